@@ -1,0 +1,3 @@
+//! The `speedwell` command: only here does the process exit.
+
+fn main() {}

@@ -1,0 +1,124 @@
+//! A case: benchmark plus one value per parameter. Its id is the key of history.
+
+use super::Value;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A benchmark with one value per parameter.
+///
+/// Equality and order of keys: two cases are the same when their [`Case::id`] is equal, whatever
+/// order their parameters were declared in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// `group/name`, with the file's extension where the benchmark is a file.
+    pub benchmark: String,
+    /// Parameter names and values in the order in which the benchmark reports them.
+    pub values: Vec<(String, Value)>,
+}
+
+/// Why a text is not a case id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CaseError {
+    /// A word without `=`.
+    #[error("'{0}' is not of the form name=value")]
+    NotAPair(String),
+    /// A JSON string that does not end or has a wrong escape.
+    #[error("the quoted value at '{0}' is not a valid JSON string")]
+    BadQuote(String),
+}
+
+impl Case {
+    /// A case of `benchmark`.
+    pub fn new(benchmark: impl Into<String>, values: Vec<(String, Value)>) -> Case {
+        Case { benchmark: benchmark.into(), values }
+    }
+
+    /// The canonical identity: `group/name len=16 type=utf8`, parameters sorted by name.
+    pub fn id(&self) -> String {
+        let mut sorted: Vec<_> = self.values.iter().collect();
+        sorted.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut id = self.benchmark.clone();
+        for (name, value) in sorted {
+            id.push_str(&format!(" {name}={value}"));
+        }
+        id
+    }
+
+    /// Reads an id back. The benchmark is everything up to the first blank.
+    ///
+    /// # Errors
+    /// A word that is not `name=value`, or a broken quoted value.
+    pub fn parse(id: &str) -> Result<Case, CaseError> {
+        let (benchmark, mut rest) = id.split_once(' ').unwrap_or((id, ""));
+        let mut values = Vec::new();
+        while !rest.trim_start().is_empty() {
+            rest = rest.trim_start();
+            let (name, tail) =
+                rest.split_once('=').ok_or_else(|| CaseError::NotAPair(rest.to_owned()))?;
+            let (value, tail) = take_value(tail)?;
+            values.push((name.to_owned(), value));
+            rest = tail;
+        }
+        Ok(Case::new(benchmark, values))
+    }
+
+    /// The group: everything before the last `/` of the benchmark's name, or nothing.
+    pub fn group(&self) -> &str {
+        self.benchmark.rsplit_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The value of a parameter.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.id())
+    }
+}
+
+/// Splits the value off the front of `text`.
+fn take_value(text: &str) -> Result<(Value, &str), CaseError> {
+    if !text.starts_with('"') {
+        let end = text.find(' ').unwrap_or(text.len());
+        return Ok((Value::guess(&text[..end]), &text[end..]));
+    }
+    let mut words = serde_json::Deserializer::from_str(text).into_iter::<String>();
+    match words.next() {
+        Some(Ok(word)) => Ok((Value::Text(word), &text[words.byte_offset()..])),
+        _ => Err(CaseError::BadQuote(text.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Value {
+        Value::Text(value.into())
+    }
+
+    #[test]
+    fn the_id_does_not_depend_on_the_order_of_declaration() {
+        let one = Case::new("g/b", vec![("n".into(), Value::Number(5.0)), ("e".into(), text("u"))]);
+        let two = Case::new("g/b", vec![("e".into(), text("u")), ("n".into(), Value::Number(5.0))]);
+        assert_eq!(one.id(), "g/b e=u n=5");
+        assert_eq!(one.id(), two.id());
+    }
+
+    #[test]
+    fn ids_with_awkward_values_come_back_unchanged() {
+        for awkward in ["x y", "a\"b", "e'f", "g\nh", "é😀", "16", "", "a=b", "back\\slash"] {
+            let case = Case::new("zz/s.js", vec![("q".into(), text(awkward))]);
+            assert_eq!(Case::parse(&case.id()), Ok(case), "{awkward:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_id_says_where() {
+        assert_eq!(Case::parse("g/b len"), Err(CaseError::NotAPair("len".into())));
+        assert!(matches!(Case::parse("g/b s=\"x"), Err(CaseError::BadQuote(_))));
+    }
+}

@@ -1,0 +1,52 @@
+//! The experimental design of a session: what the analysis must know about how it was measured.
+
+use serde::{Deserialize, Serialize};
+
+/// The order in which runs were executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Randomised blocks: the only order with a matching test.
+    Blocks,
+    /// Fixed alternation: baseline, candidate, baseline, candidate ...
+    Alternate,
+    /// All variants at the same time.
+    Parallel,
+    /// Unknown: the runs were imported.
+    Imported,
+}
+
+/// When measuring a case ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Stopping {
+    /// After a fixed number of runs per variant.
+    Fixed {
+        /// Runs per variant.
+        runs: u32,
+    },
+    /// At the first look at which the sequential test decides.
+    Sequential {
+        /// Runs per variant at which the test may stop the measuring, ascending.
+        looks: Vec<u32>,
+        /// Error rate kept over all looks together.
+        alpha: f64,
+        /// The change that counts as "no change", as a share (0.02 is 2 %).
+        delta: f64,
+    },
+}
+
+/// How a session was, or is to be, measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Design {
+    /// Order of execution.
+    pub order: Order,
+    /// Rule for the number of runs.
+    pub stopping: Stopping,
+    /// Name of the reference variant.
+    pub baseline: String,
+    /// Seed of every random choice of the plan.
+    pub seed: u64,
+    /// Runs of each variant in one block.
+    pub runs_per_block: u32,
+}

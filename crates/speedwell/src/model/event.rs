@@ -1,0 +1,56 @@
+//! What happens while a plan is executed, told to whoever wants to know.
+//!
+//! The runner knows neither the store nor the terminal: it tells its observers.
+
+use super::{Failure, Run};
+
+/// One thing that happened during a session.
+#[derive(Debug, Clone)]
+pub enum Event<'a> {
+    /// Measuring begins; `runs` is the largest number of runs the plan may need.
+    Started {
+        /// Upper bound of the number of runs.
+        runs: usize,
+        /// Number of cases.
+        cases: usize,
+        /// How many of the runs an earlier, interrupted session has done already.
+        done: usize,
+    },
+    /// A process is about to be started.
+    RunStarted {
+        /// Position in the plan.
+        slot: u32,
+        /// Case id, or the benchmark's name when the case is known only afterwards.
+        label: &'a str,
+        /// The variant's name.
+        variant: &'a str,
+    },
+    /// A process ended with results. A process that executes several cases gives several.
+    RunFinished(&'a Run),
+    /// A step gave nothing.
+    Failed(&'a Failure),
+    /// No more runs of this case are needed; `saved` of the planned ones are left out.
+    CaseDecided {
+        /// Case id.
+        label: &'a str,
+        /// Runs that need not be executed.
+        saved: usize,
+    },
+    /// A slot is over, whatever came of it: it will not be executed again on resuming.
+    SlotDone(u32),
+    /// The last event of a session.
+    Finished {
+        /// Whether the user ended it early.
+        interrupted: bool,
+    },
+}
+
+/// Something that follows a session: the store, the progress line, a row writer.
+pub trait Observer {
+    /// Takes note of an event.
+    ///
+    /// # Errors
+    /// An observer that cannot keep what it is told (disk full) ends the session.
+    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()>;
+}
+

@@ -1,0 +1,115 @@
+//! A failed child is data: what failed, how, and the line that repeats it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A step that gave no usable result. The other cases go on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Which step failed.
+    pub step: Step,
+    /// The benchmark, `group/name`.
+    pub benchmark: String,
+    /// The case id, when the step belonged to one case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
+    /// The variant's name, when the step belonged to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// The slot of the plan, when the step was a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<u32>,
+    /// Why it gave nothing.
+    pub cause: Cause,
+    /// The last lines that the process wrote on stderr.
+    pub stderr_tail: String,
+    /// One line for a shell that repeats the step.
+    pub replay: String,
+}
+
+/// What was being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    /// Finding out which cases a benchmark has.
+    Describe,
+    /// Executing one case.
+    Run,
+}
+
+/// Why a step failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Cause {
+    /// The process ended with a status other than 0.
+    Exit {
+        /// The status.
+        code: i32,
+    },
+    /// The process was ended by a signal.
+    Signal {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// The process was ended by us at its time limit.
+    Timeout {
+        /// The limit.
+        limit_ms: u64,
+    },
+    /// The process could not be started.
+    Start {
+        /// What the operating system said.
+        reason: String,
+    },
+    /// The process ended well without reporting anything.
+    Silent,
+    /// The process reported something that is not a result.
+    Invalid {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The benchmark says itself that it cannot run here: not counted as failed.
+    Skipped {
+        /// Its reason.
+        reason: String,
+    },
+}
+
+impl Cause {
+    /// Whether this is a benchmark that cannot run here, rather than one that failed.
+    pub fn is_skip(&self) -> bool {
+        matches!(self, Cause::Skipped { .. })
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Exit { code } => write!(out, "exited with status {code}"),
+            Cause::Signal { signal } => {
+                write!(out, "was killed by signal {signal}{}", signal_name(*signal))
+            }
+            Cause::Timeout { limit_ms } => {
+                write!(out, "timeout: did not end within {} s", *limit_ms as f64 / 1e3)
+            }
+            Cause::Start { reason } => write!(out, "could not be started: {reason}"),
+            Cause::Silent => write!(out, "reported nothing"),
+            Cause::Invalid { reason } => write!(out, "{reason}"),
+            Cause::Skipped { reason } => write!(out, "skipped: {reason}"),
+        }
+    }
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        2 => " (SIGINT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}

@@ -1,0 +1,37 @@
+//! The vocabulary: every other module speaks in these types.
+//!
+//! This floor does no input or output and no statistics, and imports nothing from the floors above.
+//! Start with [`Case`] (what is compared over time), then [`Run`] (the unit of independence) and
+//! [`Session`] (everything one invocation measured).
+
+mod case;
+mod design;
+mod environment;
+mod estimate;
+mod event;
+mod failure;
+mod metric;
+mod run;
+mod sample;
+mod sampling;
+mod series;
+mod session;
+mod value;
+mod variant;
+mod verdict;
+
+pub use case::{Case, CaseError};
+pub use design::{Design, Order, Stopping};
+pub use environment::{Environment, Program};
+pub use estimate::Estimate;
+pub use event::{Event, Observer};
+pub use failure::{Cause, Failure, Step};
+pub use metric::{Better, Metric};
+pub use run::{Run, Usage};
+pub use sample::Sample;
+pub use sampling::{Runs, Sampling};
+pub use series::{RunValue, Series, median};
+pub use session::{Session, State};
+pub use value::{Value, ValueKind};
+pub use variant::Variant;
+pub use verdict::Verdict;
