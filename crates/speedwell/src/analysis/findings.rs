@@ -147,9 +147,11 @@ impl CaseComparison {
         let change = self.change?;
         Some(match metric.better {
             crate::model::Better::Higher => change,
-            crate::model::Better::Lower => {
-                Estimate { value: -change.value, low: -change.high, high: -change.low }
-            }
+            crate::model::Better::Lower => Estimate {
+                value: -change.value,
+                low: -change.high,
+                high: -change.low,
+            },
         })
     }
 }

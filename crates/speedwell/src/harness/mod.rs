@@ -1,1 +1,47 @@
-//! Under construction.
+//! The other side: programs in the language of the code under test that perform cases.
+//!
+//! A [`Harness`] answers two questions: which cases has this file ([`Harness::describe`]), and what
+//! does one fresh process report for one of them ([`Harness::perform`]). It knows neither plans nor
+//! stores. A new language is one file here and one folder under `harness/`.
+
+mod attempt;
+mod cache;
+mod fake;
+mod http_tool;
+mod job;
+mod node;
+mod node_channel;
+mod node_core;
+mod node_describe;
+mod node_events;
+mod node_probe;
+mod report;
+mod shadow_path;
+mod sources;
+mod wire;
+
+pub use attempt::{Attempt, Observation};
+pub use cache::cache_folder;
+pub use job::{Description, Job, Kind, Parameter, Request, Route, Setting, Source};
+pub use wire::Message;
+
+/// A language's way of describing and performing benchmarks.
+pub trait Harness: Sync {
+    /// Finds the cases of a file without measuring anything.
+    fn describe(&self, source: &Source, request: &Request) -> Description;
+
+    /// Executes one job in a fresh process.
+    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt;
+
+    /// The program used when a variant names none.
+    fn usual_program(&self) -> &'static str;
+}
+
+/// The harness of that kind.
+pub fn of(kind: Kind) -> &'static dyn Harness {
+    match kind {
+        Kind::NodeCore => &node_core::NodeCore,
+        Kind::Node => &node::Node,
+        Kind::Fake => &fake::Fake,
+    }
+}

@@ -30,7 +30,10 @@ pub enum CaseError {
 impl Case {
     /// A case of `benchmark`.
     pub fn new(benchmark: impl Into<String>, values: Vec<(String, Value)>) -> Case {
-        Case { benchmark: benchmark.into(), values }
+        Case {
+            benchmark: benchmark.into(),
+            values,
+        }
     }
 
     /// The canonical identity: `group/name len=16 type=utf8`, parameters sorted by name.
@@ -53,8 +56,9 @@ impl Case {
         let mut values = Vec::new();
         while !rest.trim_start().is_empty() {
             rest = rest.trim_start();
-            let (name, tail) =
-                rest.split_once('=').ok_or_else(|| CaseError::NotAPair(rest.to_owned()))?;
+            let (name, tail) = rest
+                .split_once('=')
+                .ok_or_else(|| CaseError::NotAPair(rest.to_owned()))?;
             let (value, tail) = take_value(tail)?;
             values.push((name.to_owned(), value));
             rest = tail;
@@ -64,12 +68,17 @@ impl Case {
 
     /// The group: everything before the last `/` of the benchmark's name, or nothing.
     pub fn group(&self) -> &str {
-        self.benchmark.rsplit_once('/').map_or("", |(group, _)| group)
+        self.benchmark
+            .rsplit_once('/')
+            .map_or("", |(group, _)| group)
     }
 
     /// The value of a parameter.
     pub fn value(&self, name: &str) -> Option<&Value> {
-        self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+        self.values
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value)
     }
 }
 
@@ -102,15 +111,31 @@ mod tests {
 
     #[test]
     fn the_id_does_not_depend_on_the_order_of_declaration() {
-        let one = Case::new("g/b", vec![("n".into(), Value::Number(5.0)), ("e".into(), text("u"))]);
-        let two = Case::new("g/b", vec![("e".into(), text("u")), ("n".into(), Value::Number(5.0))]);
+        let one = Case::new(
+            "g/b",
+            vec![("n".into(), Value::Number(5.0)), ("e".into(), text("u"))],
+        );
+        let two = Case::new(
+            "g/b",
+            vec![("e".into(), text("u")), ("n".into(), Value::Number(5.0))],
+        );
         assert_eq!(one.id(), "g/b e=u n=5");
         assert_eq!(one.id(), two.id());
     }
 
     #[test]
     fn ids_with_awkward_values_come_back_unchanged() {
-        for awkward in ["x y", "a\"b", "e'f", "g\nh", "é😀", "16", "", "a=b", "back\\slash"] {
+        for awkward in [
+            "x y",
+            "a\"b",
+            "e'f",
+            "g\nh",
+            "é😀",
+            "16",
+            "",
+            "a=b",
+            "back\\slash",
+        ] {
             let case = Case::new("zz/s.js", vec![("q".into(), text(awkward))]);
             assert_eq!(Case::parse(&case.id()), Ok(case), "{awkward:?}");
         }
@@ -118,7 +143,13 @@ mod tests {
 
     #[test]
     fn a_broken_id_says_where() {
-        assert_eq!(Case::parse("g/b len"), Err(CaseError::NotAPair("len".into())));
-        assert!(matches!(Case::parse("g/b s=\"x"), Err(CaseError::BadQuote(_))));
+        assert_eq!(
+            Case::parse("g/b len"),
+            Err(CaseError::NotAPair("len".into()))
+        );
+        assert!(matches!(
+            Case::parse("g/b s=\"x"),
+            Err(CaseError::BadQuote(_))
+        ));
     }
 }

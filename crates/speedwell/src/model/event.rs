@@ -2,7 +2,7 @@
 //!
 //! The runner knows neither the store nor the terminal: it tells its observers.
 
-use super::{Failure, Run};
+use super::{Failure, Metric, Run};
 
 /// One thing that happened during a session.
 #[derive(Debug, Clone)]
@@ -25,6 +25,8 @@ pub enum Event<'a> {
         /// The variant's name.
         variant: &'a str,
     },
+    /// A metric was reported for the first time in this session.
+    Declared(&'a Metric),
     /// A process ended with results. A process that executes several cases gives several.
     RunFinished(&'a Run),
     /// A step gave nothing.
@@ -53,4 +55,3 @@ pub trait Observer {
     /// An observer that cannot keep what it is told (disk full) ends the session.
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()>;
 }
-

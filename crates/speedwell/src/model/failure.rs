@@ -90,7 +90,11 @@ impl fmt::Display for Cause {
                 write!(out, "was killed by signal {signal}{}", signal_name(*signal))
             }
             Cause::Timeout { limit_ms } => {
-                write!(out, "timeout: did not end within {} s", *limit_ms as f64 / 1e3)
+                write!(
+                    out,
+                    "timeout: did not end within {} s",
+                    *limit_ms as f64 / 1e3
+                )
             }
             Cause::Start { reason } => write!(out, "could not be started: {reason}"),
             Cause::Silent => write!(out, "reported nothing"),

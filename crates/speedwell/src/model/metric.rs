@@ -34,6 +34,10 @@ impl Metric {
 
     /// A metric from its three parts.
     pub fn new(name: impl Into<String>, unit: impl Into<String>, better: Better) -> Metric {
-        Metric { name: name.into(), unit: unit.into(), better }
+        Metric {
+            name: name.into(),
+            unit: unit.into(),
+            better,
+        }
     }
 }

@@ -41,8 +41,12 @@ impl Series {
 impl Run {
     /// The run's one value for `metric`: the median of its samples, `None` if it has none.
     pub fn value_of(&self, metric: &str) -> Option<f64> {
-        let mut values: Vec<f64> =
-            self.samples.iter().filter(|s| &*s.metric == metric).map(|s| s.value).collect();
+        let mut values: Vec<f64> = self
+            .samples
+            .iter()
+            .filter(|s| &*s.metric == metric)
+            .map(|s| s.value)
+            .collect();
         median(&mut values)
     }
 }

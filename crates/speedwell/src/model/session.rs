@@ -55,17 +55,25 @@ impl Session {
         let mut places: HashMap<(String, Arc<str>), usize> = HashMap::new();
         let mut all: Vec<Series> = Vec::new();
         for run in &self.runs {
-            let Some(value) = run.value_of(&metric.name) else { continue };
-            let place = *places.entry((run.case.id(), run.variant.clone())).or_insert_with(|| {
-                all.push(Series {
-                    case: run.case.clone(),
-                    variant: run.variant.clone(),
-                    metric: metric.clone(),
-                    runs: Vec::new(),
+            let Some(value) = run.value_of(&metric.name) else {
+                continue;
+            };
+            let place = *places
+                .entry((run.case.id(), run.variant.clone()))
+                .or_insert_with(|| {
+                    all.push(Series {
+                        case: run.case.clone(),
+                        variant: run.variant.clone(),
+                        metric: metric.clone(),
+                        runs: Vec::new(),
+                    });
+                    all.len() - 1
                 });
-                all.len() - 1
+            all[place].runs.push(RunValue {
+                slot: run.slot,
+                block: run.block,
+                value,
             });
-            all[place].runs.push(RunValue { slot: run.slot, block: run.block, value });
         }
         all
     }

@@ -99,20 +99,29 @@ fn number(text: &str) -> Option<f64> {
         (at, 'G') => (&text[..at], 1e9),
         _ => (text, 1.0),
     };
-    looks_numeric(digits).then(|| digits.parse::<f64>().ok()).flatten().map(|n| n * factor)
+    looks_numeric(digits)
+        .then(|| digits.parse::<f64>().ok())
+        .flatten()
+        .map(|n| n * factor)
 }
 
 /// Rust also parses `inf`, `nan` and `infinity`, which are words to everybody else.
 fn looks_numeric(text: &str) -> bool {
-    text.bytes().next().is_some_and(|b| b.is_ascii_digit() || b"+-.".contains(&b))
+    text.bytes()
+        .next()
+        .is_some_and(|b| b.is_ascii_digit() || b"+-.".contains(&b))
         && text.bytes().any(|b| b.is_ascii_digit())
-        && !text.bytes().any(|b| b.is_ascii_alphabetic() && !b"eE".contains(&b))
+        && !text
+            .bytes()
+            .any(|b| b.is_ascii_alphabetic() && !b"eE".contains(&b))
 }
 
 fn is_bare(text: &str) -> bool {
     !text.is_empty()
         && matches!(Value::guess(text), Value::Text(_))
-        && !text.chars().any(|c| c.is_whitespace() || c.is_control() || "\"'`=\\".contains(c))
+        && !text
+            .chars()
+            .any(|c| c.is_whitespace() || c.is_control() || "\"'`=\\".contains(c))
 }
 
 #[cfg(test)]
@@ -121,7 +130,12 @@ mod tests {
 
     #[test]
     fn numbers_print_as_javascript_prints_them() {
-        for (number, text) in [(1024.0, "1024"), (0.05, "0.05"), (1e21, "1e+21"), (-0.5, "-0.5")] {
+        for (number, text) in [
+            (1024.0, "1024"),
+            (0.05, "0.05"),
+            (1e21, "1e+21"),
+            (-0.5, "-0.5"),
+        ] {
             assert_eq!(Value::Number(number).to_string(), text);
         }
     }
@@ -145,8 +159,14 @@ mod tests {
 
     #[test]
     fn a_declared_number_refuses_words() {
-        assert_eq!(Value::parse("1e6", ValueKind::Number), Some(Value::Number(1e6)));
-        assert_eq!(Value::parse("10k", ValueKind::Number), Some(Value::Number(10_000.0)));
+        assert_eq!(
+            Value::parse("1e6", ValueKind::Number),
+            Some(Value::Number(1e6))
+        );
+        assert_eq!(
+            Value::parse("10k", ValueKind::Number),
+            Some(Value::Number(10_000.0))
+        );
         for wrong in ["abc", "", "inf", "nan", "k", "0x10"] {
             assert_eq!(Value::parse(wrong, ValueKind::Number), None, "{wrong}");
         }

@@ -1,1 +1,5 @@
-//! it
+//! The one integration binary; each module tells one story about the whole program.
+
+mod layers;
+mod process;
+mod size;

@@ -1,0 +1,55 @@
+//! `speedwell import`: foreign or exported results into the store.
+
+use super::options::{OutputArgs, StoreArgs};
+use super::{Status, status};
+use crate::exchange;
+use anyhow::Context;
+use clap::Args;
+use std::io::Read;
+use std::path::PathBuf;
+
+/// Read results of other tools, or exported ones, into the store
+///
+/// The kind of a file is found by its content: own JSON lines, CSV of Node core's run.js,
+/// compare.js or scatter.js.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Files to read; '-' is stdin
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Imports.
+///
+/// # Errors
+/// A file that cannot be read or understood; nothing of any file is stored then.
+pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
+    let mut sessions = Vec::new();
+    for file in &args.files {
+        let label = file.display().to_string();
+        let mut bytes = Vec::new();
+        if label == "-" {
+            std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read stdin")?;
+        } else {
+            bytes = std::fs::read(file).with_context(|| format!("cannot read '{label}'"))?;
+        }
+        sessions.extend(exchange::read(&label, &bytes)?);
+    }
+    let mut store = args.store.open()?;
+    for mut session in sessions {
+        session.tags.extend(args.store.tag.iter().cloned());
+        let number = store.insert(&session)?;
+        if !args.output.quiet() {
+            status::note(&format!(
+                "@{number}: {} runs of {} variants",
+                session.runs.len(),
+                session.variants.len()
+            ));
+        }
+    }
+    Ok(Status::DONE)
+}

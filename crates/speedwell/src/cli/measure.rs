@@ -1,0 +1,181 @@
+//! From options to a measured session: shared by `run` and `compare`.
+
+use super::progress::Progress;
+use super::run::RunArgs;
+use super::{Status, status};
+use crate::analysis::{self, Settings};
+use crate::define::{self, Suite};
+use crate::environment;
+use crate::harness;
+use crate::model::{Design, Environment, Metric, Run, Runs, Session, State, Stopping, Variant};
+use crate::plan::Plan;
+use crate::process;
+use crate::runner::{self, Ended, Judge, Orders};
+use crate::store::Store;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// A plan, and what is known beside it.
+pub struct Plans {
+    /// What will be executed.
+    pub plan: Plan,
+    /// What describing the benchmarks brought up.
+    pub suite: Suite,
+    /// The session that is gone on with, and what it has done.
+    pub resumed: Option<Resumed>,
+}
+
+/// An earlier session.
+pub struct Resumed {
+    /// Its number.
+    pub number: i64,
+    /// Its finished slots.
+    pub done: BTreeSet<u32>,
+    /// Its runs.
+    pub runs: Vec<Run>,
+}
+
+impl Plans {
+    /// Reads the targets and plans their execution.
+    ///
+    /// # Errors
+    /// Unknown targets, values or variants.
+    pub fn read(args: &RunArgs) -> anyhow::Result<Plans> {
+        process::adopt_orphans();
+        process::on_interrupt()?;
+        let variants = args.variants.variants()?;
+        let (targets, values) = split(&args.targets);
+        let selection = args.selection.selection(&values, args.execution.test)?;
+        let program = variants[0].program.as_deref();
+        let shown = args.output.progress();
+        let suite = define::read(&targets, &selection, program, &|done, all| {
+            if shown {
+                super::progress::describing(done, all);
+            }
+        })?;
+        let plan = plan(args, variants, &suite)?;
+        Ok(Plans { plan, suite, resumed: None })
+    }
+}
+
+/// Targets, and `NAME=VALUE` words among them that are no files.
+fn split(words: &[String]) -> (Vec<String>, Vec<String>) {
+    let is_value = |word: &&String| word.contains('=') && !PathBuf::from(word).exists();
+    let (values, targets): (Vec<&String>, Vec<&String>) = words.iter().partition(is_value);
+    (targets.into_iter().cloned().collect(), values.into_iter().cloned().collect())
+}
+
+fn plan(args: &RunArgs, variants: Vec<Variant>, suite: &Suite) -> anyhow::Result<Plan> {
+    let sampling = args.sampling.sampling(variants.len());
+    let stopping = match sampling.runs {
+        Runs::Fixed(runs) => Stopping::Fixed { runs },
+        Runs::Sequential => Stopping::Sequential {
+            looks: analysis::LOOKS.to_vec(),
+            alpha: 1.0 - args.comparison.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
+            delta: args.comparison.threshold.unwrap_or(analysis::DEFAULT_DELTA),
+        },
+    };
+    let design = Design {
+        order: args.execution.order.into(),
+        stopping,
+        baseline: variants[0].name.clone(),
+        seed: args.execution.seed.unwrap_or_else(draw_seed),
+        runs_per_block: if variants.len() > 1 { 2 } else { 1 },
+    };
+    Ok(Plan { jobs: suite.jobs.clone(), variants, design, sampling, pin: args.execution.pin.clone() })
+}
+
+/// A seed nobody chose. Kept below 2^53, so that JSON readers of other languages keep every digit.
+fn draw_seed() -> u64 {
+    uuid::Uuid::now_v7().as_u128() as u64 >> 11
+}
+
+/// Executes the plan, stored while it runs, and reads the session back.
+///
+/// # Errors
+/// The store cannot be written. Failing benchmarks are part of the session.
+pub fn measure(
+    plans: Plans,
+    settings: &Settings,
+    store: &mut Store,
+    args: &RunArgs,
+) -> anyhow::Result<(Session, Status)> {
+    let Plans { plan, suite, resumed } = plans;
+    suite.warnings.iter().for_each(|warning| status::warn(warning));
+    let mut orders = Orders { fail_fast: args.execution.fail_fast, ..Orders::default() };
+    let mut recorder = match resumed {
+        Some(earlier) => {
+            (orders.done, orders.earlier) = (earlier.done, earlier.runs);
+            store.resume(earlier.number)?
+        }
+        None => store.begin(&header(&plan, suite, args), &serde_json::to_string(&plan)?)?,
+    };
+    let number = recorder.number();
+    let judge = Decider::new(&plan, settings);
+    let mut progress = Progress::new(args.output.progress());
+    let ended = runner::execute(&plan, orders, &judge, &mut [&mut recorder, &mut progress])?;
+    drop(progress);
+    drop(recorder);
+    if ended == Ended::Interrupted && !args.store.no_save {
+        status::note(&format!(
+            "interrupted; what was measured is kept as @{number}, go on with: speedwell run --resume @{number}"
+        ));
+    }
+    let status = match ended {
+        Ended::Interrupted => Status::INTERRUPTED,
+        Ended::Failed | Ended::Complete => Status::DONE,
+    };
+    process::forget_interrupt();
+    Ok((store.session(number)?, status))
+}
+
+/// The session before its first run.
+fn header(plan: &Plan, suite: Suite, args: &RunArgs) -> Session {
+    Session {
+        id: uuid::Uuid::now_v7().to_string(),
+        number: None,
+        started_unix_ms: process::unix_ms(),
+        state: State::Running,
+        tags: args.store.tag.clone(),
+        command: std::env::args().collect(),
+        design: plan.design.clone(),
+        variants: plan.variants.clone(),
+        metrics: vec![Metric::throughput()],
+        environment: surroundings(plan),
+        runs: Vec::new(),
+        failures: suite.failures,
+    }
+}
+
+/// Machine and programs, asked once, before anything is measured.
+fn surroundings(plan: &Plan) -> Environment {
+    let usual = plan.jobs.first().map(|job| harness::of(job.source.kind).usual_program());
+    let programs: Vec<(String, PathBuf)> = plan
+        .variants
+        .iter()
+        .filter_map(|variant| {
+            let program = variant.program.clone().or_else(|| usual.map(PathBuf::from))?;
+            let resolved = super::options::resolve(&program).unwrap_or(program);
+            Some((variant.name.clone(), resolved))
+        })
+        .collect();
+    environment::capture(&programs)
+}
+
+/// The analysis as judge of when a case is decided.
+struct Decider(analysis::Judge);
+
+impl Decider {
+    fn new(plan: &Plan, settings: &Settings) -> Decider {
+        Decider(match plan.sampling.precision {
+            Some(share) => analysis::Judge::precision(share),
+            None => analysis::Judge::new(&plan.design, settings),
+        })
+    }
+}
+
+impl Judge for Decider {
+    fn is_decided(&self, runs: &[Run]) -> bool {
+        self.0.is_decided(runs)
+    }
+}

@@ -1,0 +1,50 @@
+//! How runs are executed.
+
+use crate::model::Order;
+use crate::process::CpuSet;
+use clap::{Args, ValueEnum};
+
+/// Execution options.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Execution")]
+pub struct ExecutionArgs {
+    /// Order of runs: randomised blocks, or fixed alternation as in the original
+    #[arg(long, value_name = "ORDER", default_value = "blocks")]
+    pub order: OrderName,
+    /// Seed of every random choice [default: drawn, stored and shown]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Processors that measured processes may use, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS")]
+    pub pin: Option<CpuSet>,
+    /// Print the cases and measure nothing
+    #[arg(long, conflicts_with = "test")]
+    pub list: bool,
+    /// Try each case once with small values and say what fails; no numbers
+    #[arg(long)]
+    pub test: bool,
+    /// End at the first failure
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Go on with an interrupted session, e.g. @latest
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin"])]
+    pub resume: Option<String>,
+}
+
+/// Orders that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OrderName {
+    /// Randomised blocks.
+    Blocks,
+    /// Baseline, candidate, baseline, candidate ...
+    Alternate,
+}
+
+impl From<OrderName> for Order {
+    fn from(name: OrderName) -> Order {
+        match name {
+            OrderName::Blocks => Order::Blocks,
+            OrderName::Alternate => Order::Alternate,
+        }
+    }
+}

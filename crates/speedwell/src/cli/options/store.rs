@@ -1,0 +1,33 @@
+//! Where sessions are kept.
+
+use crate::store::Store;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Store options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Store")]
+pub struct StoreArgs {
+    /// The database [default: .speedwell/results.db of the project, else of the user]
+    #[arg(long, value_name = "FILE", env = "SPEEDWELL_DB", hide_env_values = true)]
+    pub db: Option<PathBuf>,
+    /// Give this session a name, to be used as @NAME (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub tag: Vec<String>,
+    /// Keep nothing
+    #[arg(long, conflicts_with_all = ["db", "tag"])]
+    pub no_save: bool,
+}
+
+impl StoreArgs {
+    /// Opens the database.
+    ///
+    /// # Errors
+    /// It cannot be opened or is none of ours.
+    pub fn open(&self) -> anyhow::Result<Store> {
+        if self.no_save {
+            return Store::in_memory();
+        }
+        Store::open(&Store::locate(self.db.as_deref(), &std::env::current_dir()?))
+    }
+}

@@ -1,0 +1,66 @@
+//! `speedwell run`: the whole path of data on one screen.
+
+use super::measure::{Plans, measure};
+use super::options::{
+    ComparisonArgs, ExecutionArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, StudyArgs,
+    VariantArgs,
+};
+use super::{Status, gate, resume, trial};
+use crate::{analysis, report};
+use clap::Args;
+
+/// Measure benchmark files, folders (groups) or whole benchmark folders
+///
+/// With one variant the result is a table of what each case does; with several it is a comparison
+/// with a verdict for every case.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell run benchmarks/buffers
+  speedwell run benchmarks/buffers/copy.js len=1024 --runs 10
+  speedwell run string_decoder --variant old=./node-18 --variant new=./node-22 -o report.md
+  speedwell run --resume @latest")]
+pub struct RunArgs {
+    /// Files, folders, group names; and NAME=VALUE to set a parameter
+    #[arg(value_name = "TARGET|NAME=VALUE", required_unless_present = "resume")]
+    pub targets: Vec<String>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub variants: VariantArgs,
+    #[command(flatten)]
+    pub execution: ExecutionArgs,
+    #[command(flatten)]
+    pub comparison: ComparisonArgs,
+    #[command(flatten)]
+    pub study: StudyArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// Measures, analyses, reports, judges.
+///
+/// # Errors
+/// Wrong words, unknown targets, a store that cannot be written.
+pub fn run(args: RunArgs) -> anyhow::Result<Status> {
+    let mut store = args.store.open()?;
+    let plans = match &args.execution.resume {
+        Some(session) => resume::plans(&store, session)?,
+        None => Plans::read(&args)?,
+    };
+    if args.execution.list {
+        return trial::list(&plans, &args);
+    }
+    if args.execution.test {
+        return trial::test(&plans, &args);
+    }
+    let settings = args.comparison.settings(&args.selection.metric, None);
+    let (session, ended) = measure(plans, &settings, &mut store, &args)?;
+    let findings = analysis::of(&session, &settings);
+    let document = report::of(&session, &findings, &args.study, &settings)?;
+    args.output.print(&document)?;
+    Ok(ended.or(gate::judge(&findings, args.comparison.fail_on)))
+}

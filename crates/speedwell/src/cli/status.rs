@@ -1,0 +1,53 @@
+//! Exit statuses and the one way of telling an error.
+
+/// The exit status of the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status(u8);
+
+impl Status {
+    /// Done.
+    pub const DONE: Status = Status(0);
+    /// The answer is no: a gate failed, a check found a problem.
+    pub const NO: Status = Status(1);
+    /// Could not do it: wrong words, a missing program, a benchmark that failed.
+    pub const COULD_NOT: Status = Status(2);
+    /// Interrupted; what was measured is kept.
+    pub const INTERRUPTED: Status = Status(130);
+
+    /// A drop-in's own status.
+    pub fn of(code: i32) -> Status {
+        Status(code.clamp(0, 255) as u8)
+    }
+
+    /// The number.
+    pub fn code(self) -> i32 {
+        i32::from(self.0)
+    }
+
+    /// The graver of two: could-not-do-it outranks an answer, an interruption outranks both.
+    pub fn or(self, other: Status) -> Status {
+        let rank = |status: Status| match status {
+            Status::DONE => 0,
+            Status::NO => 1,
+            Status::COULD_NOT => 2,
+            _ => 3,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
+}
+
+/// Prints an error: outermost context first, hints on lines of their own.
+pub fn tell(error: &anyhow::Error) {
+    let told: Vec<String> = error.chain().map(ToString::to_string).collect();
+    eprintln!("speedwell: {}", told.join(": "));
+}
+
+/// Prints a warning.
+pub fn warn(sentence: &str) {
+    eprintln!("warning: {sentence}");
+}
+
+/// Prints a remark that is no warning.
+pub fn note(sentence: &str) {
+    eprintln!("speedwell: {sentence}");
+}

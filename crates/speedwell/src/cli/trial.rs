@@ -1,0 +1,114 @@
+//! `--list` and `--test`: what would be measured, and does it work at all?
+
+use super::measure::Plans;
+use super::progress::Progress;
+use super::run::RunArgs;
+use super::{Status, status};
+use crate::model::{Event, Failure, Observer, Run, Runs, Stopping};
+use crate::report;
+use crate::runner::{self, Ended, Judge, Orders};
+use std::collections::BTreeMap;
+
+/// Prints every case.
+///
+/// # Errors
+/// The output cannot be written.
+pub fn list(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
+    let runs = plans.plan.runs_per_variant();
+    let cases: Vec<report::ListedCase> = plans
+        .plan
+        .jobs
+        .iter()
+        .map(|job| report::ListedCase {
+            benchmark: job.source.name.clone(),
+            case: job.label.clone(),
+            flags: job.flags.clone(),
+            whole_file: job.route == crate::harness::Route::Parent,
+        })
+        .collect();
+    args.output.print(&report::cases(&cases, plans.plan.variants.len(), runs))?;
+    Ok(tell_broken(plans))
+}
+
+/// Executes each case once under the first variant and says what fails.
+///
+/// # Errors
+/// The output cannot be written.
+pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
+    plans.suite.warnings.iter().for_each(|warning| status::warn(warning));
+    let mut plan = plans.plan.clone();
+    plan.variants.truncate(1);
+    plan.design.stopping = Stopping::Fixed { runs: 1 };
+    plan.sampling.runs = Runs::Fixed(1);
+    let mut tried = Tried::default();
+    for failure in &plans.suite.failures {
+        tried.fail(failure);
+    }
+    let mut progress = Progress::new(args.output.progress());
+    let orders = Orders { fail_fast: args.execution.fail_fast, ..Orders::default() };
+    let ended = runner::execute(&plan, orders, &Never, &mut [&mut tried, &mut progress])?;
+    drop(progress);
+    for job in &plan.jobs {
+        tried.files.entry(job.source.name.clone()).or_default();
+    }
+    let trial = report::Trial {
+        files: tried.files.len(),
+        working_files: tried.files.values().filter(|f| f.passed > 0 && f.failed == 0).count(),
+        cases: tried.files.values().map(|f| f.passed).sum(),
+        failures: tried.failures,
+    };
+    args.output.print(&report::trial(&trial))?;
+    let failed = trial.failures.iter().any(|failure| !failure.cause.is_skip());
+    let status = if failed { Status::COULD_NOT } else { Status::DONE };
+    Ok(if ended == Ended::Interrupted { Status::INTERRUPTED } else { status })
+}
+
+fn tell_broken(plans: &Plans) -> Status {
+    plans.suite.warnings.iter().for_each(|warning| status::warn(warning));
+    for failure in &plans.suite.failures {
+        status::warn(&format!("'{}' {}", failure.benchmark, failure.cause));
+    }
+    if plans.suite.broken().next().is_some() { Status::COULD_NOT } else { Status::DONE }
+}
+
+/// A trial needs every case.
+struct Never;
+
+impl Judge for Never {
+    fn is_decided(&self, _runs: &[Run]) -> bool {
+        false
+    }
+}
+
+/// What a trial saw.
+#[derive(Default)]
+struct Tried {
+    files: BTreeMap<String, Counts>,
+    failures: Vec<Failure>,
+}
+
+#[derive(Default)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+}
+
+impl Tried {
+    fn fail(&mut self, failure: &Failure) {
+        self.files.entry(failure.benchmark.clone()).or_default().failed += 1;
+        self.failures.push(failure.clone());
+    }
+}
+
+impl Observer for Tried {
+    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        match event {
+            Event::RunFinished(run) => {
+                self.files.entry(run.case.benchmark.clone()).or_default().passed += 1;
+            }
+            Event::Failed(failure) => self.fail(failure),
+            _ => {}
+        }
+        Ok(())
+    }
+}

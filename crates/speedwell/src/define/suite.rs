@@ -1,0 +1,158 @@
+//! Asking every file for its cases, and checking the user's values against what they declare.
+
+use super::Selection;
+use super::target::{nearest, sources};
+use crate::harness::{self, Description, Job, Kind, Parameter, Request, Source};
+use crate::model::{Cause, Failure, Value};
+use crate::process::interrupted;
+use anyhow::bail;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How long a file may take to tell its cases.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// Names that benchmarks read although they do not declare them.
+const EXTRA: [&str; 2] = ["benchmarker", "CPUSET"];
+
+/// All cases of all selected benchmarks.
+#[derive(Debug, Clone, Default)]
+pub struct Suite {
+    /// The cases, in the order of targets and files.
+    pub jobs: Vec<Job>,
+    /// Files that could not be described, with the reason.
+    pub failures: Vec<Failure>,
+    /// Whole sentences the user should read.
+    pub warnings: Vec<String>,
+    /// Number of benchmark files looked at.
+    pub files: usize,
+}
+
+/// Finds the benchmarks of `targets` and their cases; `program` is that of the baseline.
+/// `progress` is told how many of how many files have been described.
+///
+/// # Errors
+/// An unknown target, nothing left after filtering, or a value that no benchmark can take.
+pub fn read(
+    targets: &[String],
+    selection: &Selection,
+    program: Option<&Path>,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> anyhow::Result<Suite> {
+    let here = std::env::current_dir()?;
+    let mut wanted = Vec::new();
+    for target in targets {
+        wanted.extend(sources(target, &here)?);
+    }
+    wanted.retain(|source| selection.wants(&source.name));
+    if wanted.is_empty() {
+        bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
+    }
+    let described = describe_all(&wanted, selection, program, progress);
+    check_values(&described, selection)?;
+    let mut suite = Suite {
+        files: wanted.len(),
+        ..Suite::default()
+    };
+    for description in described {
+        suite.jobs.extend(description.jobs);
+        suite.failures.extend(description.failure);
+        suite.warnings.extend(description.warnings);
+    }
+    Ok(suite)
+}
+
+/// Describes all files, several at a time: nothing is measured, so nothing is disturbed.
+fn describe_all(
+    wanted: &[Source],
+    selection: &Selection,
+    program: Option<&Path>,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Vec<Description> {
+    let next = AtomicUsize::new(0);
+    let done = AtomicUsize::new(0);
+    let places: Vec<Mutex<Description>> = wanted.iter().map(|_| Mutex::default()).collect();
+    let workers = std::thread::available_parallelism().map_or(1, |count| count.get());
+    std::thread::scope(|scope| {
+        for _ in 0..workers.min(wanted.len()) {
+            scope.spawn(|| {
+                while let Some(source) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if interrupted() {
+                        break;
+                    }
+                    let description = describe(source, selection, program);
+                    let at = wanted.iter().position(|known| std::ptr::eq(known, source));
+                    if let Some(Ok(mut place)) = at.map(|at| places[at].lock()) {
+                        *place = description;
+                    }
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, wanted.len());
+                }
+            });
+        }
+    });
+    places
+        .into_iter()
+        .map(|place| place.into_inner().unwrap_or_default())
+        .collect()
+}
+
+fn describe(source: &Source, selection: &Selection, program: Option<&Path>) -> Description {
+    let harness = harness::of(source.kind);
+    let request = Request {
+        program: program.map_or_else(|| PathBuf::from(harness.usual_program()), Path::to_owned),
+        sets: selection.sets.clone(),
+        test: selection.test,
+        limit: LIMIT,
+    };
+    harness.describe(source, &request)
+}
+
+/// Refuses values that would silently become something else: a name nobody declares, a word
+/// where numbers are declared (the original measures NaN iterations).
+fn check_values(described: &[Description], selection: &Selection) -> anyhow::Result<()> {
+    let whole_files = described
+        .iter()
+        .flat_map(|d| &d.jobs)
+        .any(|job| job.route == harness::Route::Parent && job.source.kind != Kind::Fake);
+    let declared: Vec<&Parameter> = described.iter().flat_map(|d| &d.parameters).collect();
+    for (name, value) in &selection.sets {
+        let of_name: Vec<&&Parameter> = declared.iter().filter(|p| p.name == *name).collect();
+        if of_name.is_empty() && !EXTRA.contains(&name.as_str()) && !whole_files {
+            if let Some(failure) = described.iter().find_map(|d| d.failure.as_ref()) {
+                bail!("'{}' {}", failure.benchmark, failure.cause);
+            }
+            bail!(
+                "no selected benchmark has a parameter '{name}'{}",
+                hint(name, &declared)
+            );
+        }
+        let numeric = |p: &&&Parameter| p.values.iter().all(|v| matches!(v, Value::Number(_)));
+        let wrong = !of_name.is_empty() && of_name.iter().all(|p| numeric(&p));
+        if wrong && Value::parse(value, crate::model::ValueKind::Number).is_none() {
+            bail!("the parameter '{name}' is a number, but '{value}' is not one");
+        }
+    }
+    Ok(())
+}
+
+fn hint(name: &str, declared: &[&Parameter]) -> String {
+    let mut known: Vec<String> = declared.iter().map(|p| p.name.clone()).collect();
+    known.sort();
+    known.dedup();
+    match nearest(name, &known) {
+        Some(near) => format!("\nhint: did you mean '{near}'?"),
+        None if known.is_empty() => String::new(),
+        None => format!("\nhint: their parameters are {}", known.join(", ")),
+    }
+}
+
+impl Suite {
+    /// Failures that are not merely benchmarks which cannot run here.
+    pub fn broken(&self) -> impl Iterator<Item = &Failure> {
+        self.failures
+            .iter()
+            .filter(|failure| !matches!(failure.cause, Cause::Skipped { .. }))
+    }
+}

@@ -1,0 +1,235 @@
+//! Where benchmark files are, and who performs each.
+//!
+//! A folder with `common.js` beside its groups is a Node core folder and keeps that project's
+//! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, a
+//! folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
+
+use crate::harness::{Kind, Source};
+use anyhow::{Context, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every benchmark file that `target` means: a file, a folder, or the name of a group below the
+/// current folder or its `benchmark` folder.
+///
+/// # Errors
+/// Nothing of that name, or nothing in it that is a benchmark.
+pub fn sources(target: &str, here: &Path) -> anyhow::Result<Vec<Source>> {
+    let path = find(target, here)?;
+    let path = fs::canonicalize(&path)
+        .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
+    let found = if path.is_file() {
+        vec![
+            source_of(&path, here)
+                .with_context(|| format!("'{target}' is not a benchmark file"))?,
+        ]
+    } else if let Some(root) = core_root(&path) {
+        core_folder(&path, &root)?
+    } else {
+        own_folder(&path, here)?
+    };
+    if found.is_empty() {
+        bail!(
+            "no benchmarks found in '{target}'\nhint: a benchmark is a file that calls \
+             createBenchmark, in a folder that is its group"
+        );
+    }
+    Ok(found)
+}
+
+fn find(target: &str, here: &Path) -> anyhow::Result<PathBuf> {
+    let places = [here.join(target), here.join("benchmark").join(target)];
+    if let Some(place) = places.iter().find(|place| place.exists()) {
+        return Ok(place.clone());
+    }
+    let known = groups_near(here);
+    let hint = match nearest(target, &known) {
+        Some(name) => format!("\nhint: did you mean '{name}'?"),
+        None if known.is_empty() => String::new(),
+        None => format!("\nhint: groups here are {}", known.join(", ")),
+    };
+    bail!("no file, folder or group '{target}'{hint}");
+}
+
+/// Names of groups in the current folder and its `benchmark` folder, for hints.
+fn groups_near(here: &Path) -> Vec<String> {
+    let root = [here.to_owned(), here.join("benchmark")];
+    let Some(root) = root
+        .iter()
+        .find(|folder| folder.join("common.js").is_file())
+    else {
+        return Vec::new();
+    };
+    let names = core_groups(root).unwrap_or_default();
+    names
+        .iter()
+        .filter_map(|group| Some(group.file_name()?.to_str()?.to_owned()))
+        .collect()
+}
+
+/// The nearest of `known` to `word` by edit distance, if it is near.
+pub(super) fn nearest<'a>(word: &str, known: &'a [String]) -> Option<&'a String> {
+    let limit = (word.chars().count() / 3).max(1);
+    let rated = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(word, name), name));
+    rated
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// The Node core folder that `path` is, or is a group of.
+fn core_root(path: &Path) -> Option<PathBuf> {
+    let is_root = |folder: &&Path| folder.join("common.js").is_file();
+    path.ancestors().take(2).find(is_root).map(Path::to_owned)
+}
+
+fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<Source>> {
+    let groups = if path == root {
+        core_groups(root)?
+    } else {
+        vec![path.to_owned()]
+    };
+    let mut found = Vec::new();
+    for group in groups {
+        for entry in entries(&group)? {
+            let file = if entry.is_dir() {
+                entry.join("index.js")
+            } else {
+                entry.clone()
+            };
+            if file.is_file() && file.extension().is_some_and(|e| e == "js") {
+                found.push(core_source(&entry, file, root));
+            }
+        }
+        found.extend(
+            entries(&group)?
+                .into_iter()
+                .filter_map(|file| fake_source(&file, root)),
+        );
+    }
+    Ok(found)
+}
+
+fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let hidden = |name: &str| name == "fixtures" || name == "node_modules";
+    let folders = entries(root)?.into_iter().filter(|entry| entry.is_dir());
+    Ok(folders
+        .filter(|folder| {
+            !folder
+                .file_name()
+                .is_some_and(|name| hidden(&name.to_string_lossy()))
+        })
+        .collect())
+}
+
+fn core_source(entry: &Path, file: PathBuf, root: &Path) -> Source {
+    Source {
+        kind: Kind::NodeCore,
+        name: relative_name(entry, root),
+        file,
+        root: root.to_owned(),
+        // Scripts of the original expect to be started in the checkout's root.
+        directory: root.parent().unwrap_or(root).to_owned(),
+    }
+}
+
+fn fake_source(file: &Path, root: &Path) -> Option<Source> {
+    (file.extension()? == "fake").then(|| Source {
+        kind: Kind::Fake,
+        name: relative_name(file, root),
+        file: file.to_owned(),
+        root: root.to_owned(),
+        directory: root.to_owned(),
+    })
+}
+
+/// Entries of a folder that are not hidden, sorted by name.
+fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let read = fs::read_dir(folder)
+        .with_context(|| format!("cannot read the folder '{}'", folder.display()))?;
+    let mut found: Vec<PathBuf> = read
+        .flatten()
+        .filter(|entry| !entry.file_name().to_string_lossy().starts_with(['.', '_']))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
+/// Benchmark files in a folder that is no Node core folder: groups are the folders they lie in.
+fn own_folder(path: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
+    let mut found = Vec::new();
+    for entry in entries(path)? {
+        if entry.is_dir() {
+            if entry
+                .file_name()
+                .is_none_or(|name| name != "node_modules" && name != "fixtures")
+            {
+                let inner = if core_root(&entry).is_some_and(|root| root == entry) {
+                    core_folder(&entry, &entry)?
+                } else {
+                    own_folder(&entry, here)?
+                };
+                found.extend(inner);
+            }
+        } else if let Ok(source) = source_of(&entry, here) {
+            found.push(source);
+        }
+    }
+    Ok(found)
+}
+
+/// A single file as a benchmark.
+fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
+    // The name is the group and the file, so the root is two floors up.
+    let root = file.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
+    if let Some(source) = fake_source(file, &root) {
+        return Ok(source);
+    }
+    let extension = file
+        .extension()
+        .and_then(|e| e.to_str())
+        .unwrap_or_default();
+    if !["js", "cjs", "mjs"].contains(&extension) {
+        bail!("files ending in '.{extension}' are not known to hold benchmarks");
+    }
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
+    let uses_folder =
+        text.contains("/common'") || text.contains("/common.js'") || text.contains("/common\"");
+    let uses_folder = uses_folder || text.contains("/common.js\"");
+    if uses_folder
+        && let Some(root) = file
+            .ancestors()
+            .skip(1)
+            .take(4)
+            .find(|a| a.join("common.js").is_file())
+    {
+        let is_index = file.file_name().is_some_and(|name| name == "index.js");
+        let named = if is_index {
+            file.parent().unwrap_or(file)
+        } else {
+            file
+        };
+        return Ok(core_source(named, file.to_owned(), root));
+    }
+    if !text.contains("createBenchmark") {
+        bail!("it does not call createBenchmark");
+    }
+    Ok(Source {
+        kind: Kind::Node,
+        name: relative_name(file, &root),
+        file: file.to_owned(),
+        root,
+        directory: here.to_owned(),
+    })
+}
+
+fn relative_name(file: &Path, root: &Path) -> String {
+    file.strip_prefix(root)
+        .unwrap_or(file)
+        .to_string_lossy()
+        .replace('\\', "/")
+}

@@ -1,0 +1,122 @@
+//! What is to be described or performed: plain data that a plan can store and a later session resume.
+
+use crate::model::{Case, Failure, Value, Variant};
+use crate::process::CpuSet;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which harness performs a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A Node.js file whose folder has its own `common.js`, driven over Node's own channel.
+    NodeCore,
+    /// A Node.js file that uses our package, driven over the harness protocol.
+    Node,
+    /// Exact numbers from a text file, for tests of the whole program.
+    Fake,
+}
+
+/// A benchmark file and where it belongs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    /// Who performs it.
+    pub kind: Kind,
+    /// `group/name` as far as it can be told from outside.
+    pub name: String,
+    /// Absolute path of the file.
+    pub file: PathBuf,
+    /// The folder that holds the groups.
+    pub root: PathBuf,
+    /// Working directory of its processes.
+    pub directory: PathBuf,
+}
+
+/// What a description is asked for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The program of the baseline.
+    pub program: PathBuf,
+    /// Values that replace declared ones, in the order given.
+    pub sets: Vec<(String, String)>,
+    /// Whether small values are wanted that only show whether the file works.
+    pub test: bool,
+    /// Time limit of the description.
+    pub limit: Duration,
+}
+
+/// How a job is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Route {
+    /// One process that executes exactly one case.
+    Direct,
+    /// The file starts its cases itself; all of them make one run.
+    Parent,
+}
+
+/// One case of a file, ready to be performed any number of times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The file.
+    pub source: Source,
+    /// The case's id as far as it is known before the first run.
+    pub label: String,
+    /// How it is started.
+    pub route: Route,
+    /// Flags for the program.
+    pub flags: Vec<String>,
+    /// `name=value` for every parameter, in the order recorded.
+    pub arguments: Vec<String>,
+    /// Whether this is a trial with small values.
+    pub test: bool,
+    /// HTTP tool that the process may see in `PATH`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_tool: Option<String>,
+    /// Why it cannot be performed on this machine, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    /// The case with the declared kinds of its values, where the description tells them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<Case>,
+}
+
+/// A declared parameter with the values that occur.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// The distinct values of all cases, in order of appearance.
+    pub values: Vec<Value>,
+}
+
+/// What a description found.
+#[derive(Debug, Clone, Default)]
+pub struct Description {
+    /// The cases, in the order of the file.
+    pub jobs: Vec<Job>,
+    /// Declared parameters.
+    pub parameters: Vec<Parameter>,
+    /// Why there are none, or a case that cannot be performed here.
+    pub failure: Option<Failure>,
+    /// Whole sentences the user should read.
+    pub warnings: Vec<String>,
+}
+
+/// The circumstances of one execution.
+#[derive(Debug, Clone)]
+pub struct Setting<'a> {
+    /// What it is executed under.
+    pub variant: &'a Variant,
+    /// The resolved program.
+    pub program: PathBuf,
+    /// Position in the plan.
+    pub slot: u32,
+    /// How many runs of this job and variant the plan has before this one.
+    pub ordinal: u32,
+    /// Time limit.
+    pub limit: Duration,
+    /// Processors it may use.
+    pub pin: Option<&'a CpuSet>,
+}

@@ -1,0 +1,337 @@
+//! Unmodified Node core benchmark scripts with their folder's own, untouched `common.js`.
+//!
+//! Cases are enumerated by [`super::node_probe`]; one sample is one process started directly in
+//! the role that the original gives to its grandchildren, so that it costs one start of Node
+//! instead of two or three. Scripts that start their cases in ways of their own are executed whole.
+
+use super::attempt::description_failure;
+use super::http_tool::{Choice, choose};
+use super::job::{Description, Job, Parameter, Request, Route, Setting, Source};
+use super::node_channel::Reports;
+use super::node_probe::{Enumeration, FOREIGN, Probed, Recorded, probe};
+use super::{Attempt, Harness, shadow_path};
+use crate::model::{Case, Cause, Value};
+use crate::process::{Channel, Spec, run};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The harness for folders that bring their own `common.js`.
+pub struct NodeCore;
+
+impl Harness for NodeCore {
+    fn describe(&self, source: &Source, request: &Request) -> Description {
+        let text = std::fs::read_to_string(&source.file).unwrap_or_default();
+        let set = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
+        let tool = choose(&text, set.map(|(_, value)| value.as_str()), request.test);
+        let enumerated = if request.test {
+            enumerate_trial(source, request)
+        } else {
+            enumerate(source, request)
+        };
+        match enumerated {
+            Probed::Cases(found) => described(source, request, found, &tool),
+            Probed::NeedsParent => whole_file(source, request, &tool),
+            Probed::Failed(cause, spec, outcome) => Description {
+                failure: Some(description_failure(
+                    &source.name,
+                    cause,
+                    &spec,
+                    outcome.as_ref().as_ref(),
+                )),
+                ..Description::default()
+            },
+        }
+    }
+
+    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+        let spec = spec_of(job, setting);
+        if let Some(reason) = &job.unavailable {
+            return Attempt::refused(&spec, reason, job, setting);
+        }
+        let expected = (job.route == Route::Direct).then_some(1);
+        let mut reports = Reports::new(expected, Some(job.source.name.clone()), job.test);
+        match run(&spec, &mut reports) {
+            Err(error) => Attempt::not_started(&spec, &error, job, setting),
+            Ok(outcome) => {
+                let said = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
+                let mut fault = reports.verdict();
+                if fault == Some(Cause::Silent) {
+                    let skipped = skip_reason(&said).map(|reason| Cause::Skipped { reason });
+                    fault = skipped.or(fault);
+                }
+                Attempt::new(&spec, &outcome, reports.observations, fault, job, setting)
+            }
+        }
+    }
+
+    fn usual_program(&self) -> &'static str {
+        "node"
+    }
+}
+
+/// Why a script that reported nothing cannot run here, if it says so.
+pub(super) fn skip_reason(said: &str) -> Option<String> {
+    said.contains("Binding failed to load")
+        .then(|| "its native addon is not built (Binding failed to load)".to_owned())
+}
+
+/// Cases as the file gives them, with the user's values in place.
+fn enumerate(source: &Source, request: &Request) -> Probed {
+    probe(source, request, set_arguments(request))
+}
+
+/// Cases for a trial: every combination of the values that are words, with the small numbers that
+/// the file itself uses for trials. The original tries one case a file, so that broken ones stay
+/// unnoticed, and ignores the user's values.
+fn enumerate_trial(source: &Source, request: &Request) -> Probed {
+    let trial = |more: Vec<String>| {
+        let mut arguments = vec!["--test".to_owned()];
+        arguments.extend(set_arguments(request));
+        arguments.extend(more);
+        probe(source, request, arguments)
+    };
+    let (usual, small) = (enumerate(source, request), trial(Vec::new()));
+    let (Probed::Cases(usual), Probed::Cases(small)) = (usual, small) else {
+        return trial(Vec::new());
+    };
+    let more = words_left_out(&usual, &small, request);
+    let mut found = if more.is_empty() {
+        small
+    } else {
+        match trial(more) {
+            Probed::Cases(found) => found,
+            _ => small,
+        }
+    };
+    found.cases.retain(|case| keeps_sets(case, request));
+    let mut seen = Vec::new();
+    found.cases.retain(|case| {
+        let new = !seen.contains(case);
+        seen.push(case.clone());
+        new
+    });
+    Probed::Cases(found)
+}
+
+/// `name=value` for the words that usual cases have and the file's own trial has not, unless the
+/// file or the user chose a special value for that parameter.
+fn words_left_out(usual: &Enumeration, small: &Enumeration, request: &Request) -> Vec<String> {
+    let first = |found: &Enumeration, name: &str| {
+        found
+            .cases
+            .first()
+            .and_then(|case| value_of(case, name).map(str::to_owned))
+    };
+    parameters(&usual.cases)
+        .into_iter()
+        .filter(|parameter| !request.sets.iter().any(|(name, _)| *name == parameter.name))
+        .filter(|parameter| first(usual, &parameter.name) == first(small, &parameter.name))
+        .flat_map(|parameter| {
+            let words = parameter.values.into_iter().skip(1);
+            words
+                .filter(|value| !matches!(value, Value::Number(_)))
+                .map(|value| format!("{}={}", parameter.name, value.plain()))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn keeps_sets(case: &Recorded, request: &Request) -> bool {
+    request.sets.iter().all(|(name, _)| {
+        value_of(case, name)
+            .is_none_or(|value| request.sets.iter().any(|(n, v)| n == name && v == value))
+    })
+}
+
+fn value_of<'a>(case: &'a Recorded, name: &str) -> Option<&'a str> {
+    case.args
+        .iter()
+        .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+}
+
+fn set_arguments(request: &Request) -> Vec<String> {
+    request
+        .sets
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
+}
+
+fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choice) -> Description {
+    let mut description = Description {
+        parameters: declared(source, request, &found),
+        ..Default::default()
+    };
+    if found.cases.is_empty() {
+        let warning = format!(
+            "'{}' has no cases: its own filter leaves none.",
+            source.name
+        );
+        description.warnings.push(warning);
+    }
+    description.jobs = found
+        .cases
+        .into_iter()
+        .map(|case| {
+            let label = Case::new(&source.name, values(&case.args)).id();
+            job(
+                source,
+                request,
+                label,
+                Route::Direct,
+                case.flags,
+                case.args,
+                tool,
+            )
+        })
+        .collect();
+    description
+}
+
+/// The parameters that the file declares. When the user set values, cases also carry names that
+/// the file does not know, so it is asked once more without them.
+fn declared(source: &Source, request: &Request, found: &Enumeration) -> Vec<Parameter> {
+    if request.sets.is_empty() {
+        return parameters(&found.cases);
+    }
+    let plain = Request {
+        sets: Vec::new(),
+        ..request.clone()
+    };
+    match enumerate(source, &plain) {
+        Probed::Cases(found) => parameters(&found.cases),
+        _ => parameters(&found.cases),
+    }
+}
+
+fn whole_file(source: &Source, request: &Request, tool: &Choice) -> Description {
+    let mut arguments = set_arguments(request);
+    if request.test {
+        arguments.insert(0, "--test".into());
+    }
+    let label = source.name.clone();
+    let job = job(
+        source,
+        request,
+        label,
+        Route::Parent,
+        Vec::new(),
+        arguments,
+        tool,
+    );
+    Description {
+        jobs: vec![job],
+        ..Description::default()
+    }
+}
+
+pub(super) fn job(
+    source: &Source,
+    request: &Request,
+    label: String,
+    route: Route,
+    flags: Vec<String>,
+    mut arguments: Vec<String>,
+    tool: &Choice,
+) -> Job {
+    let mut http_tool = None;
+    let mut unavailable = None;
+    match tool {
+        Choice::NotNeeded => {}
+        Choice::Missing { reason } => unavailable = Some(reason.clone()),
+        Choice::Tool { name, argument } => {
+            http_tool = Some(name.clone());
+            let told = format!("benchmarker={name}");
+            if *argument && !arguments.contains(&told) {
+                arguments.push(told);
+            }
+        }
+    }
+    let source = source.clone();
+    let test = request.test;
+    Job {
+        source,
+        label,
+        route,
+        flags,
+        arguments,
+        test,
+        http_tool,
+        unavailable,
+        case: None,
+    }
+}
+
+/// Name and values of `name=value` words; the kinds are guessed until a report tells them.
+fn values(arguments: &[String]) -> Vec<(String, Value)> {
+    let pair = |word: &String| {
+        let (name, value) = word.split_once('=')?;
+        Some((name.to_owned(), Value::guess(value)))
+    };
+    arguments.iter().filter_map(pair).collect()
+}
+
+fn parameters(cases: &[Recorded]) -> Vec<Parameter> {
+    let mut found: Vec<Parameter> = Vec::new();
+    for (name, value) in cases.iter().flat_map(|case| values(&case.args)) {
+        match found.iter_mut().find(|parameter| parameter.name == name) {
+            Some(known) if known.values.contains(&value) => {}
+            Some(known) => known.values.push(value),
+            None => found.push(Parameter {
+                name,
+                values: vec![value],
+            }),
+        }
+    }
+    found
+}
+
+/// The process that gives one sample.
+fn spec_of(job: &Job, setting: &Setting<'_>) -> Spec {
+    let mut spec = Spec::new(&setting.program);
+    spec.arguments
+        .extend(setting.variant.arguments.iter().cloned());
+    spec.arguments.extend(job.flags.iter().cloned());
+    spec.arguments
+        .push(job.source.file.to_string_lossy().into_owned());
+    spec.arguments.extend(job.arguments.iter().cloned());
+    spec.directory = Some(job.source.directory.clone());
+    spec.unset = FOREIGN.to_vec();
+    spec.environment
+        .extend(setting.variant.environment.iter().cloned());
+    if job.route == Route::Direct {
+        spec.environment
+            .push(("NODE_RUN_BENCHMARK_FN".into(), String::new()));
+    }
+    if job.test {
+        spec.environment
+            .push(("NODEJS_BENCHMARK_ZERO_ALLOWED".into(), "1".into()));
+    }
+    spec.limit = setting.limit;
+    spec.pin = setting.pin.cloned();
+    spec.channel = Channel::NodeSocket;
+    with_surroundings(spec, job.http_tool.as_deref())
+}
+
+/// Gives the process a port and a temporary folder of its own, so that two of them can run at the
+/// same time, and a search path without tools that it would only waste time on.
+pub(super) fn with_surroundings(mut spec: Spec, http_tool: Option<&str>) -> Spec {
+    static SERIAL: AtomicU32 = AtomicU32::new(0);
+    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    if let Some(port) = free_port() {
+        spec = spec.env("PORT", port.to_string());
+    }
+    spec = spec.env(
+        "TEST_SERIAL_ID",
+        format!("{}{serial:05}", std::process::id()),
+    );
+    if let Some(path) = std::env::var_os("PATH") {
+        let path = shadow_path::without_tools(&path, http_tool);
+        spec = spec.env("PATH", path.to_string_lossy());
+    }
+    spec
+}
+
+fn free_port() -> Option<u16> {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).ok()?;
+    listener.local_addr().ok().map(|address| address.port())
+}

@@ -1,0 +1,107 @@
+//! The harnesses written in other languages: embedded in the program, unpacked on first use.
+
+use super::cache_folder;
+use anyhow::Context;
+use include_dir::{Dir, include_dir};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+static NODE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../harness/node");
+
+/// The folder with the Node.js harness.
+///
+/// # Errors
+/// The cache folder cannot be written.
+pub fn node() -> anyhow::Result<PathBuf> {
+    static UNPACKED: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(folder) = UNPACKED.get() {
+        return Ok(folder.clone());
+    }
+    let folder = unpack(&NODE, "node", &cache_folder())?;
+    Ok(UNPACKED.get_or_init(|| folder).clone())
+}
+
+/// Unpacks `dir` below `cache`, under a name that changes with the content.
+fn unpack(dir: &Dir<'_>, name: &str, cache: &Path) -> anyhow::Result<PathBuf> {
+    let folder = cache.join(format!("harness-{name}-{:016x}", fingerprint(dir)));
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let hint = "set XDG_CACHE_HOME to a folder that can be written";
+    fs::create_dir_all(cache).with_context(|| {
+        format!(
+            "cannot create the cache folder '{}'; {hint}",
+            cache.display()
+        )
+    })?;
+    // Written beside and moved into place in one step: two processes may unpack at once.
+    let draft = cache.join(format!("draft-{name}-{}", std::process::id()));
+    write(dir, &draft)
+        .with_context(|| format!("cannot unpack the {name} harness to '{}'", draft.display()))?;
+    if fs::rename(&draft, &folder).is_err() {
+        let _ = fs::remove_dir_all(&draft);
+    }
+    anyhow::ensure!(
+        folder.is_dir(),
+        "cannot unpack the {name} harness to '{}'",
+        folder.display()
+    );
+    Ok(folder)
+}
+
+fn write(dir: &Dir<'_>, target: &Path) -> std::io::Result<()> {
+    for file in files(dir) {
+        let path = target.join(file.path());
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(path, file.contents())?;
+    }
+    Ok(())
+}
+
+/// Every file that the harness needs to run; its own tests stay behind.
+fn files<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
+    let mut found: Vec<_> = dir.files().collect();
+    for inner in dir.dirs() {
+        let first = inner.path().components().next();
+        if first.is_none_or(|first| first.as_os_str() != "test" && first.as_os_str() != "scripts") {
+            found.extend(files(inner));
+        }
+    }
+    found
+}
+
+/// FNV-1a over names and contents: tells one version of the sources from another.
+fn fingerprint(dir: &Dir<'_>) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for file in files(dir) {
+        let name = file.path().to_string_lossy();
+        for byte in name
+            .bytes()
+            .chain([0])
+            .chain(file.contents().iter().copied())
+        {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unpacking_twice_gives_the_same_complete_folder() {
+        let cache = tempfile::tempdir().unwrap();
+        let first = unpack(&NODE, "node", cache.path()).unwrap();
+        let second = unpack(&NODE, "node", cache.path()).unwrap();
+        assert_eq!(first, second);
+        for needed in ["index.js", "harness.cjs", "probe.cjs", "package.json"] {
+            assert!(first.join(needed).is_file(), "{needed}");
+        }
+        assert!(!first.join("test").exists());
+    }
+}

@@ -1,0 +1,176 @@
+//! Lines of the harness protocol: `VERB TAB key=value TAB key=value ...` (docs/protocol.md).
+
+use std::fmt;
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// What it is about.
+    pub verb: String,
+    /// Keys and values in order, as they stand on the line.
+    fields: Vec<(String, String)>,
+}
+
+impl Message {
+    /// A message without fields.
+    pub fn new(verb: impl Into<String>) -> Message {
+        Message {
+            verb: verb.into(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// Adds a field.
+    pub fn with(mut self, key: impl Into<String>, value: impl fmt::Display) -> Message {
+        self.fields.push((key.into(), escape(&value.to_string())));
+        self
+    }
+
+    /// Adds a list; commas inside an item are escaped, which plain values do not need.
+    pub fn with_list<'a>(
+        mut self,
+        key: &str,
+        items: impl IntoIterator<Item = &'a String>,
+    ) -> Message {
+        let items: Vec<String> = items
+            .into_iter()
+            .map(|item| escape(item).replace(',', "%2C"))
+            .collect();
+        self.fields.push((key.to_owned(), items.join(",")));
+        self
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &str) -> Option<String> {
+        self.raw(key).map(unescape)
+    }
+
+    /// The value of `key` as a number.
+    pub fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
+        self.raw(key)?.parse().ok()
+    }
+
+    /// The value of `key` as a list.
+    pub fn list(&self, key: &str) -> Vec<String> {
+        match self.raw(key) {
+            None | Some("") => Vec::new(),
+            Some(text) => text.split(',').map(unescape).collect(),
+        }
+    }
+
+    /// All keys, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|(key, _)| key.as_str())
+    }
+
+    fn raw(&self, key: &str) -> Option<&str> {
+        self.fields
+            .iter()
+            .find(|(known, _)| known == key)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// Reads a line; `None` when it is not a message: no verb, or bytes that are not UTF-8.
+    pub fn parse(line: &[u8]) -> Option<Message> {
+        let mut words = std::str::from_utf8(line).ok()?.split('\t');
+        let verb = words.next().filter(|verb| is_name(verb))?.to_owned();
+        let fields = words.filter_map(|word| {
+            let (key, value) = word.split_once('=')?;
+            Some((key.to_owned(), value.to_owned()))
+        });
+        Some(Message {
+            verb,
+            fields: fields.collect(),
+        })
+    }
+}
+
+/// The line, with its line feed.
+impl fmt::Display for Message {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.verb)?;
+        for (key, value) in &self.fields {
+            write!(out, "\t{key}={value}")?;
+        }
+        out.write_str("\n")
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\0'..='\x1f' | '%' | '\x7f' => escaped.push_str(&format!("%{:02X}", c as u32)),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Undoes [`escape`]; a `%` that is not followed by two hex digits stays as it is.
+fn unescape(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = bytes
+            .get(at + 1..at + 3)
+            .and_then(|two| std::str::from_utf8(two).ok());
+        match (
+            bytes[at],
+            hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()),
+        ) {
+            (b'%', Some(byte)) => {
+                plain.push(byte);
+                at += 3;
+            }
+            (byte, _) => {
+                plain.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn awkward_values_survive_a_round_trip() {
+        let awkward = "tab\there, line\nfeed, 100 %, del\x7f, é😀, a=b, %41";
+        let message = Message::new("load").with("source", awkward).with("id", 7);
+        let line = message.to_string();
+        assert_eq!(line.matches('\n').count(), 1);
+        let back = Message::parse(line.trim_end().as_bytes()).unwrap();
+        assert_eq!(back.get("source").as_deref(), Some(awkward));
+        assert_eq!(back.number::<u32>("id"), Some(7));
+    }
+
+    #[test]
+    fn lists_may_contain_commas_and_percent_signs() {
+        let items = ["a,b".to_owned(), "50%2C".to_owned(), "c".to_owned()];
+        let line = Message::new("case").with_list("args", &items).to_string();
+        assert_eq!(
+            Message::parse(line.trim_end().as_bytes())
+                .unwrap()
+                .list("args"),
+            items
+        );
+    }
+
+    #[test]
+    fn garbage_is_no_message() {
+        for garbage in [&b"Hello world"[..], b"", b"\xff\xfe", b"{\"a\":1}"] {
+            assert_eq!(Message::parse(garbage), None);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The private line between us and a child, apart from its standard streams.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Which private line a child gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channel {
+    /// None.
+    None,
+    /// One end of a stream socket, its number in the variable `NODE_CHANNEL_FD`: Node.js's own
+    /// channel between parent and child.
+    NodeSocket,
+    /// Commands on descriptor 3 and events on 4, named by `SPEEDWELL_FDS` (docs/protocol.md).
+    Harness,
+    /// One pipe from the child, its number in the named variable.
+    Pipe(&'static str),
+}
+
+/// What to do after a line was received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Go on listening.
+    Wait,
+    /// Send these bytes, then go on listening.
+    Send(Vec<u8>),
+    /// Nothing more is expected: the child has the given time to end by itself.
+    Linger(std::time::Duration),
+}
+
+/// The one who understands what comes over the line.
+pub trait Conversation {
+    /// Bytes to send as soon as the child is started.
+    fn opening(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// A line came, without its line feed.
+    fn received(&mut self, line: &[u8]) -> Next;
+}
+
+/// A conversation that has nothing to say and expects nothing.
+impl Conversation for () {
+    fn received(&mut self, _line: &[u8]) -> Next {
+        Next::Wait
+    }
+}
+
+/// The descriptors of an opened channel.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    /// Where we read.
+    pub read: Option<OwnedFd>,
+    /// Where we write.
+    pub write: Option<OwnedFd>,
+    /// Ends of the child, with the number each gets in the child.
+    pub child: Vec<(OwnedFd, RawFd)>,
+    /// Variables that tell the child about it.
+    pub environment: Vec<(&'static str, String)>,
+}
+
+impl Channel {
+    /// Opens both ends, all close-on-exec; the child's are put in place after the fork.
+    pub(super) fn open(self) -> io::Result<Ends> {
+        let mut ends = Ends::default();
+        match self {
+            Channel::None => {}
+            Channel::NodeSocket => {
+                let (ours, theirs) = socket_pair()?;
+                ends.read = Some(ours);
+                ends.child.push((theirs, 3));
+                ends.environment.push(("NODE_CHANNEL_FD", "3".into()));
+                // Node refuses to start under any mode but json and advanced; the former is text.
+                ends.environment
+                    .push(("NODE_CHANNEL_SERIALIZATION_MODE", "json".into()));
+            }
+            Channel::Harness => {
+                let (commands_out, commands_in) = pipe()?;
+                let (events_out, events_in) = pipe()?;
+                ends.write = Some(commands_in);
+                ends.read = Some(events_out);
+                ends.child.push((commands_out, 3));
+                ends.child.push((events_in, 4));
+                ends.environment.push(("SPEEDWELL_FDS", "3,4".into()));
+            }
+            Channel::Pipe(variable) => {
+                let (ours, theirs) = pipe()?;
+                ends.read = Some(ours);
+                ends.child.push((theirs, 3));
+                ends.environment.push((variable, "3".into()));
+            }
+        }
+        for ours in [&ends.read, &ends.write].into_iter().flatten() {
+            set_nonblocking(ours.as_raw_fd())?;
+        }
+        Ok(ends)
+    }
+}
+
+/// A pipe: (read end, write end), close-on-exec.
+pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: pipe2 writes two descriptors into the array, which we own from then on.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    // SAFETY: socketpair writes two descriptors into the array, which we own from then on.
+    unsafe {
+        if libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+/// Reading must never block: one child must not stall the whole session.
+pub(super) fn set_nonblocking(fd: RawFd) -> io::Result<()> {
+    // SAFETY: fcntl on a descriptor we own touches no memory.
+    unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        if flags < 0 || libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}

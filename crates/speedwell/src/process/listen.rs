@@ -1,0 +1,263 @@
+//! One child from start to end: the loop that listens, and the decisions it takes.
+
+use super::channel::{Conversation, Next};
+use super::start::{Running, start};
+use super::{Capture, Ended, Outcome, Spec, interrupted, stray};
+use crate::model::Usage;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often the loop looks up when nothing happens: often enough for Ctrl-C, too rare to disturb.
+const PULSE: Duration = Duration::from_millis(250);
+
+/// Starts `spec`, talks with it, and returns when it and all it started are gone.
+///
+/// # Errors
+/// The program could not be started. Everything that happens later is part of the [`Outcome`].
+pub fn run(spec: &Spec, conversation: &mut dyn Conversation) -> io::Result<Outcome> {
+    let started_unix_ms = unix_ms();
+    let begin = Instant::now();
+    let child = start(spec)?;
+    let group = child.pid;
+    let mut listener = Listener::new(child, begin + spec.limit, conversation);
+    let ended = listener.listen();
+    let (status, usage) = reap(group)?;
+    stray::forget(group);
+    let wall_ns = begin.elapsed().as_nanos() as u64;
+    listener.drain();
+    let strays = stray::clear(group);
+    Ok(Outcome {
+        ended: ended.unwrap_or_else(|| from_status(status)),
+        wall_ns,
+        started_unix_ms,
+        usage,
+        stdout: listener.stdout,
+        stderr: listener.stderr,
+        strays,
+    })
+}
+
+/// Milliseconds since the Unix epoch.
+pub(crate) fn unix_ms() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as i64)
+}
+
+struct Listener<'a> {
+    child: Running,
+    conversation: &'a mut dyn Conversation,
+    deadline: Instant,
+    lingering: bool,
+    line: Vec<u8>,
+    unsent: Vec<u8>,
+    stdout: Capture,
+    stderr: Capture,
+}
+
+impl<'a> Listener<'a> {
+    fn new(child: Running, deadline: Instant, conversation: &'a mut dyn Conversation) -> Self {
+        let unsent = conversation.opening();
+        Listener {
+            child,
+            conversation,
+            deadline,
+            lingering: false,
+            line: Vec::new(),
+            unsent,
+            stdout: Capture::default(),
+            stderr: Capture::default(),
+        }
+    }
+
+    /// Listens until the process has ended; the reason if it was ended by us.
+    fn listen(&mut self) -> Option<Ended> {
+        loop {
+            self.send();
+            if let Some(reason) = self.overdue() {
+                // SAFETY: kill only sends a signal, to the group of a child we have not reaped.
+                unsafe { libc::kill(-self.child.pid, libc::SIGKILL) };
+                self.wait(Duration::from_secs(10));
+                return Some(reason);
+            }
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            // Rounded up to a whole millisecond, so that the last wait is not a busy loop.
+            if self.wait(left.min(PULSE) + Duration::from_millis(1)) {
+                return None;
+            }
+        }
+    }
+
+    fn overdue(&self) -> Option<Ended> {
+        if interrupted() {
+            return Some(Ended::Interrupted);
+        }
+        let late = Instant::now() >= self.deadline;
+        late.then_some(if self.lingering {
+            Ended::Lingered
+        } else {
+            Ended::Timeout
+        })
+    }
+
+    /// Waits for something to read and reads it; whether the process has ended.
+    fn wait(&mut self, longest: Duration) -> bool {
+        let writing = self
+            .child
+            .write
+            .as_ref()
+            .filter(|_| !self.unsent.is_empty());
+        let mut polled = [
+            entry(Some(&self.child.pidfd), libc::POLLIN),
+            entry(self.child.stdout.as_ref(), libc::POLLIN),
+            entry(self.child.stderr.as_ref(), libc::POLLIN),
+            entry(self.child.read.as_ref(), libc::POLLIN),
+            entry(writing, libc::POLLOUT),
+        ];
+        // SAFETY: the array outlives the call and its length is given.
+        let ready = unsafe {
+            libc::poll(
+                polled.as_mut_ptr(),
+                polled.len() as _,
+                longest.as_millis() as i32,
+            )
+        };
+        if ready <= 0 {
+            return false;
+        }
+        let mut any_output = false;
+        for (at, polled) in polled[1..=3].iter().enumerate() {
+            if polled.revents != 0 {
+                any_output |= self.read_stream(at);
+            }
+        }
+        polled[0].revents != 0 && !any_output
+    }
+
+    /// Reads what there is on stdout (0), stderr (1) or the line (2); whether there was anything.
+    fn read_stream(&mut self, which: usize) -> bool {
+        let mut buffer = [0u8; 16 * 1024];
+        let stream = match which {
+            0 => &mut self.child.stdout,
+            1 => &mut self.child.stderr,
+            _ => &mut self.child.read,
+        };
+        let Some(fd) = stream else { return false };
+        // SAFETY: the buffer is writable for its whole length.
+        let count = unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+        if count == 0 {
+            // Closed: a closed stream left in the poll would wake us up for ever.
+            *stream = None;
+        }
+        let Ok(count @ 1..) = usize::try_from(count) else {
+            return false;
+        };
+        match which {
+            0 => self.stdout.push(&buffer[..count]),
+            1 => self.stderr.push(&buffer[..count]),
+            _ => self.take(&buffer[..count]),
+        }
+        true
+    }
+
+    /// Cuts what came over the line into lines and hands them on.
+    fn take(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte != b'\n' {
+                self.line.push(byte);
+                continue;
+            }
+            let line = std::mem::take(&mut self.line);
+            match self.conversation.received(&line) {
+                Next::Wait => {}
+                Next::Send(bytes) => self.unsent.extend(bytes),
+                Next::Linger(patience) => {
+                    self.lingering = true;
+                    self.deadline = self.deadline.min(Instant::now() + patience);
+                }
+            }
+        }
+    }
+
+    /// Writes what is waiting to be sent, as far as the pipe takes it.
+    fn send(&mut self) {
+        let Some(fd) = self
+            .child
+            .write
+            .as_ref()
+            .filter(|_| !self.unsent.is_empty())
+        else {
+            return;
+        };
+        let mut pipe = std::fs::File::from(match fd.try_clone() {
+            Ok(fd) => fd,
+            Err(_) => return,
+        });
+        match pipe.write(&self.unsent) {
+            Ok(count) => drop(self.unsent.drain(..count)),
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
+            // The child closed its end: it will tell by its exit status why.
+            Err(_) => self.unsent.clear(),
+        }
+    }
+
+    /// Reads what the ended process left in the pipes. Its leftover children may keep them open,
+    /// so the end is "nothing there now", not "closed".
+    fn drain(&mut self) {
+        for which in 0..3 {
+            while self.read_stream(which) {}
+        }
+        if !self.line.is_empty() {
+            let line = std::mem::take(&mut self.line);
+            self.conversation.received(&line);
+        }
+    }
+}
+
+/// A place in the poll; without descriptor the kernel skips it.
+fn entry(fd: Option<&OwnedFd>, events: i16) -> libc::pollfd {
+    libc::pollfd {
+        fd: fd.map_or(-1, AsRawFd::as_raw_fd),
+        events,
+        revents: 0,
+    }
+}
+
+/// Waits for the process and takes its status and resource usage.
+fn reap(pid: i32) -> io::Result<(i32, Usage)> {
+    let mut status = 0;
+    // SAFETY: both pointers are valid for the call; rusage is plain data.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        while libc::wait4(pid, &mut status, 0, &mut usage) < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        usage
+    };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    Ok((
+        status,
+        Usage {
+            user_ns: ns(usage.ru_utime),
+            system_ns: ns(usage.ru_stime),
+            max_rss_bytes: usage.ru_maxrss as u64 * 1024,
+            involuntary_switches: usage.ru_nivcsw as u64,
+        },
+    ))
+}
+
+fn from_status(status: i32) -> Ended {
+    if libc::WIFSIGNALED(status) {
+        Ended::Signal(libc::WTERMSIG(status))
+    } else {
+        Ended::Exit(libc::WEXITSTATUS(status))
+    }
+}

@@ -1,0 +1,52 @@
+//! What became of a child.
+
+use super::Capture;
+use crate::model::{Cause, Usage};
+
+/// How a process came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this status.
+    Exit(i32),
+    /// By a signal that was not ours.
+    Signal(i32),
+    /// By us, at its time limit.
+    Timeout,
+    /// By us, because it did not end although it had nothing more to say.
+    Lingered,
+    /// By us, because the user asked us to stop.
+    Interrupted,
+}
+
+/// Everything known of a process that has ended.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// How it ended.
+    pub ended: Ended,
+    /// From just before its start to its end.
+    pub wall_ns: u64,
+    /// When it was started, in milliseconds since the Unix epoch.
+    pub started_unix_ms: i64,
+    /// Resources it and its waited-for children used.
+    pub usage: Usage,
+    /// What it wrote on stdout.
+    pub stdout: Capture,
+    /// What it wrote on stderr.
+    pub stderr: Capture,
+    /// How many processes it left behind, which we ended.
+    pub strays: usize,
+}
+
+impl Outcome {
+    /// The cause of failure, if the way it ended is one.
+    pub fn cause(&self, limit: std::time::Duration) -> Option<Cause> {
+        match self.ended {
+            Ended::Exit(0) | Ended::Lingered | Ended::Interrupted => None,
+            Ended::Exit(code) => Some(Cause::Exit { code }),
+            Ended::Signal(signal) => Some(Cause::Signal { signal }),
+            Ended::Timeout => Some(Cause::Timeout {
+                limit_ms: limit.as_millis() as u64,
+            }),
+        }
+    }
+}

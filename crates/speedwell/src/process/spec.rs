@@ -1,0 +1,54 @@
+//! What to start, and how long to wait for it.
+
+use super::{Channel, CpuSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A program to start once.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// The program: a path, or a name to be found in `PATH`.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Variables added to our own environment.
+    pub environment: Vec<(String, String)>,
+    /// Variables taken out of our own environment.
+    pub unset: Vec<&'static str>,
+    /// The working directory; ours when `None`.
+    pub directory: Option<PathBuf>,
+    /// Processors it may use; all when `None`.
+    pub pin: Option<CpuSet>,
+    /// After this time it is ended.
+    pub limit: Duration,
+    /// Its private line.
+    pub channel: Channel,
+}
+
+impl Spec {
+    /// Starts `program` without arguments, with a limit of one minute.
+    pub fn new(program: impl AsRef<Path>) -> Spec {
+        Spec {
+            program: program.as_ref().to_owned(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            unset: Vec::new(),
+            directory: None,
+            pin: None,
+            limit: Duration::from_secs(60),
+            channel: Channel::None,
+        }
+    }
+
+    /// Adds arguments.
+    pub fn args<I: IntoIterator<Item = S>, S: Into<String>>(mut self, arguments: I) -> Spec {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Spec {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+}

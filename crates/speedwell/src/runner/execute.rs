@@ -1,0 +1,81 @@
+//! The loop over the slots of a plan.
+
+use super::execution::{Execution, Stepped};
+use crate::model::{Event, Observer, Run};
+use crate::plan::Plan;
+use crate::process::interrupted;
+use std::collections::BTreeSet;
+
+/// Decides after each block whether a case needs more runs.
+pub trait Judge {
+    /// `runs` are all finished runs of one job, in order of execution.
+    fn is_decided(&self, runs: &[Run]) -> bool;
+}
+
+/// What is asked of an execution besides its plan.
+#[derive(Default)]
+pub struct Orders {
+    /// Slots that are done already.
+    pub done: BTreeSet<u32>,
+    /// The runs of a session that is being resumed.
+    pub earlier: Vec<Run>,
+    /// End at the first failure.
+    pub fail_fast: bool,
+}
+
+/// How the execution of a plan ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Every slot was executed or found unnecessary.
+    Complete,
+    /// The user ended it.
+    Interrupted,
+    /// A failure ended it, as asked for.
+    Failed,
+}
+
+/// Executes the slots of `plan` that are not done yet, in order.
+///
+/// # Errors
+/// An observer could not keep what it was told. Failures of measured programs are not errors.
+pub fn execute(
+    plan: &Plan,
+    orders: Orders,
+    judge: &dyn Judge,
+    observers: &mut [&mut dyn Observer],
+) -> anyhow::Result<Ended> {
+    let slots = plan.slots();
+    let mut execution = Execution::new(plan, judge, observers);
+    let started = Event::Started {
+        runs: slots.len(),
+        cases: plan.jobs.len(),
+        done: orders.done.len(),
+    };
+    execution.tell(&started)?;
+    execution.restore(orders.earlier, &slots)?;
+    let mut ended = Ended::Complete;
+    for slot in &slots {
+        if interrupted() {
+            ended = Ended::Interrupted;
+            break;
+        }
+        if orders.done.contains(&slot.index) || execution.is_over(slot) {
+            continue;
+        }
+        match execution.step(slot)? {
+            Stepped::Interrupted => ended = Ended::Interrupted,
+            Stepped::Failed if orders.fail_fast => ended = Ended::Failed,
+            _ => {}
+        }
+        if ended != Ended::Complete {
+            break;
+        }
+        if slot.closes_block {
+            execution.settle(slot, &slots)?;
+        }
+    }
+    execution.tell(&Event::Finished {
+        interrupted: ended != Ended::Complete,
+    })?;
+    Ok(ended)
+}

@@ -1,0 +1,229 @@
+//! The state of an execution between two slots: runs so far, cases that are over.
+
+use super::consistency::Answers;
+use super::execute::Judge;
+use crate::harness::{self, Attempt, Observation, Setting};
+use crate::model::{Cause, Event, Failure, Observer, Run, Step};
+use crate::plan::{Plan, Slot};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Failures of one job and variant without any success after which the job is given up: what
+/// fails every time needs no more evidence, and a hanging benchmark costs its limit every time.
+const GIVE_UP_AFTER: u32 = 2;
+
+/// What came of one slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stepped {
+    Done,
+    Failed,
+    Interrupted,
+}
+
+pub(super) struct Execution<'a, 'o> {
+    plan: &'a Plan,
+    judge: &'a dyn Judge,
+    observers: &'a mut [&'o mut dyn Observer],
+    answers: Answers,
+    runs: HashMap<usize, Vec<Run>>,
+    over: HashSet<usize>,
+    failed: HashMap<(usize, usize), u32>,
+    metrics: HashSet<String>,
+}
+
+impl<'a, 'o> Execution<'a, 'o> {
+    pub fn new(
+        plan: &'a Plan,
+        judge: &'a dyn Judge,
+        observers: &'a mut [&'o mut dyn Observer],
+    ) -> Execution<'a, 'o> {
+        Execution {
+            plan,
+            judge,
+            observers,
+            answers: Answers::default(),
+            runs: HashMap::new(),
+            over: HashSet::new(),
+            failed: HashMap::new(),
+            metrics: HashSet::new(),
+        }
+    }
+
+    pub fn tell(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        for observer in self.observers.iter_mut() {
+            observer.observe(event)?;
+        }
+        Ok(())
+    }
+
+    /// Takes over the runs of a session that is being resumed, and its decisions with them.
+    pub fn restore(&mut self, earlier: Vec<Run>, slots: &[Slot]) -> anyhow::Result<()> {
+        for run in earlier {
+            if let Some(slot) = slots.get(run.slot as usize) {
+                self.runs.entry(slot.job).or_default().push(run);
+            }
+        }
+        let decided: Vec<usize> = self
+            .runs
+            .iter()
+            .filter(|(_, r)| self.judge.is_decided(r))
+            .map(|(job, _)| *job)
+            .collect();
+        self.over.extend(decided);
+        Ok(())
+    }
+
+    /// Whether the case of this slot needs no more runs.
+    pub fn is_over(&self, slot: &Slot) -> bool {
+        self.over.contains(&slot.job)
+    }
+
+    /// Executes one slot.
+    pub fn step(&mut self, slot: &Slot) -> anyhow::Result<Stepped> {
+        let job = &self.plan.jobs[slot.job];
+        let variant = &self.plan.variants[slot.variant];
+        self.tell(&Event::RunStarted {
+            slot: slot.index,
+            label: &job.label,
+            variant: &variant.name,
+        })?;
+        let harness = harness::of(job.source.kind);
+        let program = variant
+            .program
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(harness.usual_program()));
+        let setting = Setting {
+            variant,
+            program,
+            slot: slot.index,
+            ordinal: slot.ordinal,
+            limit: Duration::from_millis(self.plan.sampling.timeout_ms),
+            pin: self.plan.pin.as_ref(),
+        };
+        let attempt = harness.perform(job, &setting);
+        if attempt.interrupted {
+            return Ok(Stepped::Interrupted);
+        }
+        let failed = self.keep(slot, attempt)?;
+        self.tell(&Event::SlotDone(slot.index))?;
+        Ok(if failed {
+            Stepped::Failed
+        } else {
+            Stepped::Done
+        })
+    }
+
+    /// Hands on what an attempt gave; whether it failed.
+    fn keep(&mut self, slot: &Slot, mut attempt: Attempt) -> anyhow::Result<bool> {
+        let variant: Arc<str> = Arc::from(self.plan.variants[slot.variant].name.as_str());
+        let mut failure = attempt.failure.take();
+        for seen in std::mem::take(&mut attempt.observations) {
+            if seen.samples.is_empty() {
+                continue;
+            }
+            if let Some(cause) = self.answers.check(&seen, &variant) {
+                failure = failure.or_else(|| Some(self.contradiction(slot, cause)));
+                continue;
+            }
+            self.declare(&seen)?;
+            // A process that failed after a sound report keeps its sample; one whose report is
+            // itself at fault has none.
+            let kept = match &failure {
+                None => Some(seen),
+                Some(failure) => failed_after(seen, &failure.cause),
+            };
+            if let Some(seen) = kept {
+                self.finish_run(slot, seen, &variant, &attempt)?;
+            }
+        }
+        let failures = self.failed.entry((slot.job, slot.variant)).or_insert(0);
+        match failure {
+            None => *failures = 0,
+            Some(_) => *failures += 1,
+        }
+        if let Some(failure) = &failure {
+            self.tell(&Event::Failed(failure))?;
+        }
+        Ok(failure.is_some_and(|failure| !failure.cause.is_skip()))
+    }
+
+    fn finish_run(
+        &mut self,
+        slot: &Slot,
+        seen: Observation,
+        variant: &Arc<str>,
+        attempt: &Attempt,
+    ) -> anyhow::Result<()> {
+        let run = Run {
+            case: Arc::new(seen.case),
+            variant: variant.clone(),
+            slot: slot.index,
+            block: slot.block,
+            started_unix_ms: attempt.started_unix_ms,
+            wall_ns: attempt.wall_ns,
+            usage: attempt.usage,
+            samples: seen.samples,
+            notes: seen.notes,
+        };
+        self.tell(&Event::RunFinished(&run))?;
+        self.runs.entry(slot.job).or_default().push(run);
+        Ok(())
+    }
+
+    /// Tells of metrics that were not seen before.
+    fn declare(&mut self, seen: &Observation) -> anyhow::Result<()> {
+        for metric in &seen.metrics {
+            if self.metrics.insert(metric.name.clone()) {
+                self.tell(&Event::Declared(metric))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn contradiction(&self, slot: &Slot, cause: Cause) -> Failure {
+        let job = &self.plan.jobs[slot.job];
+        Failure {
+            step: Step::Run,
+            benchmark: job.source.name.clone(),
+            case: Some(job.label.clone()),
+            variant: Some(self.plan.variants[slot.variant].name.clone()),
+            slot: Some(slot.index),
+            cause,
+            stderr_tail: String::new(),
+            replay: String::new(),
+        }
+    }
+
+    /// After a block: is the case decided, or hopeless?
+    pub fn settle(&mut self, slot: &Slot, slots: &[Slot]) -> anyhow::Result<()> {
+        let hopeless = (0..self.plan.variants.len()).any(|variant| {
+            self.failed
+                .get(&(slot.job, variant))
+                .is_some_and(|&count| count >= GIVE_UP_AFTER)
+        });
+        let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
+        if !hopeless && !self.judge.is_decided(runs) {
+            return Ok(());
+        }
+        self.over.insert(slot.job);
+        let later = &slots[slot.index as usize + 1..];
+        let saved = later.iter().filter(|later| later.job == slot.job).count();
+        let label = self.plan.jobs[slot.job].label.clone();
+        self.tell(&Event::CaseDecided {
+            label: &label,
+            saved,
+        })
+    }
+}
+
+/// The observation with a remark, if its process failed only after reporting it.
+fn failed_after(mut seen: Observation, cause: &Cause) -> Option<Observation> {
+    if !matches!(cause, Cause::Exit { .. } | Cause::Signal { .. }) {
+        return None;
+    }
+    seen.notes
+        .push(format!("Its process {cause} after reporting this value."));
+    Some(seen)
+}

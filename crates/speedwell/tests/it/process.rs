@@ -1,0 +1,166 @@
+//! Children that misbehave: each leaves a clear record and nothing else.
+
+use speedwell::process::{Channel, Conversation, Ended, Next, Spec, adopt_orphans, run};
+use std::time::{Duration, Instant};
+
+fn shell(script: &str) -> Spec {
+    let mut spec = Spec::new("sh").args(["-c", script]);
+    spec.limit = Duration::from_secs(20);
+    spec
+}
+
+fn ended(spec: &Spec) -> Ended {
+    run(spec, &mut ()).unwrap().ended
+}
+
+fn alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+fn pid_in(text: &str) -> i32 {
+    text.trim()
+        .parse()
+        .unwrap_or_else(|_| panic!("no pid in {text:?}"))
+}
+
+#[test]
+fn status_and_signal_are_told_apart() {
+    assert_eq!(ended(&shell("exit 0")), Ended::Exit(0));
+    assert_eq!(ended(&shell("exit 3")), Ended::Exit(3));
+    assert_eq!(ended(&shell("kill -SEGV $$")), Ended::Signal(11));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_an_error_at_once() {
+    assert!(run(&Spec::new("/no/such/program"), &mut ()).is_err());
+}
+
+#[test]
+fn a_child_that_never_ends_is_ended_at_its_limit() {
+    let mut spec = shell("trap '' TERM; while :; do sleep 0.05; done");
+    spec.limit = Duration::from_millis(300);
+    let begin = Instant::now();
+    assert_eq!(ended(&spec), Ended::Timeout);
+    assert!(begin.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn both_streams_are_kept_apart_even_in_a_flood() {
+    let flood = "yes complaint | head -c 5000000 >&2; echo answer; echo last >&2";
+    let outcome = run(&shell(flood), &mut ()).unwrap();
+    assert_eq!(outcome.stdout.text(), "answer\n");
+    assert_eq!(outcome.stderr.last_lines(1), "last");
+    assert_eq!(outcome.stderr.total_bytes(), 5_000_005);
+}
+
+#[test]
+fn children_left_in_the_group_are_ended() {
+    let outcome = run(&shell("sleep 600 >/dev/null 2>&1 & echo $!"), &mut ()).unwrap();
+    assert_eq!(outcome.ended, Ended::Exit(0));
+    let pid = pid_in(&outcome.stdout.text());
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while alive(pid) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(!alive(pid), "{pid} is still there");
+}
+
+#[test]
+fn daemons_that_left_the_group_are_ended_too() {
+    adopt_orphans();
+    let script = "setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' & sleep 0.2";
+    let outcome = run(&shell(script), &mut ()).unwrap();
+    assert!(!alive(pid_in(&outcome.stdout.text())));
+    assert!(outcome.strays >= 1);
+}
+
+#[test]
+fn a_child_that_holds_its_streams_open_does_not_hold_us() {
+    let begin = Instant::now();
+    let outcome = run(&shell("sleep 30 & echo done"), &mut ()).unwrap();
+    assert_eq!(outcome.stdout.text(), "done\n");
+    assert!(begin.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn closing_its_streams_does_not_make_us_spin() {
+    let usage = || {
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+        usage.ru_utime.tv_sec as f64
+            + usage.ru_stime.tv_sec as f64
+            + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) as f64 / 1e6
+    };
+    let before = usage();
+    assert_eq!(ended(&shell("exec >&- 2>&-; sleep 0.5")), Ended::Exit(0));
+    assert!(
+        usage() - before < 0.2,
+        "the listening thread was busy while nothing happened"
+    );
+}
+
+#[test]
+fn the_childs_time_and_memory_are_accounted() {
+    let outcome = run(
+        &shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"),
+        &mut (),
+    )
+    .unwrap();
+    assert!(outcome.usage.user_ns > 1_000_000);
+    assert!(outcome.usage.max_rss_bytes > 100_000);
+    assert!(outcome.wall_ns >= outcome.usage.user_ns / 2);
+}
+
+/// Echoes what it is told to and remembers every line.
+struct Talk(Vec<String>);
+
+impl Conversation for Talk {
+    fn opening(&mut self) -> Vec<u8> {
+        b"hello\n".to_vec()
+    }
+    fn received(&mut self, line: &[u8]) -> Next {
+        self.0.push(String::from_utf8_lossy(line).into_owned());
+        match self.0.len() {
+            1 => Next::Send(b"more\n".to_vec()),
+            _ => Next::Wait,
+        }
+    }
+}
+
+#[test]
+fn commands_and_events_travel_on_descriptors_of_their_own() {
+    let script = r#"
+        test "$SPEEDWELL_FDS" = 3,4 || exit 9
+        echo noise; read a <&3; echo "got $a" >&4; read b <&3; printf 'got %s' "$b" >&4"#;
+    let mut spec = shell(script);
+    spec.channel = Channel::Harness;
+    let mut talk = Talk(Vec::new());
+    let outcome = run(&spec, &mut talk).unwrap();
+    assert_eq!(outcome.ended, Ended::Exit(0));
+    assert_eq!(
+        talk.0,
+        ["got hello", "got more"],
+        "the last line has no line feed"
+    );
+    assert_eq!(outcome.stdout.text(), "noise\n");
+}
+
+#[test]
+fn a_line_longer_than_any_pipe_arrives_whole() {
+    let mut spec =
+        shell("head -c 1000000 /dev/zero | tr '\\0' x >&3; echo >&3; printf 'a\\nb\\nc\\n' >&3");
+    spec.channel = Channel::Pipe("LINE_FD");
+    let mut lines = Talk(vec![String::new()]);
+    run(&spec, &mut lines).unwrap();
+    assert_eq!(lines.0[1].len(), 1_000_000);
+    assert_eq!(lines.0[2..], ["a", "b", "c"]);
+}
+
+#[test]
+fn pinning_reaches_the_child() {
+    let mut spec = shell("grep Cpus_allowed_list /proc/self/status");
+    spec.pin = Some("0".parse().unwrap());
+    let outcome = run(&spec, &mut ()).unwrap();
+    assert_eq!(outcome.stdout.text().trim(), "Cpus_allowed_list:\t0");
+}
