@@ -1,0 +1,64 @@
+//! Comparing measured cells with reference figures.
+//!
+//! Decides which cells are out of tolerance and counts them; it must not know what a cell means.
+
+/// Counts cells out of tolerance.
+#[derive(Default)]
+pub struct Check {
+    /// Cells seen.
+    pub cells: usize,
+    /// Cells out of tolerance, with their place.
+    pub failures: Vec<String>,
+}
+
+impl Check {
+    /// The text of a cell: measured value, reference and difference; `!` when too far from it.
+    pub fn cell(&mut self, place: &str, value: f64, reference: f64, tolerance: f64) -> String {
+        let mark = self.judge(place, value, reference, tolerance);
+        format!(
+            "{value:.1} ({reference:.1}, {:+.1}){mark}",
+            value - reference
+        )
+    }
+
+    /// The text of a cell without reference, which must lie within `tolerance` of `target`.
+    pub fn near(&mut self, place: &str, value: f64, target: f64, tolerance: f64) -> String {
+        let mark = self.judge(place, value, target, tolerance);
+        format!("{value:.2}{mark}")
+    }
+
+    fn judge(&mut self, place: &str, value: f64, reference: f64, tolerance: f64) -> &'static str {
+        self.cells += 1;
+        if (value - reference).abs() <= tolerance {
+            return "";
+        }
+        self.failures.push(format!(
+            "{place}: {value:.2} is not {reference} +- {tolerance}"
+        ));
+        " !"
+    }
+}
+
+/// Share of true values, in percent.
+pub fn percent<T>(items: &[T], is_counted: impl Fn(&T) -> bool) -> f64 {
+    100.0 * items.iter().filter(|item| is_counted(item)).count() as f64 / items.len() as f64
+}
+
+/// Mean of a number per item.
+pub fn average<T>(items: &[T], number: impl Fn(&T) -> f64) -> f64 {
+    items.iter().map(number).sum::<f64>() / items.len() as f64
+}
+
+/// Prints a row of a Markdown table.
+pub fn row(cells: &[String]) {
+    println!("| {} |", cells.join(" | "));
+}
+
+/// Prints the head of a Markdown table under a title.
+pub fn head(title: &str, columns: &[&str]) {
+    println!(
+        "\n{title}\n\n| {} |\n|{}",
+        columns.join(" | "),
+        "---|".repeat(columns.len())
+    );
+}

@@ -1,0 +1,112 @@
+//! One simulated comparison: noise, run order, and what the tests say about it.
+//!
+//! Decides how an experiment is laid out (randomised blocks of four) and followed through its looks.
+//! It must not know reference figures. Start at [`experiment`].
+
+use super::noise::{Model, Random};
+use speedwell_stats::sequential::{Decision, Design, decide};
+use speedwell_stats::test::{Options, StratifiedRank, stratified_rank};
+use speedwell_stats::{Interval, Observation};
+
+/// Blocks of two runs of either side in random order, with `change` added to the candidate.
+pub fn experiment(
+    model: &Model,
+    runs: usize,
+    change: f64,
+    random: &mut Random,
+) -> Vec<Observation> {
+    let noise = (model.series)(random, 2 * runs);
+    let effect = change.ln_1p();
+    let mut observations = Vec::with_capacity(noise.len());
+    for (block, slots) in (0u32..).zip(noise.chunks(4)) {
+        let mut is_candidate = vec![false; slots.len()];
+        is_candidate[slots.len() / 2..].fill(true);
+        for place in (1..slots.len()).rev() {
+            is_candidate.swap(place, random.below(place + 1));
+        }
+        observations.extend(slots.iter().zip(is_candidate).map(|(noise, is_candidate)| {
+            if is_candidate {
+                Observation::candidate((noise + effect).exp(), block)
+            } else {
+                Observation::baseline(noise.exp(), block)
+            }
+        }));
+    }
+    observations
+}
+
+/// The test of an experiment, which is always defined.
+pub fn test(observations: &[Observation], options: &Options) -> StratifiedRank {
+    match stratified_rank(observations, options) {
+        Ok(test) => test,
+        Err(error) => unreachable!("exponentials in blocks of both sides: {error}"),
+    }
+}
+
+/// How a sequential comparison without equivalence stop ended.
+pub struct Course {
+    /// Runs per side at the end.
+    pub runs: usize,
+    /// Whether the sides were called different.
+    pub is_rejected: bool,
+    /// Where the equivalence stop would have ended it, if before the end.
+    pub equivalent_at: Option<usize>,
+    /// Candidate over baseline at the end.
+    pub ratio: f64,
+    /// The ordinary 95 % interval at the end, as if there had been one look.
+    pub naive: Interval,
+    /// The interval with the z limit of the last look made.
+    pub repeated: Interval,
+}
+
+/// Follows an experiment through the looks of `design`, without ending at the equivalence stop but
+/// noting it, so that one course answers for both kinds of design.
+pub fn follow(
+    observations: &[Observation],
+    design: &Design,
+    delta: f64,
+    options: &Options,
+) -> Course {
+    let mut equivalent_at = None;
+    for look in design.limits() {
+        let seen = &observations[..2 * look.n];
+        let delta = if equivalent_at.is_none() { delta } else { 0.0 };
+        let Ok(decision) = decide(seen, look, delta, options) else {
+            unreachable!("the values are exponentials and every block holds both sides");
+        };
+        let is_rejected = matches!(decision, Decision::Rejected { .. });
+        if decision == Decision::Equivalent {
+            equivalent_at = Some(look.n);
+        }
+        if is_rejected || look.is_last {
+            let test = test(seen, options);
+            return Course {
+                runs: look.n,
+                is_rejected,
+                equivalent_at,
+                ratio: test.ratio,
+                naive: test.interval(0.95),
+                repeated: test.interval_at(look.z_limit),
+            };
+        }
+    }
+    unreachable!("a design ends with its last look")
+}
+
+/// Does `task` for every repetition on all cores and gathers the results in order.
+pub fn repeat<T: Send>(repetitions: u64, task: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let share = repetitions.div_ceil(cores);
+    let task = &task;
+    std::thread::scope(|scope| {
+        let part = |core: u64| core * share..((core + 1) * share).min(repetitions);
+        let threads: Vec<_> = (0..cores)
+            .map(|core| scope.spawn(move || part(core).map(task).collect::<Vec<T>>()))
+            .collect();
+        let done = threads.into_iter().map(|thread| match thread.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        done.flatten().collect()
+    })
+}

@@ -1,0 +1,87 @@
+//! The fixed test with 30 runs per side: false positives, power, coverage.
+//!
+//! Decides what is measured about a single test; the sequential designs are elsewhere.
+
+use super::check::{Check, average, head, percent, row};
+use super::experiment::{experiment, repeat, test};
+use super::noise::{MODELS, Model, Random};
+use super::reference::{COVERAGE, FIXED_POWER};
+use speedwell_stats::test::{Options, StratifiedRank};
+
+const RUNS: usize = 30;
+
+/// Repeats the test under `model`; `cell` makes the random numbers of every cell different.
+fn tests(model: &Model, change: f64, repetitions: u64, cell: u64) -> Vec<StratifiedRank> {
+    repeat(repetitions, |repetition| {
+        let mut random = Random::new(cell, repetition);
+        let observations = experiment(model, RUNS, change, &mut random);
+        let options = Options {
+            seed: random.seed(),
+            ..Options::default()
+        };
+        test(&observations, &options)
+    })
+}
+
+/// False positives must lie between 4 and 6 % under every noise.
+pub fn false_positives(check: &mut Check, repetitions: u64) {
+    head(
+        &format!("False positives at 5 %, n = {RUNS}, {repetitions} repetitions"),
+        &["noise", "false positives %", "normal approximation %"],
+    );
+    for (cell, model) in (100..).zip(&MODELS) {
+        let tests = tests(model, 0.0, repetitions, cell);
+        let place = format!("false positives, {}", model.name);
+        let rate = percent(&tests, |test| test.p <= 0.05);
+        let by_z = percent(&tests, |test| test.z().abs() >= 1.959964);
+        row(&[
+            model.name.into(),
+            check.near(&place, rate, 5.0, 1.0),
+            format!("{by_z:.2}"),
+        ]);
+    }
+}
+
+/// Power must lie within 3 points of the reference.
+pub fn power(check: &mut Check, repetitions: u64) {
+    head(
+        &format!("Power at a change of 1.5 %, n = {RUNS}, {repetitions} repetitions"),
+        &["noise", "power % (reference, difference)"],
+    );
+    for (cell, (name, reference)) in (200..).zip(FIXED_POWER) {
+        let tests = tests(named(name), 0.015, repetitions, cell);
+        let power = percent(&tests, |test| test.p <= 0.05);
+        row(&[
+            name.into(),
+            check.cell(&format!("power, {name}"), power, reference, 3.0),
+        ]);
+    }
+}
+
+/// Coverage must lie within 1.5 points of the reference, the width within 0.1 points.
+pub fn coverage(check: &mut Check, repetitions: u64) {
+    head(
+        &format!("95 % interval at a ratio of 1.02, n = {RUNS}, {repetitions} repetitions"),
+        &[
+            "noise",
+            "coverage % (reference, difference)",
+            "width, points (reference)",
+        ],
+    );
+    for (cell, (name, reference, width)) in (300..).zip(COVERAGE) {
+        let tests = tests(named(name), 0.02, repetitions, cell);
+        let intervals: Vec<_> = tests.iter().map(|test| test.interval(0.95)).collect();
+        let covered = percent(&intervals, |interval| interval.contains(1.02));
+        let mean_width = 200.0 * average(&intervals, |interval| interval.half_width());
+        let near = check.near(&format!("width, {name}"), mean_width, width, 0.1);
+        let place = format!("coverage, {name}");
+        let coverage = check.cell(&place, covered, reference, 1.5);
+        row(&[name.into(), coverage, format!("{near} ({width:.2})")]);
+    }
+}
+
+/// The model of a reference row.
+pub fn named(name: &str) -> &'static Model {
+    let model = MODELS.iter().find(|model| model.name == name);
+    model.unwrap_or_else(|| panic!("no model is called {name}"))
+}

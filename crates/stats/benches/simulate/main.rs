@@ -1,0 +1,37 @@
+//! Error rates, power and coverage by simulation: `cargo bench -p speedwell-stats --bench simulate`.
+//!
+//! Prints the tables of `docs/statistics.md` beside reference figures and exits with 1 when a cell
+//! is out of tolerance. Without `--bench` (as under `cargo test --benches`) it does a hundredth of
+//! the repetitions and only shows that everything runs. Seeds are fixed.
+
+mod check;
+mod experiment;
+mod fixed;
+mod noise;
+mod reference;
+mod sequential;
+
+use check::Check;
+use sequential::Repetitions;
+
+fn main() {
+    let is_measuring = std::env::args().any(|argument| argument == "--bench");
+    let count = |full: u64| if is_measuring { full } else { full / 100 };
+    let mut check = Check::default();
+    let start = std::time::Instant::now();
+    fixed::false_positives(&mut check, count(10_000));
+    fixed::power(&mut check, count(4000));
+    fixed::coverage(&mut check, count(4000));
+    let repetitions = Repetitions {
+        equal: count(10_000),
+        changed: count(4000),
+    };
+    sequential::study(&mut check, repetitions);
+    let Check { cells, failures } = check;
+    println!("\n{cells} cells, {} out of tolerance:", failures.len());
+    failures.iter().for_each(|failure| println!("- {failure}"));
+    eprintln!("took {:.0} s", start.elapsed().as_secs_f64());
+    if is_measuring && !failures.is_empty() {
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,179 @@
+//! Noise models: what disturbs consecutive runs, on the scale of logarithms.
+//!
+//! Decides the eleven kinds of series the tests are judged by. It must not know the tests. Start at
+//! [`MODELS`].
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use std::f64::consts::TAU;
+
+/// A named kind of noise.
+#[derive(Clone, Copy)]
+pub struct Model {
+    /// Name in tables.
+    pub name: &'static str,
+    /// One value per slot, in run order.
+    pub series: fn(&mut Random, usize) -> Vec<f64>,
+}
+
+/// All models, the nine with published reference figures first.
+pub const MODELS: [Model; 11] = [
+    Model {
+        name: "normal 2 %",
+        series: |random, slots| white(random, slots, 0.02),
+    },
+    Model {
+        name: "skew",
+        series: skew,
+    },
+    Model {
+        name: "bimodal",
+        series: bimodal,
+    },
+    Model {
+        name: "outliers",
+        series: outliers,
+    },
+    Model {
+        name: "drift",
+        series: drift,
+    },
+    Model {
+        name: "step",
+        series: step,
+    },
+    Model {
+        name: "AR(.95)",
+        series: slow_wander,
+    },
+    Model {
+        name: "AR(.6)",
+        series: |random, slots| autoregressive(random, slots, 0.6),
+    },
+    Model {
+        name: "period-2",
+        series: |random, slots| periodic(random, slots, 1),
+    },
+    Model {
+        name: "normal 1 %",
+        series: |random, slots| white(random, slots, 0.01),
+    },
+    Model {
+        name: "period-4",
+        series: |random, slots| periodic(random, slots, 2),
+    },
+];
+
+/// A seeded source of random numbers.
+pub struct Random(Xoshiro256PlusPlus);
+
+impl Random {
+    /// The stream of a repetition of a cell.
+    pub fn new(cell: u64, repetition: u64) -> Random {
+        Random(Xoshiro256PlusPlus::seed_from_u64(cell << 40 | repetition))
+    }
+
+    /// A seed for somebody else.
+    pub fn seed(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// Uniform in 0..1, never 0.
+    fn uniform(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    /// Uniform below `count`.
+    pub fn below(&mut self, count: usize) -> usize {
+        (self.uniform() * count as f64) as usize
+    }
+
+    /// Standard normal (Box and Muller, Annals of Mathematical Statistics 29, 1958).
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (TAU * self.uniform()).cos()
+    }
+
+    fn happens(&mut self, probability: f64) -> bool {
+        self.uniform() < probability
+    }
+}
+
+fn white(random: &mut Random, slots: usize, deviation: f64) -> Vec<f64> {
+    (0..slots).map(|_| deviation * random.normal()).collect()
+}
+
+fn skew(random: &mut Random, slots: usize) -> Vec<f64> {
+    (0..slots)
+        .map(|_| (0.02 * random.normal().exp()).ln_1p())
+        .collect()
+}
+
+fn bimodal(random: &mut Random, slots: usize) -> Vec<f64> {
+    let mut series = white(random, slots, 0.01);
+    for value in &mut series {
+        if random.happens(0.35) {
+            *value += 0.06;
+        }
+    }
+    series
+}
+
+fn outliers(random: &mut Random, slots: usize) -> Vec<f64> {
+    let mut series = white(random, slots, 0.015);
+    for value in &mut series {
+        if random.happens(0.05) {
+            *value += (-0.4 * random.uniform().ln()).ln_1p();
+        }
+    }
+    series
+}
+
+fn drift(random: &mut Random, slots: usize) -> Vec<f64> {
+    let mut series = white(random, slots, 0.01);
+    for (slot, value) in series.iter_mut().enumerate() {
+        *value += 0.03 * slot as f64 / (slots - 1) as f64;
+    }
+    series
+}
+
+fn step(random: &mut Random, slots: usize) -> Vec<f64> {
+    let mut series = white(random, slots, 0.01);
+    let height = if random.happens(0.5) { 0.02 } else { -0.02 };
+    let from = random.below(slots);
+    series[from..].iter_mut().for_each(|value| *value += height);
+    series
+}
+
+/// First-order autoregression with a stationary standard deviation of 0.02.
+fn autoregressive(random: &mut Random, slots: usize, memory: f64) -> Vec<f64> {
+    let fresh = (1.0 - memory * memory).sqrt();
+    let mut level = random.normal();
+    let mut next = || {
+        let current = level;
+        level = memory * level + fresh * random.normal();
+        0.02 * current
+    };
+    (0..slots).map(|_| next()).collect()
+}
+
+fn slow_wander(random: &mut Random, slots: usize) -> Vec<f64> {
+    let mut series = white(random, slots, 0.005);
+    let wander = autoregressive(random, slots, 0.95);
+    series
+        .iter_mut()
+        .zip(wander)
+        .for_each(|(value, level)| *value += level);
+    series
+}
+
+/// `half` slots without, `half` slots with an offset drawn once per series, and so on.
+fn periodic(random: &mut Random, slots: usize, half: usize) -> Vec<f64> {
+    let mut series = white(random, slots, 0.01);
+    let offset = 0.01 * random.normal();
+    for (slot, value) in series.iter_mut().enumerate() {
+        if slot / half % 2 == 1 {
+            *value += offset;
+        }
+    }
+    series
+}

@@ -1,0 +1,217 @@
+//! The default sequential design: false positives, power, runs, and the bias of stopping early.
+//!
+//! Decides what is measured about a design; single tests are elsewhere.
+
+use super::check::{Check, average, head, percent, row};
+use super::experiment::{Course, experiment, follow, repeat};
+use super::noise::{MODELS, Model, Random};
+use super::reference::{SEQUENTIAL, Sequential};
+use speedwell_stats::sequential::{DEFAULT_DELTA, Design};
+use speedwell_stats::test::Options;
+
+/// Relative changes of the candidate, in the order of the reference.
+const CHANGES: [f64; 5] = [0.0, 0.01, 0.02, 0.03, 0.05];
+
+/// All courses under one noise, by change.
+struct Study {
+    model: &'static Model,
+    courses: Vec<Vec<Course>>,
+}
+
+/// Repetitions with and without a change.
+#[derive(Clone, Copy)]
+pub struct Repetitions {
+    /// Without a change.
+    pub equal: u64,
+    /// For each change.
+    pub changed: u64,
+}
+
+/// Runs all studies and prints their tables.
+pub fn study(check: &mut Check, repetitions: Repetitions) {
+    let design = Design::default();
+    let studies: Vec<Study> = (1000u64..)
+        .step_by(CHANGES.len())
+        .zip(&MODELS)
+        .map(|(cell, model)| Study {
+            model,
+            courses: courses(model, &design, repetitions, cell),
+        })
+        .collect();
+    false_positives(check, &studies);
+    power(check, &studies);
+    equivalence(check, &studies);
+    bias(&studies);
+}
+
+fn courses(
+    model: &Model,
+    design: &Design,
+    repetitions: Repetitions,
+    first_cell: u64,
+) -> Vec<Vec<Course>> {
+    let cells = CHANGES.iter().zip(first_cell..);
+    cells
+        .map(|(&change, cell)| {
+            let count = if change == 0.0 {
+                repetitions.equal
+            } else {
+                repetitions.changed
+            };
+            repeat(count, |repetition| {
+                let mut random = Random::new(cell, repetition);
+                let observations = experiment(model, design.maximum(), change, &mut random);
+                let options = Options {
+                    seed: random.seed(),
+                    ..Options::default()
+                };
+                follow(&observations, design, DEFAULT_DELTA, &options)
+            })
+        })
+        .collect()
+}
+
+fn reference(model: &Model) -> Option<&'static Sequential> {
+    SEQUENTIAL
+        .iter()
+        .find(|reference| reference.model == model.name)
+}
+
+/// Rejections must lie between 4 and 6 %.
+fn false_positives(check: &mut Check, studies: &[Study]) {
+    let repetitions = studies[0].courses[0].len();
+    head(
+        &format!("Default design, no change, no equivalence stop, {repetitions} repetitions"),
+        &[
+            "noise",
+            "false positives %",
+            "reference",
+            "runs per side",
+            "reference",
+        ],
+    );
+    for Study { model, courses } in studies {
+        let rate = percent(&courses[0], |course| course.is_rejected);
+        let runs = average(&courses[0], |course| course.runs as f64);
+        let place = format!("design's false positives, {}", model.name);
+        let known = reference(model).map(|reference| reference.rejections_and_runs[0]);
+        let text = |number: Option<f64>| number.map_or("-".into(), |n| format!("{n:.1}"));
+        row(&[
+            model.name.into(),
+            check.near(&place, rate, 5.0, 1.0),
+            text(known.map(|known| known.0)),
+            format!("{runs:.1}"),
+            text(known.map(|known| known.1)),
+        ]);
+    }
+}
+
+/// Rejections must lie within 3 points of the reference, runs within 1.
+fn power(check: &mut Check, studies: &[Study]) {
+    let repetitions = studies[0].courses[1].len();
+    head(
+        &format!(
+            "Default design without equivalence stop, {repetitions} repetitions: rejections % \
+             and runs per side (reference, difference)"
+        ),
+        &["noise", "1 %", "2 %", "3 %", "5 %"],
+    );
+    for Study { model, courses } in studies {
+        let mut cells = vec![model.name.to_owned()];
+        for (index, courses) in courses.iter().enumerate().skip(1) {
+            let rate = percent(courses, |course| course.is_rejected);
+            let runs = average(courses, |course| course.runs as f64);
+            let place = format!(
+                "design's power, {}, {} %",
+                model.name,
+                100.0 * CHANGES[index]
+            );
+            cells.push(
+                match reference(model).map(|r| r.rejections_and_runs[index]) {
+                    Some((known_rate, known_runs)) => format!(
+                        "{} / {}",
+                        check.cell(&place, rate, known_rate, 3.0),
+                        check.cell(&format!("{place}, runs"), runs, known_runs, 1.0)
+                    ),
+                    None => format!("{rate:.1} / {runs:.1}"),
+                },
+            );
+        }
+        row(&cells);
+    }
+}
+
+/// At no change, within 3 points (declared equal), 2 points (rejections) and 1 run.
+fn equivalence(check: &mut Check, studies: &[Study]) {
+    head(
+        "Default design with equivalence stop at 2 %: rejections % / declared equal % / runs per \
+         side; at no change with (reference, difference)",
+        &["noise", "0", "1 %", "2 %", "3 %", "5 %"],
+    );
+    for Study { model, courses } in studies {
+        let mut cells = vec![model.name.to_owned()];
+        for (index, courses) in courses.iter().enumerate() {
+            let rejected = |course: &Course| course.is_rejected && course.equivalent_at.is_none();
+            let rate = percent(courses, rejected);
+            let equal = percent(courses, |course| course.equivalent_at.is_some());
+            let runs = average(courses, |c| c.equivalent_at.unwrap_or(c.runs) as f64);
+            let place = format!("equivalence stop, {}", model.name);
+            cells.push(match reference(model) {
+                Some(Sequential { equal: known, .. }) if index == 0 => format!(
+                    "{} / {} / {}",
+                    check.cell(&format!("{place}, rejections"), rate, known.0, 2.0),
+                    check.cell(&format!("{place}, declared equal"), equal, known.2, 3.0),
+                    check.cell(&format!("{place}, runs"), runs, known.1, 1.0)
+                ),
+                _ => format!("{rate:.1} / {equal:.1} / {runs:.1}"),
+            });
+        }
+        row(&cells);
+    }
+}
+
+/// How far estimates and intervals are off when the measuring stopped at a rejection. No reference
+/// exists; these figures are for the documentation.
+fn bias(studies: &[Study]) {
+    head(
+        "After stopping, no equivalence stop. Bias = mean of estimate / truth - 1 in points, over \
+         all courses and over those that rejected before the last look; coverage % of the naive \
+         95 % interval and of the repeated one, over all courses",
+        &[
+            "noise",
+            "change",
+            "bias, all",
+            "bias, early",
+            "share early %",
+            "naive",
+            "repeated",
+        ],
+    );
+    for Study { model, courses } in studies {
+        for (change, courses) in CHANGES.iter().zip(courses) {
+            let truth = 1.0 + change;
+            let off = |course: &&Course| 100.0 * (course.ratio / truth - 1.0);
+            let all: Vec<&Course> = courses.iter().collect();
+            let early: Vec<&Course> = courses.iter().filter(|course| course.runs < 32).collect();
+            row(&[
+                model.name.into(),
+                format!("{:.0} %", 100.0 * change),
+                format!("{:+.2}", average(&all, off)),
+                if early.is_empty() {
+                    "-".into()
+                } else {
+                    format!("{:+.2}", average(&early, off))
+                },
+                format!("{:.1}", 100.0 * early.len() as f64 / all.len() as f64),
+                format!(
+                    "{:.1}",
+                    percent(courses, |course| course.naive.contains(truth))
+                ),
+                format!(
+                    "{:.1}",
+                    percent(courses, |course| course.repeated.contains(truth))
+                ),
+            ]);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Time per call of the tests on typical sizes: `cargo bench -p speedwell-stats --bench speed`.
+//!
+//! Prints the median of several rounds and the ratio to Welch's test. Without `--bench` (as under
+//! `cargo test --benches`) it does one round of few calls and only shows that everything runs.
+
+use speedwell_stats::describe::median;
+use speedwell_stats::sequential::{Design, decide};
+use speedwell_stats::test::mann_whitney::{Method, hodges_lehmann, mann_whitney};
+use speedwell_stats::test::{Options, stratified_rank, welch};
+use speedwell_stats::{Observation, Side, bootstrap};
+use std::hint::black_box;
+use std::time::Instant;
+
+fn main() {
+    let is_measuring = std::env::args().any(|argument| argument == "--bench");
+    let mut bench = Bench {
+        rounds: if is_measuring { 9 } else { 1 },
+        reference_us: None,
+    };
+    unblocked(&mut bench, 16);
+    blocked(&mut bench, 16);
+    large(&mut bench);
+}
+
+/// Tests that know no blocks; Welch's comes first, as the reference.
+fn unblocked(bench: &mut Bench, count: u32) {
+    let (a, b) = sides(&blocks(count));
+    let (a, b) = (black_box(a.as_slice()), black_box(b.as_slice()));
+    bench.time("Welch, 32 + 32", 20_000, || welch(a, b));
+    for (name, method, calls) in [
+        (
+            "Mann-Whitney, asymptotic, 32 + 32",
+            Method::Asymptotic,
+            5000,
+        ),
+        ("Mann-Whitney, exact, 32 + 32", Method::Exact, 500),
+        (
+            "Mann-Whitney, exact with ties, 32 + 32",
+            Method::ExactTies,
+            50,
+        ),
+    ] {
+        bench.time(name, calls, || mann_whitney(a, b, method));
+    }
+    bench.time("Hodges-Lehmann with interval, 32 + 32", 500, || {
+        hodges_lehmann(a, b, 0.95)
+    });
+}
+
+/// What a comparison at the last look of the default design costs.
+fn blocked(bench: &mut Bench, count: u32) {
+    let observations = blocks(count);
+    let observations = black_box(observations.as_slice());
+    let options = Options::default();
+    let test = || stratified_rank(observations, &options);
+    bench.time("stratified rank, 32 + 32", 200, test);
+    bench.time("stratified rank with interval, 32 + 32", 200, || {
+        test().map(|test| test.interval(0.95))
+    });
+    let look = Design::default().limits()[4];
+    bench.time("decision at the last look, 32 + 32", 200, || {
+        decide(observations, &look, 0.02, &options)
+    });
+    let resampling = bootstrap::Options::default();
+    bench.time("ratio of means, 10 000 resamples, 32 + 32", 20, || {
+        bootstrap::ratio_of_means(observations, &resampling)
+    });
+    bench.time("a design of five looks", 20, || {
+        Design::new(black_box(&[8, 16, 24, 32, 40]), 0.05, 2.0)
+    });
+}
+
+/// Sizes beyond any plan, to show how the cost grows.
+fn large(bench: &mut Bench) {
+    let observations = blocks(500);
+    let observations = black_box(observations.as_slice());
+    let (a, b) = sides(observations);
+    bench.time("Hodges-Lehmann with interval, 1000 + 1000", 20, || {
+        hodges_lehmann(&a, &b, 0.95)
+    });
+    bench.time("stratified rank with interval, 1000 + 1000", 2, || {
+        stratified_rank(observations, &Options::default()).map(|test| test.interval(0.95))
+    });
+}
+
+/// Prints times and remembers the first as the reference.
+struct Bench {
+    rounds: usize,
+    reference_us: Option<f64>,
+}
+
+impl Bench {
+    /// Prints the median time per call over the rounds, and its ratio to the reference.
+    fn time<T>(&mut self, name: &str, calls: usize, mut task: impl FnMut() -> T) {
+        let calls = if self.rounds == 1 { 1 } else { calls };
+        let mut round = || {
+            let start = Instant::now();
+            for _ in 0..calls {
+                black_box(task());
+            }
+            start.elapsed().as_secs_f64() * 1e6 / calls as f64
+        };
+        let times: Vec<f64> = (0..self.rounds).map(|_| round()).collect();
+        let time_us = median(&times);
+        let ratio = time_us / *self.reference_us.get_or_insert(time_us);
+        println!("{name:<44} {time_us:>11.2} us   {ratio:>9.1} x Welch");
+    }
+}
+
+/// Blocks of two runs a side with some drift and 2 % of scatter.
+fn blocks(count: u32) -> Vec<Observation> {
+    let value = |index: u32| {
+        let scatter = f64::from(index.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
+        100.0 + f64::from(index) * 1e-4 + 4.0 * scatter
+    };
+    (0..4 * count)
+        .map(|index| match index % 2 {
+            0 => Observation::baseline(value(index), index / 4),
+            _ => Observation::candidate(1.005 * value(index), index / 4),
+        })
+        .collect()
+}
+
+fn sides(observations: &[Observation]) -> (Vec<f64>, Vec<f64>) {
+    let of = |side| {
+        let values = observations
+            .iter()
+            .filter(move |o| o.side == side)
+            .map(|o| o.value);
+        values.collect()
+    };
+    (of(Side::Baseline), of(Side::Candidate))
+}

@@ -1,0 +1,185 @@
+//! Student's t distribution for real degrees of freedom.
+//!
+//! Decides how tail areas become t values and back. It must not know any test. Start at
+//! [`two_sided`]; the quantile is its inverse.
+
+use super::normal;
+use super::solve::decreasing_root;
+use std::f64::consts::{PI, SQRT_2};
+
+/// Above this the expansion about the normal distribution is exact to the last digits, while the
+/// continued fraction loses one more digit with every tenfold: it sees only 1 - t^2 / df.
+const MANY_DEGREES: f64 = 10_000.0;
+
+/// Probability that |T| exceeds |t| with `df` degrees of freedom; NaN when `df` is not positive.
+///
+/// It is the regularised incomplete beta function I_x(df/2, 1/2) at x = df / (df + t^2)
+/// (Abramowitz and Stegun 26.7.1).
+pub fn two_sided(t: f64, df: f64) -> f64 {
+    if t.is_nan() || df.is_nan() || df <= 0.0 {
+        return f64::NAN;
+    }
+    areas(t, df).0
+}
+
+/// Probability that T exceeds `t`.
+pub fn upper_tail(t: f64, df: f64) -> f64 {
+    let half = 0.5 * two_sided(t, df);
+    if t >= 0.0 { half } else { 1.0 - half }
+}
+
+/// The t that is exceeded with probability `tail` (R: `qt(1 - tail, df)`).
+///
+/// NaN when `tail` is outside 0..=1 or `df` is not positive.
+pub fn upper_quantile(tail: f64, df: f64) -> f64 {
+    if !(0.0..=1.0).contains(&tail) || df.is_nan() || df <= 0.0 {
+        return f64::NAN;
+    }
+    if tail > 0.5 {
+        return -upper_quantile(1.0 - tail, df);
+    }
+    if tail == 0.0 {
+        return f64::INFINITY;
+    }
+    if tail == 0.5 {
+        return 0.0;
+    }
+    // Both branches compare small areas with each other, never 1 - small with 1 - small: the outer
+    // area for the tails, the inner one for the middle.
+    let outer = 2.0 * tail;
+    if outer <= 0.5 {
+        decreasing_root(0.0, 1.0, |t| areas(t, df).0 - outer)
+    } else {
+        decreasing_root(0.0, 1.0, |t| (1.0 - outer) - areas(t, df).1)
+    }
+}
+
+/// P(|T| > |t|) and P(|T| < |t|), each accurate where it is small.
+fn areas(t: f64, df: f64) -> (f64, f64) {
+    if t == 0.0 {
+        return (1.0, 0.0);
+    }
+    let square = t * t;
+    if square.is_infinite() {
+        return (0.0, 1.0);
+    }
+    if df > MANY_DEGREES {
+        let z = equivalent_normal(square, df);
+        return (normal::two_sided(z), libm::erf(z / SQRT_2));
+    }
+    let x = df / (df + square);
+    let y = square / (df + square);
+    let a = 0.5 * df;
+    // x^a y^(1/2) / B(a, 1/2), with logarithms that stay exact when t^2 is tiny against df.
+    let ln_front = -a * (square / df).ln_1p() + 0.5 * y.ln() - ln_beta_half(a);
+    // The continued fraction converges fast below the mean of the beta distribution; above it,
+    // I_x(a, b) = 1 - I_y(b, a) is used.
+    if x < (a + 1.0) / (a + 2.5) {
+        let outer = ln_front.exp() * continued_fraction(a, 0.5, x) / a;
+        (outer, 1.0 - outer)
+    } else {
+        let inner = ln_front.exp() * continued_fraction(0.5, a, y) / 0.5;
+        (1.0 - inner, inner)
+    }
+}
+
+/// The z with the same tail area, for many degrees of freedom (Hill, Algorithm 395, Communications
+/// of the ACM 13, 1970).
+fn equivalent_normal(square: f64, df: f64) -> f64 {
+    let a = df - 0.5;
+    let b = 48.0 * a * a;
+    let y = a * (square / df).ln_1p();
+    let inner = (((-0.4 * y - 3.3) * y - 24.0) * y - 85.5) / (0.8 * y * y + 100.0 + b);
+    ((inner + y + 3.0) / b + 1.0) * y.sqrt()
+}
+
+/// ln B(a, 1/2).
+///
+/// For large a the two log-gammas agree in most of their digits, so their difference is taken from
+/// the series of Gamma(a + 1/2) / Gamma(a) (Tricomi and Erdelyi, Pacific J. Math. 1, 1951).
+fn ln_beta_half(a: f64) -> f64 {
+    let ln_gamma_half = 0.5 * PI.ln();
+    if a < 60.0 {
+        return libm::lgamma(a) + ln_gamma_half - libm::lgamma(a + 0.5);
+    }
+    let r = 1.0 / a;
+    let series = -r / 8.0
+        + r * r / 128.0
+        + r.powi(3) * 5.0 / 1024.0
+        + r.powi(4) * -21.0 / 32768.0
+        + r.powi(5) * -399.0 / 262144.0;
+    ln_gamma_half - 0.5 * a.ln() - series.ln_1p()
+}
+
+/// The continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8), by the
+/// modified method of Lentz (Applied Optics 15, 1976).
+fn continued_fraction(a: f64, b: f64, x: f64) -> f64 {
+    const TINY: f64 = 1e-300;
+    let away_from_zero = |v: f64| if v.abs() < TINY { TINY } else { v };
+    let mut c = 1.0;
+    let mut d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
+    let mut result = d;
+    // About sqrt(a) turns are needed, a few hundred at most.
+    for turn in 1..10_000 {
+        let m = f64::from(turn);
+        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        d = 1.0 / away_from_zero(1.0 + even * d);
+        c = away_from_zero(1.0 + even / c);
+        result *= d * c;
+        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        d = 1.0 / away_from_zero(1.0 + odd * d);
+        c = away_from_zero(1.0 + odd / c);
+        let factor = d * c;
+        result *= factor;
+        if (factor - 1.0).abs() < 4e-16 {
+            break;
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relative_error(value: f64, reference: f64) -> f64 {
+        (value / reference - 1.0).abs()
+    }
+
+    #[test]
+    fn one_degree_of_freedom_is_the_cauchy_distribution() {
+        for t in [1e-6, 0.3, 1.0, 7.0, 1e6] {
+            let exact = 1.0 - 2.0 / PI * f64::atan(t);
+            assert!((two_sided(t, 1.0) - exact).abs() < 1e-14, "t = {t}");
+        }
+    }
+
+    #[test]
+    fn quantile_and_tail_are_inverse_to_each_other() {
+        for df in [0.7, 1.0, 3.3, 12.0, 57.9, 400.0, 1e6] {
+            for tail in [1e-12, 1e-6, 0.0005, 0.025, 0.2, 0.3, 0.49, 0.4999999] {
+                let t = upper_quantile(tail, df);
+                let error = relative_error(upper_tail(t, df), tail);
+                assert!(error < 1e-12, "df {df} tail {tail}: {error:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn both_halves_mirror_each_other() {
+        assert_eq!(
+            upper_quantile(0.975, 5.0),
+            -upper_quantile(1.0 - 0.975, 5.0)
+        );
+        assert!((upper_tail(-2.0, 5.0) + upper_tail(2.0, 5.0) - 1.0).abs() < 1e-15);
+        assert_eq!(upper_quantile(0.5, 5.0), 0.0);
+    }
+
+    #[test]
+    fn impossible_questions_give_not_a_number() {
+        assert!(two_sided(1.0, 0.0).is_nan());
+        assert!(two_sided(f64::NAN, 3.0).is_nan());
+        assert!(upper_quantile(1.5, 3.0).is_nan());
+        assert_eq!(upper_quantile(0.0, 3.0), f64::INFINITY);
+    }
+}

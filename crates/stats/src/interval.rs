@@ -1,0 +1,171 @@
+//! Intervals: the type, and intervals of the centre of one group of values.
+//!
+//! Decides how an interval of a mean (Student) and of a median (order statistics) is found. It must
+//! not know comparisons of two groups; those live with their tests. Start at [`Interval`].
+
+use crate::describe::{mean, standard_deviation};
+use crate::distribution::student_t;
+
+/// A closed range; either end may be infinite where the data cannot bound it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether `value` lies in the range, ends included.
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    /// Whether `self` lies within `other`, ends included.
+    pub fn is_within(&self, other: &Interval) -> bool {
+        other.low <= self.low && self.high <= other.high
+    }
+
+    /// Half of the distance between the ends.
+    pub fn half_width(&self) -> f64 {
+        0.5 * (self.high - self.low)
+    }
+
+    /// Whether both ends are finite.
+    pub fn is_bounded(&self) -> bool {
+        self.low.is_finite() && self.high.is_finite()
+    }
+
+    /// The range with `f`, an increasing function, applied to both ends.
+    pub fn map(&self, f: impl Fn(f64) -> f64) -> Interval {
+        Interval {
+            low: f(self.low),
+            high: f(self.high),
+        }
+    }
+}
+
+/// Student's interval of the mean: mean -+ qt(1 - risk/2, n - 1) x sd / sqrt(n).
+///
+/// `confidence` is a share such as 0.95. None with fewer than 2 values.
+pub fn mean_t(values: &[f64], confidence: f64) -> Option<Interval> {
+    if values.len() < 2 {
+        return None;
+    }
+    let n = values.len() as f64;
+    let t = student_t::upper_quantile(0.5 * (1.0 - confidence), n - 1.0);
+    let half = t * standard_deviation(values) / n.sqrt();
+    let centre = mean(values);
+    Some(Interval {
+        low: centre - half,
+        high: centre + half,
+    })
+}
+
+/// Interval of the median between two order statistics, from the exact binomial distribution.
+///
+/// The narrowest symmetric pair whose coverage is at least `confidence` for any continuous
+/// distribution (Conover, Practical Nonparametric Statistics, section 3.2). None when even minimum
+/// to maximum covers less, which at 95 % means fewer than 6 values.
+pub fn median_binomial(values: &[f64], confidence: f64) -> Option<Interval> {
+    let n = values.len();
+    let cut = values_to_cut(n, 0.5 * (1.0 - confidence))?;
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    Some(Interval {
+        low: sorted[cut],
+        high: sorted[n - 1 - cut],
+    })
+}
+
+/// How many values may be cut from each end: the largest k with P(Bin(n, 1/2) <= k) <= `tail`.
+fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
+    // Weights relative to the middle one, walking outwards: the probabilities themselves underflow
+    // for n above 1000, their ratios C(n, k) / C(n, k + 1) = (k + 1) / (n - k) do not.
+    let middle = n / 2;
+    let mut weights = vec![0.0; middle + 1];
+    weights[middle] = 1.0;
+    for k in (0..middle).rev() {
+        weights[k] = weights[k + 1] * (k + 1) as f64 / (n - k) as f64;
+    }
+    let lower: f64 = weights.iter().sum();
+    let total = if n.is_multiple_of(2) {
+        2.0 * lower - 1.0
+    } else {
+        2.0 * lower
+    };
+    let mut cumulated = 0.0;
+    let mut cut = None;
+    for (k, weight) in weights.iter().enumerate() {
+        cumulated += weight / total;
+        if cumulated > tail {
+            break;
+        }
+        cut = Some(k);
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R 4.2.2: `t.test(c(5.1, 4.9, 5.6, 5.8, 6.0, 5.2))$conf.int`, printed with 17 digits.
+    #[test]
+    fn mean_interval_equals_that_of_r() {
+        let interval = mean_t(&[5.1, 4.9, 5.6, 5.8, 6.0, 5.2], 0.95).unwrap();
+        assert!((interval.low / 4.97992531587776 - 1.0).abs() < 1e-12);
+        assert!((interval.high / 5.886741350788906 - 1.0).abs() < 1e-12);
+        assert_eq!(mean_t(&[1.0], 0.95), None);
+    }
+
+    /// R 4.2.2: `qbinom(.025, n, .5)` is the rank of the lower end for these n.
+    #[test]
+    fn median_interval_takes_the_binomial_order_statistics() {
+        for (n, rank) in [
+            (6, 1),
+            (8, 1),
+            (9, 2),
+            (10, 2),
+            (20, 6),
+            (30, 10),
+            (101, 41),
+        ] {
+            let values: Vec<f64> = (1..=n).rev().map(f64::from).collect();
+            let interval = median_binomial(&values, 0.95).unwrap();
+            assert_eq!(interval.low, f64::from(rank), "n = {n}");
+            assert_eq!(interval.high, f64::from(n + 1 - rank), "n = {n}");
+        }
+    }
+
+    #[test]
+    fn five_values_cannot_bound_the_median_at_95_percent() {
+        assert_eq!(median_binomial(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95), None);
+        assert_eq!(median_binomial(&[], 0.95), None);
+        assert!(median_binomial(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.90).is_some());
+    }
+
+    #[test]
+    fn thousands_of_values_do_not_underflow() {
+        let values: Vec<f64> = (0..5000).map(f64::from).collect();
+        let interval = median_binomial(&values, 0.95).unwrap();
+        // Normal approximation: n/2 -+ 1.96 sqrt(n)/2.
+        assert!((interval.low - (2500.0 - 1.96 * 5000f64.sqrt() / 2.0)).abs() < 2.0);
+    }
+
+    #[test]
+    fn ranges_know_what_they_hold() {
+        let narrow = Interval {
+            low: 0.99,
+            high: 1.01,
+        };
+        let wide = Interval {
+            low: 0.95,
+            high: f64::INFINITY,
+        };
+        assert!(narrow.is_within(&wide) && !wide.is_within(&narrow));
+        assert!(wide.contains(7.0) && !narrow.contains(7.0));
+        assert!(narrow.is_bounded() && !wide.is_bounded());
+        assert!((narrow.map(f64::ln).half_width() - 0.010000333).abs() < 1e-8);
+    }
+}

@@ -1,0 +1,44 @@
+//! Statistics for comparing repeated measurements: descriptions, tests, intervals, sequential
+//! designs and corrections for many comparisons.
+//!
+//! Everything is a pure function over slices: no input, no output, no clock, and no generator that
+//! the caller did not seed. The crate does not know what was measured, by whom, or how a result
+//! will be shown. Start reading at [`test::stratified`], the default test, then [`sequential`].
+//!
+//! ```
+//! use speedwell_stats::{Observation, test::{Options, stratified_rank}};
+//!
+//! // Four blocks, each with two runs of either side; the candidate takes about 3 % longer.
+//! let seconds = [1.00, 1.03, 1.01, 1.04, 1.02, 1.05, 1.00, 1.04];
+//! let observations: Vec<Observation> = (0..16)
+//!     .map(|run| {
+//!         let value = seconds[run as usize % 8] + f64::from(run / 4) * 0.001;
+//!         match run % 2 {
+//!             0 => Observation::baseline(value, run / 4),
+//!             _ => Observation::candidate(value, run / 4),
+//!         }
+//!     })
+//!     .collect();
+//! let test = stratified_rank(&observations, &Options::default())?;
+//! assert!(test.p < 0.05 && test.enumerated);
+//! assert!((test.ratio - 1.03).abs() < 0.005 && test.interval(0.95).low > 1.0);
+//! # Ok::<(), speedwell_stats::test::StratifiedError>(())
+//! ```
+
+pub mod bootstrap;
+pub mod describe;
+pub mod distribution;
+pub mod effect;
+pub mod fit;
+pub mod interval;
+pub mod multiple;
+mod observation;
+pub mod power;
+mod random;
+pub mod rank;
+pub mod ratio;
+pub mod sequential;
+pub mod test;
+
+pub use interval::Interval;
+pub use observation::{Observation, Side};

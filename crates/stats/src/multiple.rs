@@ -1,0 +1,95 @@
+//! Corrections for many comparisons at once.
+//!
+//! Decides the adjusted p-values; it must not know which comparisons belong to one family. A NaN
+//! stands for a comparison that could not be made: it stays NaN and does not count (as in R's
+//! `p.adjust`). Start at [`benjamini_hochberg`].
+
+/// Holm's adjusted p-values (Scandinavian Journal of Statistics 6, 1979), in the order given.
+///
+/// Calling those at most 5 % different keeps the probability of any false one below 5 %.
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let order = ascending(p_values);
+    let mut adjusted = p_values.to_vec();
+    let mut largest = 0.0f64;
+    for (place, &index) in order.iter().enumerate() {
+        let remaining = (order.len() - place) as f64;
+        largest = largest.max((remaining * p_values[index]).min(1.0));
+        adjusted[index] = largest;
+    }
+    adjusted
+}
+
+/// Benjamini and Hochberg's adjusted p-values, also called q-values (JRSS B 57, 1995), in the order
+/// given.
+///
+/// Calling those at most 5 % different keeps the expected share of false ones among them below 5 %,
+/// also for positively dependent comparisons (Benjamini and Yekutieli, Annals of Statistics 29,
+/// 2001).
+pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
+    let order = ascending(p_values);
+    let mut adjusted = p_values.to_vec();
+    let mut smallest = 1.0f64;
+    for (place, &index) in order.iter().enumerate().rev() {
+        let share = order.len() as f64 / (place + 1) as f64;
+        smallest = smallest.min(share * p_values[index]);
+        adjusted[index] = smallest;
+    }
+    adjusted
+}
+
+/// Indices of the p-values that are numbers, by size.
+fn ascending(p_values: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..p_values.len())
+        .filter(|&i| !p_values[i].is_nan())
+        .collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const P: [f64; 8] = [0.01, 0.02, 0.03, 0.005, f64::NAN, 0.5, 0.04, 0.02];
+
+    fn assert_equal(adjusted: &[f64], reference: &[f64]) {
+        for (value, expected) in adjusted.iter().zip(reference) {
+            let both_missing = value.is_nan() && expected.is_nan();
+            assert!(
+                both_missing || (value - expected).abs() < 1e-12,
+                "{adjusted:?}"
+            );
+        }
+    }
+
+    /// R 4.2.2: `p.adjust(c(.01, .02, .03, .005, NA, .5, .04, .02), "holm")`, then `"BH"`.
+    #[test]
+    fn adjusted_values_equal_those_of_r() {
+        assert_equal(&holm(&P), &[0.06, 0.1, 0.1, 0.035, f64::NAN, 0.5, 0.1, 0.1]);
+        assert_equal(
+            &benjamini_hochberg(&P),
+            &[0.035, 0.035, 0.042, 0.035, f64::NAN, 0.5, 0.14 / 3.0, 0.035],
+        );
+    }
+
+    #[test]
+    fn adjusting_nothing_gives_nothing_and_one_value_stays() {
+        assert!(holm(&[]).is_empty() && benjamini_hochberg(&[]).is_empty());
+        assert_eq!(holm(&[0.03]), [0.03]);
+        assert_eq!(benjamini_hochberg(&[0.03]), [0.03]);
+        assert!(holm(&[f64::NAN])[0].is_nan());
+    }
+
+    #[test]
+    fn adjusted_values_never_shrink_nor_change_places() {
+        let p: Vec<f64> = (1..=50).map(|i| f64::from(i * 37 % 53) / 53.0).collect();
+        for adjusted in [holm(&p), benjamini_hochberg(&p)] {
+            for i in 0..p.len() {
+                assert!(adjusted[i] >= p[i] && adjusted[i] <= 1.0);
+                for j in 0..p.len() {
+                    assert!(p[i] > p[j] || adjusted[i] <= adjusted[j]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Sequential designs: when a comparison may stop measuring, and what it may then claim.
+//!
+//! Decides the limits of each look so that all looks together reject equal sides with the wanted
+//! probability, and applies them to blocked observations. It must not measure or schedule anything.
+//! Start at [`Design`], then [`decide`].
+
+mod boundary;
+mod decide;
+mod design;
+
+pub use boundary::{limits_for_spending, probability_to_cross};
+pub use decide::{DEFAULT_DELTA, Decision, decide};
+pub use design::{Design, DesignError, Look};

@@ -1,0 +1,98 @@
+//! Bootstrap intervals: where they must lie, how wide they must be, what they must refuse.
+
+use crate::assert_close;
+use speedwell_stats::Observation;
+use speedwell_stats::bootstrap::{Options, geometric_mean, ratio_of_means};
+use speedwell_stats::test::StratifiedError;
+
+/// Blocks whose candidate is `ratio` times as slow, with a wobble of about 1 %.
+fn member(blocks: u32, ratio: f64) -> Vec<Observation> {
+    let wobble = |index: u32| 1.0 + f64::from(index * 7919 % 31) / 1500.0;
+    (0..blocks)
+        .flat_map(|block| {
+            [
+                Observation::baseline(50.0 * wobble(block), block),
+                Observation::candidate(50.0 * ratio * wobble(block + 100), block),
+                Observation::candidate(50.0 * ratio * wobble(block + 200), block),
+                Observation::baseline(50.0 * wobble(block + 300), block),
+            ]
+        })
+        .collect()
+}
+
+#[test]
+fn the_ratio_of_means_is_exact_and_its_interval_as_wide_as_theory_says() {
+    let observations = member(16, 1.1);
+    let side = |is: fn(&&Observation) -> bool| {
+        let values: Vec<f64> = observations.iter().filter(is).map(|o| o.value).collect();
+        (
+            values.iter().sum::<f64>() / values.len() as f64,
+            speedwell_stats::describe::variance(&values),
+        )
+    };
+    let (a, var_a) = side(|o| o.side == speedwell_stats::Side::Baseline);
+    let (b, var_b) = side(|o| o.side == speedwell_stats::Side::Candidate);
+    let estimate = ratio_of_means(&observations, &Options::default()).unwrap();
+    assert_close(estimate.ratio, b / a, 1e-14, "ratio");
+    assert!(estimate.interval.contains(b / a));
+    assert_eq!(
+        ratio_of_means(&observations, &Options::default()),
+        Some(estimate)
+    );
+    // First order: relative variances of the two means add up; blocks here share no noise.
+    let expected = 1.96 * b / a * ((var_a / (a * a) + var_b / (b * b)) / 32.0).sqrt();
+    let half = estimate.interval.half_width();
+    assert!(
+        (half / expected - 1.0).abs() < 0.35,
+        "{half} instead of {expected}"
+    );
+}
+
+#[test]
+fn blocks_without_both_sides_tell_nothing_about_a_ratio() {
+    let mut observations = member(6, 1.0);
+    let before = ratio_of_means(&observations, &Options::default());
+    observations.push(Observation::baseline(1e9, 99));
+    assert_eq!(ratio_of_means(&observations, &Options::default()), before);
+    assert_eq!(
+        ratio_of_means(&observations[24..], &Options::default()),
+        None
+    );
+}
+
+#[test]
+fn a_suite_is_as_fast_as_the_geometric_mean_of_its_members() {
+    let suite: Vec<_> = [0.8, 0.95, 1.0, 1.25]
+        .map(|ratio| member(8, ratio))
+        .to_vec();
+    let estimate = geometric_mean(&suite, &Options::default()).unwrap();
+    let plain = [0.8f64, 0.95, 1.0, 1.25].iter().product::<f64>().powf(0.25);
+    assert!((estimate.ratio / plain - 1.0).abs() < 0.005, "{estimate:?}");
+    // Members differ by tens of percent, so the interval must show that spread, not 1 % of noise.
+    let width = estimate.interval.high - estimate.interval.low;
+    assert!(
+        estimate.interval.contains(plain) && (0.2..0.5).contains(&width),
+        "{estimate:?}"
+    );
+}
+
+#[test]
+fn a_suite_of_equal_members_is_known_as_well_as_its_noise_allows() {
+    let suite = vec![member(16, 1.02); 5];
+    let estimate = geometric_mean(&suite, &Options::default()).unwrap();
+    assert!(
+        estimate.interval.low > 1.015 && estimate.interval.high < 1.025,
+        "{estimate:?}"
+    );
+}
+
+#[test]
+fn a_member_that_cannot_be_compared_is_an_error() {
+    let no_member = geometric_mean(&[], &Options::default());
+    assert_eq!(no_member, Err(StratifiedError::NoBlock));
+    let one_sided = vec![member(4, 1.0), vec![Observation::baseline(1.0, 0)]];
+    assert_eq!(
+        geometric_mean(&one_sided, &Options::default()),
+        Err(StratifiedError::NoBlock)
+    );
+}

@@ -1,0 +1,304 @@
+//! The stratified permutation rank test: against full enumeration, and what must not matter to it.
+
+use crate::assert_close;
+use speedwell_stats::test::mann_whitney::{Method, mann_whitney};
+use speedwell_stats::test::{Options, StratifiedError, StratifiedRank, stratified_rank};
+use speedwell_stats::{Observation, Side};
+
+/// Five blocks of four with drift and one tie.
+const VALUES: [(f64, Side, u32); 20] = {
+    use Side::{Baseline as A, Candidate as B};
+    [
+        (10.1, A, 0),
+        (10.6, B, 0),
+        (10.3, A, 0),
+        (10.4, B, 0),
+        (11.0, B, 1),
+        (10.2, A, 1),
+        (10.9, B, 1),
+        (10.7, A, 1),
+        (9.9, A, 2),
+        (10.5, B, 2),
+        (10.8, A, 2),
+        (10.4, B, 2),
+        (12.0, B, 3),
+        (11.1, A, 3),
+        (11.2, A, 3),
+        (11.6, B, 3),
+        (10.0, A, 4),
+        (10.0, B, 4),
+        (10.3, B, 4),
+        (10.2, A, 4),
+    ]
+};
+
+fn five_blocks() -> Vec<Observation> {
+    VALUES
+        .map(|(value, side, block)| Observation { value, side, block })
+        .to_vec()
+}
+
+fn tested(observations: &[Observation]) -> StratifiedRank {
+    stratified_rank(observations, &Options::default()).unwrap()
+}
+
+/// Values from a simple recurrence, so that every test below has its own stable data.
+fn scattered(count: usize, salt: u64) -> Vec<f64> {
+    let mut state = salt;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        100.0 + ((state >> 33) % 4096) as f64 / 256.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn blocked(block_count: u32, sides: &[Side], salt: u64) -> Vec<Observation> {
+    let values = scattered(block_count as usize * sides.len(), salt);
+    let blocks = (0..block_count).flat_map(|block| sides.iter().map(move |side| (block, *side)));
+    let observe = |((block, side), value)| Observation { value, side, block };
+    blocks.zip(values).map(observe).collect()
+}
+
+const PAIRS: [Side; 4] = [
+    Side::Baseline,
+    Side::Candidate,
+    Side::Baseline,
+    Side::Candidate,
+];
+
+/// numpy and scipy 1.17.1 on the same data: `rankdata` of the logarithms, all 6^5 label
+/// arrangements, z by its formula and 60 bisections for the ratios.
+#[test]
+fn five_blocks_give_the_figures_of_an_independent_program() {
+    let test = tested(&five_blocks());
+    assert!(test.enumerated);
+    assert_eq!(test.n_per_side, 10);
+    assert_close(test.p, 0.04166666666666666, 1e-12, "p");
+    assert_close(test.z(), 1.993686309399383, 1e-12, "z");
+    assert_close(test.ratio, 1.029268979246467, 1e-11, "ratio");
+    let interval = test.interval(0.95);
+    assert_close(interval.low, 1.0, 1e-11, "low");
+    assert_close(interval.high, 1.050505050505051, 1e-11, "high");
+    let shifted = test.shifted(1.05f64.ln());
+    assert_close(shifted.p_lower, 0.03485082304526749, 1e-12, "lower tail");
+    assert_close(shifted.p_upper, 0.970164609053498, 1e-12, "upper tail");
+}
+
+/// Share of label arrangements at least as extreme as the observed one, by trying all of them.
+fn enumerated_p(observations: &[Observation]) -> f64 {
+    let values: Vec<f64> = observations.iter().map(|o| o.value).collect();
+    let ranks = speedwell_stats::rank::mid_ranks(&values);
+    let last = observations.iter().map(|o| o.block).max().unwrap();
+    let (mut sums, mut observed, mut expected) = (vec![0.0], 0.0, 0.0);
+    for block in 0..=last {
+        let members: Vec<usize> = (0..ranks.len())
+            .filter(|&i| observations[i].block == block)
+            .collect();
+        let is_candidate = |i: &&usize| observations[**i].side == Side::Candidate;
+        let candidates = members.iter().filter(is_candidate).count();
+        observed += members
+            .iter()
+            .filter(is_candidate)
+            .map(|&i| ranks[i])
+            .sum::<f64>();
+        let total: f64 = members.iter().map(|&i| ranks[i]).sum();
+        expected += total * candidates as f64 / members.len() as f64;
+        let choices = (0u32..1 << members.len()).filter(|m| m.count_ones() as usize == candidates);
+        let of_choice = |mask: u32| -> f64 {
+            members
+                .iter()
+                .enumerate()
+                .filter(|(k, _)| mask >> k & 1 == 1)
+                .map(|(_, &i)| ranks[i])
+                .sum()
+        };
+        let chosen: Vec<f64> = choices.map(of_choice).collect();
+        sums = sums
+            .iter()
+            .flat_map(|a| chosen.iter().map(move |b| a + b))
+            .collect();
+    }
+    let limit = (observed - expected).abs() - 1e-9;
+    let extreme = sums
+        .iter()
+        .filter(|sum| (*sum - expected).abs() >= limit)
+        .count();
+    extreme as f64 / sums.len() as f64
+}
+
+#[test]
+fn blocks_of_any_size_and_balance_are_enumerated_exactly() {
+    use Side::{Baseline as A, Candidate as B};
+    let layouts: [(u32, &[Side]); 5] = [
+        (6, &[A, B]),
+        (3, &[A, B, B, A, A]),
+        (4, &[B, A, A]),
+        (2, &[A, B, A, B, A, B]),
+        (1, &PAIRS),
+    ];
+    for (salt, (count, sides)) in (1..).zip(layouts) {
+        let observations = blocked(count, sides, salt);
+        let test = tested(&observations);
+        assert!(test.enumerated, "{sides:?}");
+        assert_close(
+            test.p,
+            enumerated_p(&observations),
+            1e-12,
+            &format!("{sides:?}"),
+        );
+    }
+}
+
+#[test]
+fn drawn_arrangements_agree_with_all_of_them() {
+    for salt in 0..6 {
+        let observations = blocked(7, &PAIRS, salt);
+        let test = tested(&observations);
+        let exact = enumerated_p(&observations);
+        let error = (exact * (1.0 - exact) / 10_000.0).sqrt();
+        assert!(!test.enumerated);
+        assert!(
+            (test.p - exact).abs() < 4.0 * error + 2e-4,
+            "{} instead of {exact}",
+            test.p
+        );
+    }
+}
+
+#[test]
+fn one_large_block_is_the_unblocked_rank_test() {
+    let observations: Vec<Observation> = blocked(20, &PAIRS[..2], 3)
+        .iter()
+        .map(|o| Observation { block: 9, ..*o })
+        .collect();
+    let of = |side| {
+        let values = observations
+            .iter()
+            .filter(move |o| o.side == side)
+            .map(|o| o.value);
+        values.collect::<Vec<f64>>()
+    };
+    let exact = mann_whitney(&of(Side::Baseline), &of(Side::Candidate), Method::ExactTies).p;
+    let test = tested(&observations);
+    assert!(
+        (test.p - exact).abs() < 4.0 * (exact / 10_000.0).sqrt(),
+        "{} and {exact}",
+        test.p
+    );
+}
+
+#[test]
+fn neither_unit_nor_order_nor_block_names_matter() {
+    let plain = tested(&five_blocks());
+    let mut changed: Vec<Observation> = five_blocks()
+        .iter()
+        .map(|o| Observation {
+            value: o.value * 1024.0,
+            block: 1000 - o.block,
+            ..*o
+        })
+        .collect();
+    changed.reverse();
+    let changed = tested(&changed);
+    assert_close(changed.p, plain.p, 1e-12, "p");
+    assert_close(changed.ratio, plain.ratio, 1e-11, "ratio");
+}
+
+#[test]
+fn swapping_the_sides_inverts_the_ratio_and_keeps_p() {
+    let swapped: Vec<Observation> = five_blocks()
+        .iter()
+        .map(|o| match o.side {
+            Side::Baseline => Observation::candidate(o.value, o.block),
+            Side::Candidate => Observation::baseline(o.value, o.block),
+        })
+        .collect();
+    let (forth, back) = (tested(&five_blocks()), tested(&swapped));
+    assert_close(back.p, forth.p, 1e-12, "p");
+    assert_close(back.ratio, 1.0 / forth.ratio, 1e-11, "ratio");
+    let (forth, back) = (forth.interval(0.9), back.interval(0.9));
+    assert_close(back.low, 1.0 / forth.high, 1e-11, "interval");
+}
+
+#[test]
+fn a_factor_on_the_candidate_moves_ratio_and_interval_by_it() {
+    for factor in [0.001, 0.5, 0.97, 1.6, 1e9] {
+        let scale = |o: &Observation| match o.side {
+            Side::Baseline => *o,
+            Side::Candidate => Observation {
+                value: o.value * factor,
+                ..*o
+            },
+        };
+        let scaled = tested(&five_blocks().iter().map(scale).collect::<Vec<_>>());
+        let plain = tested(&five_blocks());
+        assert_close(scaled.ratio, factor * plain.ratio, 1e-9, "ratio");
+        let (moved, before) = (scaled.interval(0.95), plain.interval(0.95));
+        assert_close(moved.low, factor * before.low, 1e-9, "low");
+        assert_close(moved.high, factor * before.high, 1e-9, "high");
+    }
+}
+
+#[test]
+fn a_block_that_lost_one_side_is_left_out() {
+    let mut observations = five_blocks();
+    observations.push(Observation::baseline(500.0, 77));
+    observations.push(Observation::candidate(0.001, 78));
+    let test = tested(&observations);
+    assert_eq!(test.n_per_side, 10);
+    assert_close(test.p, tested(&five_blocks()).p, 1e-12, "p");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_p_value() {
+    let observations = blocked(12, &PAIRS, 5);
+    let with = |seed| {
+        stratified_rank(
+            &observations,
+            &Options {
+                seed,
+                ..Options::default()
+            },
+        )
+    };
+    let p = |seed| with(seed).unwrap().p;
+    assert_eq!(p(1), p(1));
+    assert_ne!(p(1), p(2));
+    assert!((p(1) - p(2)).abs() < 0.03);
+}
+
+#[test]
+fn one_block_cannot_bound_the_ratio_and_equal_values_say_one() {
+    let interval = tested(&five_blocks()[..4]).interval(0.95);
+    assert_eq!((interval.low, interval.high), (0.0, f64::INFINITY));
+    let equal: Vec<Observation> = five_blocks()
+        .iter()
+        .map(|o| Observation { value: 3.0, ..*o })
+        .collect();
+    let test = tested(&equal);
+    assert_eq!(test.p, 1.0);
+    assert_close(test.ratio, 1.0, 1e-11, "ratio");
+    assert!(test.interval(0.95).half_width() < 1e-11);
+}
+
+#[test]
+fn values_without_a_logarithm_and_sides_that_never_met_are_refused() {
+    let mut observations = five_blocks();
+    for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        observations[6].value = value;
+        let refused = stratified_rank(&observations, &Options::default());
+        assert_eq!(
+            refused.err(),
+            Some(StratifiedError::NotPositive { index: 6 })
+        );
+    }
+    let apart = [
+        Observation::baseline(1.0, 0),
+        Observation::candidate(2.0, 1),
+    ];
+    let refused = stratified_rank(&apart, &Options::default());
+    assert_eq!(refused.err(), Some(StratifiedError::NoBlock));
+    assert!(stratified_rank(&[], &Options::default()).is_err());
+}
