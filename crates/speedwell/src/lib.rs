@@ -20,5 +20,5 @@ pub mod analysis;
 
 pub mod report;
 
-//pub mod cli;
+pub mod cli;
 pub mod compat;

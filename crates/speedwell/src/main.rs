@@ -1,3 +1,5 @@
 //! The `speedwell` command: only here does the process exit.
 
-fn main() {}
+fn main() {
+    std::process::exit(speedwell::cli::main(std::env::args_os()).code());
+}

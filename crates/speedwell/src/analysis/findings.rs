@@ -115,7 +115,8 @@ pub struct CaseComparison {
     pub baseline: Side,
     /// The other side.
     pub candidate: Side,
-    /// (candidate - baseline) / baseline with its interval, as shares; `None` when undefined.
+    /// (candidate - baseline) / baseline with its interval, as shares; `None` when undefined. An
+    /// end is -1 or infinite where the runs are too few to bound it.
     pub change: Option<Estimate>,
     /// The same for the ratio of arithmetic means, which feels outliers and tails.
     pub mean_change: Option<Estimate>,

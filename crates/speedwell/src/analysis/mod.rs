@@ -1,5 +1,42 @@
 //! Series in, findings out: pure functions, no input or output, nothing formatted.
+//!
+//! [`of()`] judges one session, [`across()`] several, [`study()`] how a metric depends on a
+//! parameter, and a [`Judge`] says during measuring when a case needs no more runs. Start at
+//! [`of()`]; what a verdict rests on is in `replay.rs`, the one way to an answer for measuring and
+//! analysing alike.
 
+mod across;
+mod comparison;
+mod correction;
+mod dependence;
+mod evidence;
 mod findings;
+mod grid;
+mod judge;
+mod of;
+mod overall;
+mod overall_p;
+mod pair;
+mod planning;
+mod remarks;
+mod replay;
+mod row;
+mod rule;
+pub mod scatter_table;
+mod settings;
+mod study;
+mod summary;
+mod warnings;
+pub mod welch_table;
 
+#[cfg(test)]
+mod stories;
+#[cfg(test)]
+mod story;
+
+pub use across::across;
 pub use findings::*;
+pub use judge::Judge;
+pub use of::of;
+pub use settings::Settings;
+pub use study::study;

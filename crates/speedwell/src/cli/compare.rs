@@ -1,11 +1,11 @@
 //! `speedwell compare`: existing results, or two programs measured first.
 
 use super::options::ComparisonArgs;
+use super::report::document_of;
 use super::run::{self, RunArgs};
-use super::{Status, gate, source, status};
+use super::{Status, gate, source};
 use crate::analysis::{self, Findings};
 use crate::model::Session;
-use crate::report;
 use anyhow::bail;
 use clap::Args;
 
@@ -44,31 +44,40 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     let baseline = args.variants.baseline.as_deref();
     let settings = args.comparison.settings(&args.selection.metric, baseline);
     let (findings, session) = match &sources[..] {
-        [only] => (within(&only.session, &args.comparison, &args)?, &only.session),
+        [only] => (
+            within(&only.session, &args.comparison, &args)?,
+            &only.session,
+        ),
         many => {
-            let sources: Vec<(String, &Session, Option<String>)> =
-                many.iter().map(|s| (s.label.clone(), &s.session, s.variant.clone())).collect();
+            let sources: Vec<(String, &Session, Option<String>)> = many
+                .iter()
+                .map(|s| (s.label.clone(), &s.session, s.variant.clone()))
+                .collect();
             (analysis::across(&sources, &settings), &many[0].session)
         }
     };
-    for warning in &findings.warnings {
-        if args.output.quiet() {
-            status::warn(warning);
-        }
-    }
-    let document = report::of(session, &findings, &args.study, &settings)?;
-    args.output.print(&document)?;
+    let output = args.output.settings();
+    args.output.print(&document_of(
+        session,
+        &findings,
+        &args.study,
+        &settings,
+        &output,
+    )?)?;
     Ok(gate::judge(&findings, args.comparison.fail_on))
 }
 
-fn within(session: &Session, comparison: &ComparisonArgs, args: &RunArgs) -> anyhow::Result<Findings> {
+fn within(
+    session: &Session,
+    comparison: &ComparisonArgs,
+    args: &RunArgs,
+) -> anyhow::Result<Findings> {
     if session.variants.len() < 2 {
         bail!(
             "only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
             session.variants.first().map_or("none", |v| v.name.as_str())
         );
     }
-    let settings =
-        comparison.settings(&args.selection.metric, args.variants.baseline.as_deref());
+    let settings = comparison.settings(&args.selection.metric, args.variants.baseline.as_deref());
     Ok(analysis::of(session, &settings))
 }

@@ -33,7 +33,10 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
         let label = file.display().to_string();
         let mut bytes = Vec::new();
         if label == "-" {
-            std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read stdin")?;
+            std::io::stdin()
+                .lock()
+                .read_to_end(&mut bytes)
+                .context("cannot read stdin")?;
         } else {
             bytes = std::fs::read(file).with_context(|| format!("cannot read '{label}'"))?;
         }
@@ -43,7 +46,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
     for mut session in sessions {
         session.tags.extend(args.store.tag.iter().cloned());
         let number = store.insert(&session)?;
-        if !args.output.quiet() {
+        if !args.output.quiet {
             status::note(&format!(
                 "@{number}: {} runs of {} variants",
                 session.runs.len(),

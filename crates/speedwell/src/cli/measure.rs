@@ -45,7 +45,7 @@ impl Plans {
         process::on_interrupt()?;
         let variants = args.variants.variants()?;
         let (targets, values) = split(&args.targets);
-        let selection = args.selection.selection(&values, args.execution.test)?;
+        let selection = args.selection.selection(&values, args.execution.trial())?;
         let program = variants[0].program.as_deref();
         let shown = args.output.progress();
         let suite = define::read(&targets, &selection, program, &|done, all| {
@@ -54,7 +54,11 @@ impl Plans {
             }
         })?;
         let plan = plan(args, variants, &suite)?;
-        Ok(Plans { plan, suite, resumed: None })
+        Ok(Plans {
+            plan,
+            suite,
+            resumed: None,
+        })
     }
 }
 
@@ -62,7 +66,10 @@ impl Plans {
 fn split(words: &[String]) -> (Vec<String>, Vec<String>) {
     let is_value = |word: &&String| word.contains('=') && !PathBuf::from(word).exists();
     let (values, targets): (Vec<&String>, Vec<&String>) = words.iter().partition(is_value);
-    (targets.into_iter().cloned().collect(), values.into_iter().cloned().collect())
+    (
+        targets.into_iter().cloned().collect(),
+        values.into_iter().cloned().collect(),
+    )
 }
 
 fn plan(args: &RunArgs, variants: Vec<Variant>, suite: &Suite) -> anyhow::Result<Plan> {
@@ -70,9 +77,13 @@ fn plan(args: &RunArgs, variants: Vec<Variant>, suite: &Suite) -> anyhow::Result
     let stopping = match sampling.runs {
         Runs::Fixed(runs) => Stopping::Fixed { runs },
         Runs::Sequential => Stopping::Sequential {
-            looks: analysis::LOOKS.to_vec(),
-            alpha: 1.0 - args.comparison.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
-            delta: args.comparison.threshold.unwrap_or(analysis::DEFAULT_DELTA),
+            looks: Settings::DEFAULT_LOOKS.to_vec(),
+            alpha: 1.0
+                - args
+                    .comparison
+                    .confidence
+                    .unwrap_or(Settings::DEFAULT_CONFIDENCE),
+            delta: args.comparison.threshold.unwrap_or(Settings::DEFAULT_DELTA),
         },
     };
     let design = Design {
@@ -81,12 +92,19 @@ fn plan(args: &RunArgs, variants: Vec<Variant>, suite: &Suite) -> anyhow::Result
         baseline: variants[0].name.clone(),
         seed: args.execution.seed.unwrap_or_else(draw_seed),
         runs_per_block: if variants.len() > 1 { 2 } else { 1 },
+        threshold: args.comparison.threshold,
     };
-    Ok(Plan { jobs: suite.jobs.clone(), variants, design, sampling, pin: args.execution.pin.clone() })
+    Ok(Plan {
+        jobs: suite.jobs.clone(),
+        variants,
+        design,
+        sampling,
+        pin: args.execution.pin.clone(),
+    })
 }
 
 /// A seed nobody chose. Kept below 2^53, so that JSON readers of other languages keep every digit.
-fn draw_seed() -> u64 {
+pub fn draw_seed() -> u64 {
     uuid::Uuid::now_v7().as_u128() as u64 >> 11
 }
 
@@ -100,9 +118,19 @@ pub fn measure(
     store: &mut Store,
     args: &RunArgs,
 ) -> anyhow::Result<(Session, Status)> {
-    let Plans { plan, suite, resumed } = plans;
-    suite.warnings.iter().for_each(|warning| status::warn(warning));
-    let mut orders = Orders { fail_fast: args.execution.fail_fast, ..Orders::default() };
+    let Plans {
+        plan,
+        suite,
+        resumed,
+    } = plans;
+    suite
+        .warnings
+        .iter()
+        .for_each(|warning| status::warn(warning));
+    let mut orders = Orders {
+        fail_fast: args.execution.fail_fast,
+        ..Orders::default()
+    };
     let mut recorder = match resumed {
         Some(earlier) => {
             (orders.done, orders.earlier) = (earlier.done, earlier.runs);
@@ -149,17 +177,26 @@ fn header(plan: &Plan, suite: Suite, args: &RunArgs) -> Session {
 
 /// Machine and programs, asked once, before anything is measured.
 fn surroundings(plan: &Plan) -> Environment {
-    let usual = plan.jobs.first().map(|job| harness::of(job.source.kind).usual_program());
-    let programs: Vec<(String, PathBuf)> = plan
-        .variants
-        .iter()
-        .filter_map(|variant| {
-            let program = variant.program.clone().or_else(|| usual.map(PathBuf::from))?;
-            let resolved = super::options::resolve(&program).unwrap_or(program);
-            Some((variant.name.clone(), resolved))
-        })
-        .collect();
-    environment::capture(&programs)
+    let usual = plan
+        .jobs
+        .first()
+        .map(|job| harness::of(job.source.kind).usual_program());
+    let mut programs = Vec::new();
+    let mut versions = Vec::new();
+    for variant in &plan.variants {
+        let Some(program) = variant.program.clone().or_else(|| usual.map(PathBuf::from)) else {
+            continue;
+        };
+        let path = super::options::resolve(&program).unwrap_or(program);
+        let version = environment::program_version(&path);
+        programs.push((variant.name.clone(), path, version.text));
+        versions.push(version.parts);
+    }
+    let mut environment = environment::capture(&programs);
+    for (program, parts) in environment.programs.iter_mut().zip(versions) {
+        program.versions = parts;
+    }
+    environment
 }
 
 /// The analysis as judge of when a case is decided.
@@ -168,7 +205,7 @@ struct Decider(analysis::Judge);
 impl Decider {
     fn new(plan: &Plan, settings: &Settings) -> Decider {
         Decider(match plan.sampling.precision {
-            Some(share) => analysis::Judge::precision(share),
+            Some(share) => analysis::Judge::precision(share, settings),
             None => analysis::Judge::new(&plan.design, settings),
         })
     }

@@ -27,7 +27,13 @@ use std::ffi::OsString;
 
 /// Is this faster, by how much, and how sure are we?
 #[derive(Debug, Parser)]
-#[command(name = "speedwell", version, about, max_term_width = 100, propagate_version = true)]
+#[command(
+    name = "speedwell",
+    version,
+    about,
+    max_term_width = 100,
+    propagate_version = true
+)]
 struct Words {
     #[command(subcommand)]
     command: Command,
@@ -50,7 +56,11 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Ok(words) => words,
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() { Status::COULD_NOT } else { Status::DONE };
+            return if error.use_stderr() {
+                Status::COULD_NOT
+            } else {
+                Status::DONE
+            };
         }
     };
     let done = match words.command {

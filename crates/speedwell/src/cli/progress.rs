@@ -42,7 +42,11 @@ impl Progress {
             let state = state.clone();
             std::thread::spawn(move || pulse(&state))
         });
-        Progress { state, pulse, visible }
+        Progress {
+            state,
+            pulse,
+            visible,
+        }
     }
 }
 
@@ -71,19 +75,27 @@ fn pulse(state: &(Mutex<State>, Condvar)) {
 
 fn draw(state: &State) {
     let width = terminal_width();
-    let line: String = line(state, Instant::now()).chars().take(width.saturating_sub(1)).collect();
+    let line: String = line(state, Instant::now())
+        .chars()
+        .take(width.saturating_sub(1))
+        .collect();
     let mut err = std::io::stderr().lock();
     // Carriage return and "erase to the end of the line": the line is rewritten in place.
     let _ = write!(err, "\r{line}\x1b[K");
     let _ = err.flush();
 }
 
-fn terminal_width() -> usize {
+/// Columns of the terminal on stderr; 80 where it does not tell.
+pub fn terminal_width() -> usize {
     // SAFETY: ioctl fills the structure, which outlives the call.
     unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
         let known = libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &mut size) == 0;
-        if known && size.ws_col > 0 { size.ws_col as usize } else { 80 }
+        if known && size.ws_col > 0 {
+            size.ws_col as usize
+        } else {
+            80
+        }
     }
 }
 
@@ -92,9 +104,13 @@ fn line(state: &State, now: Instant) -> String {
     let elapsed = now.duration_since(state.begin);
     let percent = (100 * state.done).checked_div(state.total).unwrap_or(100);
     let width = state.total.to_string().len();
-    let failed = if state.failed > 0 { format!(", {} failed", state.failed) } else { String::new() };
-    let left = remaining(state, elapsed)
-        .map_or_else(String::new, |left| format!("|{} left", clock(left)));
+    let failed = if state.failed > 0 {
+        format!(", {} failed", state.failed)
+    } else {
+        String::new()
+    };
+    let left =
+        remaining(state, elapsed).map_or_else(String::new, |left| format!("|{} left", clock(left)));
     format!(
         "[{}{left}|{percent:>3} %|{:>width$}/{} runs{failed}] {}",
         clock(elapsed),
@@ -106,9 +122,14 @@ fn line(state: &State, now: Instant) -> String {
 
 /// What is left if every planned run is needed and takes as long as those before.
 fn remaining(state: &State, elapsed: Duration) -> Option<Duration> {
-    let measured = state.done.checked_sub(state.done_before).filter(|&count| count > 0)?;
+    let measured = state
+        .done
+        .checked_sub(state.done_before)
+        .filter(|&count| count > 0)?;
     let each = elapsed.as_secs_f64() / measured as f64;
-    Some(Duration::from_secs_f64(each * state.total.saturating_sub(state.done) as f64))
+    Some(Duration::from_secs_f64(
+        each * state.total.saturating_sub(state.done) as f64,
+    ))
 }
 
 fn clock(time: Duration) -> String {
@@ -176,7 +197,10 @@ mod tests {
     fn the_line_tells_elapsed_remaining_percent_runs_and_case() {
         let state = state(30, 120);
         let line = line(&state, state.begin + Duration::from_secs(60));
-        assert_eq!(line, "[00:01:00|00:03:00 left| 25 %| 30/120 runs] url/parse.js n=1 (new)");
+        assert_eq!(
+            line,
+            "[00:01:00|00:03:00 left| 25 %| 30/120 runs] url/parse.js n=1 (new)"
+        );
     }
 
     #[test]

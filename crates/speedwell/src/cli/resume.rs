@@ -22,10 +22,17 @@ pub fn plans(store: &Store, reference: &str) -> anyhow::Result<Plans> {
         .with_context(|| format!("the plan of session @{number} cannot be read"))?;
     let missing = plan.jobs.iter().find(|job| !job.source.file.exists());
     if let Some(job) = missing {
-        bail!("'{}' of session @{number} is gone", job.source.file.display());
+        bail!(
+            "'{}' of session @{number} is gone",
+            job.source.file.display()
+        );
     }
     let runs = store.session(number)?.runs;
     let done = store.finished_slots(number)?;
     let resumed = Some(Resumed { number, done, runs });
-    Ok(Plans { plan, suite: Suite::default(), resumed })
+    Ok(Plans {
+        plan,
+        suite: Suite::default(),
+        resumed,
+    })
 }

@@ -5,8 +5,9 @@ use super::options::{
     ComparisonArgs, ExecutionArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, StudyArgs,
     VariantArgs,
 };
+use super::report::document_of;
 use super::{Status, gate, resume, trial};
-use crate::{analysis, report};
+use crate::analysis;
 use clap::Args;
 
 /// Measure benchmark files, folders (groups) or whole benchmark folders
@@ -60,7 +61,13 @@ pub fn run(args: RunArgs) -> anyhow::Result<Status> {
     let settings = args.comparison.settings(&args.selection.metric, None);
     let (session, ended) = measure(plans, &settings, &mut store, &args)?;
     let findings = analysis::of(&session, &settings);
-    let document = report::of(&session, &findings, &args.study, &settings)?;
-    args.output.print(&document)?;
+    let output = args.output.settings();
+    args.output.print(&document_of(
+        &session,
+        &findings,
+        &args.study,
+        &settings,
+        &output,
+    )?)?;
     Ok(ended.or(gate::judge(&findings, args.comparison.fail_on)))
 }

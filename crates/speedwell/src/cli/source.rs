@@ -26,7 +26,10 @@ pub struct Source {
 ///
 /// # Errors
 /// A missing or unreadable file, an unknown session or variant, a pattern that matches nothing.
-pub fn read(words: &[String], store: &mut dyn FnMut() -> anyhow::Result<Store>) -> anyhow::Result<Vec<Source>> {
+pub fn read(
+    words: &[String],
+    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+) -> anyhow::Result<Vec<Source>> {
     let mut sources = Vec::new();
     for word in words {
         sources.extend(read_one(word, store).with_context(|| format!("in source '{word}'"))?);
@@ -35,12 +38,18 @@ pub fn read(words: &[String], store: &mut dyn FnMut() -> anyhow::Result<Store>) 
     Ok(sources)
 }
 
-fn read_one(word: &str, store: &mut dyn FnMut() -> anyhow::Result<Store>) -> anyhow::Result<Vec<Source>> {
+fn read_one(
+    word: &str,
+    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+) -> anyhow::Result<Vec<Source>> {
     let (place, part) = match word.split_once("::") {
         Some((place, pattern)) => (place, Some(Regex::new(pattern)?)),
         None => (word, None),
     };
-    let (place, variant) = match place.strip_suffix(']').and_then(|rest| rest.rsplit_once('[')) {
+    let (place, variant) = match place
+        .strip_suffix(']')
+        .and_then(|rest| rest.rsplit_once('['))
+    {
         Some((place, variant)) if !place.is_empty() => (place, Some(variant.to_owned())),
         _ => (place, None),
     };
@@ -61,7 +70,10 @@ fn read_one(word: &str, store: &mut dyn FnMut() -> anyhow::Result<Store>) -> any
         .collect()
 }
 
-fn sessions_of(place: &str, store: &mut dyn FnMut() -> anyhow::Result<Store>) -> anyhow::Result<Vec<Session>> {
+fn sessions_of(
+    place: &str,
+    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+) -> anyhow::Result<Vec<Session>> {
     if place.starts_with('@') {
         let store = store()?;
         let number = store.find(&place.parse::<Reference>()?)?;
@@ -69,7 +81,10 @@ fn sessions_of(place: &str, store: &mut dyn FnMut() -> anyhow::Result<Store>) ->
     }
     let mut bytes = Vec::new();
     if place == "-" {
-        std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read stdin")?;
+        std::io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .context("cannot read stdin")?;
     } else {
         bytes = std::fs::read(place).with_context(|| {
             format!("cannot read the file '{place}'\nhint: stored sessions are named @latest, @prev, @NUMBER or @TAG")
@@ -82,7 +97,10 @@ fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()>
     let Some(name) = variant else { return Ok(()) };
     let known: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
     if !known.contains(&name) {
-        bail!("no variant '{name}'\nhint: its variants are {}", known.join(", "));
+        bail!(
+            "no variant '{name}'\nhint: its variants are {}",
+            known.join(", ")
+        );
     }
     Ok(())
 }
@@ -90,8 +108,12 @@ fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()>
 impl Source {
     /// Keeps only the cases that match the pattern.
     fn take_part(&mut self) -> anyhow::Result<()> {
-        let Some(part) = &self.part else { return Ok(()) };
-        self.session.runs.retain(|run| part.is_match(&run.case.id()));
+        let Some(part) = &self.part else {
+            return Ok(());
+        };
+        self.session
+            .runs
+            .retain(|run| part.is_match(&run.case.id()));
         if self.session.runs.is_empty() {
             bail!("no case matches '{part}'");
         }
@@ -102,8 +124,10 @@ impl Source {
 /// Where the operands name different parts, the matched text becomes a common word, so that
 /// `BM_memcpy/8` of one and `BM_copy/8` of the other are the same case.
 fn join_parts(sources: &mut [Source]) {
-    let patterns: Vec<String> =
-        sources.iter().filter_map(|s| s.part.as_ref().map(ToString::to_string)).collect();
+    let patterns: Vec<String> = sources
+        .iter()
+        .filter_map(|s| s.part.as_ref().map(ToString::to_string))
+        .collect();
     let differ = patterns.len() == sources.len() && patterns.windows(2).any(|two| two[0] != two[1]);
     if !differ {
         return;
@@ -113,8 +137,9 @@ fn join_parts(sources: &mut [Source]) {
         let Some(part) = &source.part else { continue };
         for run in &mut source.session.runs {
             let mut case = (*run.case).clone();
-            case.benchmark =
-                part.replace(&case.benchmark, regex::NoExpand(&common)).into_owned();
+            case.benchmark = part
+                .replace(&case.benchmark, regex::NoExpand(&common))
+                .into_owned();
             run.case = Arc::new(case);
         }
     }

@@ -32,7 +32,11 @@ impl Status {
             Status::COULD_NOT => 2,
             _ => 3,
         };
-        if rank(other) > rank(self) { other } else { self }
+        if rank(other) > rank(self) {
+            other
+        } else {
+            self
+        }
     }
 }
 

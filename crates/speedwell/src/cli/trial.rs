@@ -4,8 +4,9 @@ use super::measure::Plans;
 use super::progress::Progress;
 use super::run::RunArgs;
 use super::{Status, status};
-use crate::model::{Event, Failure, Observer, Run, Runs, Stopping};
-use crate::report;
+use crate::harness::Job;
+use crate::model::{Case, Event, Failure, Observer, Run, Runs, Stopping};
+use crate::report::{self, CaseLine, Trial};
 use crate::runner::{self, Ended, Judge, Orders};
 use std::collections::BTreeMap;
 
@@ -14,19 +15,20 @@ use std::collections::BTreeMap;
 /// # Errors
 /// The output cannot be written.
 pub fn list(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
-    let runs = plans.plan.runs_per_variant();
-    let cases: Vec<report::ListedCase> = plans
-        .plan
-        .jobs
-        .iter()
-        .map(|job| report::ListedCase {
-            benchmark: job.source.name.clone(),
-            case: job.label.clone(),
-            flags: job.flags.clone(),
-            whole_file: job.route == crate::harness::Route::Parent,
-        })
-        .collect();
-    args.output.print(&report::cases(&cases, plans.plan.variants.len(), runs))?;
+    let runs = u64::from(plans.plan.runs_per_variant()) * plans.plan.variants.len() as u64;
+    let line = |job: &Job| CaseLine {
+        case: job
+            .case
+            .clone()
+            .or_else(|| Case::parse(&job.label).ok())
+            .unwrap_or_else(|| {
+                // A label that is no id is the name of a file whose cases only it knows.
+                Case::new(&job.label, Vec::new())
+            }),
+        runs,
+    };
+    let cases: Vec<CaseLine> = plans.plan.jobs.iter().map(line).collect();
+    args.output.print(&report::cases(&cases))?;
     Ok(tell_broken(plans))
 }
 
@@ -35,7 +37,11 @@ pub fn list(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
 /// # Errors
 /// The output cannot be written.
 pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
-    plans.suite.warnings.iter().for_each(|warning| status::warn(warning));
+    plans
+        .suite
+        .warnings
+        .iter()
+        .for_each(|warning| status::warn(warning));
     let mut plan = plans.plan.clone();
     plan.variants.truncate(1);
     plan.design.stopping = Stopping::Fixed { runs: 1 };
@@ -45,30 +51,57 @@ pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
         tried.fail(failure);
     }
     let mut progress = Progress::new(args.output.progress());
-    let orders = Orders { fail_fast: args.execution.fail_fast, ..Orders::default() };
+    let orders = Orders {
+        fail_fast: args.execution.fail_fast,
+        ..Orders::default()
+    };
     let ended = runner::execute(&plan, orders, &Never, &mut [&mut tried, &mut progress])?;
     drop(progress);
     for job in &plan.jobs {
         tried.files.entry(job.source.name.clone()).or_default();
     }
-    let trial = report::Trial {
+    let trial = Trial {
         files: tried.files.len(),
-        working_files: tried.files.values().filter(|f| f.passed > 0 && f.failed == 0).count(),
+        working_files: tried
+            .files
+            .values()
+            .filter(|f| f.passed > 0 && f.failed == 0)
+            .count(),
         cases: tried.files.values().map(|f| f.passed).sum(),
         failures: tried.failures,
     };
-    args.output.print(&report::trial(&trial))?;
-    let failed = trial.failures.iter().any(|failure| !failure.cause.is_skip());
-    let status = if failed { Status::COULD_NOT } else { Status::DONE };
-    Ok(if ended == Ended::Interrupted { Status::INTERRUPTED } else { status })
+    args.output
+        .print(&report::trial(&trial, &args.output.settings()))?;
+    let failed = trial
+        .failures
+        .iter()
+        .any(|failure| !failure.cause.is_skip());
+    let status = if failed {
+        Status::COULD_NOT
+    } else {
+        Status::DONE
+    };
+    Ok(if ended == Ended::Interrupted {
+        Status::INTERRUPTED
+    } else {
+        status
+    })
 }
 
 fn tell_broken(plans: &Plans) -> Status {
-    plans.suite.warnings.iter().for_each(|warning| status::warn(warning));
+    plans
+        .suite
+        .warnings
+        .iter()
+        .for_each(|warning| status::warn(warning));
     for failure in &plans.suite.failures {
         status::warn(&format!("'{}' {}", failure.benchmark, failure.cause));
     }
-    if plans.suite.broken().next().is_some() { Status::COULD_NOT } else { Status::DONE }
+    if plans.suite.broken().next().is_some() {
+        Status::COULD_NOT
+    } else {
+        Status::DONE
+    }
 }
 
 /// A trial needs every case.
@@ -95,7 +128,10 @@ struct Counts {
 
 impl Tried {
     fn fail(&mut self, failure: &Failure) {
-        self.files.entry(failure.benchmark.clone()).or_default().failed += 1;
+        self.files
+            .entry(failure.benchmark.clone())
+            .or_default()
+            .failed += 1;
         self.failures.push(failure.clone());
     }
 }
@@ -104,7 +140,10 @@ impl Observer for Tried {
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         match event {
             Event::RunFinished(run) => {
-                self.files.entry(run.case.benchmark.clone()).or_default().passed += 1;
+                self.files
+                    .entry(run.case.benchmark.clone())
+                    .or_default()
+                    .passed += 1;
             }
             Event::Failed(failure) => self.fail(failure),
             _ => {}

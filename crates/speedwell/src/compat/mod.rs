@@ -1,1 +1,94 @@
-//! Under construction.
+//! Drop-ins: other tools' command lines and outputs, translated.
+//!
+//! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
+//! same bytes; it deviates in four ways only: unknown options are errors, failures are reported,
+//! `--help` works, and a case without variation does not stop a table. A further drop-in is a file
+//! beside this one and a line in [`TOOLS`]. Start at [`main`].
+
+pub mod band_chart;
+pub mod bar_r;
+pub mod benchmark_folder;
+pub mod child_failures;
+pub mod compare_js;
+pub mod compare_r;
+pub mod console;
+pub mod driver;
+pub mod engine;
+pub mod node_cli;
+pub mod progress;
+pub mod r_collation;
+pub mod r_number;
+pub mod r_options;
+pub mod r_print;
+pub mod r_texts;
+pub mod run_js;
+pub mod scatter_js;
+pub mod scatter_r;
+pub mod script_names;
+pub mod simple_line;
+
+pub use console::Console;
+pub use engine::{Engine, Follower, PlannedScript, Request, Script, Tool};
+
+use anyhow::Result;
+
+/// A tool that can be stood in for.
+struct DropIn {
+    name: &'static str,
+    run: fn(&[String], &mut Console<'_>, &mut dyn Engine) -> Result<i32>,
+}
+
+/// Every tool known, by the name of its original.
+const TOOLS: &[DropIn] = &[
+    DropIn {
+        name: "run.js",
+        run: run_js::run,
+    },
+    DropIn {
+        name: "compare.js",
+        run: compare_js::run,
+    },
+    DropIn {
+        name: "scatter.js",
+        run: scatter_js::run,
+    },
+    DropIn {
+        name: "compare.R",
+        run: |words, console, _| compare_r::run(words, console),
+    },
+    DropIn {
+        name: "scatter.R",
+        run: |words, console, _| scatter_r::run(words, console),
+    },
+    DropIn {
+        name: "bar.R",
+        run: |words, console, _| bar_r::run(words, console),
+    },
+];
+
+/// The names of all tools that can be stood in for.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().map(|tool| tool.name)
+}
+
+/// Does what `tool` does with these arguments; returns the exit status.
+///
+/// `engine` measures for the tools that measure.
+pub fn main(
+    tool: &str,
+    arguments: &[String],
+    console: &mut Console<'_>,
+    engine: &mut dyn Engine,
+) -> i32 {
+    let result = match TOOLS.iter().find(|known| known.name == tool) {
+        Some(known) => (known.run)(arguments, console, engine),
+        None => {
+            let known: Vec<&str> = names().collect();
+            Err(anyhow::anyhow!(
+                "no such tool; there are {}",
+                known.join(", ")
+            ))
+        }
+    };
+    console.conclude(tool, result)
+}

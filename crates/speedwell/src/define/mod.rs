@@ -8,5 +8,5 @@ mod suite;
 mod target;
 
 pub use selection::Selection;
-pub use suite::{Suite, read};
-pub use target::sources;
+pub use suite::{Suite, describe, read};
+pub use target::{core_source, sources};

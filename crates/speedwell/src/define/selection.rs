@@ -1,5 +1,6 @@
 //! Which benchmarks, and with which values.
 
+use crate::harness::Trial;
 use anyhow::bail;
 use regex::Regex;
 
@@ -12,8 +13,8 @@ pub struct Selection {
     pub excludes: Vec<Regex>,
     /// Parameter values in the order given; several values of one name are all measured.
     pub sets: Vec<(String, String)>,
-    /// Whether cases are only tried with small values.
-    pub test: bool,
+    /// Whether and how cases are only tried with small values.
+    pub trial: Trial,
 }
 
 impl Selection {

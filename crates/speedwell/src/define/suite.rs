@@ -50,7 +50,7 @@ pub fn read(
     if wanted.is_empty() {
         bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
     }
-    let described = describe_all(&wanted, selection, program, progress);
+    let described = describe(&wanted, selection, program, progress);
     check_values(&described, selection)?;
     let mut suite = Suite {
         files: wanted.len(),
@@ -65,7 +65,7 @@ pub fn read(
 }
 
 /// Describes all files, several at a time: nothing is measured, so nothing is disturbed.
-fn describe_all(
+pub fn describe(
     wanted: &[Source],
     selection: &Selection,
     program: Option<&Path>,
@@ -82,7 +82,7 @@ fn describe_all(
                     if interrupted() {
                         break;
                     }
-                    let description = describe(source, selection, program);
+                    let description = describe_one(source, selection, program);
                     let at = wanted.iter().position(|known| std::ptr::eq(known, source));
                     if let Some(Ok(mut place)) = at.map(|at| places[at].lock()) {
                         *place = description;
@@ -98,12 +98,12 @@ fn describe_all(
         .collect()
 }
 
-fn describe(source: &Source, selection: &Selection, program: Option<&Path>) -> Description {
+fn describe_one(source: &Source, selection: &Selection, program: Option<&Path>) -> Description {
     let harness = harness::of(source.kind);
     let request = Request {
         program: program.map_or_else(|| PathBuf::from(harness.usual_program()), Path::to_owned),
         sets: selection.sets.clone(),
-        test: selection.test,
+        trial: selection.trial,
         limit: LIMIT,
     };
     harness.describe(source, &request)

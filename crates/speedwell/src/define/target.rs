@@ -124,7 +124,8 @@ fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
         .collect())
 }
 
-fn core_source(entry: &Path, file: PathBuf, root: &Path) -> Source {
+/// The script `file` of the Node core folder `root`, named after `entry`.
+pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> Source {
     Source {
         kind: Kind::NodeCore,
         name: relative_name(entry, root),

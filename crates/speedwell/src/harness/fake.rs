@@ -11,7 +11,7 @@
 //! failures, `sleep:MS` takes time before reporting 1.
 
 use super::attempt::description_failure;
-use super::job::{Description, Job, Parameter, Request, Route, Setting, Source};
+use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use super::report::{Rate, observe};
 use super::{Attempt, Harness};
 use crate::model::{Case, Cause, Failure, Step};
@@ -39,7 +39,9 @@ impl Harness for Fake {
             };
             note_parameters(&mut description.parameters, &case);
             if request.sets.iter().all(set) {
-                description.jobs.push(job(source, case, request.test));
+                description
+                    .jobs
+                    .push(job(source, case, request.trial != Trial::No));
             }
         }
         description

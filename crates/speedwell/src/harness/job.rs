@@ -41,9 +41,21 @@ pub struct Request {
     /// Values that replace declared ones, in the order given.
     pub sets: Vec<(String, String)>,
     /// Whether small values are wanted that only show whether the file works.
-    pub test: bool,
+    pub trial: Trial,
     /// Time limit of the description.
     pub limit: Duration,
+}
+
+/// Trying instead of measuring.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trial {
+    /// Measure.
+    #[default]
+    No,
+    /// The one case that the file itself chooses for trials.
+    Own,
+    /// Every combination of the values that are words, with the file's small numbers.
+    EveryWord,
 }
 
 /// How a job is started.

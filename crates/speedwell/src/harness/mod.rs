@@ -22,7 +22,7 @@ mod wire;
 
 pub use attempt::{Attempt, Observation};
 pub use cache::cache_folder;
-pub use job::{Description, Job, Kind, Parameter, Request, Route, Setting, Source};
+pub use job::{Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial};
 pub use wire::Message;
 
 /// A language's way of describing and performing benchmarks.

@@ -4,7 +4,7 @@
 //! the process never waits for us.
 
 use super::attempt::description_failure;
-use super::job::{Description, Job, Request, Route, Setting, Source};
+use super::job::{Description, Job, Request, Route, Setting, Source, Trial};
 use super::node_channel::Reports;
 use super::node_describe::described;
 use super::node_events::{Events, observation};
@@ -35,7 +35,7 @@ impl Harness for Node {
             .with("path", source.file.display())
             .with("root", source.root.display())
             .with_list("args", &sets);
-        if request.test {
+        if request.trial != Trial::No {
             describe = describe.with("test", 1);
         }
         let mut events = Events::after([describe]);

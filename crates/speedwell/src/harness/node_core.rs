@@ -6,7 +6,7 @@
 
 use super::attempt::description_failure;
 use super::http_tool::{Choice, choose};
-use super::job::{Description, Job, Parameter, Request, Route, Setting, Source};
+use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use super::node_channel::Reports;
 use super::node_probe::{Enumeration, FOREIGN, Probed, Recorded, probe};
 use super::{Attempt, Harness, shadow_path};
@@ -21,8 +21,12 @@ impl Harness for NodeCore {
     fn describe(&self, source: &Source, request: &Request) -> Description {
         let text = std::fs::read_to_string(&source.file).unwrap_or_default();
         let set = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
-        let tool = choose(&text, set.map(|(_, value)| value.as_str()), request.test);
-        let enumerated = if request.test {
+        let tool = choose(
+            &text,
+            set.map(|(_, value)| value.as_str()),
+            request.trial != Trial::No,
+        );
+        let enumerated = if request.trial != Trial::No {
             enumerate_trial(source, request)
         } else {
             enumerate(source, request)
@@ -43,14 +47,16 @@ impl Harness for NodeCore {
     }
 
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        let spec = spec_of(job, setting);
+        // Failures are repeated with what matters; port and search path are ours to choose.
+        let bare = bare_spec(job, setting);
+        let spec = with_surroundings(bare.clone(), job.http_tool.as_deref());
         if let Some(reason) = &job.unavailable {
-            return Attempt::refused(&spec, reason, job, setting);
+            return Attempt::refused(&bare, reason, job, setting);
         }
         let expected = (job.route == Route::Direct).then_some(1);
         let mut reports = Reports::new(expected, Some(job.source.name.clone()), job.test);
         match run(&spec, &mut reports) {
-            Err(error) => Attempt::not_started(&spec, &error, job, setting),
+            Err(error) => Attempt::not_started(&bare, &error, job, setting),
             Ok(outcome) => {
                 let said = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
                 let mut fault = reports.verdict();
@@ -58,7 +64,7 @@ impl Harness for NodeCore {
                     let skipped = skip_reason(&said).map(|reason| Cause::Skipped { reason });
                     fault = skipped.or(fault);
                 }
-                Attempt::new(&spec, &outcome, reports.observations, fault, job, setting)
+                Attempt::new(&bare, &outcome, reports.observations, fault, job, setting)
             }
         }
     }
@@ -89,6 +95,9 @@ fn enumerate_trial(source: &Source, request: &Request) -> Probed {
         arguments.extend(more);
         probe(source, request, arguments)
     };
+    if request.trial == Trial::Own {
+        return trial(Vec::new());
+    }
     let (usual, small) = (enumerate(source, request), trial(Vec::new()));
     let (Probed::Cases(usual), Probed::Cases(small)) = (usual, small) else {
         return trial(Vec::new());
@@ -205,7 +214,7 @@ fn declared(source: &Source, request: &Request, found: &Enumeration) -> Vec<Para
 
 fn whole_file(source: &Source, request: &Request, tool: &Choice) -> Description {
     let mut arguments = set_arguments(request);
-    if request.test {
+    if request.trial != Trial::No {
         arguments.insert(0, "--test".into());
     }
     let label = source.name.clone();
@@ -247,7 +256,7 @@ pub(super) fn job(
         }
     }
     let source = source.clone();
-    let test = request.test;
+    let test = request.trial != Trial::No;
     Job {
         source,
         label,
@@ -286,7 +295,7 @@ fn parameters(cases: &[Recorded]) -> Vec<Parameter> {
 }
 
 /// The process that gives one sample.
-fn spec_of(job: &Job, setting: &Setting<'_>) -> Spec {
+fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
     let mut spec = Spec::new(&setting.program);
     spec.arguments
         .extend(setting.variant.arguments.iter().cloned());
@@ -309,7 +318,7 @@ fn spec_of(job: &Job, setting: &Setting<'_>) -> Spec {
     spec.limit = setting.limit;
     spec.pin = setting.pin.cloned();
     spec.channel = Channel::NodeSocket;
-    with_surroundings(spec, job.http_tool.as_deref())
+    spec
 }
 
 /// Gives the process a port and a temporary folder of its own, so that two of them can run at the

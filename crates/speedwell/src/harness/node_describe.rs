@@ -1,6 +1,6 @@
 //! From the events of `describe` to jobs.
 
-use super::job::{Description, Job, Parameter, Request, Route, Source};
+use super::job::{Description, Job, Parameter, Request, Route, Source, Trial};
 use super::node_events::Events;
 use super::{Message, http_tool, node_core};
 use crate::model::{Case, Value, ValueKind};
@@ -76,7 +76,11 @@ fn parameters(benchmark: &Message) -> Vec<Parameter> {
 fn draft(source: &Source, request: &Request, benchmark: &Message) -> Job {
     let text = std::fs::read_to_string(&source.file).unwrap_or_default();
     let set = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
-    let tool = http_tool::choose(&text, set.map(|(_, value)| value.as_str()), request.test);
+    let tool = http_tool::choose(
+        &text,
+        set.map(|(_, value)| value.as_str()),
+        request.trial != Trial::No,
+    );
     let (label, flags) = (source.name.clone(), benchmark.list("flags"));
     node_core::job(
         source,

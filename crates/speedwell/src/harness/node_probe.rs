@@ -79,14 +79,19 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
         source.file.to_string_lossy().into_owned(),
     ];
     spec.arguments.extend(arguments);
-    let mut spec = super::node_core::with_surroundings(spec, None);
+    // A failure is repeated without us.
+    let bare = Spec {
+        channel: Channel::None,
+        arguments: spec.arguments[2..].to_vec(),
+        ..spec.clone()
+    };
+    let spec = super::node_core::with_surroundings(spec, None);
     let mut handed = Handed(None);
     match run(&spec, &mut handed) {
-        Ok(outcome) => judge(handed.0, spec, outcome),
+        Ok(outcome) => judge(handed.0, bare, outcome),
         Err(error) => {
             let reason = super::attempt::start_reason(&spec, &error);
-            spec.channel = Channel::None;
-            Probed::Failed(Cause::Start { reason }, spec, Box::new(None))
+            Probed::Failed(Cause::Start { reason }, bare, Box::new(None))
         }
     }
 }

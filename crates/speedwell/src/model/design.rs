@@ -49,4 +49,7 @@ pub struct Design {
     pub seed: u64,
     /// Runs of each variant in one block.
     pub runs_per_block: u32,
+    /// The smallest change that matters, as a share, if the user named one before measuring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
 }

@@ -124,6 +124,7 @@ mod tests {
                 baseline: variants[0].into(),
                 seed: 7,
                 runs_per_block: 2,
+                threshold: None,
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

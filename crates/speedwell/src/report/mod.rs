@@ -1,1 +1,115 @@
-//! Under construction.
+//! Findings in, documents out, and documents written down.
+//!
+//! A report is a function from figures to a [`Document`]; a format renders any document
+//! (`format/`), so that reports and formats add up. The only floor that formats numbers: units in
+//! `unit.rs`, digits in `digits.rs`, both together in `quantity.rs`. Start with [`of`], then
+//! `comparison/` and `format/text/`.
+
+mod case_fields;
+mod case_labels;
+mod cases;
+mod charts;
+mod checks;
+mod comparison;
+mod digits;
+mod document;
+mod duration;
+mod environment;
+mod failures;
+mod field;
+mod files;
+mod footnotes;
+mod format;
+mod metric_words;
+mod output;
+pub mod plot_r;
+mod quantity;
+mod sessions;
+mod study;
+mod summary;
+mod table;
+mod trial;
+mod unit;
+
+pub use cases::{CaseLine, cases};
+pub use charts::{ChartKind, UnknownChart};
+pub use checks::{CheckLine, checks};
+pub use digits::Uncertainty;
+pub use document::{Block, Chart, Document, Emphasis};
+pub use duration::{duration, moment};
+pub use environment::environment;
+pub use failures::failures;
+pub use footnotes::mark;
+pub use format::{Csv, Format, Json, Markdown, Render, Text, UnknownFormat};
+pub use output::{Output, Verbosity, print};
+pub use quantity::{change, change_interval, change_with_interval, quantity, share};
+pub use sessions::{SessionLine, sessions};
+pub use study::study;
+pub use table::{Audience, Cell, Column, Kind, Row, Table};
+pub use trial::{Trial, trial};
+pub use unit::{UnitChoice, UnknownUnit};
+
+use crate::analysis::Findings;
+use anyhow::bail;
+
+/// The report of `findings`: the comparison, or the summary where there is nothing to compare, with
+/// warnings, failures and charts.
+///
+/// # Errors
+/// A unit that fits none of the metrics, or a chart that these findings do not have.
+pub fn of(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
+    check_unit(findings, output)?;
+    let mut document = Document::default();
+    for warning in &findings.warnings {
+        document.push(Block::Warning(warning.clone()));
+    }
+    let summary = summary::summary(&findings.summaries, output);
+    if findings.comparisons.is_empty() {
+        document.report = summary.report;
+        document.append(summary);
+    } else {
+        let comparison = comparison::comparison(findings, output);
+        document.report = comparison.report;
+        document.append(comparison);
+        if output.verbosity == Verbosity::Verbose {
+            document.push(Block::Heading {
+                level: 2,
+                text: "Each side by itself".into(),
+            });
+            document.append(summary);
+        }
+    }
+    document.append(failures(&findings.failures, output.verbosity));
+    for chart in charts::of_findings(findings, output.chart, output.unit)? {
+        document.push(Block::Chart(Box::new(chart)));
+    }
+    Ok(document)
+}
+
+fn check_unit(findings: &Findings, output: &Output) -> anyhow::Result<()> {
+    let Some(unit) = output.unit else {
+        return Ok(());
+    };
+    let metrics: Vec<_> = findings
+        .summaries
+        .iter()
+        .map(|summary| &summary.metric)
+        .chain(
+            findings
+                .comparisons
+                .iter()
+                .map(|comparison| &comparison.metric),
+        )
+        .collect();
+    // Times per iteration are shown beside throughput and can be asked for in any unit of time.
+    let fits = |symbol: &str| unit.fits(symbol) || (unit.fits("ns") && symbol == "1/s");
+    if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {
+        return Ok(());
+    }
+    let mut known: Vec<&str> = metrics.iter().map(|metric| metric.unit.as_str()).collect();
+    known.dedup();
+    bail!(
+        "no metric can be shown in '{unit}' (they are measured in {})",
+        known.join(", ")
+    )
+}

@@ -1,5 +1,6 @@
 //! How runs are executed.
 
+use crate::harness::Trial;
 use crate::model::Order;
 use crate::process::CpuSet;
 use clap::{Args, ValueEnum};
@@ -29,6 +30,17 @@ pub struct ExecutionArgs {
     /// Go on with an interrupted session, e.g. @latest
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin"])]
     pub resume: Option<String>,
+}
+
+impl ExecutionArgs {
+    /// Whether cases are only tried.
+    pub fn trial(&self) -> Trial {
+        if self.test {
+            Trial::EveryWord
+        } else {
+            Trial::No
+        }
+    }
 }
 
 /// Orders that can be asked for.

@@ -18,4 +18,4 @@ pub use sampling::SamplingArgs;
 pub use selection::SelectionArgs;
 pub use store::StoreArgs;
 pub use study::StudyArgs;
-pub use variants::VariantArgs;
+pub use variants::{VariantArgs, resolve};

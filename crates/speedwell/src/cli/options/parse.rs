@@ -37,7 +37,9 @@ pub fn confidence(text: &str) -> Result<f64, String> {
     if share > 0.5 && share < 1.0 {
         Ok(share)
     } else {
-        Err(format!("'{text}' is not a confidence between 50 and 100 %, such as 95"))
+        Err(format!(
+            "'{text}' is not a confidence between 50 and 100 %, such as 95"
+        ))
     }
 }
 
@@ -47,7 +49,9 @@ pub fn confidence(text: &str) -> Result<f64, String> {
 /// Anything else, and zero, with an example.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a duration such as 500ms, 3s or 2m");
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let split = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let factor = match unit {
         "ns" => 1e-9,
@@ -60,7 +64,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     };
     let seconds = number.trim().parse::<f64>().map_err(|_| wrong())? * factor;
     let duration = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
-    if duration.is_zero() { Err(wrong()) } else { Ok(duration) }
+    if duration.is_zero() {
+        Err(wrong())
+    } else {
+        Ok(duration)
+    }
 }
 
 #[cfg(test)]
@@ -69,7 +77,10 @@ mod tests {
 
     #[test]
     fn counts_accept_suffixes_and_refuse_fractions() {
-        assert_eq!((count("30"), count("10k"), count("1e6")), (Ok(30), Ok(10_000), Ok(1_000_000)));
+        assert_eq!(
+            (count("30"), count("10k"), count("1e6")),
+            (Ok(30), Ok(10_000), Ok(1_000_000))
+        );
         for wrong in ["0", "-1", "1.5", "abc", "", "1e12"] {
             assert!(count(wrong).is_err(), "{wrong}");
         }

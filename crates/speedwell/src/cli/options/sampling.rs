@@ -38,6 +38,10 @@ impl SamplingArgs {
             (None, _) => Runs::Sequential,
         };
         let precision = self.precision.filter(|_| variants == 1);
-        Sampling { runs, precision, timeout_ms: self.timeout.as_millis() as u64 }
+        Sampling {
+            runs,
+            precision,
+            timeout_ms: self.timeout.as_millis() as u64,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Which benchmarks, which values, which metric.
 
 use crate::define::Selection;
+use crate::harness::Trial;
 use anyhow::Context;
 use clap::Args;
 use regex::Regex;
@@ -28,21 +29,23 @@ impl SelectionArgs {
     ///
     /// # Errors
     /// A setting that is not of the form NAME=VALUE.
-    pub fn selection(&self, more: &[String], test: bool) -> anyhow::Result<Selection> {
+    pub fn selection(&self, more: &[String], trial: Trial) -> anyhow::Result<Selection> {
         let mut sets = Vec::new();
         for text in &self.set {
             sets.extend(Selection::parse_set(text).context("in --set")?);
         }
         for text in more {
             // Typed as in the original: the whole rest of the word is one value.
-            let (name, value) = text.split_once('=').context("a value has the form NAME=VALUE")?;
+            let (name, value) = text
+                .split_once('=')
+                .context("a value has the form NAME=VALUE")?;
             sets.push((name.to_owned(), value.to_owned()));
         }
         Ok(Selection {
             filters: self.filter.clone(),
             excludes: self.exclude.clone(),
             sets,
-            test,
+            trial,
         })
     }
 }

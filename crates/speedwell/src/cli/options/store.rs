@@ -9,7 +9,12 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Store")]
 pub struct StoreArgs {
     /// The database [default: .speedwell/results.db of the project, else of the user]
-    #[arg(long, value_name = "FILE", env = "SPEEDWELL_DB", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SPEEDWELL_DB",
+        hide_env_values = true
+    )]
     pub db: Option<PathBuf>,
     /// Give this session a name, to be used as @NAME (repeatable)
     #[arg(long, value_name = "NAME")]
@@ -28,6 +33,14 @@ impl StoreArgs {
         if self.no_save {
             return Store::in_memory();
         }
-        Store::open(&Store::locate(self.db.as_deref(), &std::env::current_dir()?))
+        Store::open(&self.path()?)
+    }
+
+    /// Where the database is, or would be.
+    ///
+    /// # Errors
+    /// There is no current folder.
+    pub fn path(&self) -> anyhow::Result<PathBuf> {
+        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
     }
 }

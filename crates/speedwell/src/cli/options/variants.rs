@@ -32,21 +32,34 @@ impl VariantArgs {
     pub fn variants(&self) -> anyhow::Result<Vec<Variant>> {
         let mut variants = match (&self.old, &self.new) {
             (Some(old), Some(new)) => vec![with_program("old", old)?, with_program("new", new)?],
-            _ => self.variant.iter().map(|text| parse(text)).collect::<anyhow::Result<_>>()?,
+            _ => self
+                .variant
+                .iter()
+                .map(|text| parse(text))
+                .collect::<anyhow::Result<_>>()?,
         };
         if variants.is_empty() {
             variants.push(Variant::plain("default"));
         }
         for (at, variant) in variants.iter().enumerate() {
-            if variants[..at].iter().any(|earlier| earlier.name == variant.name) {
+            if variants[..at]
+                .iter()
+                .any(|earlier| earlier.name == variant.name)
+            {
                 bail!("two variants are named '{}'", variant.name);
             }
         }
         if let Some(name) = &self.baseline {
             let known: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
-            let at = known.iter().position(|known| known == name).with_context(|| {
-                format!("no variant is named '{name}'\nhint: they are {}", known.join(", "))
-            })?;
+            let at = known
+                .iter()
+                .position(|known| known == name)
+                .with_context(|| {
+                    format!(
+                        "no variant is named '{name}'\nhint: they are {}",
+                        known.join(", ")
+                    )
+                })?;
             variants.swap(0, at);
         }
         Ok(variants)
@@ -84,7 +97,10 @@ fn assignment(word: &str) -> Option<(String, String)> {
 }
 
 fn with_program(name: &str, program: &Path) -> anyhow::Result<Variant> {
-    Ok(Variant { program: Some(resolve(program)?), ..Variant::plain(name) })
+    Ok(Variant {
+        program: Some(resolve(program)?),
+        ..Variant::plain(name)
+    })
 }
 
 /// The absolute path of a program given as path or by name, so that every process starts the same.
@@ -98,11 +114,15 @@ pub fn resolve(program: &Path) -> anyhow::Result<PathBuf> {
     } else {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let in_path = std::env::split_paths(&path).map(|folder| folder.join(program));
-        in_path.chain([program.to_owned()]).find(|file| file.is_file())
+        in_path
+            .chain([program.to_owned()])
+            .find(|file| file.is_file())
     };
     let shown = program.display();
     let found = found.with_context(|| format!("no program '{shown}' here or in PATH"))?;
-    let mode = found.metadata().with_context(|| format!("cannot look at '{shown}'"))?;
+    let mode = found
+        .metadata()
+        .with_context(|| format!("cannot look at '{shown}'"))?;
     if mode.is_dir() || mode.permissions().mode() & 0o111 == 0 {
         bail!("'{shown}' cannot be executed\nhint: chmod +x '{shown}'");
     }
@@ -118,7 +138,10 @@ mod tests {
         let variant = parse("big=A=1 NODE_OPTIONS='--x --y' sh -c 'a b'").unwrap();
         assert_eq!(variant.name, "big");
         let environment = [("A", "1"), ("NODE_OPTIONS", "--x --y")];
-        assert_eq!(variant.environment, environment.map(|(n, v)| (n.to_owned(), v.to_owned())));
+        assert_eq!(
+            variant.environment,
+            environment.map(|(n, v)| (n.to_owned(), v.to_owned()))
+        );
         assert!(variant.program.unwrap().ends_with("sh"));
         assert_eq!(variant.arguments, ["-c", "a b"]);
     }
@@ -138,7 +161,13 @@ mod tests {
             variant: vec!["a=sh".into(), "a=sh".into()],
             ..VariantArgs::default()
         };
-        assert!(twice.variants().unwrap_err().to_string().contains("two variants are named 'a'"));
+        assert!(
+            twice
+                .variants()
+                .unwrap_err()
+                .to_string()
+                .contains("two variants are named 'a'")
+        );
     }
 
     #[test]

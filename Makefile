@@ -1,0 +1,28 @@
+# The commands of a developer. Each is a line here or a script in scripts/; nothing is hidden.
+
+.DEFAULT_GOAL := help
+.PHONY: build demo test bench fmt clean help
+
+build: ## build the release program, target/release/speedwell
+	cargo build --release --package speedwell
+
+demo: ## compare two versions of Node.js, in about two minutes
+	scripts/demo
+
+test: ## install missing test tools if possible, then check everything
+	scripts/install-test-tools
+	scripts/check
+
+bench: ## measure Speedwell itself: statistics and store
+	cargo bench --package speedwell-stats --bench speed
+	cargo bench --package speedwell --bench store
+
+fmt: ## format the Rust code
+	cargo fmt --all
+
+clean: ## remove everything that was built or written by the demo
+	cargo clean
+	rm -rf demo-out
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

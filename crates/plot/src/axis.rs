@@ -1,0 +1,59 @@
+//! What a chart says about one of its axes: its label and how values become distances.
+//! Positions in pixels are the business of `scale::Mapping`.
+
+/// One axis of a chart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axis {
+    /// Words beside the axis, with the unit; may be empty.
+    pub label: String,
+    /// How values become distances.
+    pub scale: Scale,
+}
+
+impl Axis {
+    /// An axis on which equal differences are equal distances.
+    pub fn linear(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            scale: Scale::Linear,
+        }
+    }
+
+    /// An axis on which doubling is always the same distance.
+    pub fn log2(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            scale: Scale::Log2,
+        }
+    }
+
+    /// An axis on which ten times is always the same distance.
+    pub fn log10(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            scale: Scale::Log10,
+        }
+    }
+
+    /// An axis of named places: value 0 is the first name, 1 the second, and so on.
+    pub fn category(label: impl Into<String>, names: Vec<String>) -> Self {
+        Self {
+            label: label.into(),
+            scale: Scale::Category(names),
+        }
+    }
+}
+
+/// How the values of an axis become distances.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Scale {
+    /// Equal differences are equal distances.
+    #[default]
+    Linear,
+    /// Logarithmic with ticks at powers of two. Values that are not positive cannot be shown.
+    Log2,
+    /// Logarithmic with ticks at powers of ten. Values that are not positive cannot be shown.
+    Log10,
+    /// Named places; a value is an index into the names. Values outside cannot be shown.
+    Category(Vec<String>),
+}

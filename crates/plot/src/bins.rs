@@ -1,0 +1,171 @@
+//! Cuts the values of all series of a histogram into the same bins.
+//! Bins are equally wide on the screen: equal ratios on a logarithmic axis.
+
+use crate::scale::{Extent, Projection};
+
+/// More bins than this are thinner than the eye needs, fewer than that hide the shape.
+const MOST: f64 = 80.0;
+const FEWEST: f64 = 5.0;
+
+/// The edges of the bins, in projected space.
+pub(crate) struct Bins {
+    projection: Projection,
+    first: f64,
+    width: f64,
+    count: usize,
+}
+
+impl Bins {
+    /// For values that all can be shown; each list is one series. `None` without values.
+    pub fn of(projection: Projection, series: &[Vec<f64>]) -> Option<Self> {
+        let project = |values: &Vec<f64>| -> Vec<f64> {
+            let mut projected: Vec<f64> = values
+                .iter()
+                .filter_map(|value| projection.forward(*value))
+                .collect();
+            projected.sort_by(f64::total_cmp);
+            projected
+        };
+        let series: Vec<Vec<f64>> = series
+            .iter()
+            .map(project)
+            .filter(|s| !s.is_empty())
+            .collect();
+        let low = series
+            .iter()
+            .map(|values| values[0])
+            .min_by(f64::total_cmp)?;
+        let high = series
+            .iter()
+            .map(|values| values[values.len() - 1])
+            .max_by(f64::total_cmp)?;
+        let span = high - low;
+        if span <= low.abs().max(high.abs()) * 1e-11 || span < f64::MIN_POSITIVE * 1e6 {
+            return Some(Self::around(projection, low));
+        }
+        let widths = series.iter().filter_map(|values| freedman_diaconis(values));
+        let width = widths.min_by(f64::total_cmp).unwrap_or(span / FEWEST);
+        let width = round_width(width.clamp(span / MOST, span / FEWEST), projection);
+        let first = (low / width + 1e-9).floor();
+        let count = ((high / width - first).floor() as usize + 1).max(1);
+        Some(Self {
+            projection,
+            first: first * width,
+            width,
+            count,
+        })
+    }
+
+    /// One bin around a single value.
+    fn around(projection: Projection, value: f64) -> Self {
+        let width = match projection {
+            Projection::Linear if value == 0.0 => 1.0,
+            Projection::Linear => value.abs() * 0.02,
+            _ => 0.1,
+        };
+        Self {
+            projection,
+            first: value - width / 2.0,
+            width,
+            count: 1,
+        }
+    }
+
+    /// How many of the values lie in each bin.
+    pub fn counts(&self, values: &[f64]) -> Vec<usize> {
+        let mut counts = vec![0; self.count];
+        for value in values
+            .iter()
+            .filter_map(|value| self.projection.forward(*value))
+        {
+            // The float to integer cast saturates at zero, as a value on the first edge needs.
+            let bin = ((value - self.first) / self.width).floor() as usize;
+            counts[bin.min(self.count - 1)] += 1;
+        }
+        counts
+    }
+
+    /// The ends of a bin, as values.
+    pub fn ends(&self, bin: usize) -> (f64, f64) {
+        let edge = |at: usize| self.projection.back(self.first + at as f64 * self.width);
+        (edge(bin), edge(bin + 1))
+    }
+
+    /// The part of the axis the bins cover, with a little room at both ends.
+    pub fn extent(&self, scale: &crate::Scale) -> Option<Extent> {
+        let (low, high) = (self.ends(0).0, self.ends(self.count - 1).1);
+        Extent::of(scale, [low, high]).map(|extent| extent.padded_across(0.02))
+    }
+}
+
+/// The bin width of D. Freedman and P. Diaconis, "On the histogram as a density estimator" (1981): twice
+/// the interquartile range over the cube root of the number of values. `None` when it is zero.
+fn freedman_diaconis(sorted: &[f64]) -> Option<f64> {
+    let tukey = crate::tukey::Tukey::of(sorted)?;
+    let width = 2.0 * (tukey.high_quartile - tukey.low_quartile) / (sorted.len() as f64).cbrt();
+    (width > 0.0).then_some(width)
+}
+
+/// A width of 1, 2 or 5 times a power of ten, so that edges are round values; on a logarithmic axis
+/// no width makes them round.
+fn round_width(width: f64, projection: Projection) -> f64 {
+    if projection != Projection::Linear {
+        return width;
+    }
+    let magnitude = 10.0_f64.powi(width.log10().floor() as i32);
+    let nearest = [1.0, 2.0, 5.0, 10.0].map(|nice| nice * magnitude);
+    let ratio = |nice: &f64| (nice / width).ln().abs();
+    nearest
+        .into_iter()
+        .min_by(|one, other| ratio(one).total_cmp(&ratio(other)))
+        .unwrap_or(width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn linear(values: &[f64]) -> Bins {
+        Bins::of(Projection::Linear, &[values.to_vec()]).unwrap()
+    }
+
+    #[test]
+    fn every_value_is_in_exactly_one_bin() {
+        let values: Vec<f64> = (0..1000)
+            .map(|at| f64::from(at * 37 % 1000) / 100.0)
+            .collect();
+        let bins = linear(&values);
+        let counts = bins.counts(&values);
+        assert_eq!(counts.iter().sum::<usize>(), 1000);
+        for (bin, count) in counts.iter().enumerate() {
+            let (low, high) = bins.ends(bin);
+            let inside = |value: &&f64| **value >= low - 1e-9 && **value < high - 1e-9;
+            assert_eq!(values.iter().filter(inside).count(), *count, "bin {bin}");
+        }
+    }
+
+    #[test]
+    fn the_width_is_the_round_one_next_to_that_of_the_rule() {
+        // 0..=999: the interquartile range is 499.5, 2 * 499.5 / 10 = 99.9, and 100 is round.
+        let values: Vec<f64> = (0..1000).map(f64::from).collect();
+        let bins = linear(&values);
+        assert_eq!((bins.ends(0), bins.count), ((0.0, 100.0), 10));
+    }
+
+    #[test]
+    fn equal_values_and_wild_ones_have_bins_too() {
+        assert_eq!(linear(&[5.0; 7]).counts(&[5.0; 7]), [7]);
+        assert_eq!(linear(&[0.0]).count, 1);
+        let wild = [1.0, 1.1, 1.2, 1e12];
+        assert!(linear(&wild).count <= 2 * MOST as usize);
+        assert_eq!(linear(&wild).counts(&wild).iter().sum::<usize>(), 4);
+    }
+
+    #[test]
+    fn bins_of_a_logarithmic_axis_have_equal_ratios() {
+        let values: Vec<f64> = (0..100).map(|at| 1.1_f64.powi(at)).collect();
+        let bins = Bins::of(Projection::Log10, &[values]).unwrap();
+        let ratio = |bin| bins.ends(bin).1 / bins.ends(bin).0;
+        assert!((ratio(0) - ratio(bins.count - 1)).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,151 @@
+//! Distributions side by side: Tukey's boxes with every single value as a point over them.
+//! The drawing of one box is in `box_mark`.
+
+use crate::box_mark::BoxMark;
+use crate::draw::{Rect, Style, Svg, define_hatchings};
+use crate::layout::{Banded, Header, Key, Swatch, omitted_note};
+use crate::lineup::Lineup;
+use crate::page::Figure;
+use crate::scale::{Extent, can_show};
+use crate::summary::{count, list};
+use crate::{Axis, Scale};
+
+/// A box plot in which every value is shown as a point, too.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BoxChart {
+    /// What the chart shows, in large letters.
+    pub title: String,
+    /// A line of explanation.
+    pub subtitle: Option<String>,
+    /// The axis of the values. A category scale makes no sense here and is read as linear.
+    pub value_axis: Axis,
+    /// The groups of boxes, in order.
+    pub categories: Vec<BoxCategory>,
+}
+
+/// Boxes that belong together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BoxCategory {
+    /// Written beside the boxes; a line break in it divides a name from its description.
+    pub label: String,
+    /// The boxes, side by side.
+    pub boxes: Vec<BoxSeries>,
+}
+
+/// The values of one box.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BoxSeries {
+    /// Which series this is: equal names have equal colours in all categories.
+    pub name: String,
+    /// The values, in any order.
+    pub values: Vec<f64>,
+}
+
+impl BoxCategory {
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.boxes.iter().map(|series| series.name.as_str())
+    }
+}
+
+impl BoxChart {
+    fn lineup(&self) -> Lineup<'_> {
+        Lineup::of(self.categories.iter().map(BoxCategory::names))
+    }
+
+    fn labels(&self) -> Vec<&str> {
+        self.categories
+            .iter()
+            .map(|category| category.label.as_str())
+            .collect()
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> {
+        let boxes = self.categories.iter().flat_map(|category| &category.boxes);
+        boxes.flat_map(|series| series.values.iter().copied())
+    }
+
+    fn shown(&self, value: f64) -> bool {
+        can_show(self.scale(), value)
+    }
+
+    fn scale(&self) -> &Scale {
+        match &self.value_axis.scale {
+            Scale::Category(_) => &Scale::Linear,
+            scale => scale,
+        }
+    }
+}
+
+impl Figure for BoxChart {
+    fn header(&self) -> Header<'_> {
+        let omitted = self.values().filter(|value| !self.shown(*value)).count();
+        Header {
+            title: &self.title,
+            subtitle: self.subtitle.as_deref(),
+            note: omitted_note(omitted, &[self.scale()]),
+            legend: Key::list(&self.lineup().names(), Swatch::Box),
+        }
+    }
+
+    fn summary(&self) -> String {
+        let boxes: usize = self
+            .categories
+            .iter()
+            .map(|category| category.boxes.len())
+            .sum();
+        let values = self.values().filter(|value| self.shown(*value)).count();
+        format!(
+            "Box plot of {} in {} ({}): {}.",
+            count(boxes, "box", "es"),
+            count(self.categories.len(), "group", "s"),
+            count(values, "value", "s"),
+            list(&self.labels()),
+        )
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.values().any(|value| self.shown(value))
+    }
+
+    fn draw(&self, svg: &mut Svg, area: Rect) {
+        let Some(extent) = Extent::of(self.scale(), self.values()) else {
+            return;
+        };
+        let extent = extent.including_near_zero().padded(0.05);
+        let axis = Axis {
+            label: self.value_axis.label.clone(),
+            scale: self.scale().clone(),
+        };
+        let lineup = self.lineup();
+        let banded = Banded::lay_out(area, &self.labels(), lineup.len(), &axis, extent);
+        define_hatchings(svg, lineup.len(), true);
+        banded.draw_axes(svg);
+        for (band, category) in self.categories.iter().enumerate() {
+            let mut values = category.boxes.iter().flat_map(|series| &series.values);
+            if !values.any(|value| self.shown(*value)) {
+                banded.draw_no_data(svg, band);
+            }
+            for (slot, series) in lineup
+                .slots(category.names())
+                .into_iter()
+                .zip(&category.boxes)
+            {
+                let mut sorted = series.values.clone();
+                sorted.retain(|value| self.shown(*value));
+                sorted.sort_by(f64::total_cmp);
+                let mark = BoxMark {
+                    category: &category.label,
+                    name: &series.name,
+                    sorted: &sorted,
+                    style: Style::of(slot),
+                    middle: banded.slot_middle(band, slot),
+                };
+                mark.draw(svg, &banded);
+            }
+        }
+    }
+
+    fn natural_height(&self, width: f64) -> f64 {
+        Banded::natural_height(&self.labels(), self.lineup().len(), width)
+    }
+}

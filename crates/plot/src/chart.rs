@@ -1,0 +1,72 @@
+//! The one type a caller needs: a chart of any kind, and the two things it can become.
+//! What a kind of chart looks like is in the file of that kind; the sheet around it in `page`.
+
+use crate::draw::Lettering;
+use crate::page::{self, Figure};
+use crate::{BarChart, BoxChart, ForestChart, HistogramChart, LineChart, ScatterChart, Size};
+
+/// A chart of any kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chart {
+    /// Distributions side by side.
+    Box(BoxChart),
+    /// Points in the plane.
+    Scatter(ScatterChart),
+    /// Points joined by lines, with error bars.
+    Line(LineChart),
+    /// Grouped bars with intervals.
+    Bar(BarChart),
+    /// Estimates with intervals against a reference.
+    Forest(ForestChart),
+    /// How often values occur.
+    Histogram(HistogramChart),
+}
+
+impl Chart {
+    /// The chart as SVG text. The same data and size always give the same text.
+    pub fn svg(&self, size: Size) -> String {
+        page::render(self.figure(), size, Lettering::Live)
+    }
+
+    /// The chart as SVG text with letters as outlines: it looks the same in every program, with or without
+    /// fonts, but its words can be neither selected nor searched.
+    pub fn svg_outlined(&self, size: Size) -> String {
+        page::render(self.figure(), size, Lettering::Outlines)
+    }
+
+    /// The chart as the bytes of a PNG file of exactly `size`.
+    ///
+    /// # Errors
+    /// [`PlotError`](crate::PlotError) when the size is zero or larger than can be painted.
+    #[cfg(feature = "png")]
+    pub fn png(&self, size: Size) -> Result<Vec<u8>, crate::PlotError> {
+        self.png_zoomed(size, 1)
+    }
+
+    /// The chart laid out for `size` and painted `zoom` times as large, for screens of high density
+    /// and for print: the file has `zoom * size` pixels.
+    ///
+    /// # Errors
+    /// As for [`Chart::png`].
+    #[cfg(feature = "png")]
+    pub fn png_zoomed(&self, size: Size, zoom: u32) -> Result<Vec<u8>, crate::PlotError> {
+        crate::png::encode(&self.svg_outlined(size), size, zoom)
+    }
+
+    /// A size at which every label of this chart has room: 960 wide, and as high as the number of
+    /// categories or rows asks for.
+    pub fn natural_size(&self) -> Size {
+        page::natural_size(self.figure())
+    }
+
+    fn figure(&self) -> &dyn Figure {
+        match self {
+            Self::Box(chart) => chart,
+            Self::Scatter(chart) => chart,
+            Self::Line(chart) => chart,
+            Self::Bar(chart) => chart,
+            Self::Forest(chart) => chart,
+            Self::Histogram(chart) => chart,
+        }
+    }
+}

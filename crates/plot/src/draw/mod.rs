@@ -1,0 +1,14 @@
+//! Marks on paper: the SVG writer, colours, marker shapes and hatchings.
+//! Knows nothing of data or of charts. Start reading at `svg`.
+
+mod hatching;
+mod marker;
+mod rect;
+mod style;
+mod svg;
+
+pub(crate) use hatching::{define_hatchings, hatched, hatched_tint};
+pub(crate) use marker::Marker;
+pub(crate) use rect::Rect;
+pub(crate) use style::{AXIS, BAND, GRID, INK, MUTED, PAPER, Style};
+pub(crate) use svg::{Anchor, Element, Lettering, Svg, Text, decimal};

@@ -1,0 +1,81 @@
+//! How a series looks: colour, marker, dash and hatching, all by its place in the order of series.
+//!
+//! The colours are those of M. Okabe and K. Ito, "Color Universal Design" (2008), which stay apart in
+//! all common kinds of colour blindness. Their yellow is left out because it cannot be seen on white,
+//! and black because text has it; a dark grey closes the list. Seven colours against seven
+//! markers, shifted on every round, keep 49 series apart.
+
+use super::Marker;
+
+/// Title, labels that must be read.
+pub(crate) const INK: &str = "#1f2328";
+/// Labels of axes and everything that explains.
+pub(crate) const MUTED: &str = "#59616d";
+/// Lines of axes.
+pub(crate) const AXIS: &str = "#8b939e";
+/// Lines behind the data.
+pub(crate) const GRID: &str = "#e4e7eb";
+/// A range behind the data.
+pub(crate) const BAND: &str = "#eef1f5";
+/// The sheet.
+pub(crate) const PAPER: &str = "#ffffff";
+
+const COLOURS: [&str; 7] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d",
+];
+const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
+
+/// How one series looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    index: usize,
+}
+
+impl Style {
+    /// The look of the series at `index`.
+    pub fn of(index: usize) -> Self {
+        Self { index }
+    }
+
+    pub fn colour(self) -> &'static str {
+        COLOURS[self.index % COLOURS.len()]
+    }
+
+    pub fn marker(self) -> Marker {
+        let round = self.index / COLOURS.len();
+        Marker::ALL[(self.index + round) % Marker::ALL.len()]
+    }
+
+    /// The dash of a line as SVG's `stroke-dasharray`; empty for a solid line.
+    pub fn dash(self) -> &'static str {
+        DASHES[self.index % DASHES.len()]
+    }
+
+    /// Which hatching an area has: 0 is none.
+    pub fn hatching(self) -> usize {
+        self.index % 5
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forty_nine_series_look_different_without_hatching() {
+        let looks: std::collections::HashSet<_> = (0..49)
+            .map(|index| (Style::of(index).colour(), Style::of(index).marker()))
+            .collect();
+        assert_eq!(looks.len(), 49);
+    }
+
+    #[test]
+    fn neighbours_differ_without_colour() {
+        for index in 0..48 {
+            let (one, next) = (Style::of(index), Style::of(index + 1));
+            assert_ne!(one.marker(), next.marker());
+            assert_ne!(one.dash(), next.dash());
+            assert_ne!(one.hatching(), next.hatching());
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Value axes along the left and the bottom: lines behind the data, tick labels, the axis's own label.
+//! Chooses as many ticks as fit without their labels touching.
+
+use crate::draw::{AXIS, Anchor, GRID, INK, MUTED, Rect, Svg, Text};
+use crate::scale::{Mapping, Tick};
+use crate::text::{CAP_HEIGHT, elide, room_for};
+
+pub(crate) const TICK_PX: f64 = 12.0;
+const AXIS_LABEL_PX: f64 = 13.0;
+/// Empty pixels between a tick label and the plot.
+const TICK_GAP: f64 = 8.0;
+/// Height of the strip above the plot that holds the label of the left axis.
+const TOP_STRIP: f64 = 26.0;
+/// A plot higher than this repeats its bottom tick labels on top.
+const TALL: f64 = 1000.0;
+
+/// Ticks of a bottom axis whose labels stay apart.
+pub(crate) fn bottom_ticks(mapping: &Mapping) -> Vec<Tick> {
+    let most = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
+    spread(mapping, most, |label| room_for(label, TICK_PX) + 14.0)
+}
+
+/// Ticks of a left axis whose labels stay apart.
+pub(crate) fn left_ticks(mapping: &Mapping) -> Vec<Tick> {
+    let most = (mapping.length_px() / 55.0).clamp(2.0, 10.0) as usize;
+    spread(mapping, most, |_| TICK_PX * 1.4)
+}
+
+/// As many ticks as possible, at most about `most`, whose labels have `room` along the axis.
+fn spread(mapping: &Mapping, most: usize, room: impl Fn(&str) -> f64) -> Vec<Tick> {
+    let apart = |ticks: &Vec<Tick>| {
+        let written: Vec<&Tick> = ticks.iter().filter(|tick| !tick.label.is_empty()).collect();
+        written.windows(2).all(|pair| {
+            let needed = (room(&pair[0].label) + room(&pair[1].label)) / 2.0;
+            (mapping.at(pair[1].value) - mapping.at(pair[0].value)).abs() >= needed
+        })
+    };
+    let fitting = (1..=most)
+        .rev()
+        .map(|about| mapping.ticks(about))
+        .find(apart);
+    fitting.unwrap_or_else(|| mapping.ticks(1).into_iter().take(1).collect())
+}
+
+/// Width in pixels that the labels of a left axis need.
+pub(crate) fn left_gutter(ticks: &[Tick]) -> f64 {
+    let widest = ticks
+        .iter()
+        .map(|tick| room_for(&tick.label, TICK_PX))
+        .fold(0.0, f64::max);
+    widest + TICK_GAP
+}
+
+/// Height in pixels above the plot that the label of a left axis needs.
+pub(crate) fn top_strip(label: &str) -> f64 {
+    if label.trim().is_empty() {
+        8.0
+    } else {
+        TOP_STRIP
+    }
+}
+
+/// Height in pixels that a bottom axis needs, with its label.
+pub(crate) fn bottom_height(label: &str) -> f64 {
+    TICK_GAP + TICK_PX + bottom_label_height(label)
+}
+
+/// Height in pixels of the label of a bottom axis.
+pub(crate) fn bottom_label_height(label: &str) -> f64 {
+    if label.trim().is_empty() {
+        0.0
+    } else {
+        AXIS_LABEL_PX + 11.0
+    }
+}
+
+/// Lines across the plot and labels left of it.
+pub(crate) fn draw_left_axis(svg: &mut Svg, plot: Rect, mapping: &Mapping, ticks: &[Tick]) {
+    svg.group("grid").set("stroke", GRID).containing(|svg| {
+        for tick in ticks {
+            let y = mapping.at(tick.value);
+            minor(svg.line((plot.left, y), (plot.right, y)), tick).close();
+        }
+    });
+    svg.group("y-ticks").containing(|svg| {
+        for tick in ticks {
+            let y = mapping.at(tick.value) + TICK_PX * CAP_HEIGHT / 2.0;
+            let text = Text::at(&tick.label, plot.left - TICK_GAP, y, TICK_PX);
+            svg.text(&text.anchored(Anchor::End).coloured(MUTED));
+        }
+    });
+}
+
+/// The label of a left axis: above the axis, where it is read without turning the head.
+pub(crate) fn draw_left_label(svg: &mut Svg, sheet: Rect, plot: Rect, label: &str) {
+    let label = elide(label, sheet.width(), AXIS_LABEL_PX);
+    svg.group("y-label").containing(|svg| {
+        svg.text(&Text::at(&label, sheet.left, plot.top - 13.0, AXIS_LABEL_PX).coloured(INK));
+    });
+}
+
+/// Lines across the plot, labels below it, and the axis's own label.
+pub(crate) fn draw_bottom_axis(
+    svg: &mut Svg,
+    sheet: Rect,
+    plot: Rect,
+    mapping: &Mapping,
+    label: &str,
+) {
+    let ticks = bottom_ticks(mapping);
+    svg.group("grid").set("stroke", GRID).containing(|svg| {
+        for tick in &ticks {
+            let x = mapping.at(tick.value);
+            minor(svg.line((x, plot.top), (x, plot.bottom)), tick).close();
+        }
+    });
+    svg.group("x-ticks").containing(|svg| {
+        tick_labels(
+            svg,
+            sheet,
+            mapping,
+            &ticks,
+            plot.bottom + TICK_GAP + TICK_PX * 0.8,
+        );
+        if plot.height() > TALL {
+            tick_labels(svg, sheet, mapping, &ticks, plot.top - 6.0);
+        }
+    });
+    draw_bottom_label(svg, plot, plot.bottom + bottom_height(label), label);
+}
+
+fn tick_labels(svg: &mut Svg, sheet: Rect, mapping: &Mapping, ticks: &[Tick], baseline: f64) {
+    for tick in ticks {
+        let half = room_for(&tick.label, TICK_PX) / 2.0;
+        let x = mapping
+            .at(tick.value)
+            .min(sheet.right - half)
+            .max(sheet.left + half);
+        let text = Text::at(&tick.label, x, baseline, TICK_PX);
+        svg.text(&text.anchored(Anchor::Middle).coloured(MUTED));
+    }
+}
+
+/// The label of a bottom axis, its lowest pixels at `bottom`.
+pub(crate) fn draw_bottom_label(svg: &mut Svg, plot: Rect, bottom: f64, label: &str) {
+    let label = elide(label, plot.width(), AXIS_LABEL_PX);
+    svg.group("x-label").containing(|svg| {
+        let text = Text::at(&label, plot.middle_x(), bottom - 3.0, AXIS_LABEL_PX);
+        svg.text(&text.anchored(Anchor::Middle).coloured(INK));
+    });
+}
+
+/// The line on which the data stand.
+pub(crate) fn draw_base_line(svg: &mut Svg, from: (f64, f64), to: (f64, f64)) {
+    svg.line(from, to)
+        .set("class", "base")
+        .set("stroke", AXIS)
+        .close();
+}
+
+fn minor<'a>(line: crate::draw::Element<'a>, tick: &Tick) -> crate::draw::Element<'a> {
+    if tick.label.is_empty() {
+        line.num("stroke-width", 0.5)
+    } else {
+        line
+    }
+}

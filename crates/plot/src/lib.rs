@@ -1,0 +1,68 @@
+//! Statistical charts as SVG text and PNG bytes: box plots with every value shown, scatter and line
+//! charts with error bars, grouped bars, forest plots and histograms.
+//!
+//! A chart is plain data. [`Chart::svg`] and [`Chart::png`] draw it; nothing else has to be set up. The
+//! letters' widths come from one embedded font, so the same data give the same bytes on every
+//! machine and no text runs into another. Colours are those of Okabe and Ito, and whatever a colour
+//! says, a marker, dash or hatching says too. Start reading at [`Chart`].
+//!
+//! ```
+//! use speedwell_plot::{Axis, BarCategory, Bar, BarChart, Chart, Size};
+//!
+//! let chart = Chart::Bar(BarChart {
+//!     title: "Requests per second".into(),
+//!     value_axis: Axis::linear("requests per second"),
+//!     categories: vec![BarCategory {
+//!         label: "hello world".into(),
+//!         bars: vec![
+//!             Bar { name: "old".into(), value: 51_200.0, low: Some(50_100.0), high: Some(52_300.0) },
+//!             Bar { name: "new".into(), value: 54_800.0, low: Some(53_900.0), high: Some(55_700.0) },
+//!         ],
+//!     }],
+//!     ..BarChart::default()
+//! });
+//! let svg = chart.svg(Size { width_px: 600, height_px: 400 });
+//! assert!(svg.starts_with("<svg"));
+//! ```
+
+mod axis;
+mod bar_chart;
+mod bins;
+mod box_chart;
+mod box_mark;
+mod chart;
+mod draw;
+mod forest_chart;
+mod forest_plot;
+mod forest_row;
+mod histogram_chart;
+mod histogram_plots;
+mod jitter;
+mod layout;
+mod line_chart;
+mod lineup;
+mod page;
+#[cfg(feature = "png")]
+mod png;
+mod point_series;
+mod scale;
+mod scatter_chart;
+mod size;
+mod summary;
+mod text;
+mod tukey;
+
+pub use axis::{Axis, Scale};
+pub use bar_chart::{Bar, BarCategory, BarChart};
+pub use box_chart::{BoxCategory, BoxChart, BoxSeries};
+pub use chart::Chart;
+pub use forest_chart::ForestChart;
+pub use forest_row::{ForestRow, Mark};
+pub use histogram_chart::{HistogramChart, HistogramSeries};
+pub use line_chart::LineChart;
+#[cfg(feature = "png")]
+pub use png::PlotError;
+pub use point_series::{Point, PointSeries};
+pub use scatter_chart::ScatterChart;
+pub use size::Size;
+pub use text::text_width;

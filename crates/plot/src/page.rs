@@ -1,0 +1,86 @@
+//! The sheet every chart is drawn on: paper, what a screen reader says, title, subtitle and legend
+//! on top, and the remaining area for the chart itself.
+
+use crate::Size;
+use crate::draw::{Anchor, Lettering, MUTED, PAPER, Rect, Svg, Text, decimal};
+use crate::layout::Header;
+
+/// Empty pixels around everything.
+const MARGIN: f64 = 20.0;
+
+/// What the sheet must know of a chart.
+pub(crate) trait Figure {
+    /// Title, subtitle, notes and legend.
+    fn header(&self) -> Header<'_>;
+
+    /// One or two sentences for those who cannot see the chart.
+    fn summary(&self) -> String;
+
+    /// Whether there is nothing to show.
+    fn is_empty(&self) -> bool;
+
+    /// Draws axes and marks into `area`; only called when there is something to show.
+    fn draw(&self, svg: &mut Svg, area: Rect);
+
+    /// The height in pixels that the chart wants below its header, on a sheet area of `width` pixels.
+    fn natural_height(&self, width: f64) -> f64;
+}
+
+/// Draws a whole sheet.
+pub(crate) fn render(figure: &dyn Figure, size: Size, lettering: Lettering) -> String {
+    let (width, height) = (
+        f64::from(size.width_px.max(1)),
+        f64::from(size.height_px.max(1)),
+    );
+    let header = figure.header();
+    let summary = figure.summary();
+    let spoken = [header.title, summary.as_str()].map(str::trim).join(". ");
+    let (wide, high) = (decimal(width), decimal(height));
+    let attributes = [
+        ("width", wide.as_str()),
+        ("height", high.as_str()),
+        ("viewBox", &format!("0 0 {wide} {high}")),
+        ("role", "img"),
+        ("aria-label", spoken.trim_start_matches(". ")),
+    ];
+    Svg::document(lettering, &attributes, |svg| {
+        svg.element("title").containing_text(header.title);
+        svg.element("desc").containing_text(&summary);
+        svg.element("rect")
+            .num("width", width)
+            .num("height", height)
+            .set("fill", PAPER)
+            .close();
+        let placed = header.lay_out(width - 2.0 * MARGIN);
+        placed.draw(svg, MARGIN, MARGIN);
+        let top = MARGIN + placed.height();
+        let area = Rect::new(MARGIN, top, width - MARGIN, height - MARGIN);
+        if figure.is_empty() {
+            no_data(svg, area)
+        } else {
+            figure.draw(svg, area)
+        }
+    })
+}
+
+fn no_data(svg: &mut Svg, area: Rect) {
+    let text = Text::at("no data", area.middle_x(), area.middle_y(), 15.0);
+    svg.text(&text.anchored(Anchor::Middle).coloured(MUTED));
+}
+
+/// 960 wide and as high as the chart wants.
+pub(crate) fn natural_size(figure: &dyn Figure) -> Size {
+    let width_px = Size::default().width_px;
+    let inner = f64::from(width_px) - 2.0 * MARGIN;
+    let header = figure.header().lay_out(inner).height();
+    let chart = if figure.is_empty() {
+        160.0
+    } else {
+        figure.natural_height(inner)
+    };
+    let height_px = (header + chart + 2.0 * MARGIN).ceil() as u32;
+    Size {
+        width_px,
+        height_px,
+    }
+}

@@ -1,0 +1,76 @@
+//! The bend of a scale: values into a space in which equal distances are drawn equally, and back.
+
+use crate::Scale;
+
+/// Beyond this a linear axis cannot be widened without leaving the numbers a machine has. Larger
+/// values are drawn at the edge.
+const LINEAR_LIMIT: f64 = 4e307;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Projection {
+    Linear,
+    Log2,
+    Log10,
+}
+
+impl Projection {
+    pub fn of(scale: &Scale) -> Self {
+        match scale {
+            Scale::Linear | Scale::Category(_) => Self::Linear,
+            Scale::Log2 => Self::Log2,
+            Scale::Log10 => Self::Log10,
+        }
+    }
+
+    /// The projected value; `None` for what the scale cannot show.
+    pub fn forward(self, value: f64) -> Option<f64> {
+        let projected = match self {
+            Self::Linear if value.is_finite() => value.clamp(-LINEAR_LIMIT, LINEAR_LIMIT),
+            Self::Log2 => value.log2(),
+            Self::Log10 => value.log10(),
+            Self::Linear => value,
+        };
+        // The logarithm of zero is infinite and that of a negative number is not a number.
+        projected.is_finite().then_some(projected)
+    }
+
+    pub fn back(self, projected: f64) -> f64 {
+        match self {
+            Self::Linear => projected,
+            Self::Log2 => projected.exp2(),
+            Self::Log10 => 10.0_f64.powf(projected),
+        }
+    }
+}
+
+/// Whether `scale` has a place for `value`.
+pub(crate) fn can_show(scale: &Scale, value: f64) -> bool {
+    match scale {
+        Scale::Category(names) => value >= -0.5 && value <= names.len() as f64 - 0.5,
+        other => Projection::of(other).forward(value).is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_scale_says_what_it_has_a_place_for() {
+        let names = Scale::Category(vec!["a".into(), "b".into()]);
+        assert!(can_show(&names, 1.0) && !can_show(&names, 2.0) && !can_show(&names, f64::NAN));
+        assert!(can_show(&Scale::Linear, -1.0) && !can_show(&Scale::Linear, f64::INFINITY));
+        assert!(can_show(&Scale::Log2, 0.5) && !can_show(&Scale::Log2, 0.0));
+        assert!(!can_show(&Scale::Log10, -1.0) && !can_show(&Scale::Log10, f64::NAN));
+    }
+
+    #[test]
+    fn back_undoes_forward() {
+        for projection in [Projection::Linear, Projection::Log2, Projection::Log10] {
+            for value in [1e-12, 1.0, 3.5, 1e12] {
+                let there = projection.forward(value).unwrap();
+                assert!((projection.back(there) / value - 1.0).abs() < 1e-12);
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Points in the plane, one marker and colour per series.
+
+use crate::Axis;
+use crate::draw::{Rect, Style, Svg};
+use crate::layout::{Header, Key, Swatch, omitted_note};
+use crate::page::Figure;
+use crate::point_series::{PointData, PointSeries};
+use crate::summary::{count, list};
+
+/// Points in the plane. Intervals of the points are not drawn; see [`LineChart`](crate::LineChart).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScatterChart {
+    /// What the chart shows, in large letters.
+    pub title: String,
+    /// A line of explanation.
+    pub subtitle: Option<String>,
+    /// The bottom axis.
+    pub x: Axis,
+    /// The left axis.
+    pub y: Axis,
+    /// The points, series by series.
+    pub series: Vec<PointSeries>,
+}
+
+impl ScatterChart {
+    fn data(&self) -> PointData<'_> {
+        PointData {
+            x: &self.x,
+            y: &self.y,
+            series: &self.series,
+        }
+    }
+}
+
+impl Figure for ScatterChart {
+    fn header(&self) -> Header<'_> {
+        let data = self.data();
+        Header {
+            title: &self.title,
+            subtitle: self.subtitle.as_deref(),
+            note: omitted_note(data.count_omitted(), &[&self.x.scale, &self.y.scale]),
+            legend: Key::list(&data.names(), Swatch::Points),
+        }
+    }
+
+    fn summary(&self) -> String {
+        let data = self.data();
+        let points = count(data.count_shown(), "point", "s");
+        format!(
+            "Scatter chart of {points} in {} series: {}.",
+            self.series.len(),
+            list(&data.names())
+        )
+    }
+
+    fn is_empty(&self) -> bool {
+        self.data().count_shown() == 0
+    }
+
+    fn draw(&self, svg: &mut Svg, area: Rect) {
+        let data = self.data();
+        let Some(plane) = data.plane(area, false) else {
+            return;
+        };
+        plane.draw_axes(svg);
+        let (radius, opacity) = match data.count_shown() {
+            0..200 => (4.4, 0.85),
+            200..1000 => (3.0, 0.7),
+            _ => (2.2, 0.55),
+        };
+        svg.group("series")
+            .num("opacity", opacity)
+            .containing(|svg| {
+                for (at, series) in self.series.iter().enumerate() {
+                    data.draw_markers(svg, &plane, series, Style::of(at), radius);
+                }
+            });
+    }
+
+    fn natural_height(&self, _width: f64) -> f64 {
+        520.0
+    }
+}

@@ -1,0 +1,211 @@
+//! Data for the tests: small charts of every kind, and large ones with awkward labels.
+
+use speedwell_plot::{
+    Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, Chart, ForestChart,
+    ForestRow, HistogramChart, HistogramSeries, LineChart, Mark, Point, PointSeries, ScatterChart,
+};
+
+pub const LONG_LABEL: &str =
+    "string_decoder/string-decoder.js\nn=25000 len=1024 encoding=base64-utf8 inLen=32";
+
+/// Numbers between 0 and 1 that fill it evenly: multiples of the golden ratio.
+pub fn even(count: usize) -> Vec<f64> {
+    (1..=count)
+        .map(|at| (at as f64 * 0.618_033_988_749_895).fract())
+        .collect()
+}
+
+pub fn box_of(name: &str, values: &[f64]) -> BoxSeries {
+    BoxSeries {
+        name: name.into(),
+        values: values.to_vec(),
+    }
+}
+
+pub fn boxes(labels: &[&str], names: &[&str], count: usize) -> BoxChart {
+    let values: Vec<f64> = even(count)
+        .iter()
+        .map(|share| 100.0 + 20.0 * share)
+        .collect();
+    let category = |label: &&str| BoxCategory {
+        label: (*label).into(),
+        boxes: names.iter().map(|name| box_of(name, &values)).collect(),
+    };
+    BoxChart {
+        title: "Boxes".into(),
+        subtitle: Some("of even values".into()),
+        value_axis: Axis::linear("operations per second (higher is better)"),
+        categories: labels.iter().map(category).collect(),
+    }
+}
+
+pub fn bars(labels: &[&str], names: &[&str]) -> BarChart {
+    let bar = |(at, name): (usize, &&str)| {
+        let value = 1_000.0 * (at + 2) as f64;
+        Bar {
+            name: (*name).into(),
+            value,
+            low: Some(value * 0.9),
+            high: Some(value * 1.2),
+        }
+    };
+    let category = |label: &&str| BarCategory {
+        label: (*label).into(),
+        bars: names.iter().enumerate().map(bar).collect(),
+    };
+    BarChart {
+        title: "Bars".into(),
+        subtitle: None,
+        value_axis: Axis::linear("requests per second"),
+        categories: labels.iter().map(category).collect(),
+    }
+}
+
+pub fn series(names: &[&str], count: usize) -> Vec<PointSeries> {
+    let of = |(at, name): (usize, &&str)| {
+        let point = |x: usize| {
+            let y = 10.0 + (x * (at + 1)) as f64;
+            Point::with_interval((x + 1) as f64, y, y - 1.0, y + 2.0)
+        };
+        PointSeries {
+            name: (*name).into(),
+            points: (0..count).map(point).collect(),
+        }
+    };
+    names.iter().enumerate().map(of).collect()
+}
+
+pub fn lines(names: &[&str], count: usize) -> LineChart {
+    LineChart {
+        title: "Lines".into(),
+        subtitle: None,
+        x: Axis::linear("concurrency"),
+        y: Axis::linear("requests per second"),
+        series: series(names, count),
+    }
+}
+
+pub fn scatter(names: &[&str], count: usize) -> ScatterChart {
+    ScatterChart {
+        title: "Points".into(),
+        subtitle: None,
+        x: Axis::log2("size, bytes"),
+        y: Axis::log10("time, µs"),
+        series: series(names, count),
+    }
+}
+
+pub fn forest(labels: &[&str]) -> ForestChart {
+    let marks = [Mark::Better, Mark::Worse, Mark::Same, Mark::Unclear];
+    let row = |(at, label): (usize, &&str)| {
+        let estimate = [4.0, -3.0, 0.2, 1.5][at % 4];
+        ForestRow {
+            label: (*label).into(),
+            estimate,
+            low: estimate - 1.1,
+            high: estimate + 1.3,
+            mark: marks[at % 4],
+        }
+    };
+    ForestChart {
+        title: "Changes".into(),
+        subtitle: None,
+        x_label: "change, % (right is better)".into(),
+        reference: 0.0,
+        band: Some((-1.0, 1.0)),
+        rows: labels.iter().enumerate().map(row).collect(),
+    }
+}
+
+pub fn histogram(names: &[&str], count: usize) -> HistogramChart {
+    let of = |(at, name): (usize, &&str)| HistogramSeries {
+        name: (*name).into(),
+        values: even(count)
+            .iter()
+            .map(|share| 1.0 + (at + 1) as f64 * share * share)
+            .collect(),
+    };
+    HistogramChart {
+        title: "Values".into(),
+        subtitle: None,
+        x: Axis::linear("latency, ms"),
+        series: names.iter().enumerate().map(of).collect(),
+    }
+}
+
+/// One small chart of every kind, with the name of its kind.
+pub fn one_of_each() -> Vec<(&'static str, Chart)> {
+    vec![
+        (
+            "box",
+            Chart::Box(boxes(&["ascii", "utf8"], &["old", "new"], 12)),
+        ),
+        ("scatter", Chart::Scatter(scatter(&["old", "new"], 8))),
+        ("line", Chart::Line(lines(&["old", "new"], 6))),
+        ("bar", Chart::Bar(bars(&["ascii", "utf8"], &["old", "new"]))),
+        (
+            "forest",
+            Chart::Forest(forest(&["ascii", "utf8", "base64", LONG_LABEL])),
+        ),
+        (
+            "histogram",
+            Chart::Histogram(histogram(&["old", "new"], 60)),
+        ),
+    ]
+}
+
+/// Charts of every kind with many, long and foreign labels.
+pub fn awkward() -> Vec<(String, Chart)> {
+    let numbered: Vec<String> = (0..200)
+        .map(|at| {
+            format!(
+                "group/benchmark-{at}.js size={} type=buffer",
+                1 << (at % 20)
+            )
+        })
+        .collect();
+    let many: Vec<&str> = numbered.iter().map(String::as_str).collect();
+    let few = [
+        LONG_LABEL,
+        "x",
+        "Größe ≥ 5 µs",
+        "語語語語語語語語語語語語語語語語語語語語語語語語語語語語語語語語語語",
+    ];
+    let names = [
+        "v18.20.4",
+        "v20.11.1",
+        "a variant with rather a long name",
+        "d",
+        "e",
+        "f",
+        "g",
+        "h",
+        "i",
+    ];
+    let mut charts = Vec::new();
+    for labels in [&many[..1], &few[..], &many[..7], &many[..40], &many[..]] {
+        for names in [&names[..1], &names[..if labels.len() > 7 { 2 } else { 9 }]] {
+            let mut add = |kind: &str, chart| {
+                charts.push((
+                    format!("{kind}, {} labels, {} series", labels.len(), names.len()),
+                    chart,
+                ));
+            };
+            add("box", Chart::Box(boxes(labels, names, 2)));
+            add("bar", Chart::Bar(bars(labels, names)));
+            add("forest", Chart::Forest(forest(labels)));
+            add("histogram", Chart::Histogram(histogram(names, 50)));
+            let places = labels.iter().map(|label| (*label).to_owned()).collect();
+            let x = Axis::category("place", places);
+            add(
+                "line",
+                Chart::Line(LineChart {
+                    x,
+                    ..lines(names, labels.len())
+                }),
+            );
+            add("scatter", Chart::Scatter(scatter(names, labels.len())));
+        }
+    }
+    charts
+}

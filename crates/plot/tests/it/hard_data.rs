@@ -1,0 +1,200 @@
+//! Data that would be easy to get wrong: none, one, equal, broken, huge and tiny.
+
+use crate::charts::{bars, box_of, boxes, forest, histogram, lines, one_of_each, scatter};
+use crate::drawing::{labels, marks, number};
+use roxmltree::Document;
+use speedwell_plot::{
+    Axis, BarChart, BoxChart, Chart, ForestChart, HistogramChart, LineChart, Scale, ScatterChart,
+    Size,
+};
+
+fn texts(chart: &Chart) -> Vec<String> {
+    let svg = chart.svg(Size::default());
+    let document = Document::parse(&svg).unwrap();
+    labels(&document)
+        .into_iter()
+        .map(|label| label.text)
+        .collect()
+}
+
+#[test]
+fn without_data_a_chart_says_so() {
+    let empty = [
+        Chart::Box(BoxChart::default()),
+        Chart::Scatter(ScatterChart::default()),
+        Chart::Line(LineChart::default()),
+        Chart::Bar(BarChart::default()),
+        Chart::Forest(ForestChart::default()),
+        Chart::Histogram(HistogramChart::default()),
+        Chart::Box(boxes(&["a", "b"], &["old", "new"], 0)),
+        Chart::Histogram(histogram(&["a", "b", "c"], 0)),
+        Chart::Line(lines(&["a"], 0)),
+    ];
+    for chart in empty {
+        assert!(texts(&chart).contains(&"no data".to_owned()), "{chart:?}");
+        assert!(chart.natural_size().height_px > 100);
+    }
+}
+
+#[test]
+fn a_category_without_data_says_so_among_others() {
+    let mut chart = boxes(&["a", "b", "c"], &["s"], 5);
+    chart.categories[1].boxes[0].values.clear();
+    assert_eq!(
+        texts(&Chart::Box(chart))
+            .iter()
+            .filter(|text| *text == "no data")
+            .count(),
+        1
+    );
+    let mut chart = bars(&["a", "b", "c"], &["s"]);
+    chart.categories[2].bars.clear();
+    assert_eq!(
+        texts(&Chart::Bar(chart))
+            .iter()
+            .filter(|text| *text == "no data")
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn values_that_are_not_finite_are_left_out_and_counted() {
+    let mut chart = boxes(&["a"], &["s"], 4);
+    chart.categories[0].boxes[0]
+        .values
+        .extend([f64::NAN, f64::INFINITY]);
+    let chart = Chart::Box(chart);
+    assert!(texts(&chart).contains(&"2 values not shown (not finite)".to_owned()));
+    let svg = chart.svg(Size::default());
+    let document = Document::parse(&svg).unwrap();
+    assert_eq!(marks(&document, "path", "point").len(), 4);
+
+    let mut chart = bars(&["a", "b"], &["s"]);
+    chart.categories[0].bars[0].value = f64::NAN;
+    assert!(texts(&Chart::Bar(chart)).contains(&"1 value not shown (not finite)".to_owned()));
+
+    let mut chart = forest(&["a", "b"]);
+    chart.rows[0].estimate = f64::NAN;
+    let texts = texts(&Chart::Forest(chart));
+    assert!(texts.contains(&"1 value not shown (not finite)".to_owned()));
+    assert!(texts.contains(&"no estimate".to_owned()));
+}
+
+#[test]
+fn values_without_a_logarithm_are_left_out_and_counted() {
+    let mut chart = scatter(&["s"], 5);
+    chart.series[0].points[0].x = 0.0;
+    chart.series[0].points[1].y = -4.0;
+    let wanted = "2 values not shown (not finite, or not positive on a logarithmic axis)";
+    assert!(texts(&Chart::Scatter(chart)).contains(&wanted.to_owned()));
+}
+
+#[test]
+fn an_interval_that_reaches_below_a_logarithmic_axis_ends_at_its_edge() {
+    let mut chart = lines(&["s"], 5);
+    chart.y = Axis::log10("time, ms");
+    chart.series[0].points[2].low = Some(-1.0);
+    let svg = Chart::Line(chart).svg(Size::default());
+    let document = Document::parse(&svg).unwrap();
+    let lowest = marks(&document, "line", "base")[0];
+    let interval = marks(&document, "line", "interval")[2];
+    assert!((number(interval, "y1") - number(lowest, "y1")).abs() < 0.02);
+}
+
+#[test]
+fn extreme_data_are_drawn_with_numbers_only() {
+    let sets: [&[f64]; 9] = [
+        &[1.0],
+        &[0.0],
+        &[5.0; 40],
+        &[f64::MAX, f64::MIN],
+        &[5e-324, 1e-320],
+        &[1e-300, 1e300],
+        &[1e15, 1e15 + 1.0],
+        &[-1e-12, 1e12],
+        &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 3.0],
+    ];
+    for values in sets {
+        for scale in [
+            Scale::Linear,
+            Scale::Log2,
+            Scale::Log10,
+            Scale::Category(Vec::new()),
+        ] {
+            for chart in charts_of(values, &scale) {
+                let svg = chart.svg(Size::default());
+                assert!(Document::parse(&svg).is_ok());
+                assert!(
+                    !svg.contains("NaN") && !svg.contains("inf"),
+                    "{values:?} {scale:?}\n{svg}"
+                );
+            }
+        }
+    }
+}
+
+/// Charts of all kinds that can have these values on this scale.
+fn charts_of(values: &[f64], scale: &Scale) -> Vec<Chart> {
+    let axis = Axis {
+        label: "value".into(),
+        scale: scale.clone(),
+    };
+    let mut boxes = boxes(&["a"], &[], 0);
+    boxes.categories[0].boxes = vec![box_of("s", values)];
+    boxes.value_axis = axis.clone();
+    let mut bars = bars(&["a"], &["s"]);
+    bars.value_axis = axis.clone();
+    let mut lines = lines(&["s"], values.len());
+    (lines.x, lines.y) = (axis.clone(), axis.clone());
+    let mut histogram = histogram(&["s", "t"], 0);
+    histogram.x = axis;
+    histogram.series[0].values = values.to_vec();
+    let mut forest = forest(&vec!["row"; values.len()]);
+    for (at, value) in values.iter().enumerate() {
+        bars.categories[0].bars[0].value = *value;
+        bars.categories[0].bars[0].low = Some(-value);
+        let point = &mut lines.series[0].points[at];
+        (point.x, point.y, point.low, point.high) =
+            (*value, *value, Some(-value), Some(2.0 * value));
+        let row = &mut forest.rows[at];
+        (row.estimate, row.low, row.high) = (*value, value / 2.0, *value);
+    }
+    vec![
+        Chart::Box(boxes),
+        Chart::Bar(bars),
+        Chart::Line(lines),
+        Chart::Histogram(histogram),
+        Chart::Forest(forest),
+    ]
+}
+
+#[test]
+fn sheets_too_small_for_their_chart_are_drawn_all_the_same() {
+    for (width_px, height_px) in [(0, 0), (1, 1), (40, 400), (400, 40), (100, 100)] {
+        for (kind, chart) in one_of_each() {
+            let svg = chart.svg(Size {
+                width_px,
+                height_px,
+            });
+            assert!(
+                Document::parse(&svg).is_ok(),
+                "{kind} at {width_px} x {height_px}"
+            );
+            assert!(
+                !svg.contains("NaN") && !svg.contains("width=\"-"),
+                "{kind}: {svg}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_same_data_are_the_same_text() {
+    for (_, chart) in one_of_each() {
+        assert_eq!(
+            chart.svg(Size::default()),
+            chart.clone().svg(Size::default())
+        );
+    }
+}

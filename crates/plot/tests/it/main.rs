@@ -1,0 +1,17 @@
+//! What the charts promise to those who look at them, checked on what is really written.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test says what is wrong by stopping there"
+)]
+
+mod accessible;
+mod charts;
+mod drawing;
+mod golden;
+mod hard_data;
+mod labels;
+mod marks;
+mod picture;
+mod positions;

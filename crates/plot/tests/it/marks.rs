@@ -1,0 +1,136 @@
+//! Every value of the data is a mark of the drawing, and every mark says its figures.
+
+use crate::charts::{bars, boxes, forest, histogram, lines, one_of_each, scatter};
+use crate::drawing::{marks, tooltip};
+use roxmltree::Document;
+use speedwell_plot::{Chart, Size};
+
+fn count(chart: &Chart, tag: &str, class: &str) -> usize {
+    let svg = chart.svg(Size::default());
+    let document = Document::parse(&svg).unwrap();
+    marks(&document, tag, class).len()
+}
+
+#[test]
+fn a_box_chart_has_a_box_per_series_and_a_point_per_value() {
+    let chart = Chart::Box(boxes(&["a", "b", "c"], &["old", "new"], 17));
+    assert_eq!(count(&chart, "rect", "box"), 6);
+    assert_eq!(count(&chart, "line", "median"), 6);
+    assert_eq!(count(&chart, "line", "whisker"), 12);
+    assert_eq!(count(&chart, "path", "point"), 6 * 17);
+}
+
+#[test]
+fn a_bar_chart_has_a_bar_and_an_interval_per_entry() {
+    let chart = Chart::Bar(bars(&["a", "b"], &["x", "y", "z"]));
+    assert_eq!(count(&chart, "rect", "bar"), 6);
+    assert_eq!(count(&chart, "g", "interval"), 6);
+}
+
+#[test]
+fn a_line_chart_has_lines_points_and_intervals_and_a_scatter_chart_points_only() {
+    let chart = Chart::Line(lines(&["x", "y"], 9));
+    assert_eq!(count(&chart, "polyline", "line"), 2);
+    assert_eq!(count(&chart, "path", "point"), 18);
+    assert_eq!(count(&chart, "line", "interval"), 18);
+    let chart = Chart::Scatter(scatter(&["x", "y"], 9));
+    assert_eq!(count(&chart, "path", "point"), 18);
+    assert_eq!(
+        count(&chart, "polyline", "line") + count(&chart, "line", "interval"),
+        0
+    );
+}
+
+#[test]
+fn a_forest_chart_has_an_estimate_and_an_interval_per_row() {
+    let chart = Chart::Forest(forest(&["a", "b", "c", "d", "e"]));
+    assert_eq!(count(&chart, "path", "estimate"), 5);
+    assert_eq!(count(&chart, "line", "interval"), 5);
+    assert_eq!(
+        (
+            count(&chart, "line", "reference"),
+            count(&chart, "rect", "band")
+        ),
+        (1, 1)
+    );
+    assert_eq!(count(&chart, "path", "key"), 4, "one key per mark in use");
+}
+
+#[test]
+fn the_bars_of_a_histogram_hold_all_values() {
+    for names in [&["one"][..], &["one", "two"], &["one", "two", "three"]] {
+        let chart = Chart::Histogram(histogram(names, 90));
+        let svg = chart.svg(Size::default());
+        let document = Document::parse(&svg).unwrap();
+        // A tooltip ends in "7 of 90".
+        let counted = |text: String| -> usize {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            words[words.len() - 3].parse().unwrap()
+        };
+        let bars = marks(&document, "rect", "bar");
+        let sum: usize = bars.into_iter().map(|bar| counted(tooltip(bar))).sum();
+        assert_eq!(sum, 90 * names.len());
+    }
+}
+
+#[test]
+fn every_mark_says_its_figures() {
+    for (kind, chart) in one_of_each() {
+        let svg = chart.svg(Size::default());
+        let document = Document::parse(&svg).unwrap();
+        let classes = [
+            ("rect", "box"),
+            ("path", "point"),
+            ("rect", "bar"),
+            ("path", "estimate"),
+        ];
+        let marks: Vec<_> = classes
+            .iter()
+            .flat_map(|(tag, class)| marks(&document, tag, class))
+            .collect();
+        assert!(!marks.is_empty());
+        for mark in marks {
+            let text = tooltip(mark);
+            assert!(
+                text.contains(|letter: char| letter.is_ascii_digit()),
+                "{kind}: '{text}'"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_box_says_its_five_figures() {
+    // Of 1 to 9 the quartiles are 3, 5 and 7 (R, type 7), and the whiskers reach to the ends.
+    let values: Vec<f64> = (1..=9).map(f64::from).collect();
+    let mut chart = boxes(&["ascii"], &["old"], 1);
+    chart.categories[0].boxes[0].values = values;
+    let svg = Chart::Box(chart).svg(Size::default());
+    let document = Document::parse(&svg).unwrap();
+    let text = tooltip(marks(&document, "rect", "box")[0]);
+    assert_eq!(
+        text,
+        "ascii, old: median 5\nquartiles 3 to 7\nwhiskers 1 to 9\nn = 9"
+    );
+}
+
+#[test]
+fn series_can_be_told_apart_without_colour() {
+    let chart = Chart::Line(lines(&["a", "b", "c", "d"], 5));
+    let svg = chart.svg(Size::default());
+    let document = Document::parse(&svg).unwrap();
+    let lines = marks(&document, "polyline", "line");
+    let dashes: std::collections::HashSet<_> = lines
+        .iter()
+        .map(|line| line.attribute("stroke-dasharray"))
+        .collect();
+    assert_eq!(dashes.len(), 4);
+
+    let chart = Chart::Bar(bars(&["a"], &["a", "b", "c", "d"]));
+    let svg = chart.svg(Size::default());
+    assert_eq!(
+        svg.matches("<pattern").count(),
+        3,
+        "all but the first bar are hatched"
+    );
+}

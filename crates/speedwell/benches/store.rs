@@ -1,0 +1,127 @@
+//! What storing costs: 100,000 samples as a fast benchmark gives them (one per process, a
+//! transaction each) and as a slow one does (a hundred per process), stored and read back.
+//!
+//! Prints CPU time of this process, because wall time depends on the disk and on the neighbours.
+
+use speedwell::model::{
+    Case, Design, Event, Metric, Observer, Order, Run, Sample, Session, State, Stopping, Usage,
+    Value, Variant,
+};
+use speedwell::store::Store;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn main() -> anyhow::Result<()> {
+    println!(
+        "{:<44} {:>9} {:>9} {:>9} {:>9}",
+        "session", "store", "read", "CPU", "file"
+    );
+    for (runs, samples) in [(100_000, 1), (10_000, 10), (1_000, 100), (1, 100_000)] {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("results.db");
+        let cpu_before = cpu_time();
+        let begun = Instant::now();
+        let number = record(&mut Store::open(&path)?, runs, samples)?;
+        let stored = begun.elapsed();
+        let session = Store::open(&path)?.session(number)?;
+        let read = begun.elapsed() - stored;
+        let cpu = cpu_time() - cpu_before;
+
+        let found: usize = session.runs.iter().map(|run| run.samples.len()).sum();
+        assert_eq!(found, (runs * samples) as usize, "something was lost");
+        let megabytes = path.metadata()?.len() as f64 / 1e6;
+        println!(
+            "{:<44} {:>7.0}ms {:>7.0}ms {:>7.0}ms {megabytes:>7.1}MB",
+            format!("{runs} runs of {samples} samples, {runs} commits"),
+            stored.as_secs_f64() * 1e3,
+            read.as_secs_f64() * 1e3,
+            cpu.as_secs_f64() * 1e3,
+        );
+    }
+    Ok(())
+}
+
+/// Records a session slot by slot, as the runner does.
+fn record(store: &mut Store, runs: u32, samples: u32) -> anyhow::Result<i64> {
+    let cases: Vec<Arc<Case>> = (0..20).map(|n| Arc::new(case(n))).collect();
+    let variants: [Arc<str>; 2] = ["old".into(), "new".into()];
+    let mut recorder = store.begin(&session(), "{}")?;
+    for slot in 0..runs {
+        let case = cases[(slot / 4) as usize % cases.len()].clone();
+        let variant = variants[slot as usize % 2].clone();
+        recorder.observe(&Event::RunFinished(&run(case, variant, slot, samples)))?;
+        recorder.observe(&Event::SlotDone(slot))?;
+    }
+    recorder.observe(&Event::Finished { interrupted: false })?;
+    Ok(recorder.number())
+}
+
+fn case(n: u32) -> Case {
+    let values = vec![
+        ("len".into(), Value::Number(f64::from(1 << n))),
+        ("encoding".into(), Value::Text("utf8".into())),
+    ];
+    Case::new("buffers/buffer-tostring.js", values)
+}
+
+fn run(case: Arc<Case>, variant: Arc<str>, slot: u32, samples: u32) -> Run {
+    let metric: Arc<str> = Metric::THROUGHPUT.into();
+    let sample = |at: u32| Sample {
+        metric: metric.clone(),
+        value: f64::from(slot * 31 + at).sqrt() * 1e6,
+        elapsed_ns: Some(1_000_000 + u64::from(at)),
+        iterations: Some(1e6),
+    };
+    Run {
+        case,
+        variant,
+        slot,
+        block: slot / 4,
+        started_unix_ms: 1_750_000_000_000 + i64::from(slot),
+        wall_ns: 50_000_000 + u64::from(slot),
+        usage: Some(Usage {
+            user_ns: 40_000_000,
+            system_ns: 5_000_000,
+            max_rss_bytes: 45 << 20,
+            involuntary_switches: 3,
+        }),
+        samples: (0..samples).map(sample).collect(),
+        notes: Vec::new(),
+    }
+}
+
+fn session() -> Session {
+    Session {
+        id: "0197a1b2-0000-7000-8000-000000000000".into(),
+        number: None,
+        started_unix_ms: 1_750_000_000_000,
+        state: State::Running,
+        tags: Vec::new(),
+        command: vec!["speedwell".into(), "run".into()],
+        design: Design {
+            order: Order::Blocks,
+            stopping: Stopping::Fixed { runs: 30 },
+            baseline: "old".into(),
+            seed: 1,
+            runs_per_block: 2,
+            threshold: None,
+        },
+        variants: vec![Variant::plain("old"), Variant::plain("new")],
+        metrics: vec![Metric::throughput()],
+        environment: Default::default(),
+        runs: Vec::new(),
+        failures: Vec::new(),
+    }
+}
+
+/// CPU time of this process, user and system.
+fn cpu_time() -> Duration {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is a valid place for the one `timespec` that the call writes.
+    let status = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut now) };
+    assert_eq!(status, 0, "every Linux has this clock");
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}

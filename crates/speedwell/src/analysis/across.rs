@@ -1,0 +1,135 @@
+//! Sessions against each other, or variants of different sessions.
+//!
+//! Decides that runs of different sessions share no blocks, so that their comparison is a hint
+//! only. It must not know how cases are judged. Start at [`across`].
+
+use super::comparison::{Source, compare};
+use super::grid::Grid;
+use super::of::metrics;
+use super::rule::Rule;
+use super::{Findings, Settings, warnings};
+use crate::model::{Metric, Session};
+
+/// One side of a comparison across sessions.
+pub(super) struct Chosen<'a> {
+    pub label: &'a str,
+    pub session: &'a Session,
+    grid: Grid<'a>,
+    variant: usize,
+}
+
+impl Chosen<'_> {
+    /// The name of the variant that takes part.
+    pub fn variant(&self) -> &str {
+        &self.grid.variants[self.variant]
+    }
+}
+
+/// Compares the first source with each of the others. A source is a label, a session and, where it
+/// has several, the variant that takes part; otherwise the session's baseline does. The settings'
+/// own baseline plays no part here.
+///
+/// Two variants of one session are compared as that session's design asks for.
+pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Settings) -> Findings {
+    let mut findings = Findings::default();
+    let mut chosen: Vec<Chosen<'_>> = Vec::new();
+    for (label, session, variant) in sources {
+        if !chosen
+            .iter()
+            .any(|known| std::ptr::eq(known.session, *session))
+        {
+            findings.failures.extend(session.failures.iter().cloned());
+            findings
+                .warnings
+                .extend(warnings::of_session(session, Some(label)));
+        }
+        let taken = choose(label, session, variant.as_deref(), &mut findings.warnings);
+        chosen.extend(taken);
+    }
+    let Some((baseline, candidates)) = chosen.split_first() else {
+        return findings;
+    };
+    findings.warnings.extend(warnings::of_environments(&chosen));
+    for metric in metrics(baseline.session, settings, &mut findings.warnings) {
+        for candidate in candidates {
+            compare_two(baseline, candidate, metric, settings, &mut findings);
+        }
+    }
+    findings
+}
+
+fn choose<'a>(
+    label: &'a str,
+    session: &'a Session,
+    variant: Option<&str>,
+    warnings: &mut Vec<String>,
+) -> Option<Chosen<'a>> {
+    let grid = Grid::new(session);
+    let wanted = variant.unwrap_or(&session.design.baseline);
+    let found = grid.variant(wanted);
+    match found {
+        None if grid.variants.is_empty() => {
+            warnings.push(format!("'{label}' has no runs."));
+            return None;
+        }
+        None if variant.is_some() || grid.variants.len() > 1 => warnings.push(format!(
+            "'{label}' has no variant '{wanted}'; '{}' is compared.",
+            grid.variants[0]
+        )),
+        Some(_) if variant.is_none() && grid.variants.len() > 1 => warnings.push(format!(
+            "'{label}' has the variants {}; '{wanted}' is compared.",
+            warnings::list(grid.variants.iter().map(|name| &**name))
+        )),
+        _ => {}
+    }
+    Some(Chosen {
+        label,
+        session,
+        grid,
+        variant: found.unwrap_or(0),
+    })
+}
+
+fn compare_two(
+    baseline: &Chosen<'_>,
+    candidate: &Chosen<'_>,
+    metric: &Metric,
+    settings: &Settings,
+    findings: &mut Findings,
+) {
+    let together =
+        std::ptr::eq(baseline.session, candidate.session) && baseline.variant != candidate.variant;
+    let warnings = &mut findings.warnings;
+    let rule = match together {
+        true => {
+            let design = &baseline.session.design;
+            warnings::add(warnings, warnings::of_order(design.order));
+            warnings::add(warnings, warnings::of_plan(design, settings));
+            Rule::of(design, settings)
+        }
+        false => Rule::unmatched(settings),
+    };
+    warnings::add(warnings, warnings::of_method(settings, &rule));
+    warnings::add(
+        warnings,
+        warnings::of_metric(metric, candidate.session, candidate.label),
+    );
+    let found = compare(
+        &source(baseline),
+        &source(candidate),
+        metric,
+        &rule,
+        settings,
+        !together,
+    );
+    warnings::add(warnings, warnings::of_comparison(&found));
+    findings.comparisons.push(found.comparison);
+}
+
+fn source<'a, 's>(chosen: &'a Chosen<'s>) -> Source<'a, 's> {
+    Source {
+        name: chosen.label,
+        cases: &chosen.grid.cases,
+        variant: chosen.variant,
+    }
+}

@@ -1,0 +1,138 @@
+//! One case of a comparison: from the runs of two sides to figures, verdict and remarks.
+//!
+//! Decides the verdict of the case alone; what other cases take from it is for
+//! [`super::correction`] to say. It must not know how runs were gathered. Start at [`judge`].
+
+use super::dependence::{is_one_after_the_other, noise_depends_on_its_past};
+use super::evidence;
+use super::pair::Pair;
+use super::planning::{Precision, distance};
+use super::remarks;
+use super::replay::{Answer, End, Outcome, replay};
+use super::rule::Rule;
+use super::{CaseComparison, Side};
+use crate::model::{Better, Case, Estimate, RunValue, Verdict};
+use speedwell_stats::describe::{coefficient_of_variation, mean, median};
+use speedwell_stats::effect::cliffs_delta;
+use std::sync::Arc;
+
+/// A case that two sides have in common.
+pub(super) struct Task {
+    /// The case.
+    pub case: Arc<Case>,
+    /// Its id.
+    pub id: String,
+    /// Its runs.
+    pub pair: Pair,
+    /// Whether the sides come from different sessions.
+    pub apart: bool,
+}
+
+/// A judged case, with what the correction for many cases needs.
+pub(super) struct Row {
+    /// The findings of the case.
+    pub comparison: CaseComparison,
+    /// Standard error of the logarithm of the ratio, with the runs it rests on.
+    pub precision: Option<Precision>,
+    /// Whether the sides were measured one after the other.
+    pub one_after_the_other: bool,
+}
+
+/// Judges one case by `rule`, for a metric of which `better` is the good direction.
+pub(super) fn judge(task: Task, rule: &Rule, better: Better) -> Row {
+    let seed = rule.seed_for(&task.id);
+    let outcome = replay(&task.pair, rule, seed);
+    let verdict = verdict(outcome.answer, better);
+    let precision = outcome.error.map(|error| Precision {
+        runs: outcome.data.runs(),
+        error,
+        alpha: rule.alpha,
+    });
+    let mean_change = evidence::mean_change(&outcome.data, rule.confidence(), seed);
+    // Inside randomised blocks chance alone may put one side first; the test allows for it.
+    let unordered = rule.indicative && is_one_after_the_other(&task.pair);
+    let one_after_the_other = task.apart || unordered;
+    let order = remarks::Order {
+        dependent: noise_depends_on_its_past(&task.pair, task.apart),
+        one_after_the_other,
+    };
+    let notes = remarks::of_row(&task.pair, &outcome, rule, &order);
+    let comparison = CaseComparison {
+        case: task.case,
+        change: outcome.change,
+        mean_change,
+        shape_changed: has_shape_changed(outcome.change, mean_change),
+        p: outcome.p,
+        q: None,
+        verdict,
+        indicative: rule.indicative,
+        decided_at: outcome.decided_at,
+        detectable: precision.map(|known| known.detectable()),
+        more_runs: (verdict == Verdict::Unclear)
+            .then(|| more_runs(&outcome, precision, rule))
+            .flatten(),
+        cliffs_delta: finite(cliffs_delta(
+            &outcome.data.baseline,
+            &outcome.data.candidate,
+        )),
+        notes,
+        baseline: side(task.pair.baseline),
+        candidate: side(task.pair.candidate),
+    };
+    Row {
+        comparison,
+        precision,
+        one_after_the_other,
+    }
+}
+
+fn verdict(answer: Answer, better: Better) -> Verdict {
+    match (answer, better) {
+        (Answer::Open, _) => Verdict::Unclear,
+        (Answer::Same, _) => Verdict::Same,
+        (Answer::Larger, Better::Higher) | (Answer::Smaller, Better::Lower) => Verdict::Better,
+        (Answer::Larger, Better::Lower) | (Answer::Smaller, Better::Higher) => Verdict::Worse,
+    }
+}
+
+fn more_runs(outcome: &Outcome, precision: Option<Precision>, rule: &Rule) -> Option<u32> {
+    let block = rule.runs_per_block();
+    if outcome.end == End::TooFew {
+        let more = rule
+            .fewest_runs()
+            .saturating_sub(outcome.data.runs())
+            .max(1);
+        return Some((more.div_ceil(block) * block) as u32);
+    }
+    let distance = distance(outcome.change?.value, rule.threshold, rule.delta);
+    precision?.more_runs(distance, block)
+}
+
+/// Whether the mean moved otherwise than the typical run: by more than half of either interval, on
+/// the scale of logarithms (docs/statistics.md, "Effect and interval").
+fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool {
+    let log = |share: f64| share.ln_1p();
+    let half = |estimate: &Estimate| 0.5 * (log(estimate.high) - log(estimate.low));
+    match (typical, mean) {
+        (Some(typical), Some(mean)) => {
+            let apart = (log(mean.value) - log(typical.value)).abs();
+            apart > half(&typical).max(half(&mean))
+        }
+        _ => false,
+    }
+}
+
+fn side(runs: Vec<RunValue>) -> Side {
+    let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+    Side {
+        median: median(&values),
+        mean: mean(&values),
+        variation: finite(coefficient_of_variation(&values)),
+        runs,
+    }
+}
+
+/// The statistics crate says NaN where a figure is undefined.
+pub(super) fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}

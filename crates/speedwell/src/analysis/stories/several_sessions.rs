@@ -1,0 +1,158 @@
+//! Sessions compared with each other.
+
+use super::warns;
+use crate::analysis::story::Story;
+use crate::analysis::{Findings, Method, Settings, across, of};
+use crate::model::{Program, Session, Verdict};
+use std::path::PathBuf;
+
+fn session(variants: &[&str], share: f64) -> Session {
+    let factor = move |variant: &str| match variant {
+        "new" => 1.0 + 2.0 * share,
+        _ => 1.0 + share,
+    };
+    Story::blocks(variants, 16)
+        .noisy("b", 0.02, factor)
+        .session()
+}
+
+fn compare(sources: &[(&str, &Session, Option<&str>)]) -> Findings {
+    let owned: Vec<(String, &Session, Option<String>)> = sources
+        .iter()
+        .map(|(label, session, variant)| {
+            ((*label).to_owned(), *session, variant.map(str::to_owned))
+        })
+        .collect();
+    across(&owned, &Settings::default())
+}
+
+#[test]
+fn sessions_of_different_days_give_a_hint_only() {
+    let (monday, tuesday) = (session(&["old"], 0.0), session(&["old"], 0.15));
+    let findings = compare(&[("monday", &monday, None), ("tuesday", &tuesday, None)]);
+    assert!(warns(
+        &findings,
+        "'monday' and 'tuesday' were measured one after the other"
+    ));
+    let comparison = &findings.comparisons[0];
+    assert_eq!(comparison.method, Method::MannWhitney);
+    assert_eq!(
+        (comparison.baseline.as_str(), comparison.candidate.as_str()),
+        ("monday", "tuesday")
+    );
+    let row = &comparison.rows[0];
+    assert!(row.indicative && row.decided_at.is_none());
+    assert_eq!(row.verdict, Verdict::Better);
+    assert!((row.change.unwrap().value - 0.15).abs() < 0.02);
+}
+
+#[test]
+fn every_further_source_is_compared_with_the_first() {
+    let days = [
+        session(&["old"], 0.0),
+        session(&["old"], 0.1),
+        session(&["old"], -0.1),
+    ];
+    let findings = compare(&[
+        ("a", &days[0], None),
+        ("b", &days[1], None),
+        ("c", &days[2], None),
+    ]);
+    let verdicts: Vec<_> = findings
+        .comparisons
+        .iter()
+        .map(|c| (c.baseline.as_str(), c.candidate.as_str(), c.rows[0].verdict))
+        .collect();
+    assert_eq!(
+        verdicts,
+        [("a", "b", Verdict::Better), ("a", "c", Verdict::Worse)]
+    );
+}
+
+#[test]
+fn variants_of_one_session_keep_their_blocks() {
+    let both = session(&["old", "new"], 0.1);
+    let findings = compare(&[
+        ("x[old]", &both, Some("old")),
+        ("x[new]", &both, Some("new")),
+    ]);
+    let (across, within) = (
+        &findings.comparisons[0],
+        &of(&both, &Settings::default()).comparisons[0],
+    );
+    assert_eq!(across.method, Method::Rank);
+    assert!(!across.rows[0].indicative);
+    assert_eq!(
+        (across.rows[0].p, across.rows[0].change),
+        (within.rows[0].p, within.rows[0].change)
+    );
+    assert!(!warns(&findings, "one after the other"));
+}
+
+#[test]
+fn an_unnamed_variant_is_the_baseline_and_the_choice_is_told() {
+    let (one, both) = (session(&["old"], 0.0), session(&["old", "new"], 0.1));
+    let findings = compare(&[("one", &one, None), ("both", &both, None)]);
+    assert!(warns(
+        &findings,
+        "'both' has the variants 'old', 'new'; 'old' is compared"
+    ));
+    assert!((findings.comparisons[0].rows[0].change.unwrap().value - 0.1).abs() < 0.02);
+    let named = compare(&[("one", &one, None), ("both", &both, Some("new"))]);
+    assert!((named.comparisons[0].rows[0].change.unwrap().value - 0.2).abs() < 0.02);
+    let wrong = compare(&[("one", &one, None), ("both", &both, Some("newest"))]);
+    assert!(warns(&wrong, "'both' has no variant 'newest'"));
+}
+
+#[test]
+fn different_machines_and_rebuilt_programs_are_named() {
+    let (mut one, mut two) = (session(&["old"], 0.0), session(&["old"], 0.0));
+    for (session, cpu, version) in [(&mut one, "A1", "v18"), (&mut two, "B2", "v20")] {
+        session.environment.cpu = Some(cpu.into());
+        session.environment.kernel = Some("6.1".into());
+        session
+            .environment
+            .facts
+            .insert("build".into(), format!("{cpu}-release"));
+        session.environment.programs = vec![Program {
+            variant: "old".into(),
+            path: PathBuf::from("/usr/bin/node"),
+            version: Some(version.into()),
+            ..Program::default()
+        }];
+    }
+    let findings = compare(&[("one", &one, None), ("two", &two, None)]);
+    assert!(warns(
+        &findings,
+        "processor 'A1' and 'B2', build 'A1-release' and 'B2-release'."
+    ));
+    assert!(!warns(&findings, "kernel"));
+    assert!(warns(
+        &findings,
+        "'/usr/bin/node' was v18 in 'one', v20 in 'two'"
+    ));
+}
+
+#[test]
+fn metrics_must_mean_the_same_in_both() {
+    let (one, mut two) = (session(&["old"], 0.0), session(&["old"], 0.0));
+    two.metrics[0].unit = "1/min".into();
+    let findings = compare(&[("one", &one, None), ("two", &two, None)]);
+    assert!(warns(
+        &findings,
+        "'two' gives 'throughput' in '1/min' instead of '1/s'"
+    ));
+}
+
+#[test]
+fn a_source_without_runs_is_told_and_nothing_breaks() {
+    let mut empty = session(&["old"], 0.0);
+    empty.runs.clear();
+    empty.variants.clear();
+    let findings = compare(&[
+        ("empty", &empty, None),
+        ("one", &session(&["old"], 0.0), None),
+    ]);
+    assert!(warns(&findings, "'empty' has no runs"));
+    assert!(findings.comparisons.is_empty());
+}

@@ -1,0 +1,252 @@
+//! Whole sentences about the validity of all figures together.
+//!
+//! Decides what may spoil a whole session or comparison and words it. It changes no figure.
+
+use super::Settings;
+use super::across::Chosen;
+use super::comparison::Compared;
+use super::remarks::count;
+use super::rule::Rule;
+use crate::model::{Design, Environment, Metric, Order, Program, Session, State, Step, Stopping};
+
+/// Share of failed runs from which what is left may be a selection.
+const MANY_FAILURES: f64 = 0.05;
+
+/// What may spoil the figures of a session; `label` names it where there are several.
+pub(super) fn of_session(session: &Session, label: Option<&str>) -> Vec<String> {
+    let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
+    let mut warnings = Vec::new();
+    match session.state {
+        State::Interrupted => warnings.push(format!("{name} was interrupted.")),
+        State::Running => warnings.push(format!("{name} did not end, or is still measuring.")),
+        State::Complete | State::Imported => {}
+    }
+    warnings.extend(on_failures(session, &name));
+    let environment = &session.environment;
+    if environment
+        .governors
+        .iter()
+        .any(|governor| governor != "performance")
+    {
+        let governors = list(environment.governors.iter().map(String::as_str));
+        warnings.push(format!(
+            "{name} ran while the processor may change its clock ({governors})."
+        ));
+    }
+    if environment.aslr == Some(false) {
+        warnings.push(format!(
+            "{name} ran with a fixed memory layout, which favours one variant by chance."
+        ));
+    }
+    warnings
+}
+
+fn on_failures(session: &Session, name: &str) -> Option<String> {
+    let is_lost_run = |f: &&crate::model::Failure| f.step == Step::Run && !f.cause.is_skip();
+    let failed = session.failures.iter().filter(is_lost_run).count();
+    let all = session.runs.len() + failed;
+    if failed == 0 || (failed as f64) < MANY_FAILURES * all as f64 {
+        return None;
+    }
+    let share = 100.0 * failed as f64 / all as f64;
+    let what = format!(
+        "{failed} of {} failed ({share:.0} %)",
+        count(all, "run", "runs")
+    );
+    Some(format!("{name}: {what}; the others may be a selection."))
+}
+
+/// What the order of execution does to comparisons within a session.
+pub(super) fn of_order(order: Order) -> Option<String> {
+    let text = match order {
+        Order::Blocks => return None,
+        Order::Alternate => {
+            "Runs alternated in a fixed order: noise with a period of two runs looks like a \
+             change, so verdicts are indicative."
+        }
+        Order::Parallel => {
+            "The variants ran at the same time and may have disturbed each other, so verdicts are \
+             indicative."
+        }
+        Order::Imported => {
+            "The order of the runs was not randomised by us, so verdicts are indicative."
+        }
+    };
+    Some(text.into())
+}
+
+/// Whether the test asked for gave way to another.
+pub(super) fn of_method(settings: &Settings, rule: &Rule) -> Option<String> {
+    let gave_way = settings.method.is_some_and(|method| method != rule.method);
+    gave_way.then(|| "The rank test needs randomised blocks; Mann-Whitney's is used.".into())
+}
+
+/// Whether the user's choices differ from those that were fixed before measuring.
+pub(super) fn of_plan(design: &Design, settings: &Settings) -> Option<String> {
+    let Stopping::Sequential { alpha, delta, .. } = &design.stopping else {
+        return None;
+    };
+    let differs = |chosen: f64, planned: f64| (chosen - planned).abs() > 1e-9;
+    let confidence = settings
+        .confidence
+        .is_some_and(|asked| differs(1.0 - asked, *alpha));
+    let threshold = settings
+        .threshold
+        .is_some_and(|asked| differs(asked, *delta));
+    (confidence || threshold).then(|| {
+        format!(
+            "The plan was made for a confidence of {} % and a delta of {} %; with other choices \
+             the verdicts are exploratory.",
+            percent(1.0 - alpha),
+            percent(*delta)
+        )
+    })
+}
+
+/// What may spoil one comparison.
+pub(super) fn of_comparison(found: &Compared) -> Vec<String> {
+    let comparison = &found.comparison;
+    let (old, new) = (&comparison.baseline, &comparison.candidate);
+    let mut warnings = Vec::new();
+    if found.one_after_the_other > 0 {
+        warnings.push(format!(
+            "'{old}' and '{new}' were measured one after the other: a drift of the machine looks \
+             like a change."
+        ));
+    }
+    if comparison.overall.is_some() && found.left_out > 0 {
+        let cases = count(found.left_out, "case", "cases");
+        warnings.push(format!(
+            "The overall change of '{new}' leaves out {cases} without a bounded interval."
+        ));
+    }
+    warnings
+}
+
+/// Whether another session means the same by a metric.
+pub(super) fn of_metric(metric: &Metric, session: &Session, label: &str) -> Option<String> {
+    let name = &metric.name;
+    match session.metric(name) {
+        None => Some(format!("'{label}' has no metric '{name}'.")),
+        Some(other) if other.unit != metric.unit => Some(format!(
+            "'{label}' gives '{name}' in '{}' instead of '{}'.",
+            other.unit, metric.unit
+        )),
+        Some(other) if other.better != metric.better => Some(format!(
+            "'{label}' takes the other direction of '{name}' for the better one."
+        )),
+        Some(_) => None,
+    }
+}
+
+/// Circumstances in which the sources differ from the first.
+pub(super) fn of_environments(sources: &[Chosen<'_>]) -> Vec<String> {
+    let Some((first, others)) = sources.split_first() else {
+        return Vec::new();
+    };
+    let mut warnings = Vec::new();
+    for other in others
+        .iter()
+        .filter(|other| !std::ptr::eq(other.session, first.session))
+    {
+        let (a, b) = (&first.session.environment, &other.session.environment);
+        let differences = differences(a, b);
+        if !differences.is_empty() {
+            warnings.push(format!(
+                "'{}' and '{}' were measured under different circumstances: {}.",
+                first.label,
+                other.label,
+                differences.join(", ")
+            ));
+        }
+        warnings.extend(changed_program(first, other));
+    }
+    warnings
+}
+
+fn differences(a: &Environment, b: &Environment) -> Vec<String> {
+    let number = |value: Option<u32>| value.map(|number| number.to_string());
+    let aslr = |value: Option<bool>| value.map(|on| if on { "on" } else { "off" }.to_owned());
+    let governors = |e: &Environment| (!e.governors.is_empty()).then(|| e.governors.join("+"));
+    let known = [
+        ("host", a.host.clone(), b.host.clone()),
+        ("processor", a.cpu.clone(), b.cpu.clone()),
+        ("processors", number(a.cpus), number(b.cpus)),
+        ("kernel", a.kernel.clone(), b.kernel.clone()),
+        ("clock governor", governors(a), governors(b)),
+        ("address randomisation", aslr(a.aslr), aslr(b.aslr)),
+    ];
+    let known = known
+        .into_iter()
+        .map(|(name, a, b)| (name.to_owned(), a, b));
+    let facts = a.facts.iter().map(|(name, value)| {
+        (
+            name.clone(),
+            Some(value.clone()),
+            b.facts.get(name).cloned(),
+        )
+    });
+    let differ = |(name, a, b): (String, Option<String>, Option<String>)| {
+        let (a, b) = a.zip(b)?;
+        (a != b).then(|| format!("{name} '{a}' and '{b}'"))
+    };
+    known.chain(facts).filter_map(differ).collect()
+}
+
+/// The same path may hold another build today.
+fn changed_program(first: &Chosen<'_>, other: &Chosen<'_>) -> Option<String> {
+    let (a, b) = (program(first)?, program(other)?);
+    let build = |p: &Program| (p.version.clone(), p.size_bytes, p.modified_unix_ms);
+    if a.path != b.path || build(a) == build(b) {
+        return None;
+    }
+    let version = |p: &Program| {
+        p.version
+            .clone()
+            .unwrap_or_else(|| "unknown version".into())
+    };
+    let path = a.path.display();
+    Some(match a.version == b.version {
+        true => format!(
+            "'{path}' was another build of {} in '{}'.",
+            version(a),
+            other.label
+        ),
+        false => format!(
+            "'{path}' was {} in '{}', {} in '{}'.",
+            version(a),
+            first.label,
+            version(b),
+            other.label
+        ),
+    })
+}
+
+fn program<'a>(source: &'a Chosen<'_>) -> Option<&'a Program> {
+    let programs = &source.session.environment.programs;
+    programs
+        .iter()
+        .find(|program| program.variant == source.variant())
+}
+
+/// Adds the sentences that are not there yet.
+pub(super) fn add(warnings: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
+    for warning in more {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+}
+
+/// Names in quotes, joined by commas.
+pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names
+        .map(|name| format!("'{name}'"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A share in percent without the noise of binary fractions.
+fn percent(share: f64) -> f64 {
+    (share * 1e8).round() / 1e6
+}

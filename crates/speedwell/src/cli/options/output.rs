@@ -1,0 +1,98 @@
+//! Where results go and how they look.
+
+use crate::cli::status;
+use crate::report::{self, ChartKind, Document, Format, Output, UnitChoice, Verbosity};
+use clap::{Args, ValueEnum};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// Output options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Also write to this file; the kind follows from its ending: txt md csv json svg png
+    /// (repeatable)
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Vec<PathBuf>,
+    /// Format of standard output: text, md, csv or json
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Chart to draw: box, scatter, line, bar, forest or histogram
+    #[arg(long, value_name = "KIND")]
+    pub chart: Option<ChartKind>,
+    /// Unit of figures, e.g. 1/s, k/s, ns, ms
+    #[arg(long, value_name = "U")]
+    pub unit: Option<UnitChoice>,
+    /// Sort by this column, largest first; '-NAME' smallest first
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub sort: Option<String>,
+    /// Only the answer
+    #[arg(short = 'q', long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Everything
+    #[arg(short = 'v', long)]
+    pub verbose: bool,
+    /// Colour: auto, always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+    /// No progress line
+    #[arg(long)]
+    pub no_progress: bool,
+}
+
+/// When to do something that terminals are good for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl OutputArgs {
+    /// What the report needs to know.
+    pub fn settings(&self) -> Output {
+        let terminal = std::io::stdout().is_terminal();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Output {
+            files: self.output.clone(),
+            format: self.format,
+            unit: self.unit,
+            color: match self.color {
+                When::Always => true,
+                When::Never => false,
+                When::Auto => terminal && !no_color,
+            },
+            width: terminal.then(crate::cli::progress::terminal_width),
+            chart: self.chart,
+            sort: self.sort.clone(),
+            verbosity: match (self.quiet, self.verbose) {
+                (true, _) => Verbosity::Quiet,
+                (_, true) => Verbosity::Verbose,
+                _ => Verbosity::Normal,
+            },
+        }
+    }
+
+    /// Prints a document and says which files were written.
+    ///
+    /// # Errors
+    /// A file of unknown kind, or one that cannot be written.
+    pub fn print(&self, document: &Document) -> anyhow::Result<()> {
+        let written = report::print(document, &self.settings(), &mut std::io::stdout().lock())?;
+        for file in written {
+            if !self.quiet {
+                status::note(&format!("wrote '{}'", file.display()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a progress line is wanted, where there is a terminal for it.
+    pub fn progress(&self) -> bool {
+        !self.no_progress && !self.quiet && std::io::stderr().is_terminal()
+    }
+}

@@ -1,0 +1,131 @@
+//! `speedwell report`: stored or exported results as tables, studies, charts, data.
+
+use super::options::{
+    ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
+};
+use super::{Status, source};
+use crate::analysis::{self, Findings, Settings};
+use crate::exchange::{self, node_csv::Layout};
+use crate::model::Session;
+use crate::report::{self, Document, Output};
+use clap::{Args, ValueEnum};
+use std::io::Write;
+
+/// Show stored or exported results: summary, comparison, parameter study, charts, data
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell report
+  speedwell report @latest -o results.md -o chart.png
+  speedwell report scatter.csv --x-axis len --by encoding --log -o study.svg
+  speedwell report @12 --export jsonl > session.jsonl")]
+pub struct ReportArgs {
+    /// Files or stored sessions; '-' is stdin
+    #[arg(value_name = "SOURCE", default_value = "@latest")]
+    sources: Vec<String>,
+    /// Write the raw data to standard output instead of a report
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["x_axis", "format", "output"])]
+    export: Option<Export>,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    variants: VariantArgs,
+    #[command(flatten)]
+    comparison: ComparisonArgs,
+    #[command(flatten)]
+    study: StudyArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Forms of raw data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Export {
+    /// One JSON object a line; lossless, and what `import` reads back.
+    Jsonl,
+    /// CSV of Node core's compare.js, or run.js for one variant.
+    NodeCsv,
+}
+
+/// Reports.
+///
+/// # Errors
+/// Sources that cannot be read, parameters or metrics that they do not have.
+pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
+    let sources = source::read(&args.sources, &mut || args.store.open())?;
+    let baseline = args.variants.baseline.as_deref();
+    let settings = args.comparison.settings(&args.selection.metric, baseline);
+    let output = args.output.settings();
+    let mut document = Document::default();
+    for source in &sources {
+        let session = kept(&source.session, &args);
+        if let Some(kind) = args.export {
+            export(&session, kind)?;
+            continue;
+        }
+        let findings = analysis::of(&session, &settings);
+        let part = document_of(&session, &findings, &args.study, &settings, &output)?;
+        document.report = part.report;
+        document.append(part);
+    }
+    if args.export.is_none() {
+        args.output.print(&document)?;
+    }
+    Ok(Status::DONE)
+}
+
+/// The report that is asked for: a study with `--x-axis`, else what suits the findings.
+///
+/// # Errors
+/// An unknown parameter, or a chart or unit that does not fit.
+pub fn document_of(
+    session: &Session,
+    findings: &Findings,
+    study: &StudyArgs,
+    settings: &Settings,
+    output: &Output,
+) -> anyhow::Result<Document> {
+    match &study.x_axis {
+        Some(x_axis) => {
+            let found = analysis::study(session, x_axis, study.by.as_deref(), settings)?;
+            report::study(&found, study.log, output)
+        }
+        None => report::of(findings, output),
+    }
+}
+
+/// The session without the benchmarks and values that were not asked for.
+fn kept(session: &Session, args: &ReportArgs) -> Session {
+    let mut session = session.clone();
+    let selection = args
+        .selection
+        .selection(&[], crate::harness::Trial::No)
+        .unwrap_or_default();
+    session.runs.retain(|run| {
+        selection.wants(&run.case.benchmark)
+            && selection.sets.iter().all(|(name, _)| {
+                let of_name = |(n, v): &(String, String)| {
+                    n == name && run.case.value(n).is_some_and(|value| value.plain() == *v)
+                };
+                run.case.value(name).is_none() || selection.sets.iter().any(of_name)
+            })
+    });
+    session
+}
+
+fn export(session: &Session, kind: Export) -> anyhow::Result<()> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    match kind {
+        Export::Jsonl => exchange::json_lines::write(session, &mut out)?,
+        Export::NodeCsv => {
+            let layout = match session.variants.len() {
+                1 => Layout::Run,
+                _ => Layout::Compare,
+            };
+            exchange::node_csv::sessions::write(session, &layout, &mut out)?
+        }
+    }
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! A chart of values with intervals in plain characters.
+//!
+//! Decides scale and marks: `o` for the value, `[---]` for the interval, `|` for the reference.
+//! Nothing is said by colour. It must not know what the values are. Start at [`band_chart`].
+
+use unicode_width::UnicodeWidthStr;
+
+/// Columns of the scale.
+const SCALE: usize = 60;
+
+/// One line of the chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Band {
+    /// The text on the left.
+    pub label: String,
+    /// The value.
+    pub value: f64,
+    /// The interval around it; `None` where it is not defined.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// The lines, and below them the ends of the scale. `reference` is always on the scale.
+///
+/// Bands without a finite value are left out; without any band there is no chart.
+pub fn band_chart(bands: &[Band], reference: f64, number: impl Fn(f64) -> String) -> String {
+    let bands: Vec<&Band> = bands.iter().filter(|band| band.value.is_finite()).collect();
+    let ends = bands.iter().flat_map(|band| {
+        let (low, high) = band.interval.unwrap_or((band.value, band.value));
+        [low, high, band.value]
+    });
+    let (low, high) = ends
+        .filter(|end| end.is_finite())
+        .fold((reference, reference), |(low, high), end| {
+            (low.min(end), high.max(end))
+        });
+    if bands.is_empty() || low == high {
+        return String::new();
+    }
+    let scale = Scale { low, high };
+    let label_width = bands
+        .iter()
+        .map(|band| band.label.width())
+        .max()
+        .unwrap_or(0);
+    let mut chart = String::new();
+    for band in &bands {
+        let padding = " ".repeat(label_width - band.label.width());
+        let line = format!("{}{padding}  {}", band.label, scale.line(band, reference));
+        chart.push_str(line.trim_end());
+        chart.push('\n');
+    }
+    let (low, high) = (number(low), number(high));
+    let gap = " ".repeat(SCALE.saturating_sub(low.width() + high.width()).max(1));
+    chart + &" ".repeat(label_width + 2) + &low + &gap + &high + "\n"
+}
+
+struct Scale {
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    /// The column of a value; values beyond the ends are at the ends.
+    fn column(&self, value: f64) -> usize {
+        let share = (value - self.low) / (self.high - self.low);
+        (share.clamp(0.0, 1.0) * (SCALE - 1) as f64).round() as usize
+    }
+
+    fn line(&self, band: &Band, reference: f64) -> String {
+        let mut marks = [b' '; SCALE];
+        marks[self.column(reference)] = b'|';
+        if let Some((low, high)) = band.interval {
+            let (low, high) = (self.column(low), self.column(high));
+            for mark in &mut marks[low..=high] {
+                *mark = if *mark == b'|' { b'+' } else { b'-' };
+            }
+            (marks[low], marks[high]) = (b'[', b']');
+        }
+        marks[self.column(band.value)] = b'o';
+        String::from_utf8_lossy(&marks).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn band(label: &str, value: f64, interval: Option<(f64, f64)>) -> Band {
+        Band {
+            label: label.into(),
+            value,
+            interval,
+        }
+    }
+
+    #[test]
+    fn values_stand_on_one_scale_with_the_reference() {
+        let bands = [
+            band("slower", -15.0, Some((-20.0, -10.0))),
+            band("same", 1.0, Some((-5.0, 7.0))),
+            band("é", 39.0, None),
+            band("unknown", f64::NAN, None),
+        ];
+        let chart = band_chart(&bands, 0.0, |number| format!("{number} %"));
+        // From -20 to 39 in 60 columns: one column per percent, no change in column 20.
+        assert_eq!(
+            chart,
+            "slower  [----o----]         |\n\
+             same                   [----+o-----]\n\
+             é                           |                                      o\n        \
+             -20 %                                                   39 %\n"
+        );
+    }
+
+    #[test]
+    fn nothing_to_show_is_no_chart() {
+        assert_eq!(band_chart(&[], 0.0, |number| number.to_string()), "");
+        assert_eq!(
+            band_chart(&[band("a", 0.0, None)], 0.0, |number| number.to_string()),
+            ""
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! The world outside a drop-in, handed over so that tests can stand in for it.
+//!
+//! Decides how a drop-in speaks to its user: results on standard output as the original prints
+//! them, everything else on standard error, each line beginning with the tool's name. It must not
+//! know any tool.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+/// Streams and surroundings of a drop-in.
+pub struct Console<'a> {
+    /// Standard input.
+    pub stdin: &'a mut dyn Read,
+    /// Standard output: results only.
+    pub stdout: &'a mut dyn Write,
+    /// Standard error.
+    pub stderr: &'a mut dyn Write,
+    /// Where a progress line may be rewritten; `None` unless standard error is a terminal and
+    /// standard output is not.
+    pub progress: Option<Box<dyn Write + Send>>,
+    /// The working directory.
+    pub directory: PathBuf,
+    /// Looks up an environment variable.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// The exit status when usage or input are wrong, as in the originals.
+pub const REFUSED: i32 = 1;
+
+/// The exit status when the reader of the results has gone: what a shell reports for SIGPIPE.
+const READER_GONE: i32 = 128 + 13;
+
+impl Console<'_> {
+    /// Writes a warning of `tool`.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn warn(&mut self, tool: &str, sentence: &str) -> io::Result<()> {
+        writeln!(self.stderr, "{tool}: warning: {sentence}")
+    }
+
+    /// Answers a request for help.
+    ///
+    /// # Errors
+    /// Standard output is closed.
+    pub fn help(&mut self, text: &str) -> io::Result<i32> {
+        self.stdout.write_all(text.as_bytes())?;
+        Ok(0)
+    }
+
+    /// Refuses a command line: an explanation, if there is one, and the usage.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn refuse(&mut self, tool: &str, reason: &str, usage: &str) -> io::Result<i32> {
+        if !reason.is_empty() {
+            writeln!(self.stderr, "{tool}: {reason}")?;
+        }
+        self.stderr.write_all(usage.as_bytes())?;
+        Ok(REFUSED)
+    }
+
+    /// The exit status for what a tool came to; errors are written.
+    pub fn conclude(&mut self, tool: &str, result: anyhow::Result<i32>) -> i32 {
+        let result = result.and_then(|status| {
+            self.stdout.flush()?;
+            Ok(status)
+        });
+        match result {
+            Ok(status) => status,
+            Err(error) if is_broken_pipe(&error) => READER_GONE,
+            Err(error) => {
+                // Nobody is left to hear that standard error is closed.
+                let _ = writeln!(self.stderr, "{tool}: {error:#}");
+                REFUSED
+            }
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,174 @@
+//! What the three drivers have in common: streams, scripts, failures and their telling.
+//!
+//! Decides the order of what is written on standard error and the exit status; it must not know
+//! what a result looks like. Each driver keeps one [`Driver`] and adds its own rows.
+
+use super::child_failures::ChildFailures;
+use super::console::Console;
+use super::engine::{PlannedScript, Request};
+use super::node_cli::Refusal;
+use super::progress::{Progress, ProgressLine};
+use super::script_names::ScriptNames;
+use crate::model::{Event, Failure, Metric, Run, Sample, Step};
+use anyhow::Result;
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+/// The state that every driver needs while it follows a session.
+pub struct Driver<'a> {
+    tool: &'static str,
+    /// Where results go.
+    pub out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+    terminal: Option<Box<dyn Write + Send>>,
+    progress: Option<ProgressLine>,
+    /// Which script an event belongs to.
+    pub scripts: ScriptNames,
+    /// What has gone wrong.
+    pub failures: ChildFailures,
+    planned: Vec<PlannedScript>,
+    heard_of: HashSet<String>,
+    passes: usize,
+}
+
+impl<'a> Driver<'a> {
+    /// A driver that prints on `console`; `shows_progress` where the original does.
+    pub fn new(
+        tool: &'static str,
+        request: &Request,
+        console: &'a mut Console<'_>,
+        shows_progress: bool,
+    ) -> Driver<'a> {
+        let terminal = if shows_progress {
+            console.progress.take()
+        } else {
+            None
+        };
+        Driver {
+            tool,
+            out: &mut *console.stdout,
+            err: &mut *console.stderr,
+            terminal,
+            progress: None,
+            scripts: ScriptNames::new(request.scripts.iter().map(|script| &script.name)),
+            failures: ChildFailures::default(),
+            planned: Vec::new(),
+            heard_of: HashSet::new(),
+            passes: request.runs as usize * request.variants.len(),
+        }
+    }
+
+    /// Takes note of the plan.
+    pub fn plan(&mut self, scripts: &[PlannedScript]) {
+        self.planned = scripts.to_vec();
+        if let Some(terminal) = self.terminal.take() {
+            let progress = Progress::new(scripts, self.passes);
+            self.progress = Some(ProgressLine::start(progress, terminal));
+        }
+    }
+
+    /// Does what is the same for all drivers at an event.
+    ///
+    /// # Errors
+    /// A stream is closed.
+    pub fn follow(&mut self, event: &Event<'_>) -> Result<()> {
+        match event {
+            Event::RunStarted { slot, label, .. } => {
+                if let Some(script) = self.scripts.begin(*slot, label)
+                    && let Some(line) = &self.progress
+                {
+                    line.update(|progress| progress.begin(script));
+                }
+            }
+            Event::RunFinished(run) => {
+                let script = self.scripts.of_run(run).to_owned();
+                self.complete(&script);
+            }
+            Event::Failed(failure) => self.fail(failure)?,
+            Event::Finished { interrupted } => self.finish(*interrupted)?,
+            Event::Started { .. }
+            | Event::Declared(_)
+            | Event::CaseDecided { .. }
+            | Event::SlotDone(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Writes one sentence on standard error.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn say(&mut self, sentence: &str) -> io::Result<()> {
+        if let Some(line) = &self.progress {
+            line.clear();
+        }
+        writeln!(self.err, "{}: {sentence}", self.tool)
+    }
+
+    fn complete(&mut self, script: &str) {
+        if let Some(line) = &self.progress {
+            line.update(|progress| progress.complete(script));
+        }
+        self.heard_of.insert(script.to_owned());
+    }
+
+    fn fail(&mut self, failure: &Failure) -> Result<()> {
+        if let Some(line) = &self.progress {
+            line.clear();
+        }
+        self.failures.tell(self.tool, failure, self.err)?;
+        let script = self.scripts.of_failure(failure).to_owned();
+        match failure.step {
+            Step::Run => self.complete(&script),
+            Step::Describe => {
+                self.heard_of.insert(script);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, interrupted: bool) -> Result<()> {
+        self.failures.finish(interrupted);
+        if let Some(line) = self.progress.take()
+            && !interrupted
+        {
+            line.update(Progress::finish);
+        }
+        let silent: Vec<String> = self
+            .planned
+            .iter()
+            .filter(|script| script.cases == Some(0) && !self.heard_of.contains(&script.name))
+            .map(|script| script.name.clone())
+            .collect();
+        for script in silent {
+            self.say(&format!("warning: '{script}' has no cases"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The throughput samples of a run: what the original prints a row for.
+pub fn rates(run: &Run) -> impl Iterator<Item = &Sample> {
+    run.samples
+        .iter()
+        .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
+}
+
+/// Answers a command line that cannot be carried out.
+///
+/// # Errors
+/// Standard error is closed.
+pub fn refuse(
+    tool: &str,
+    refusal: Refusal,
+    usage: &str,
+    console: &mut Console<'_>,
+) -> io::Result<i32> {
+    match refusal {
+        Refusal::Usage(reason) => console.refuse(tool, &reason, usage),
+        Refusal::Line(line) => {
+            writeln!(console.stderr, "{line}")?;
+            Ok(super::console::REFUSED)
+        }
+    }
+}

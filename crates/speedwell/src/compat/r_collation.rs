@@ -1,0 +1,175 @@
+//! The order in which R sorts names.
+//!
+//! Decides it by the locale, as R does: in the locales C and POSIX by code points, in every other
+//! one, C.UTF-8 among them, by the Unicode collation algorithm, because R is built with ICU. The
+//! order of the root locale is used for all of these: punctuation before digits before letters, and
+//! lower case before upper case only where nothing else differs. Letters beyond Latin-1 follow `z`
+//! by code point, which ICU does not promise. Start at [`Collation::sort`].
+
+use std::cmp::Ordering;
+
+/// An order of texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collation {
+    /// By code points.
+    CodePoints,
+    /// By the root order of the Unicode Common Locale Data Repository.
+    Root,
+}
+
+impl Collation {
+    /// The order that R would use with these environment variables.
+    ///
+    /// Where none is set, R takes the locale C, in which it also prints `±` as two escape sequences;
+    /// the order then is that of a UTF-8 locale, like everything else that is printed.
+    pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Collation {
+        let locale = ["LC_ALL", "LC_COLLATE", "LANG"]
+            .into_iter()
+            .find_map(|name| variable(name).filter(|value| !value.is_empty()));
+        match locale.as_deref() {
+            Some("C" | "POSIX") => Collation::CodePoints,
+            _ => Collation::Root,
+        }
+    }
+
+    /// Sorts `items` by the text that `text` gives for each.
+    pub fn sort<T>(self, items: &mut [T], text: impl Fn(&T) -> &str) {
+        match self {
+            Collation::CodePoints => items.sort_by(|a, b| text(a).cmp(text(b))),
+            Collation::Root => items.sort_by_cached_key(|item| RootKey::of(text(item))),
+        }
+    }
+
+    /// Compares two texts.
+    pub fn compare(self, a: &str, b: &str) -> Ordering {
+        match self {
+            Collation::CodePoints => a.cmp(b),
+            Collation::Root => RootKey::of(a).cmp(&RootKey::of(b)),
+        }
+    }
+}
+
+/// White space and punctuation in the order of the root collation (CLDR, `allkeys_CLDR.txt`).
+const BEFORE_DIGITS: &str = "\t\n\u{b}\u{c}\r\u{85} _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
+
+/// What the letters from U+00C0 to U+00FF are accented forms of; `-` where they are none.
+const LATIN_1_LETTERS: &str = "AAAAAA-CEEEEIIII-NOOOOO-OUUUUY--aaaaaa-ceeeeiiii-nooooo-ouuuuy-y";
+
+/// A text's three levels, compared one after the other, and the text itself to tell equals apart.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct RootKey {
+    letters: Vec<u32>,
+    accents: Vec<u32>,
+    capitals: Vec<bool>,
+    text: String,
+}
+
+impl RootKey {
+    fn of(text: &str) -> RootKey {
+        let mut key = RootKey {
+            letters: Vec::with_capacity(text.len()),
+            accents: Vec::new(),
+            capitals: Vec::with_capacity(text.len()),
+            text: text.to_owned(),
+        };
+        for c in text.chars() {
+            let base = base_letter(c);
+            let Some(weight) = weight(base) else { continue };
+            key.letters.push(weight);
+            key.accents.push(if base == c {
+                0
+            } else {
+                c.to_ascii_lowercase().into()
+            });
+            key.capitals.push(base.is_uppercase());
+        }
+        key
+    }
+}
+
+fn base_letter(c: char) -> char {
+    let place = (c as usize).wrapping_sub(0xC0);
+    match LATIN_1_LETTERS.as_bytes().get(place) {
+        Some(b'-') | None => c,
+        Some(&letter) => letter.into(),
+    }
+}
+
+/// The place of a character without accent; `None` for those that do not count.
+fn weight(c: char) -> Option<u32> {
+    const SYMBOLS: u32 = 0x100;
+    const DIGITS: u32 = 0x20_0000;
+    const LETTERS: u32 = 0x30_0000;
+    const FURTHER_LETTERS: u32 = 0x40_0000;
+    match c {
+        '0'..='9' => return Some(DIGITS + c as u32),
+        'a'..='z' | 'A'..='Z' => return Some(LETTERS + c.to_ascii_lowercase() as u32),
+        _ => {}
+    }
+    if let Some(place) = BEFORE_DIGITS.chars().position(|known| known == c) {
+        return Some(place as u32);
+    }
+    match c {
+        _ if c.is_control() => None,
+        _ if c.is_alphabetic() => Some(FURTHER_LETTERS + c as u32),
+        _ => Some(SYMBOLS + c as u32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(collation: Collation, texts: &str, separator: &str) -> String {
+        let mut texts: Vec<&str> = texts.split(separator).collect();
+        collation.sort(&mut texts, |text| text);
+        texts.join(separator)
+    }
+
+    /// Expected orders printed by `sort()` of R 4.2.2 under `LC_ALL=C.UTF-8`.
+    #[test]
+    fn outside_the_c_locale_the_order_is_that_of_r_with_icu() {
+        let words = "UTF-8|utf8|utf-8|AscII|ascii|ASCII|base|Base|aB|Ab|ab|AB|ab c|a b|a_b|a-b|a.b|\
+                     abc|e|é|f|ü|z|ss|st|日本|😀|\u{1}a";
+        assert_eq!(
+            sorted(Collation::Root, words, "|"),
+            "😀|\u{1}a|a b|a_b|a-b|a.b|ab|aB|Ab|AB|ab c|abc|ascii|AscII|ASCII|base|Base|e|é|f|ss|st|\
+             ü|utf-8|UTF-8|utf8|z|日本"
+        );
+        let all: Vec<String> = (' '..='~').map(String::from).collect();
+        assert_eq!(
+            sorted(Collation::Root, &all.join("\0"), "\0").replace('\0', ""),
+            " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$\
+             0123456789aAbBcCdDeEfFgGhHiIjJkKlLmMnNoOpPqQrRsStTuUvVwWxXyYzZ"
+        );
+    }
+
+    #[test]
+    fn in_the_c_locale_code_points_decide() {
+        assert_eq!(
+            sorted(Collation::CodePoints, "b|B|a_|a-|é|1", "|"),
+            "1|B|a-|a_|b|é"
+        );
+    }
+
+    #[test]
+    fn the_locale_is_found_as_the_c_library_finds_it() {
+        let with = |set: &'static [(&str, &str)]| {
+            Collation::of_environment(|name| {
+                set.iter()
+                    .find(|(known, _)| *known == name)
+                    .map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(with(&[]), Collation::Root);
+        assert_eq!(with(&[("LANG", "C.UTF-8")]), Collation::Root);
+        assert_eq!(
+            with(&[("LANG", "de_DE.UTF-8"), ("LC_ALL", "C")]),
+            Collation::CodePoints
+        );
+        assert_eq!(
+            with(&[("LC_ALL", ""), ("LC_COLLATE", "POSIX")]),
+            Collation::CodePoints
+        );
+    }
+}

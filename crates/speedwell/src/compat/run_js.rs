@@ -1,0 +1,183 @@
+//! Drop-in for `run.js`: each script of some groups once.
+//!
+//! Decides options and output of that driver. Start at [`run`].
+
+use super::benchmark_folder::BenchmarkFolder;
+use super::console::Console;
+use super::driver::{self, Driver};
+use super::engine::{Engine, Follower, PlannedScript, Request, Tool};
+use super::node_cli::{Grammar, Refusal, Words};
+use super::simple_line::simple_line;
+use crate::exchange::node_csv::rows::{self, Measured};
+use crate::model::{Event, Observer, Run, Variant};
+use anyhow::Result;
+
+const TOOL: &str = "run.js";
+const USAGE: &str = include_str!("usage/run.js.txt");
+const FURTHER_USAGE: &str = include_str!("usage/run.js.further.txt");
+
+const GRAMMAR: Grammar = Grammar {
+    repeated: &["set", "filter", "exclude"],
+    single: &["format", "runs", "dir"],
+    switches: &["help"],
+};
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Simple,
+    Csv,
+}
+
+/// Executes the scripts and prints their results; returns the exit status.
+///
+/// # Errors
+/// Measuring is impossible, or a stream is closed.
+pub fn run(
+    arguments: &[String],
+    console: &mut Console<'_>,
+    engine: &mut dyn Engine,
+) -> Result<i32> {
+    let words = match GRAMMAR.parse(arguments) {
+        Ok(words) if words.has("help") => {
+            return Ok(console.help(&format!("{USAGE}{FURTHER_USAGE}"))?);
+        }
+        Ok(words) => words,
+        Err(refusal) => return Ok(driver::refuse(TOOL, refusal, USAGE, console)?),
+    };
+    let (request, format) = match understand(&words, console) {
+        Ok(understood) => understood,
+        Err(refusal) => return Ok(driver::refuse(TOOL, refusal, USAGE, console)?),
+    };
+    let mut printer = Printer {
+        driver: Driver::new(TOOL, &request, console, false),
+        format,
+        scripts: request
+            .scripts
+            .iter()
+            .map(|script| script.name.clone())
+            .collect(),
+        entered: 0,
+        current: None,
+    };
+    printer.begin()?;
+    engine.execute(&request, &mut printer)?;
+    Ok(printer.driver.failures.status())
+}
+
+fn understand(words: &Words, console: &Console<'_>) -> Result<(Request, Format), Refusal> {
+    if words.items.is_empty() {
+        return Err(Refusal::usage(""));
+    }
+    let format = match words.value("format") {
+        None | Some("simple") => Format::Simple,
+        Some("csv") => Format::Csv,
+        Some(_) => return Err(Refusal::line("Invalid format detected")),
+    };
+    let folder = BenchmarkFolder::find(words, console)?;
+    let request = Request {
+        tool: Tool::Run,
+        scripts: folder.select(words)?,
+        folder: Some(folder.path),
+        sets: words.sets()?,
+        runs: words.runs(1)?,
+        variants: vec![Variant::plain("default")],
+        test: words.test,
+        processors: words.processors()?,
+    };
+    Ok((request, format))
+}
+
+struct Printer<'a> {
+    driver: Driver<'a>,
+    format: Format,
+    scripts: Vec<String>,
+    /// How many of the scripts have had their heading.
+    entered: usize,
+    current: Option<String>,
+}
+
+impl Printer<'_> {
+    fn begin(&mut self) -> Result<()> {
+        if self.format == Format::Csv {
+            self.driver.out.write_all(rows::RUN_HEADER.as_bytes())?;
+        }
+        Ok(self.driver.out.flush()?)
+    }
+
+    /// Writes the headings up to that of `script`. Those of scripts in between, which gave nothing,
+    /// are written, too, as in the original.
+    fn enter(&mut self, script: &str) -> Result<()> {
+        if self.current.as_deref() == Some(script) {
+            return Ok(());
+        }
+        let ahead = self.scripts[self.entered..]
+            .iter()
+            .position(|name| name == script);
+        match ahead {
+            Some(distance) => self.enter_all(self.entered + distance + 1)?,
+            None => self.heading(script)?,
+        }
+        self.current = Some(script.to_owned());
+        Ok(())
+    }
+
+    fn enter_all(&mut self, until: usize) -> Result<()> {
+        while self.entered < until {
+            let script = self.scripts[self.entered].clone();
+            self.entered += 1;
+            self.heading(&script)?;
+        }
+        Ok(())
+    }
+
+    fn heading(&mut self, script: &str) -> Result<()> {
+        if self.format == Format::Simple {
+            writeln!(self.driver.out, "\n{script}")?;
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, run: &Run) -> Result<()> {
+        let (name, values) = (&run.case.benchmark, &run.case.values);
+        for sample in driver::rates(run) {
+            let measured = Measured {
+                rate: sample.value,
+                elapsed_ns: sample.elapsed_ns,
+            };
+            let line = match self.format {
+                Format::Simple => simple_line(name, values, sample.value),
+                Format::Csv => rows::run_row(name, values, measured),
+            };
+            self.driver.out.write_all(line.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+impl Observer for Printer<'_> {
+    fn observe(&mut self, event: &Event<'_>) -> Result<()> {
+        self.driver.follow(event)?;
+        match event {
+            Event::RunFinished(run) => {
+                let script = self.driver.scripts.of_run(run).to_owned();
+                self.enter(&script)?;
+                self.print(run)?;
+            }
+            Event::Failed(failure) => {
+                let script = self.driver.scripts.of_failure(failure).to_owned();
+                self.enter(&script)?;
+            }
+            Event::Finished { interrupted: false } => self.enter_all(self.scripts.len())?,
+            _ => {}
+        }
+        Ok(self.driver.out.flush()?)
+    }
+}
+
+impl Follower for Printer<'_> {
+    fn planned(&mut self, scripts: &[PlannedScript]) -> Result<()> {
+        self.driver.plan(scripts);
+        Ok(())
+    }
+}

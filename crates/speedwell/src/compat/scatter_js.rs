@@ -1,0 +1,237 @@
+//! Drop-in for `scatter.js`: one script many times, as rows for `scatter.R`.
+//!
+//! Decides options and output of that driver. Start at [`run`].
+
+use super::band_chart::{Band, band_chart};
+use super::benchmark_folder::script_at;
+use super::console::Console;
+use super::driver::{self, Driver};
+use super::engine::{Engine, Follower, PlannedScript, Request, Tool};
+use super::node_cli::{Grammar, Refusal, Words};
+use super::r_collation::Collation;
+use super::scatter_r::Study;
+use crate::exchange::node_csv::Frame;
+use crate::exchange::node_csv::frame::Column;
+use crate::exchange::node_csv::rows::{self, Measured};
+use crate::model::{Event, Observer, Run, Value, Variant};
+use anyhow::Result;
+
+const TOOL: &str = "scatter.js";
+const USAGE: &str = include_str!("usage/scatter.js.txt");
+const FURTHER_USAGE: &str = include_str!("usage/scatter.js.further.txt");
+
+const GRAMMAR: Grammar = Grammar {
+    repeated: &["set"],
+    single: &["runs", "xaxis", "category"],
+    switches: &["analyze", "no-chart", "no-progress", "help"],
+};
+
+/// Runs of each case, if not said otherwise.
+const RUNS: u32 = 30;
+
+/// What is printed instead of rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Analysis {
+    x_axis: String,
+    category: Option<String>,
+    chart: bool,
+}
+
+/// Executes the script and prints its results; returns the exit status.
+///
+/// # Errors
+/// Measuring is impossible, a parameter to analyse by does not exist, or a stream is closed.
+pub fn run(
+    arguments: &[String],
+    console: &mut Console<'_>,
+    engine: &mut dyn Engine,
+) -> Result<i32> {
+    let words = match GRAMMAR.parse(arguments) {
+        Ok(words) if words.has("help") => {
+            return Ok(console.help(&format!("{USAGE}{FURTHER_USAGE}"))?);
+        }
+        Ok(words) => words,
+        Err(refusal) => return Ok(driver::refuse(TOOL, refusal, USAGE, console)?),
+    };
+    let understood =
+        understand(&words, console).and_then(|request| Ok((request, analysis(&words)?)));
+    let (request, analysis) = match understood {
+        Ok(understood) => understood,
+        Err(refusal) => return Ok(driver::refuse(TOOL, refusal, USAGE, console)?),
+    };
+    let collation = Collation::of_environment(console.variable);
+    let mut printer = Printer {
+        driver: Driver::new(TOOL, &request, console, false),
+        collected: analysis.is_some().then(Frame::default),
+        parameters: None,
+    };
+    if words.test {
+        printer
+            .driver
+            .say("warning: the word 'test' has no meaning here")?;
+    }
+    engine.execute(&request, &mut printer)?;
+    if let Some(analysis) = analysis {
+        printer.analyse(&analysis, collation)?;
+    }
+    Ok(printer.driver.failures.status())
+}
+
+fn understand(words: &Words, console: &Console<'_>) -> Result<Request, Refusal> {
+    let [path] = words.items.as_slice() else {
+        return Err(Refusal::usage(""));
+    };
+    let (script, folder) = script_at(path, console)?;
+    Ok(Request {
+        tool: Tool::Scatter,
+        folder,
+        scripts: vec![script],
+        sets: words.sets()?,
+        runs: words.runs(RUNS)?,
+        variants: vec![Variant::plain("default")],
+        test: false,
+        processors: words.processors()?,
+    })
+}
+
+fn analysis(words: &Words) -> Result<Option<Analysis>, Refusal> {
+    if !words.has("analyze") {
+        return Ok(None);
+    }
+    let Some(x_axis) = words.value("xaxis") else {
+        return Err(Refusal::usage("'--analyze' needs '--xaxis'"));
+    };
+    Ok(Some(Analysis {
+        x_axis: x_axis.to_owned(),
+        category: words.value("category").map(str::to_owned),
+        chart: !words.has("no-chart"),
+    }))
+}
+
+struct Printer<'a> {
+    driver: Driver<'a>,
+    /// The columns, where they are analysed instead of printed.
+    collected: Option<Frame>,
+    /// The parameters of the first result, which make the columns.
+    parameters: Option<Vec<String>>,
+}
+
+impl Printer<'_> {
+    fn print(&mut self, run: &Run) -> Result<()> {
+        let Some(values) = self.in_columns(run)? else {
+            return Ok(());
+        };
+        for sample in driver::rates(run) {
+            let measured = Measured {
+                rate: sample.value,
+                elapsed_ns: sample.elapsed_ns,
+            };
+            match &mut self.collected {
+                None => {
+                    let row = rows::scatter_row(&run.case.benchmark, &values, measured);
+                    self.driver.out.write_all(row.as_bytes())?;
+                }
+                Some(frame) => {
+                    frame.push(values.iter().map(|(_, value)| value.plain()), sample.value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The run's values in the order of the columns, which the first run determines; `None` if they
+    /// do not fit. The original would put them under the wrong names.
+    fn in_columns(&mut self, run: &Run) -> Result<Option<Vec<(String, Value)>>> {
+        let values = &run.case.values;
+        let Some(parameters) = &self.parameters else {
+            self.parameters = Some(values.iter().map(|(name, _)| name.clone()).collect());
+            self.head(run)?;
+            return Ok(Some(values.clone()));
+        };
+        let place = |name: &String| {
+            run.case
+                .value(name)
+                .map(|value| (name.clone(), value.clone()))
+        };
+        let placed: Option<Vec<_>> = parameters.iter().map(place).collect();
+        if placed.is_none() || parameters.len() != values.len() {
+            let case = run.case.id();
+            self.driver.say(&format!(
+                "'{case}' is left out: its parameters are others than before"
+            ))?;
+            self.driver.failures.note_other();
+            return Ok(None);
+        }
+        Ok(placed)
+    }
+
+    fn head(&mut self, run: &Run) -> Result<()> {
+        match &mut self.collected {
+            None => {
+                let header = rows::scatter_header(&run.case.values);
+                self.driver.out.write_all(header.as_bytes())?;
+            }
+            Some(frame) => {
+                frame.filename.clone_from(&run.case.benchmark);
+                frame.columns = run
+                    .case
+                    .values
+                    .iter()
+                    .map(|(name, _)| Column::new(name))
+                    .collect();
+            }
+        }
+        Ok(())
+    }
+
+    fn analyse(&mut self, analysis: &Analysis, collation: Collation) -> Result<()> {
+        let frame = self.collected.take().unwrap_or_default();
+        if frame.rates.is_empty() {
+            self.driver
+                .say("there is nothing to analyse: no case gave a result")?;
+            self.driver.failures.note_other();
+            return Ok(());
+        }
+        let category = analysis.category.as_deref();
+        let study = Study::of(&frame, &analysis.x_axis, category, collation)?;
+        self.driver.out.write_all(study.text().as_bytes())?;
+        if analysis.chart {
+            self.driver.out.write_all(means(&study).as_bytes())?;
+        }
+        Ok(self.driver.out.flush()?)
+    }
+}
+
+/// Every mean rate with its 95 % interval, on a scale from 0.
+fn means(study: &Study) -> String {
+    let band = |point: &crate::analysis::scatter_table::ScatterPoint| Band {
+        label: study.label(point),
+        value: point.mean,
+        interval: point
+            .half_width
+            .map(|half| (point.mean - half, point.mean + half)),
+    };
+    let bands: Vec<Band> = study.points().iter().map(band).collect();
+    let chart = band_chart(&bands, 0.0, |rate| format!("{rate:.0}/s"));
+    if chart.is_empty() {
+        return chart;
+    }
+    format!("\nRate, o, with its 95 % interval, [---]:\n\n{chart}")
+}
+
+impl Observer for Printer<'_> {
+    fn observe(&mut self, event: &Event<'_>) -> Result<()> {
+        self.driver.follow(event)?;
+        if let Event::RunFinished(run) = event {
+            self.print(run)?;
+        }
+        Ok(self.driver.out.flush()?)
+    }
+}
+
+impl Follower for Printer<'_> {
+    fn planned(&mut self, scripts: &[PlannedScript]) -> Result<()> {
+        self.driver.plan(scripts);
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! The limits that a container or a service manager has put on us.
+//!
+//! Both versions of control groups are read, because hosts with the old one are still common
+//! (kernel documentation, `admin-guide/cgroup-v2.rst` and `cgroup-v1/`). A limit may be set on any
+//! group above ours, and the tightest one counts.
+
+use super::tree::Tree;
+use std::path::{Path, PathBuf};
+
+/// A limit of processor time.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CpuLimit {
+    /// Processors' worth of time.
+    pub cpus: f64,
+    /// The command that lifts it.
+    pub lift_command: String,
+    /// How many periods ended with processes waiting, since the group was made.
+    pub throttled_periods: Option<u64>,
+}
+
+/// The tightest limit of processor time, if there is any.
+pub(super) fn cpu_limit(tree: &Tree) -> Option<CpuLimit> {
+    let modern = groups(tree, None).filter_map(|group| {
+        let file = group.join("cpu.max");
+        let text = tree.text(&file)?;
+        let (quota, period) = text.split_once(' ')?;
+        Some(limit(
+            tree,
+            &group,
+            quota,
+            period,
+            format!("echo max | sudo tee {}", file.display()),
+        ))
+    });
+    let old = groups(tree, Some("cpu")).filter_map(|group| {
+        let file = group.join("cpu.cfs_quota_us");
+        let (quota, period) = (
+            tree.text(&file)?,
+            tree.text(group.join("cpu.cfs_period_us"))?,
+        );
+        let command = format!("echo -1 | sudo tee {}", file.display());
+        Some(limit(tree, &group, &quota, &period, command))
+    });
+    modern
+        .chain(old)
+        .flatten()
+        .min_by(|a, b| a.cpus.total_cmp(&b.cpus))
+}
+
+/// `None` where the quota is `max` or negative: no limit.
+fn limit(
+    tree: &Tree,
+    group: &Path,
+    quota: &str,
+    period: &str,
+    lift_command: String,
+) -> Option<CpuLimit> {
+    let quota: f64 = quota.parse().ok().filter(|&quota| quota > 0.0)?;
+    let period: f64 = period.parse().ok().filter(|&period| period > 0.0)?;
+    let counters = tree.text(group.join("cpu.stat")).unwrap_or_default();
+    let throttled = super::tree::field(&counters, "nr_throttled", ' ');
+    Some(CpuLimit {
+        cpus: quota / period,
+        lift_command,
+        throttled_periods: throttled.and_then(|count| count.parse().ok()),
+    })
+}
+
+/// The tightest limit of memory in bytes, if there is any.
+///
+/// The old version writes "no limit" as a number close to 2^63.
+pub(super) fn memory_limit_bytes(tree: &Tree) -> Option<u64> {
+    let modern = groups(tree, None).filter_map(|group| tree.value(group.join("memory.max")));
+    let old = groups(tree, Some("memory"))
+        .filter_map(|group| tree.value(group.join("memory.limit_in_bytes")));
+    modern
+        .chain(old)
+        .filter(|&bytes: &u64| bytes < 1 << 62)
+        .min()
+}
+
+/// Our group's path in the hierarchy of a controller, for finding out what runs us.
+pub(super) fn path(tree: &Tree) -> Option<String> {
+    let text = tree.text("/proc/self/cgroup")?;
+    text.lines()
+        .filter_map(|line| line.splitn(3, ':').nth(2))
+        .max_by_key(|path| path.len())
+        .map(str::to_owned)
+}
+
+/// The folders of our group and of all groups above it. `controller` asks for the hierarchy of the
+/// old version that has it; `None` is the new version, which has one hierarchy for all.
+fn groups(tree: &Tree, controller: Option<&str>) -> impl Iterator<Item = PathBuf> {
+    let folders = mount(tree, controller).map(|mount| {
+        let inside = own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
+        // Inside a container the mount may begin below the root, or our path lie outside of it.
+        let inside = Path::new(&inside);
+        let inside = inside.strip_prefix(&mount.root).unwrap_or(Path::new(""));
+        let inside = inside.strip_prefix("/").unwrap_or(inside);
+        inside
+            .ancestors()
+            .filter(|part| !part.starts_with(".."))
+            .map(|part| match part.as_os_str().is_empty() {
+                true => mount.folder.clone(),
+                false => mount.folder.join(part),
+            })
+            .collect::<Vec<PathBuf>>()
+    });
+    folders.into_iter().flatten()
+}
+
+/// Where a hierarchy is mounted, and which part of it.
+struct Mount {
+    root: PathBuf,
+    folder: PathBuf,
+}
+
+/// A line of `mountinfo` reads `31 23 0:28 ROOT FOLDER OPTIONS ... - TYPE SOURCE OPTIONS`.
+fn mount(tree: &Tree, controller: Option<&str>) -> Option<Mount> {
+    let mounts = tree.text("/proc/self/mountinfo")?;
+    mounts.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut kind = kind.split(' ');
+        let fits = match (kind.next()?, controller) {
+            ("cgroup2", None) => true,
+            ("cgroup", Some(wanted)) => kind.nth(1)?.split(',').any(|option| option == wanted),
+            _ => false,
+        };
+        let mut place = place.split(' ').skip(3);
+        let (root, folder) = (place.next()?, place.next()?);
+        fits.then(|| Mount {
+            root: root.into(),
+            folder: folder.into(),
+        })
+    })
+}
+
+/// A line of `cgroup` reads `NUMBER:CONTROLLERS:PATH`; the new version has number 0.
+fn own_group(tree: &Tree, controller: Option<&str>) -> Option<String> {
+    let groups = tree.text("/proc/self/cgroup")?;
+    groups.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let fits = match controller {
+            None => number == "0" && controllers.is_empty(),
+            Some(wanted) => controllers.split(',').any(|name| name == wanted),
+        };
+        fits.then(|| path.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::fake::machine;
+    use super::*;
+
+    const NEW: &str = "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw";
+    const OLD: &str = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+                       33 31 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
+
+    #[test]
+    fn the_tightest_limit_on_the_way_up_counts() {
+        let machine = machine(&[
+            ("/proc/self/mountinfo", NEW),
+            ("/proc/self/cgroup", "0::/user.slice/job.service\n"),
+            ("/sys/fs/cgroup/user.slice/cpu.max", "150000 100000\n"),
+            (
+                "/sys/fs/cgroup/user.slice/cpu.stat",
+                "usage_usec 5\nnr_throttled 12\n",
+            ),
+            (
+                "/sys/fs/cgroup/user.slice/job.service/cpu.max",
+                "max 100000\n",
+            ),
+            (
+                "/sys/fs/cgroup/user.slice/job.service/memory.max",
+                "536870912\n",
+            ),
+            ("/sys/fs/cgroup/user.slice/memory.max", "max\n"),
+        ]);
+        let limit = cpu_limit(&machine).unwrap();
+        assert_eq!((limit.cpus, limit.throttled_periods), (1.5, Some(12)));
+        let command = "echo max | sudo tee /sys/fs/cgroup/user.slice/cpu.max";
+        assert_eq!(limit.lift_command, command);
+        assert_eq!(memory_limit_bytes(&machine), Some(512 << 20));
+    }
+
+    #[test]
+    fn the_old_version_is_read_too() {
+        let machine = machine(&[
+            ("/proc/self/mountinfo", OLD),
+            (
+                "/proc/self/cgroup",
+                "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n",
+            ),
+            (
+                "/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_quota_us",
+                "200000",
+            ),
+            (
+                "/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_period_us",
+                "100000",
+            ),
+            ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1"),
+            ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000"),
+            (
+                "/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes",
+                "9223372036854771712",
+            ),
+        ]);
+        assert_eq!(cpu_limit(&machine).unwrap().cpus, 2.0);
+        assert_eq!(memory_limit_bytes(&machine), None);
+        assert_eq!(path(&machine).as_deref(), Some("/docker/abc"));
+    }
+
+    #[test]
+    fn a_container_that_sees_only_its_own_part_finds_its_limit() {
+        let own_part = "31 23 0:28 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw";
+        for own_group in ["0::/docker/abc", "0::/", "0::/../outside"] {
+            let machine = machine(&[
+                ("/proc/self/mountinfo", own_part),
+                ("/proc/self/cgroup", own_group),
+                ("/sys/fs/cgroup/cpu.max", "50000 100000"),
+            ]);
+            assert_eq!(cpu_limit(&machine).unwrap().cpus, 0.5, "{own_group}");
+        }
+    }
+
+    #[test]
+    fn without_control_groups_there_is_no_limit() {
+        assert_eq!(cpu_limit(&machine(&[])), None);
+        assert_eq!(memory_limit_bytes(&machine(&[])), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! The processors: which, how many of them are ours, and how their frequency is ruled.
+
+use super::control_group;
+use super::tree::{Tree, field};
+use std::collections::BTreeMap;
+
+const CPU: &str = "/sys/devices/system/cpu";
+
+/// The processor's name.
+pub(super) fn model(tree: &Tree) -> Option<String> {
+    let text = tree.text("/proc/cpuinfo")?;
+    // x86 says "model name", MIPS "cpu model", POWER "cpu"; ARM names the board only, elsewhere.
+    ["model name", "cpu model", "cpu", "Model"]
+        .iter()
+        .find_map(|name| field(&text, name, ':'))
+        .map(str::to_owned)
+        .or_else(|| tree.text("/proc/device-tree/model"))
+        .map(|name| name.trim_end_matches('\0').to_owned())
+}
+
+/// The numbers in a list such as `0-3,8`, as the kernel writes sets of processors.
+pub(super) fn numbers(list: &str) -> Vec<u32> {
+    let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+    };
+    list.split(',').filter_map(range).flatten().collect()
+}
+
+/// The processors that this process may run on, as the kernel writes them.
+pub(super) fn affinity(tree: &Tree) -> Option<String> {
+    let status = tree.text("/proc/self/status")?;
+    field(&status, "Cpus_allowed_list", ':').map(str::to_owned)
+}
+
+/// How many processors are online.
+pub(super) fn online(tree: &Tree) -> Option<u32> {
+    tree.text(format!("{CPU}/online"))
+        .map(|list| numbers(&list).len() as u32)
+}
+
+/// How many processors are available to us: those of the affinity mask that are online, or fewer
+/// where a control group grants less time. A share of a processor counts as none, but there is
+/// always one.
+pub(super) fn available(tree: &Tree) -> Option<u32> {
+    let online = tree
+        .text(format!("{CPU}/online"))
+        .map(|list| numbers(&list));
+    let allowed = affinity(tree).map(|list| numbers(&list));
+    let count = match (allowed, online) {
+        (Some(allowed), Some(online)) => allowed.iter().filter(|cpu| online.contains(cpu)).count(),
+        (Some(one), None) | (None, Some(one)) => one.len(),
+        (None, None) => return None,
+    };
+    let quota = control_group::cpu_limit(tree).map_or(f64::INFINITY, |limit| limit.cpus);
+    Some((count as f64).min(quota.floor()).max(1.0) as u32)
+}
+
+/// Every frequency governor in use, with the number of processors under it.
+pub(super) fn governors(tree: &Tree) -> BTreeMap<String, u32> {
+    let mut governors = BTreeMap::new();
+    for name in tree.names(CPU).iter().filter(|name| is_processor(name)) {
+        if let Some(governor) = tree.text(format!("{CPU}/{name}/cpufreq/scaling_governor")) {
+            *governors.entry(governor).or_default() += 1;
+        }
+    }
+    governors
+}
+
+/// Whether a name in the processors' folder is that of a processor: `cpu0`, not `cpufreq`.
+pub(super) fn is_processor(name: &str) -> bool {
+    name.strip_prefix("cpu")
+        .is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+/// The switch of frequencies above the nominal one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Turbo {
+    /// Whether the processor may use them.
+    pub on: bool,
+    /// The command that switches it off.
+    pub off_command: String,
+}
+
+/// The turbo switch of the driver in use: Intel's own says "no turbo", all others "boost".
+pub(super) fn turbo(tree: &Tree) -> Option<Turbo> {
+    let drivers = [
+        ("intel_pstate/no_turbo", "0", "echo 1"),
+        ("cpufreq/boost", "1", "echo 0"),
+    ];
+    drivers.iter().find_map(|(file, on, off)| {
+        let path = format!("{CPU}/{file}");
+        let state = tree.text(&path)?;
+        Some(Turbo {
+            on: state == *on,
+            off_command: format!("{off} | sudo tee {path}"),
+        })
+    })
+}
+
+/// Whether two threads share a core; `None` where the kernel does not say.
+pub(super) fn smt(tree: &Tree) -> Option<bool> {
+    tree.text(format!("{CPU}/smt/active"))
+        .map(|active| active == "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::fake::machine;
+    use super::*;
+
+    #[test]
+    fn lists_of_processors_are_counted_out() {
+        assert_eq!(numbers("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(numbers("5"), [5]);
+        assert_eq!(numbers(""), [] as [u32; 0]);
+        assert_eq!(numbers("3-x,7"), [7]);
+    }
+
+    #[test]
+    fn processors_that_are_offline_or_not_allowed_do_not_count() {
+        let machine = machine(&[
+            ("/sys/devices/system/cpu/online", "0-5\n"),
+            ("/proc/self/status", "Name:\tx\nCpus_allowed_list:\t2-7\n"),
+        ]);
+        assert_eq!(available(&machine), Some(4));
+        assert_eq!(affinity(&machine).as_deref(), Some("2-7"));
+        assert_eq!(online(&machine), Some(6));
+    }
+
+    #[test]
+    fn a_share_of_processor_time_counts_whole_processors() {
+        let limit = |quota| {
+            available(&machine(&[
+                ("/sys/devices/system/cpu/online", "0-7"),
+                ("/proc/self/cgroup", "0::/job"),
+                (
+                    "/proc/self/mountinfo",
+                    "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 none rw",
+                ),
+                ("/sys/fs/cgroup/job/cpu.max", quota),
+            ]))
+        };
+        assert_eq!(limit("250000 100000"), Some(2));
+        assert_eq!(limit("50000 100000"), Some(1));
+        assert_eq!(limit("max 100000"), Some(8));
+    }
+
+    #[test]
+    fn governors_are_counted_and_other_folders_passed_over() {
+        let machine = machine(&[
+            (
+                "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                "performance\n",
+            ),
+            (
+                "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
+                "powersave\n",
+            ),
+            (
+                "/sys/devices/system/cpu/cpu10/cpufreq/scaling_governor",
+                "powersave\n",
+            ),
+            ("/sys/devices/system/cpu/cpufreq/boost", "1\n"),
+        ]);
+        let counted = governors(&machine);
+        assert_eq!(
+            counted,
+            [("performance".into(), 1), ("powersave".into(), 2)].into()
+        );
+        assert!(turbo(&machine).unwrap().on);
+    }
+
+    #[test]
+    fn intels_switch_is_the_other_way_round() {
+        let file = "/sys/devices/system/cpu/intel_pstate/no_turbo";
+        assert!(turbo(&machine(&[(file, "0")])).unwrap().on);
+        assert!(!turbo(&machine(&[(file, "1")])).unwrap().on);
+        assert_eq!(turbo(&machine(&[])), None);
+    }
+
+    #[test]
+    fn every_architecture_names_its_processor_somewhere() {
+        let model_of = |files: &[(&str, &str)]| model(&machine(files));
+        let x86 = [(
+            "/proc/cpuinfo",
+            "processor\t: 0\nmodel\t\t: 1\nmodel name\t: Xeon E5\n",
+        )];
+        assert_eq!(model_of(&x86).as_deref(), Some("Xeon E5"));
+        let arm = [
+            ("/proc/cpuinfo", "processor\t: 0\nCPU part\t: 0xd08\n"),
+            ("/proc/device-tree/model", "Raspberry Pi 4\0"),
+        ];
+        assert_eq!(model_of(&arm).as_deref(), Some("Raspberry Pi 4"));
+    }
+}

@@ -1,0 +1,200 @@
+//! The operating system: kernel, clock, address layout, and whether all of it is virtual.
+
+use super::control_group;
+use super::tree::{Tree, field};
+
+/// `Linux 6.1.0-18-amd64`.
+pub(super) fn kernel(tree: &Tree) -> Option<String> {
+    let release = tree.text("/proc/sys/kernel/osrelease")?;
+    let system = tree
+        .text("/proc/sys/kernel/ostype")
+        .unwrap_or_else(|| "Linux".to_owned());
+    Some(format!("{system} {release}"))
+}
+
+/// The distribution's name for itself.
+pub(super) fn distribution(tree: &Tree) -> Option<String> {
+    let text = tree
+        .text("/etc/os-release")
+        .or_else(|| tree.text("/usr/lib/os-release"))?;
+    field(&text, "PRETTY_NAME", '=').map(|name| name.trim_matches(['"', '\'']).to_owned())
+}
+
+/// How far addresses are randomised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Aslr {
+    /// For every process.
+    Full,
+    /// All but the heap.
+    Partial,
+    /// Nowhere on this machine.
+    Off,
+    /// Off for us and our children only (`setarch -R`).
+    OffHere,
+}
+
+/// The personality flag that `setarch -R` sets (`linux/personality.h`, `ADDR_NO_RANDOMIZE`).
+const NO_RANDOMIZE: u32 = 0x0004_0000;
+
+/// The state of address space layout randomisation.
+pub(super) fn aslr(tree: &Tree) -> Option<Aslr> {
+    let personality = tree.text("/proc/self/personality");
+    let flags = personality
+        .and_then(|text| u32::from_str_radix(&text, 16).ok())
+        .unwrap_or(0);
+    match tree.text("/proc/sys/kernel/randomize_va_space")?.as_str() {
+        "0" => Some(Aslr::Off),
+        _ if flags & NO_RANDOMIZE != 0 => Some(Aslr::OffHere),
+        "1" => Some(Aslr::Partial),
+        _ => Some(Aslr::Full),
+    }
+}
+
+/// The folder of the clock's settings.
+pub(super) const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
+
+/// What the kernel reads the time from, and what it could read it from.
+pub(super) fn clock_source(tree: &Tree) -> Option<(String, Vec<String>)> {
+    let current = tree.text(format!("{CLOCK}/current_clocksource"))?;
+    let known = tree
+        .text(format!("{CLOCK}/available_clocksource"))
+        .unwrap_or_default();
+    Some((
+        current,
+        known.split_whitespace().map(str::to_owned).collect(),
+    ))
+}
+
+/// Words in the names that firmware gives a machine, and the hypervisor they stand for.
+const FIRMWARE: &[(&str, &str)] = &[
+    ("Amazon EC2", "kvm (Amazon EC2)"),
+    ("Google Compute Engine", "kvm (Google Compute Engine)"),
+    ("VMware", "vmware"),
+    ("VirtualBox", "virtualbox"),
+    ("Virtual Machine", "hyper-v"),
+    ("KVM", "kvm"),
+    ("QEMU", "qemu"),
+    ("Xen", "xen"),
+];
+
+/// The hypervisor below us; `None` on bare metal. x86 processors show a flag whenever there is
+/// one; on others only the firmware's names tell.
+pub(super) fn hypervisor(tree: &Tree) -> Option<String> {
+    let text = tree.text("/proc/cpuinfo").unwrap_or_default();
+    let flagged = field(&text, "flags", ':')
+        .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+    let firmware = ["product_name", "sys_vendor", "bios_vendor"]
+        .map(|name| {
+            tree.text(format!("/sys/class/dmi/id/{name}"))
+                .unwrap_or_default()
+        })
+        .join(" ");
+    let named = FIRMWARE
+        .iter()
+        .find(|(word, _)| firmware.contains(word))
+        .map(|(_, name)| *name);
+    let clocks = clock_source(tree)
+        .map(|(_, known)| known)
+        .unwrap_or_default();
+    let by_clock = clocks
+        .iter()
+        .any(|clock| clock == "kvm-clock")
+        .then_some("kvm");
+    tree.text("/sys/hypervisor/type")
+        .or_else(|| named.or(by_clock).map(str::to_owned))
+        .or_else(|| flagged.then(|| "of unknown kind".to_owned()))
+}
+
+/// What kind of container we run in, if in any.
+pub(super) fn container(tree: &Tree) -> Option<String> {
+    if let Some(kind) = tree.text("/run/systemd/container") {
+        return Some(kind);
+    }
+    if tree.has("/run/.containerenv") {
+        return Some("podman".to_owned());
+    }
+    if tree.has("/.dockerenv") {
+        return Some("docker".to_owned());
+    }
+    let group = control_group::path(tree)?;
+    ["kubepods", "docker", "lxc", "garden"]
+        .iter()
+        .find(|kind| group.contains(*kind))
+        .map(|kind| (*kind).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::fake::machine;
+    use super::*;
+
+    #[test]
+    fn the_kernel_and_the_distribution_are_named() {
+        let machine = machine(&[
+            ("/proc/sys/kernel/ostype", "Linux\n"),
+            ("/proc/sys/kernel/osrelease", "6.1.0-18-amd64\n"),
+            (
+                "/etc/os-release",
+                "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n",
+            ),
+        ]);
+        assert_eq!(kernel(&machine).as_deref(), Some("Linux 6.1.0-18-amd64"));
+        assert_eq!(
+            distribution(&machine).as_deref(),
+            Some("Debian GNU/Linux 12")
+        );
+    }
+
+    #[test]
+    fn randomisation_may_be_off_for_us_alone() {
+        let aslr_of = |level, personality| {
+            aslr(&machine(&[
+                ("/proc/sys/kernel/randomize_va_space", level),
+                ("/proc/self/personality", personality),
+            ]))
+        };
+        assert_eq!(aslr_of("2", "00000000"), Some(Aslr::Full));
+        assert_eq!(aslr_of("2", "00040000"), Some(Aslr::OffHere));
+        assert_eq!(aslr_of("1", "00000000"), Some(Aslr::Partial));
+        assert_eq!(aslr_of("0", "00000000"), Some(Aslr::Off));
+        assert_eq!(aslr(&machine(&[])), None);
+    }
+
+    #[test]
+    fn a_hypervisor_shows_itself_in_one_place_or_another() {
+        let flag = ("/proc/cpuinfo", "flags\t\t: fpu hypervisor lm\n");
+        let found = |files: &[(&str, &str)]| hypervisor(&machine(files));
+        assert_eq!(found(&[("/proc/cpuinfo", "flags : fpu lm\n")]), None);
+        assert_eq!(found(&[flag]).as_deref(), Some("of unknown kind"));
+        let amazon = [flag, ("/sys/class/dmi/id/sys_vendor", "Amazon EC2")];
+        assert_eq!(found(&amazon).as_deref(), Some("kvm (Amazon EC2)"));
+        let clock = [
+            (
+                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                "tsc",
+            ),
+            (
+                "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+                "tsc kvm-clock",
+            ),
+        ];
+        assert_eq!(found(&clock).as_deref(), Some("kvm"));
+        assert_eq!(
+            found(&[("/sys/hypervisor/type", "xen\n")]).as_deref(),
+            Some("xen")
+        );
+    }
+
+    #[test]
+    fn containers_leave_their_marks() {
+        let found = |files: &[(&str, &str)]| container(&machine(files));
+        assert_eq!(found(&[]), None);
+        assert_eq!(found(&[("/.dockerenv", "")]).as_deref(), Some("docker"));
+        assert_eq!(
+            found(&[("/run/systemd/container", "lxc\n")]).as_deref(),
+            Some("lxc")
+        );
+        let group = [("/proc/self/cgroup", "0::/kubepods.slice/pod1\n")];
+        assert_eq!(found(&group).as_deref(), Some("kubepods"));
+    }
+}

@@ -1,0 +1,234 @@
+//! Turns the rows of a Node.js benchmark CSV into a session.
+//!
+//! Decides which runs, variants and failures the rows stand for. One row is one process, as the
+//! drivers start a new one for every row. It must not know how rows are found in the file.
+
+use super::layout::Layout;
+use super::reader::{Reader, Row};
+use super::{configuration, number};
+use crate::model::{
+    Case, Cause, Design, Environment, Failure, Metric, Order, Run, Sample, Session, State, Step,
+    Stopping, Value, Variant,
+};
+use anyhow::{Context, Result, bail};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The variant's name where a file does not compare.
+const SINGLE_VARIANT: &str = "default";
+
+/// Reads a whole file. What was left out is added to `warnings` as whole sentences.
+///
+/// # Errors
+/// The file has no rows, or a configuration that is no list of `name=value`.
+pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let mut reader = Reader::new(bytes);
+    let mut collected = Collected::default();
+    while let Some(row) = reader.next_row()? {
+        let number = collected.runs.len() + collected.failures.len() + 1;
+        collected
+            .add(&row)
+            .with_context(|| format!("row {number} of '{label}'"))?;
+    }
+    if collected.variants.is_empty() {
+        bail!("'{label}' has a header but no results");
+    }
+    let remarks: Vec<String> = reader
+        .skipped()
+        .warning()
+        .into_iter()
+        .chain(collected.warning())
+        .map(|remark| format!("'{label}': {remark}"))
+        .collect();
+    let session = collected.into_session(label, remarks.first().cloned());
+    warnings.extend(remarks);
+    Ok(session)
+}
+
+#[derive(Default)]
+struct Collected {
+    cases: HashMap<String, Arc<Case>>,
+    variants: Vec<Arc<str>>,
+    /// How many runs there are of each case (by address) and variant.
+    counts: HashMap<(String, Arc<str>), u32>,
+    runs: Vec<Run>,
+    failures: Vec<Failure>,
+}
+
+impl Collected {
+    fn add(&mut self, row: &Row<'_>) -> Result<()> {
+        let case = self.case(row)?;
+        let variant = self.variant(row.binary().as_deref().unwrap_or(SINGLE_VARIANT));
+        let slot = (self.runs.len() + self.failures.len()) as u32;
+        let count = self.counts.entry((case.id(), variant.clone())).or_default();
+        let block = *count;
+        *count += 1;
+        if !row.rate.is_finite() {
+            self.failures
+                .push(without_rate(&case, &variant, slot, row.rate));
+            return Ok(());
+        }
+        let elapsed_ns = row.elapsed_ns();
+        self.runs.push(Run {
+            case,
+            variant,
+            slot,
+            block,
+            started_unix_ms: 0,
+            // The life of the process is not in the file; the measured time is its least length.
+            wall_ns: elapsed_ns.unwrap_or_default(),
+            usage: None,
+            samples: vec![Sample {
+                metric: Metric::THROUGHPUT.into(),
+                value: row.rate,
+                elapsed_ns,
+                iterations: None,
+            }],
+            notes: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// The case of a row. Equal texts are parsed once: a file repeats each case many times.
+    fn case(&mut self, row: &Row<'_>) -> Result<Arc<Case>> {
+        let filename = row.filename();
+        let Some(text) = row.configuration() else {
+            let values = row.parameters().map(|(name, text, quoted)| {
+                let value = if quoted {
+                    Value::Text(text.into_owned())
+                } else {
+                    configuration::bare(&text)
+                };
+                (name.to_owned(), value)
+            });
+            return Ok(Arc::new(Case::new(filename, values.collect())));
+        };
+        let key = format!("{filename} {text}");
+        if let Some(case) = self.cases.get(&key) {
+            return Ok(case.clone());
+        }
+        let values = configuration::parse(&text)
+            .with_context(|| format!("cannot read the configuration of '{filename}'"))?;
+        let case = Arc::new(Case::new(filename, values));
+        self.cases.insert(key, case.clone());
+        Ok(case)
+    }
+
+    fn variant(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.variants.iter().find(|known| &***known == name) {
+            return known.clone();
+        }
+        let new: Arc<str> = name.into();
+        self.variants.push(new.clone());
+        new
+    }
+
+    fn warning(&self) -> Option<String> {
+        let count = self.failures.len();
+        (count > 0).then(|| match count {
+            1 => "1 result has no rate and counts as a failure".to_owned(),
+            _ => format!("{count} results have no rate and count as failures"),
+        })
+    }
+
+    fn into_session(mut self, label: &str, remark: Option<String>) -> Session {
+        // `old` is the reference wherever it stands in the file.
+        self.variants.sort_by_key(|name| &**name != "old");
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let mut environment = Environment::default();
+        environment
+            .facts
+            .extend(remark.map(|remark| ("import".to_owned(), remark)));
+        Session {
+            id: uuid::Uuid::now_v7().to_string(),
+            number: None,
+            started_unix_ms: now.as_millis() as i64,
+            state: State::Imported,
+            tags: Vec::new(),
+            command: vec!["import".to_owned(), label.to_owned()],
+            design: Design {
+                order: Order::Imported,
+                stopping: Stopping::Fixed {
+                    runs: self.counts.values().copied().max().unwrap_or(1),
+                },
+                baseline: self.variants[0].to_string(),
+                seed: 0,
+                runs_per_block: 1,
+                threshold: None,
+            },
+            variants: self
+                .variants
+                .iter()
+                .map(|name| Variant::plain(&**name))
+                .collect(),
+            metrics: vec![Metric::throughput()],
+            environment,
+            runs: self.runs,
+            failures: self.failures,
+        }
+    }
+}
+
+fn without_rate(case: &Case, variant: &str, slot: u32, rate: f64) -> Failure {
+    Failure {
+        step: Step::Run,
+        benchmark: case.benchmark.clone(),
+        case: Some(case.id()),
+        variant: Some(variant.to_owned()),
+        slot: Some(slot),
+        cause: Cause::Invalid {
+            reason: format!("the rate is {}", number::text(rate)),
+        },
+        stderr_tail: String::new(),
+        replay: String::new(),
+    }
+}
+
+/// Writes a session's throughput in `layout`, so that the R scripts and other tools can read it.
+///
+/// In a scatter file every row must have the parameters of the first one.
+///
+/// # Errors
+/// The rows have different parameters, or `out` cannot be written.
+pub fn write(session: &Session, layout: &Layout, out: &mut dyn std::io::Write) -> Result<()> {
+    use super::rows;
+    match layout {
+        Layout::Run => out.write_all(rows::RUN_HEADER.as_bytes())?,
+        Layout::Compare => out.write_all(rows::COMPARE_HEADER.as_bytes())?,
+        Layout::Scatter { .. } => {
+            let first = session.runs.first().map_or(&[][..], |run| &run.case.values);
+            out.write_all(rows::scatter_header(first).as_bytes())?;
+        }
+    }
+    for run in &session.runs {
+        let (name, values) = (&run.case.benchmark, &run.case.values);
+        if let Layout::Scatter { parameters } = layout
+            && !values.iter().map(|(name, _)| name).eq(parameters)
+        {
+            bail!(
+                "'{}' has other parameters than the first row",
+                run.case.id()
+            );
+        }
+        for sample in run
+            .samples
+            .iter()
+            .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
+        {
+            let measured = rows::Measured {
+                rate: sample.value,
+                elapsed_ns: sample.elapsed_ns,
+            };
+            let row = match layout {
+                Layout::Run => rows::run_row(name, values, measured),
+                Layout::Compare => rows::compare_row(&run.variant, name, values, measured),
+                Layout::Scatter { .. } => rows::scatter_row(name, values, measured),
+            };
+            out.write_all(row.as_bytes())?;
+        }
+    }
+    Ok(())
+}

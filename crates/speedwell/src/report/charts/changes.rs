@@ -1,0 +1,65 @@
+//! Forest charts: the change of every case with its interval, against the band that counts as none.
+
+use super::gather::labels;
+use crate::analysis::{CaseComparison, Comparison};
+use crate::model::Verdict;
+use crate::report::document::Chart;
+use crate::report::metric_words::direction;
+use crate::report::quantity::setting;
+use speedwell_plot as plot;
+use std::sync::Arc;
+
+/// One forest chart per comparison that has a change to show.
+pub fn forests(comparisons: &[Comparison]) -> Vec<Chart> {
+    let shows = |comparison: &&Comparison| comparison.rows.iter().any(|row| row.change.is_some());
+    comparisons.iter().filter(shows).map(forest).collect()
+}
+
+fn forest(comparison: &Comparison) -> Chart {
+    let cases: Vec<_> = comparison
+        .rows
+        .iter()
+        .map(|row| Arc::clone(&row.case))
+        .collect();
+    let (shared, names) = labels(&cases);
+    let rows = names
+        .into_iter()
+        .filter_map(|(index, label)| row(&comparison.rows[index], label));
+    let metric = &comparison.metric;
+    let title = format!(
+        "{}: {} against {}",
+        metric.name, comparison.candidate, comparison.baseline
+    );
+    let delta = comparison.delta * 100.0;
+    let confidence = setting(comparison.confidence);
+    Chart {
+        picture: plot::Chart::Forest(plot::ForestChart {
+            title: title.clone(),
+            subtitle: Some(shared).filter(|shared| !shared.is_empty()),
+            x_label: format!(
+                "change in % with {confidence} interval ({})",
+                direction(metric.better)
+            ),
+            reference: 0.0,
+            band: (delta > 0.0).then_some((-delta, delta)),
+            rows: rows.collect(),
+        }),
+        title,
+    }
+}
+
+fn row(row: &CaseComparison, label: String) -> Option<plot::ForestRow> {
+    let change = row.change?;
+    Some(plot::ForestRow {
+        label,
+        estimate: change.value * 100.0,
+        low: change.low * 100.0,
+        high: change.high * 100.0,
+        mark: match row.verdict {
+            Verdict::Better => plot::Mark::Better,
+            Verdict::Worse => plot::Mark::Worse,
+            Verdict::Same => plot::Mark::Same,
+            Verdict::Unclear => plot::Mark::Unclear,
+        },
+    })
+}

@@ -1,0 +1,104 @@
+//! Which chart shows which findings, and the charts as data for `speedwell_plot`.
+//!
+//! | kind | shows |
+//! |---|---|
+//! | forest | the change of every case with its interval |
+//! | box | every run of every case, variants side by side |
+//! | bar | medians with their intervals |
+//! | histogram | how often values occur, a chart per case |
+//! | scatter | values in the order of execution, a chart per case; of a study: its points |
+//! | line | a study: points with their intervals, joined |
+
+mod changes;
+mod gather;
+mod runs;
+mod study;
+
+use super::document::Chart;
+use super::unit::UnitChoice;
+use crate::analysis::{Findings, Study};
+use anyhow::bail;
+use std::str::FromStr;
+
+/// A kind of chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChartKind {
+    /// Distributions side by side.
+    Box,
+    /// Single points.
+    Scatter,
+    /// Points joined by lines.
+    Line,
+    /// Bars with intervals.
+    Bar,
+    /// Changes with intervals.
+    Forest,
+    /// Frequencies of values.
+    Histogram,
+}
+
+/// A kind of chart that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown chart '{0}' (known: box, scatter, line, bar, forest, histogram)")]
+pub struct UnknownChart(pub String);
+
+impl FromStr for ChartKind {
+    type Err = UnknownChart;
+
+    fn from_str(text: &str) -> Result<ChartKind, UnknownChart> {
+        Ok(match text {
+            "box" => ChartKind::Box,
+            "scatter" => ChartKind::Scatter,
+            "line" => ChartKind::Line,
+            "bar" => ChartKind::Bar,
+            "forest" => ChartKind::Forest,
+            "histogram" => ChartKind::Histogram,
+            _ => return Err(UnknownChart(text.to_owned())),
+        })
+    }
+}
+
+/// The charts of `findings`: those of `kind`, else the changes and then every run.
+///
+/// # Errors
+/// A kind that these findings do not have.
+pub fn of_findings(
+    findings: &Findings,
+    kind: Option<ChartKind>,
+    unit: Option<UnitChoice>,
+) -> anyhow::Result<Vec<Chart>> {
+    Ok(match kind {
+        None => {
+            let mut charts = changes::forests(&findings.comparisons);
+            charts.extend(runs::boxes(&findings.summaries, unit));
+            charts
+        }
+        Some(ChartKind::Forest) if findings.comparisons.is_empty() => {
+            bail!("a forest chart shows changes, and there is nothing to compare")
+        }
+        Some(ChartKind::Forest) => changes::forests(&findings.comparisons),
+        Some(ChartKind::Box) => runs::boxes(&findings.summaries, unit),
+        Some(ChartKind::Bar) => runs::bars(&findings.summaries, unit),
+        Some(ChartKind::Histogram) => runs::histograms(&findings.summaries, unit),
+        Some(ChartKind::Scatter) => runs::in_order(&findings.summaries, unit),
+        Some(ChartKind::Line) => bail!("a line chart needs a parameter study (--x-axis NAME)"),
+    })
+}
+
+/// The chart of a parameter study; `log` doubles along the x axis.
+///
+/// # Errors
+/// A kind that a study does not have.
+pub fn of_study(
+    study: &Study,
+    kind: Option<ChartKind>,
+    unit: Option<UnitChoice>,
+    log: bool,
+) -> anyhow::Result<Chart> {
+    match kind {
+        None | Some(ChartKind::Line) => Ok(study::line(study, unit, log)),
+        Some(ChartKind::Scatter) => Ok(study::scatter(study, unit, log)),
+        Some(ChartKind::Bar) => Ok(study::bar(study, unit)),
+        Some(_) => bail!("a parameter study can be drawn as line, scatter or bar"),
+    }
+}

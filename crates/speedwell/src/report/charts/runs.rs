@@ -1,0 +1,136 @@
+//! Charts of the runs themselves: boxes, bars, histograms, values in order of execution.
+
+use super::gather::{Category, Panel, panels};
+use crate::analysis::CaseSummary;
+use crate::report::document::Chart;
+use crate::report::unit::UnitChoice;
+use speedwell_plot as plot;
+
+/// One box chart per metric.
+pub fn boxes(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
+    panels(summaries, unit).iter().map(box_chart).collect()
+}
+
+fn box_chart(panel: &Panel<'_>) -> Chart {
+    let series = |summary: &&CaseSummary| plot::BoxSeries {
+        name: summary.variant.to_string(),
+        values: panel.values(summary),
+    };
+    let category = |category: &Category<'_>| plot::BoxCategory {
+        label: category.label.clone(),
+        boxes: category.variants.iter().map(series).collect(),
+    };
+    let categories: Vec<_> = panel.categories.iter().map(category).collect();
+    let all = categories
+        .iter()
+        .flat_map(|c| &c.boxes)
+        .flat_map(|b| b.values.iter().copied());
+    let title = format!("{}, every run", panel.metric.name);
+    Chart {
+        picture: plot::Chart::Box(plot::BoxChart {
+            title: title.clone(),
+            subtitle: panel.subtitle(),
+            value_axis: panel.axis(all),
+            categories,
+        }),
+        title,
+    }
+}
+
+/// One bar chart per metric: medians with their intervals.
+pub fn bars(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
+    panels(summaries, unit).iter().map(bar_chart).collect()
+}
+
+fn bar_chart(panel: &Panel<'_>) -> Chart {
+    let bar = |summary: &&CaseSummary| plot::Bar {
+        name: summary.variant.to_string(),
+        value: panel.scale.shown(summary.center.value),
+        low: Some(panel.scale.shown(summary.center.low)),
+        high: Some(panel.scale.shown(summary.center.high)),
+    };
+    let category = |category: &Category<'_>| plot::BarCategory {
+        label: category.label.clone(),
+        bars: category.variants.iter().map(bar).collect(),
+    };
+    let categories: Vec<_> = panel.categories.iter().map(category).collect();
+    let all = categories.iter().flat_map(|c| &c.bars).map(|bar| bar.value);
+    let title = format!("{}, medians with their intervals", panel.metric.name);
+    Chart {
+        picture: plot::Chart::Bar(plot::BarChart {
+            title: title.clone(),
+            subtitle: panel.subtitle(),
+            value_axis: panel.axis(all),
+            categories,
+        }),
+        title,
+    }
+}
+
+/// One histogram per metric and case.
+pub fn histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
+    each_case(summaries, unit, |panel, category| {
+        let series = |summary: &&CaseSummary| plot::HistogramSeries {
+            name: summary.variant.to_string(),
+            values: panel.values(summary),
+        };
+        let series: Vec<_> = category.variants.iter().map(series).collect();
+        let all = series.iter().flat_map(|s| s.values.iter().copied());
+        plot::Chart::Histogram(plot::HistogramChart {
+            title: format!("{}, frequency of values", panel.metric.name),
+            subtitle: Some(case_id(category)),
+            x: panel.axis(all),
+            series,
+        })
+    })
+}
+
+/// One chart per metric and case: values along the order of execution, in which drift can be seen.
+pub fn in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
+    each_case(summaries, unit, |panel, category| {
+        let point = |run: &crate::model::RunValue| {
+            plot::Point::new(f64::from(run.slot), panel.scale.shown(run.value))
+        };
+        let series = |summary: &&CaseSummary| plot::PointSeries {
+            name: summary.variant.to_string(),
+            points: summary.runs.iter().map(point).collect(),
+        };
+        let series: Vec<_> = category.variants.iter().map(series).collect();
+        let all = series
+            .iter()
+            .flat_map(|s| s.points.iter().map(|point| point.y));
+        plot::Chart::Scatter(plot::ScatterChart {
+            title: format!("{} in order of execution", panel.metric.name),
+            subtitle: Some(case_id(category)),
+            x: plot::Axis::linear("position in the order of execution"),
+            y: panel.axis(all),
+            series,
+        })
+    })
+}
+
+fn case_id(category: &Category<'_>) -> String {
+    category
+        .variants
+        .first()
+        .map(|summary| summary.case.id())
+        .unwrap_or_default()
+}
+
+fn each_case(
+    summaries: &[CaseSummary],
+    unit: Option<UnitChoice>,
+    draw: impl Fn(&Panel<'_>, &Category<'_>) -> plot::Chart,
+) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for panel in &panels(summaries, unit) {
+        for category in &panel.categories {
+            let title = format!("{}: {}", panel.metric.name, case_id(category));
+            charts.push(Chart {
+                title,
+                picture: draw(panel, category),
+            });
+        }
+    }
+    charts
+}

@@ -1,0 +1,243 @@
+//! The columns of the verdict table, for people and for machines.
+
+use super::line::{Line, emphasis};
+use super::section::Section;
+use crate::analysis::{Comparison, Side};
+use crate::model::Estimate;
+use crate::report::case_fields::{CaseMetric, case_fields, values};
+use crate::report::field::Field;
+use crate::report::output::Verbosity;
+use crate::report::quantity::{change, change_interval, probability, setting, share};
+use crate::report::table::{Cell, Column, Kind};
+
+type Fields<'a> = Vec<Field<Line<'a>>>;
+
+/// All columns of the table of `section`.
+pub fn fields<'a>(section: &Section<'_>, verbosity: Verbosity) -> Fields<'a> {
+    let comparison = section.first();
+    let names = Column::new("case", section.names_header(), Kind::Label);
+    let mut fields = vec![Field::new(names, |line: &Line<'_>| {
+        Cell::value(line.row.case.id()).named(&line.name)
+    })];
+    fields.extend(identity());
+    fields.extend(sides(&comparison.baseline, section.candidate_header()));
+    fields.extend(answer(comparison));
+    fields.extend(evidence());
+    if verbosity == Verbosity::Verbose {
+        fields.extend(spread(&comparison.baseline, section.candidate_header()));
+    }
+    fields.extend(figures());
+    fields
+}
+
+fn people(key: &'static str, header: impl Into<String>, kind: Kind) -> Column {
+    Column::new(key, header, kind).for_people()
+}
+
+/// What was compared, for machines.
+fn identity<'a>() -> Fields<'a> {
+    let mut fields: Fields<'a> = case_fields(|line: &Line<'a>| CaseMetric {
+        case: &line.row.case,
+        metric: &line.comparison.metric,
+    });
+    fields.push(Field::machine("baseline", |line: &Line<'_>| {
+        Cell::value(line.comparison.baseline.clone())
+    }));
+    fields.push(Field::machine("candidate", |line: &Line<'_>| {
+        Cell::value(line.comparison.candidate.clone())
+    }));
+    fields
+}
+
+/// Both sides in their common unit.
+fn sides<'a>(baseline: &str, candidate: &str) -> Fields<'a> {
+    let shown = |line: &Line<'_>, side: &Side| Cell::text(line.scale.bare(side.median, line.place));
+    vec![
+        Field::new(
+            people("baseline_shown", baseline, Kind::Figure),
+            move |line: &Line<'_>| shown(line, &line.row.baseline),
+        ),
+        Field::new(
+            people("candidate_shown", candidate, Kind::Figure),
+            move |line: &Line<'_>| shown(line, &line.row.candidate),
+        ),
+        Field::new(
+            people("unit_shown", "unit", Kind::Words),
+            |line: &Line<'_>| Cell::text(&line.unit),
+        ),
+    ]
+}
+
+/// The change and what it means.
+fn answer<'a>(comparison: &Comparison) -> Fields<'a> {
+    let interval = format!("{} interval", setting(comparison.confidence));
+    vec![
+        Field::new(
+            people("change_shown", "change", Kind::Figure),
+            |line: &Line<'_>| {
+                let text = line
+                    .row
+                    .change
+                    .map_or_else(|| "?".to_owned(), |c| change(&c));
+                Cell::text(text).emphasised(emphasis(line.row.verdict))
+            },
+        ),
+        Field::new(
+            people("interval_shown", interval, Kind::Figure),
+            |line: &Line<'_>| {
+                Cell::text(
+                    line.row
+                        .change
+                        .map(|c| change_interval(&c))
+                        .unwrap_or_default(),
+                )
+            },
+        ),
+        Field::new(
+            Column::new("verdict", "verdict", Kind::Words),
+            |line: &Line<'_>| {
+                Cell::words(line.row.verdict.to_string())
+                    .shown(line.verdict())
+                    .emphasised(emphasis(line.row.verdict))
+            },
+        ),
+    ]
+}
+
+/// How sure the answer is.
+fn evidence<'a>() -> Fields<'a> {
+    let probability_of =
+        |p: Option<f64>| Cell::figure(p).shown(p.map(probability).unwrap_or_default());
+    vec![
+        Field::new(
+            Column::new("p", "p", Kind::Figure).expendable(5),
+            move |line: &Line<'_>| probability_of(line.row.p),
+        ),
+        Field::new(
+            Column::new("q", "q", Kind::Figure).expendable(2),
+            move |line: &Line<'_>| probability_of(line.row.q),
+        ),
+        Field::new(
+            people("runs_shown", "runs", Kind::Figure).expendable(4),
+            |line: &Line<'_>| Cell::text(&line.runs),
+        ),
+        Field::new(
+            Column::new("more_runs", "more runs", Kind::Figure).expendable(3),
+            |line: &Line<'_>| {
+                let more = line.row.more_runs;
+                Cell::figure(more.map(f64::from))
+                    .shown(more.map(|n| format!("~{n}")).unwrap_or_default())
+            },
+        ),
+        Field::new(
+            Column::new("detectable", "detectable", Kind::Figure).expendable(6),
+            |line: &Line<'_>| {
+                let detectable = line.row.detectable;
+                Cell::figure(detectable).shown(detectable.map(share).unwrap_or_default())
+            },
+        ),
+    ]
+}
+
+/// The spread of the runs on both sides, for those who ask for more.
+fn spread<'a>(baseline: &str, candidate: &str) -> Fields<'a> {
+    let shown = |side: &Side| Cell::text(side.variation.map(share).unwrap_or_default());
+    let column = |key, side: &str| people(key, format!("CV {side}"), Kind::Figure).expendable(7);
+    vec![
+        Field::new(column("baseline_cv", baseline), move |line: &Line<'_>| {
+            shown(&line.row.baseline)
+        }),
+        Field::new(column("candidate_cv", candidate), move |line: &Line<'_>| {
+            shown(&line.row.candidate)
+        }),
+        Field::new(
+            people("cliffs", "Cliff's delta", Kind::Figure).expendable(8),
+            |line: &Line<'_>| {
+                Cell::text(
+                    line.row
+                        .cliffs_delta
+                        .map(|d| format!("{d:+.2}"))
+                        .unwrap_or_default(),
+                )
+            },
+        ),
+    ]
+}
+
+/// Every figure with all its digits, for machines.
+fn figures<'a>() -> Fields<'a> {
+    let value = |of: Option<Estimate>| of.map(|e| e.value);
+    let low = |of: Option<Estimate>| of.map(|e| e.low);
+    let high = |of: Option<Estimate>| of.map(|e| e.high);
+    let mut fields: Fields<'a> = vec![
+        figure("baseline_median", |line: &Line<'_>| {
+            Some(line.row.baseline.median)
+        }),
+        figure("candidate_median", |line: &Line<'_>| {
+            Some(line.row.candidate.median)
+        }),
+        figure("baseline_mean", |line: &Line<'_>| {
+            Some(line.row.baseline.mean)
+        }),
+        figure("candidate_mean", |line: &Line<'_>| {
+            Some(line.row.candidate.mean)
+        }),
+        figure("baseline_variation", |line: &Line<'_>| {
+            line.row.baseline.variation
+        }),
+        figure("candidate_variation", |line: &Line<'_>| {
+            line.row.candidate.variation
+        }),
+        figure("baseline_runs", |line: &Line<'_>| {
+            Some(line.row.baseline.runs.len() as f64)
+        }),
+        figure("candidate_runs", |line: &Line<'_>| {
+            Some(line.row.candidate.runs.len() as f64)
+        }),
+        figure("change", move |line: &Line<'_>| value(line.row.change)),
+        figure("change_low", move |line: &Line<'_>| low(line.row.change)),
+        figure("change_high", move |line: &Line<'_>| high(line.row.change)),
+        figure("mean_change", move |line: &Line<'_>| {
+            value(line.row.mean_change)
+        }),
+        figure("mean_change_low", move |line: &Line<'_>| {
+            low(line.row.mean_change)
+        }),
+        figure("mean_change_high", move |line: &Line<'_>| {
+            high(line.row.mean_change)
+        }),
+        figure("cliffs_delta", |line: &Line<'_>| line.row.cliffs_delta),
+        figure("decided_at", |line: &Line<'_>| {
+            line.row.decided_at.map(f64::from)
+        }),
+    ];
+    fields.extend(remarks());
+    fields
+}
+
+fn figure<'a>(
+    key: &'static str,
+    of: impl Fn(&Line<'a>) -> Option<f64> + 'static,
+) -> Field<Line<'a>> {
+    Field::machine(key, move |line: &Line<'_>| Cell::figure(of(line)))
+}
+
+fn remarks<'a>() -> Fields<'a> {
+    vec![
+        Field::machine("indicative", |line: &Line<'_>| {
+            Cell::value(line.row.indicative)
+        }),
+        Field::machine("shape_changed", |line: &Line<'_>| {
+            Cell::value(line.row.shape_changed)
+        }),
+        Field::machine("notes", |line: &Line<'_>| {
+            Cell::value(line.row.notes.join(" "))
+        }),
+        Field::machine("baseline_values", |line: &Line<'_>| {
+            Cell::value(values(&line.row.baseline.runs))
+        }),
+        Field::machine("candidate_values", |line: &Line<'_>| {
+            Cell::value(values(&line.row.candidate.runs))
+        }),
+    ]
+}

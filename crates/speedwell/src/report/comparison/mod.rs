@@ -1,0 +1,104 @@
+//! Baseline against candidates: the answer in words, then the table behind it.
+//!
+//! Which comparisons share a table is decided in `section.rs`; the words are chosen in
+//! `headline.rs`, the columns in `columns.rs`, the explanations in `explain.rs`.
+
+mod columns;
+mod data;
+mod explain;
+mod headline;
+mod highlights;
+mod line;
+mod section;
+mod unmatched;
+
+use super::case_labels::Line as LabelLine;
+use super::document::{Block, Document};
+use super::field::row_of;
+use super::footnotes::Footnotes;
+use super::output::{Output, Verbosity};
+use super::table::{Row, Table};
+use crate::analysis::Findings;
+use section::{Section, sections};
+
+/// The name of the table, for machines.
+pub const TABLE: &str = "changes";
+
+/// The comparisons among `findings`, without failures, warnings and charts, which all reports share.
+pub fn comparison(findings: &Findings, output: &Output) -> Document {
+    let mut document = Document::new("comparison");
+    let sections = sections(&findings.comparisons);
+    for section in &sections {
+        if sections.len() > 1 {
+            document.push(Block::Heading {
+                level: 2,
+                text: section.title(&findings.comparisons),
+            });
+        }
+        add_section(section, output, &mut document);
+    }
+    for note in explain::notes(&findings.comparisons, output.verbosity) {
+        document.push(Block::Note(note));
+    }
+    document.attach("comparisons", data::comparisons(&findings.comparisons));
+    document
+}
+
+fn add_section(section: &Section<'_>, output: &Output, document: &mut Document) {
+    for comparison in &section.comparisons {
+        let sentence = headline::headline(comparison);
+        document.push(Block::Headline(section.subject(comparison) + &sentence));
+    }
+    if output.verbosity != Verbosity::Quiet {
+        document
+            .blocks
+            .extend(highlights::highlights(section.first()));
+    }
+    if section
+        .comparisons
+        .iter()
+        .any(|comparison| !comparison.rows.is_empty())
+    {
+        document.push(Block::Table(table(section, output)));
+    }
+    document
+        .blocks
+        .extend(unmatched::unmatched(&section.comparisons, output.verbosity));
+}
+
+fn table(section: &Section<'_>, output: &Output) -> Table {
+    let mut footnotes = Footnotes::default();
+    let named = section.named();
+    let mut lines = line::prepare(named.places, output.unit, &mut footnotes);
+    let unit = line::hoist_unit(&mut lines);
+    let runs = line::hoist_runs(&mut lines);
+    let fields = columns::fields(section, output.verbosity);
+    let mut rows = Vec::new();
+    for label in named.lines {
+        match label {
+            LabelLine::Group(name) => rows.push(Row::Group(name)),
+            LabelLine::Case { index, name } => {
+                lines[index].name = name;
+                rows.push(row_of(&fields, &lines[index]));
+                rows.extend(lines[index].remark().map(Row::Remark));
+            }
+        }
+    }
+    let caption = [
+        Some(named.shared),
+        explain::caption(&section.comparisons, unit, runs),
+    ];
+    let mut table = Table {
+        caption: caption
+            .into_iter()
+            .flatten()
+            .filter(|line| !line.is_empty())
+            .collect(),
+        columns: fields.into_iter().map(|field| field.column).collect(),
+        rows,
+        footnotes: footnotes.into_texts(),
+        ..Table::new(TABLE)
+    };
+    output.sort(&mut table);
+    table
+}

@@ -1,0 +1,42 @@
+//! A column together with the rule that fills it, so that the two cannot drift apart.
+
+use super::table::{Cell, Column, Row, Table};
+
+/// A column of a table whose rows are made from `T`.
+pub struct Field<T> {
+    /// The column.
+    pub column: Column,
+    /// Makes the column's cell of one row.
+    pub cell: Box<dyn Fn(&T) -> Cell>,
+}
+
+impl<T> Field<T> {
+    /// A field from its two parts.
+    pub fn new(column: Column, cell: impl Fn(&T) -> Cell + 'static) -> Field<T> {
+        Field {
+            column,
+            cell: Box::new(cell),
+        }
+    }
+
+    /// A field for machines alone.
+    pub fn machine(key: &'static str, cell: impl Fn(&T) -> Cell + 'static) -> Field<T> {
+        Field::new(Column::machine(key), cell)
+    }
+}
+
+/// A table with one row per item.
+pub fn table_of<T>(name: &'static str, fields: Vec<Field<T>>, items: &[T]) -> Table {
+    let rows = items.iter().map(|item| row_of(&fields, item)).collect();
+    let columns = fields.into_iter().map(|field| field.column).collect();
+    Table {
+        columns,
+        rows,
+        ..Table::new(name)
+    }
+}
+
+/// The row of one item.
+pub fn row_of<T>(fields: &[Field<T>], item: &T) -> Row {
+    Row::Cells(fields.iter().map(|field| (field.cell)(item)).collect())
+}

@@ -1,0 +1,65 @@
+//! The ways to write a document down. A new one is a new file here and a line in [`Format`].
+
+mod csv;
+mod json;
+mod markdown;
+mod text;
+
+pub use csv::Csv;
+pub use json::Json;
+pub use markdown::Markdown;
+pub use text::Text;
+
+use super::document::Document;
+use std::io::{self, Write};
+use std::str::FromStr;
+
+/// Writes documents in one format.
+pub trait Render {
+    /// Writes `document` to `out`.
+    ///
+    /// # Errors
+    /// What `out` says.
+    fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// A format that is text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For terminals.
+    Text,
+    /// For pull requests.
+    Markdown,
+    /// For spreadsheets: the main table.
+    Csv,
+    /// For programs: everything.
+    Json,
+}
+
+impl Format {
+    /// Every format with the names by which it is asked for; the first is also its file extension.
+    pub const NAMES: &'static [(Format, &'static [&'static str])] = &[
+        (Format::Text, &["txt", "text"]),
+        (Format::Markdown, &["md", "markdown"]),
+        (Format::Csv, &["csv"]),
+        (Format::Json, &["json"]),
+    ];
+}
+
+/// A format that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown format '{0}' (known: text, md, csv, json)")]
+pub struct UnknownFormat(pub String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Format, UnknownFormat> {
+        let known = Format::NAMES
+            .iter()
+            .find(|(_, names)| names.contains(&text));
+        known
+            .map(|(format, _)| *format)
+            .ok_or_else(|| UnknownFormat(text.to_owned()))
+    }
+}

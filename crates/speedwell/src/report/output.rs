@@ -1,0 +1,96 @@
+//! Where a document goes: standard output in one format, and files each in the kind their name says.
+
+use super::charts::ChartKind;
+use super::document::Document;
+use super::files;
+use super::format::{Csv, Format, Json, Markdown, Render, Text};
+use super::table::Table;
+use super::unit::UnitChoice;
+use anyhow::Context as _;
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+/// What the output options asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Output {
+    /// Files to write, besides standard output. The extension decides the kind.
+    pub files: Vec<PathBuf>,
+    /// The format of standard output; text if not given.
+    pub format: Option<Format>,
+    /// The unit to show figures in, where it fits; else the one in which they are short.
+    pub unit: Option<UnitChoice>,
+    /// Whether standard output is coloured.
+    pub color: bool,
+    /// Columns of the terminal; `None` lays tables out as wide as they are.
+    pub width: Option<usize>,
+    /// The chart drawn; else those that suit the findings.
+    pub chart: Option<ChartKind>,
+    /// The column, by its key for machines, by which tables are sorted, largest first; with a `-` in
+    /// front smallest first. Tables without it keep their order.
+    pub sort: Option<String>,
+    /// How much is said.
+    pub verbosity: Verbosity,
+}
+
+/// How much a report says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// The answer and its table.
+    Quiet,
+    /// And what is needed to judge it.
+    #[default]
+    Normal,
+    /// Everything.
+    Verbose,
+}
+
+impl Output {
+    /// Sorts `table` as asked for.
+    pub(super) fn sort(&self, table: &mut Table) {
+        if let Some(sort) = &self.sort {
+            match sort.strip_prefix('-') {
+                Some(key) => table.sort_by(key, false),
+                None => table.sort_by(sort, true),
+            };
+        }
+    }
+}
+
+/// Writes `document` to `stdout` and to every file asked for. Returns the files written: a document
+/// with several charts makes `FILE.svg`, `FILE-2.svg` and so on.
+///
+/// # Errors
+/// A file of unknown kind (before anything is written), a chart file for a document without a chart,
+/// or a file that cannot be written. A reader of `stdout` that closes it early (`| head`) is no error.
+pub fn print(
+    document: &Document,
+    output: &Output,
+    stdout: &mut dyn Write,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let plan = files::plan(document, &output.files)?;
+    let render: Box<dyn Render> = match output.format.unwrap_or(Format::Text) {
+        Format::Text => Box::new(Text {
+            width: output.width,
+            color: output.color,
+        }),
+        other => renderer(other, Vec::new()),
+    };
+    match render
+        .render(document, stdout)
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        other => other.context("cannot write to standard output")?,
+    }
+    files::write(document, &plan)
+}
+
+/// The renderer of a format for a file: not coloured and as wide as it has to be.
+pub(super) fn renderer(format: Format, pictures: Vec<String>) -> Box<dyn Render> {
+    match format {
+        Format::Text => Box::new(Text::default()),
+        Format::Markdown => Box::new(Markdown { pictures }),
+        Format::Csv => Box::new(Csv),
+        Format::Json => Box::new(Json),
+    }
+}

@@ -1,0 +1,206 @@
+//! The list of stored sessions, newest first or however they come.
+
+use super::digits::spell;
+use super::document::{Block, Document, Emphasis};
+use super::duration::{duration, moment};
+use super::field::{Field, table_of};
+use super::output::Output;
+use super::table::{Cell, Column, Kind};
+use crate::model::State;
+
+/// A stored session in one line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionLine {
+    /// The number that `@NUMBER` means.
+    pub number: i64,
+    /// Unique identity.
+    pub id: String,
+    /// Start, in milliseconds since the Unix epoch.
+    pub started_unix_ms: i64,
+    /// From the start to the end of the last run.
+    pub elapsed_ms: u64,
+    /// How it ended.
+    pub state: State,
+    /// Names given by the user.
+    pub tags: Vec<String>,
+    /// Names of the variants.
+    pub variants: Vec<String>,
+    /// Number of cases.
+    pub cases: u64,
+    /// Number of finished runs.
+    pub runs: u64,
+    /// Number of failures.
+    pub failures: u64,
+    /// The words typed.
+    pub command: Vec<String>,
+}
+
+/// The list.
+pub fn sessions(sessions: &[SessionLine], output: &Output) -> Document {
+    let mut document = Document::new("sessions");
+    if sessions.is_empty() {
+        document.push(Block::Paragraph("no sessions are stored yet".into()));
+    }
+    let mut table = table_of("sessions", fields(), sessions);
+    output.sort(&mut table);
+    document.push(Block::Table(table));
+    document
+}
+
+fn fields() -> Vec<Field<SessionLine>> {
+    let mut fields = who();
+    fields.extend(what());
+    fields
+}
+
+fn who() -> Vec<Field<SessionLine>> {
+    vec![
+        Field::new(
+            Column::new("number", "", Kind::Figure),
+            |session: &SessionLine| {
+                Cell::value(session.number).shown(format!("@{}", session.number))
+            },
+        ),
+        Field::machine("id", |session: &SessionLine| {
+            Cell::value(session.id.clone())
+        }),
+        Field::new(
+            Column::new("started_unix_ms", "started (UTC)", Kind::Words),
+            |session: &SessionLine| {
+                Cell::value(session.started_unix_ms).shown(moment(session.started_unix_ms))
+            },
+        ),
+        Field::new(
+            Column::new("state", "state", Kind::Words),
+            |session: &SessionLine| {
+                let (word, emphasis) = state(session.state);
+                // The usual state is not worth a word.
+                let shown = if session.state == State::Complete {
+                    ""
+                } else {
+                    word
+                };
+                Cell::value(word).shown(shown).emphasised(emphasis)
+            },
+        ),
+        Field::new(
+            Column::new("tags", "tags", Kind::Words),
+            |session: &SessionLine| {
+                Cell::words(session.tags.join(" ")).emphasised(Emphasis::Strong)
+            },
+        ),
+        Field::new(
+            Column::new("variants", "variants", Kind::Words).expendable(2),
+            |session: &SessionLine| Cell::words(session.variants.join(" ")),
+        ),
+    ]
+}
+
+fn what() -> Vec<Field<SessionLine>> {
+    let counted = |number: u64| Cell::value(number).shown(spell(number as f64, 0));
+    vec![
+        Field::new(
+            Column::new("cases", "cases", Kind::Figure),
+            move |session: &SessionLine| counted(session.cases),
+        ),
+        Field::new(
+            Column::new("runs", "runs", Kind::Figure),
+            move |session: &SessionLine| counted(session.runs),
+        ),
+        Field::new(
+            Column::new("failures", "failed", Kind::Figure),
+            move |session: &SessionLine| {
+                let cell = counted(session.failures).emphasised(Emphasis::Bad);
+                if session.failures == 0 {
+                    cell.shown("")
+                } else {
+                    cell
+                }
+            },
+        ),
+        Field::new(
+            Column::new("elapsed_ms", "took", Kind::Figure).expendable(3),
+            |session: &SessionLine| {
+                Cell::value(session.elapsed_ms).shown(duration(session.elapsed_ms))
+            },
+        ),
+        Field::new(
+            Column::new("command", "command", Kind::Label),
+            |session: &SessionLine| Cell::words(session.command.join(" ")),
+        ),
+    ]
+}
+
+fn state(state: State) -> (&'static str, Emphasis) {
+    match state {
+        State::Running => ("running", Emphasis::Caution),
+        State::Complete => ("complete", Emphasis::None),
+        State::Interrupted => ("interrupted", Emphasis::Caution),
+        State::Imported => ("imported", Emphasis::Muted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::output::print;
+
+    fn session(number: i64, state: State, failures: u64) -> SessionLine {
+        SessionLine {
+            number,
+            id: format!("id-{number}"),
+            started_unix_ms: 1_769_868_300_000,
+            elapsed_ms: 245_000,
+            state,
+            tags: Vec::new(),
+            variants: vec!["old".into(), "new".into()],
+            cases: 12,
+            runs: 1344,
+            failures,
+            command: vec!["run".into(), "buffers".into()],
+        }
+    }
+
+    fn printed(lines: &[SessionLine], output: &Output) -> String {
+        let mut out = Vec::new();
+        print(&sessions(lines, output), output, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn usual_states_and_no_failures_take_no_room() {
+        let text = printed(&[session(2, State::Complete, 0)], &Output::default());
+        assert_eq!(
+            text,
+            "    started (UTC)     variants  cases   runs        took  command\n\
+             ─────────────────────────────────────────────────────────────────────\n\
+             @2  2026-01-31 14:05  old new      12  1,344  4 min 05 s  run buffers\n"
+        );
+    }
+
+    #[test]
+    fn sorting_follows_the_figures_not_their_text() {
+        let lines = [
+            session(9, State::Complete, 2),
+            session(10, State::Interrupted, 0),
+        ];
+        let output = Output {
+            sort: Some("number".into()),
+            ..Output::default()
+        };
+        let text = printed(&lines, &output);
+        assert!(
+            text.find("@10").unwrap() < text.find(" @9").unwrap(),
+            "{text}"
+        );
+        assert!(text.contains("interrupted"));
+    }
+
+    #[test]
+    fn an_empty_store_says_so() {
+        assert_eq!(
+            printed(&[], &Output::default()),
+            "no sessions are stored yet\n"
+        );
+    }
+}

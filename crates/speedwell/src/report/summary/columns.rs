@@ -1,0 +1,190 @@
+//! The columns of the summary, for people and for machines.
+
+use super::line::{Line, shown};
+use crate::analysis::CaseSummary;
+use crate::report::case_fields::{CaseMetric, case_fields, values};
+use crate::report::digits::spell;
+use crate::report::document::Emphasis;
+use crate::report::field::Field;
+use crate::report::output::Verbosity;
+use crate::report::quantity::share;
+use crate::report::table::{Cell, Column, Kind};
+
+type Fields<'a> = Vec<Field<Line<'a>>>;
+
+/// All columns; `names` is the heading of the rows' names.
+pub fn fields<'a>(names: &str, verbosity: Verbosity) -> Fields<'a> {
+    let names = Column::new("case", names, Kind::Label);
+    let mut fields = vec![Field::new(names, |line: &Line<'_>| {
+        Cell::value(line.summary.case.id()).named(&line.name)
+    })];
+    fields.extend(case_fields(|line: &Line<'a>| CaseMetric {
+        case: &line.summary.case,
+        metric: &line.summary.metric,
+    }));
+    fields.extend(centre());
+    fields.extend(spread());
+    if verbosity == Verbosity::Verbose {
+        fields.extend(more());
+    }
+    fields.push(people("marks", "", Kind::Words, |line: &Line<'_>| {
+        line.marks.clone()
+    }));
+    fields.extend(figures());
+    fields
+}
+
+fn people<'a>(
+    key: &'static str,
+    header: &str,
+    kind: Kind,
+    text: impl Fn(&Line<'a>) -> String + 'static,
+) -> Field<Line<'a>> {
+    Field::new(
+        Column::new(key, header, kind).for_people(),
+        move |line: &Line<'_>| Cell::text(text(line)),
+    )
+}
+
+fn expendable<'a>(mut field: Field<Line<'a>>, order: u8) -> Field<Line<'a>> {
+    field.column.expendable = order;
+    field
+}
+
+/// The figure itself.
+fn centre<'a>() -> Fields<'a> {
+    vec![
+        Field::new(
+            Column::new("variant", "variant", Kind::Words),
+            |line: &Line<'_>| {
+                Cell::value(line.summary.variant.to_string()).shown(line.variant.clone())
+            },
+        ),
+        Field::new(
+            Column::new("median_shown", "median", Kind::Figure).for_people(),
+            |line: &Line<'_>| {
+                Cell::text(shown(line, line.summary.center.value)).emphasised(Emphasis::Strong)
+            },
+        ),
+        people("unit_shown", "unit", Kind::Words, |line: &Line<'_>| {
+            line.unit.clone()
+        }),
+        people("interval_shown", "interval", Kind::Figure, interval),
+    ]
+}
+
+fn interval(line: &Line<'_>) -> String {
+    let center = &line.summary.center;
+    if center.low == center.high {
+        return String::new();
+    }
+    format!(
+        "[{}, {}]",
+        shown(line, center.low),
+        shown(line, center.high)
+    )
+}
+
+/// How much the runs differ.
+fn spread<'a>() -> Fields<'a> {
+    vec![
+        people("cv_shown", "CV", Kind::Figure, |line: &Line<'_>| {
+            line.summary.variation.map(share).unwrap_or_default()
+        }),
+        expendable(people("range_shown", "min … max", Kind::Figure, range), 3),
+        expendable(
+            people("time", "time/iteration", Kind::Figure, |line: &Line<'_>| {
+                line.time.clone()
+            }),
+            2,
+        ),
+        expendable(
+            people("runs_shown", "runs", Kind::Figure, |line: &Line<'_>| {
+                line.runs.clone()
+            }),
+            1,
+        ),
+        expendable(
+            people("outliers_shown", "outliers", Kind::Figure, outliers),
+            5,
+        ),
+    ]
+}
+
+fn range(line: &Line<'_>) -> String {
+    match (least(line.summary), most(line.summary)) {
+        (Some(min), Some(max)) if line.summary.runs.len() > 1 => {
+            format!("{} … {}", shown(line, min), shown(line, max))
+        }
+        _ => String::new(),
+    }
+}
+
+fn outliers(line: &Line<'_>) -> String {
+    match line.summary.outliers.len() {
+        0 => String::new(),
+        number => spell(number as f64, 0),
+    }
+}
+
+fn least(summary: &CaseSummary) -> Option<f64> {
+    summary.runs.iter().map(|run| run.value).reduce(f64::min)
+}
+
+fn most(summary: &CaseSummary) -> Option<f64> {
+    summary.runs.iter().map(|run| run.value).reduce(f64::max)
+}
+
+/// For those who ask for more.
+fn more<'a>() -> Fields<'a> {
+    let correlation = |line: &Line<'_>| {
+        line.summary
+            .autocorrelation
+            .map(|r| format!("{r:+.2}"))
+            .unwrap_or_default()
+    };
+    vec![
+        expendable(
+            people("mean_shown", "mean", Kind::Figure, |line: &Line<'_>| {
+                shown(line, line.summary.mean)
+            }),
+            6,
+        ),
+        expendable(
+            people("r1_shown", "autocorrelation", Kind::Figure, correlation),
+            7,
+        ),
+    ]
+}
+
+/// Every figure with all its digits, for machines.
+fn figures<'a>() -> Fields<'a> {
+    let mut fields: Fields<'a> = vec![
+        figure("runs", |summary| Some(summary.runs.len() as f64)),
+        figure("median", |summary| Some(summary.center.value)),
+        figure("median_low", |summary| known(summary, summary.center.low)),
+        figure("median_high", |summary| known(summary, summary.center.high)),
+        figure("mean", |summary| Some(summary.mean)),
+        figure("variation", |summary| summary.variation),
+        figure("min", least),
+        figure("max", most),
+        figure("autocorrelation", |summary| summary.autocorrelation),
+        figure("outliers", |summary| Some(summary.outliers.len() as f64)),
+    ];
+    fields.push(Field::machine("notes", |line: &Line<'_>| {
+        Cell::value(line.summary.notes.join(" "))
+    }));
+    fields.push(Field::machine("values", |line: &Line<'_>| {
+        Cell::value(values(&line.summary.runs))
+    }));
+    fields
+}
+
+fn figure<'a>(key: &'static str, of: fn(&CaseSummary) -> Option<f64>) -> Field<Line<'a>> {
+    Field::machine(key, move |line: &Line<'_>| Cell::figure(of(line.summary)))
+}
+
+/// An end of the interval; below 6 runs there is none, and both ends equal the median.
+fn known(summary: &CaseSummary, end: f64) -> Option<f64> {
+    (summary.center.low < summary.center.high || summary.variation == Some(0.0)).then_some(end)
+}

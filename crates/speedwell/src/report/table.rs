@@ -1,0 +1,357 @@
+//! Figures in rows and columns, for people and for machines at once.
+//!
+//! A cell has a text, rounded to what the data support, and a value with every digit. A column says
+//! whom it is for: people see `+8.2 % [+6.9, +9.6]` in two columns where machines get `change`,
+//! `change_low` and `change_high`. Nothing here knows how wide a page is; see `format/`.
+
+use super::document::Emphasis;
+use serde_json::Value;
+use std::cmp::Ordering;
+
+/// A table.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// What a row is, in the plural and as an identifier: `changes`, `summaries`. Tables of the same
+    /// name have the same columns for machines.
+    pub name: &'static str,
+    /// What all rows share, above the table.
+    pub caption: Vec<String>,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Remarks to which marks in cells refer, below the table; the first is number 1.
+    pub footnotes: Vec<String>,
+}
+
+/// A column.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// Its identifier, stable for machines.
+    pub key: &'static str,
+    /// Its heading for people.
+    pub header: String,
+    /// What it holds.
+    pub kind: Kind,
+    /// Whom it is for.
+    pub audience: Audience,
+    /// Whether a narrow page may do without it: 0 never, the highest number goes first.
+    pub expendable: u8,
+}
+
+/// What a column holds, which decides how it is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The name of the row; may be shortened in the middle on a narrow page.
+    Label,
+    /// A name that loses its use when shortened.
+    Identifier,
+    /// Words, set from the left.
+    Words,
+    /// Figures, set from the right.
+    Figure,
+}
+
+/// Whom a column is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Both.
+    All,
+    /// Text, Markdown, pages.
+    People,
+    /// CSV and JSON.
+    Machines,
+}
+
+/// A row.
+#[derive(Debug, Clone)]
+pub enum Row {
+    /// Names the rows that follow.
+    Group(Name),
+    /// One cell per column.
+    Cells(Vec<Cell>),
+    /// A sentence about the row above.
+    Remark(String),
+}
+
+/// A name in full, and what is left of it on a page too narrow for the full names of all rows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Name {
+    /// In full; an empty heading is not shown.
+    pub full: String,
+    /// Short.
+    pub short: String,
+}
+
+impl Name {
+    /// A name that is short already.
+    pub fn plain(name: impl Into<String>) -> Name {
+        let full = name.into();
+        Name {
+            short: full.clone(),
+            full,
+        }
+    }
+}
+
+/// One field of a table.
+#[derive(Debug, Clone, Default)]
+pub struct Cell {
+    /// For people: rounded, with unit.
+    pub text: String,
+    /// The same for a narrow page; `None` if there is nothing shorter.
+    pub short: Option<String>,
+    /// For machines: every digit; `None` is "not known".
+    pub value: Option<Value>,
+    /// How the text stands out.
+    pub emphasis: Emphasis,
+}
+
+impl Cell {
+    /// Words that are the same for people and machines.
+    pub fn words(text: impl Into<String>) -> Cell {
+        let text = text.into();
+        Cell {
+            value: Some(Value::String(text.clone())),
+            text,
+            ..Cell::default()
+        }
+    }
+
+    /// Something for people only.
+    pub fn text(text: impl Into<String>) -> Cell {
+        Cell {
+            text: text.into(),
+            ..Cell::default()
+        }
+    }
+
+    /// Something for machines only.
+    pub fn value(value: impl Into<Value>) -> Cell {
+        Cell {
+            value: Some(value.into()),
+            ..Cell::default()
+        }
+    }
+
+    /// A figure for machines, if there is one. Numbers that JSON does not have become "not known".
+    pub fn figure(figure: Option<f64>) -> Cell {
+        Cell {
+            value: figure.and_then(number),
+            ..Cell::default()
+        }
+    }
+
+    /// The same cell with other words for people.
+    pub fn shown(mut self, text: impl Into<String>) -> Cell {
+        self.text = text.into();
+        self
+    }
+
+    /// The same cell with a name for people.
+    pub fn named(mut self, name: &Name) -> Cell {
+        self.text.clone_from(&name.full);
+        self.short = Some(name.short.clone());
+        self
+    }
+
+    /// The same cell, standing out.
+    pub fn emphasised(mut self, emphasis: Emphasis) -> Cell {
+        self.emphasis = emphasis;
+        self
+    }
+}
+
+/// A figure as JSON: whole numbers without a fraction; `None` for infinities and NaN.
+pub fn number(figure: f64) -> Option<Value> {
+    // 2^53: the largest range in which every whole f64 is exact.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if figure.fract() == 0.0 && figure.abs() < EXACT {
+        return Some(Value::from(figure as i64));
+    }
+    serde_json::Number::from_f64(figure).map(Value::Number)
+}
+
+impl Column {
+    /// A column for people and machines that is always shown.
+    pub fn new(key: &'static str, header: impl Into<String>, kind: Kind) -> Column {
+        Column {
+            key,
+            header: header.into(),
+            kind,
+            audience: Audience::All,
+            expendable: 0,
+        }
+    }
+
+    /// A column for machines alone.
+    pub fn machine(key: &'static str) -> Column {
+        Column {
+            audience: Audience::Machines,
+            ..Column::new(key, "", Kind::Words)
+        }
+    }
+
+    /// The same column, for people alone.
+    pub fn for_people(mut self) -> Column {
+        self.audience = Audience::People;
+        self
+    }
+
+    /// The same column, left out of narrow pages; the highest `order` goes first.
+    pub fn expendable(mut self, order: u8) -> Column {
+        self.expendable = order;
+        self
+    }
+}
+
+impl Table {
+    /// A table without columns and rows.
+    pub fn new(name: &'static str) -> Table {
+        Table {
+            name,
+            ..Table::default()
+        }
+    }
+
+    /// The rows that hold cells.
+    pub fn cells(&self) -> impl Iterator<Item = &Vec<Cell>> {
+        self.rows.iter().filter_map(|row| match row {
+            Row::Cells(cells) => Some(cells),
+            _ => None,
+        })
+    }
+
+    /// Positions of the columns that people see: those with a word in some row.
+    pub fn for_people(&self) -> Vec<usize> {
+        let told = |at: usize| self.cells().any(|cells| !cells[at].text.is_empty());
+        (0..self.columns.len())
+            .filter(|&at| self.columns[at].audience != Audience::Machines && told(at))
+            .collect()
+    }
+
+    /// Positions of the columns that machines get, empty or not: their number must not depend on
+    /// the data.
+    pub fn for_machines(&self) -> Vec<usize> {
+        (0..self.columns.len())
+            .filter(|&at| self.columns[at].audience != Audience::People)
+            .collect()
+    }
+
+    /// Sorts the rows by the value of a column, the largest first when `descending`. Rows stay in
+    /// their group, remarks with their row, unknown values come last. `false` if there is no such
+    /// column.
+    pub fn sort_by(&mut self, key: &str, descending: bool) -> bool {
+        let Some(at) = self.columns.iter().position(|column| column.key == key) else {
+            return false;
+        };
+        let mut sorted = Vec::with_capacity(self.rows.len());
+        for mut part in groups(std::mem::take(&mut self.rows)) {
+            part.1
+                .sort_by(|a, b| compare(value_of(a, at), value_of(b, at), descending));
+            sorted.extend(part.0);
+            sorted.extend(part.1.into_iter().flatten());
+        }
+        self.rows = sorted;
+        true
+    }
+}
+
+/// A group's heading and its rows, each with its remarks.
+type Group = (Option<Row>, Vec<Vec<Row>>);
+
+fn groups(rows: Vec<Row>) -> Vec<Group> {
+    let mut groups: Vec<Group> = vec![(None, Vec::new())];
+    for row in rows {
+        let last = groups.len() - 1;
+        match (&row, groups[last].1.last_mut()) {
+            (Row::Group(_), _) => groups.push((Some(row), Vec::new())),
+            (Row::Remark(_), Some(previous)) => previous.push(row),
+            _ => groups[last].1.push(vec![row]),
+        }
+    }
+    groups
+}
+
+fn value_of(rows: &[Row], at: usize) -> Option<&Value> {
+    match rows.first() {
+        Some(Row::Cells(cells)) => cells[at].value.as_ref(),
+        _ => None,
+    }
+}
+
+fn compare(a: Option<&Value>, b: Option<&Value>, descending: bool) -> Ordering {
+    let order = match (a, b) {
+        (None, None) => return Ordering::Equal,
+        (None, _) => return Ordering::Greater,
+        (_, None) => return Ordering::Less,
+        (Some(a), Some(b)) => match (a.as_f64(), b.as_f64()) {
+            (Some(a), Some(b)) => a.total_cmp(&b),
+            _ => a.as_str().cmp(&b.as_str()),
+        },
+    };
+    if descending { order.reverse() } else { order }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, figure: Option<f64>) -> Row {
+        Row::Cells(vec![Cell::words(name), Cell::figure(figure)])
+    }
+
+    fn names(table: &Table) -> Vec<String> {
+        let word = |row: &Row| match row {
+            Row::Group(name) => name.full.clone(),
+            Row::Remark(text) => text.clone(),
+            Row::Cells(cells) => cells[0].text.clone(),
+        };
+        table.rows.iter().map(word).collect()
+    }
+
+    fn table(rows: Vec<Row>) -> Table {
+        let columns = vec![
+            Column::new("case", "case", Kind::Label),
+            Column::new("x", "x", Kind::Figure),
+        ];
+        Table {
+            columns,
+            rows,
+            ..Table::new("t")
+        }
+    }
+
+    #[test]
+    fn sorting_keeps_groups_and_remarks_together() {
+        let mut table = table(vec![
+            Row::Group(Name::plain("g1")),
+            row("a", Some(1.0)),
+            Row::Remark("about a".into()),
+            row("b", None),
+            row("c", Some(3.0)),
+            Row::Group(Name::plain("g2")),
+            row("d", Some(2.0)),
+        ]);
+        assert!(table.sort_by("x", true));
+        assert_eq!(names(&table), ["g1", "c", "a", "about a", "b", "g2", "d"]);
+        assert!(table.sort_by("x", false));
+        assert_eq!(names(&table), ["g1", "a", "about a", "c", "b", "g2", "d"]);
+        assert!(!table.sort_by("nothing", false));
+    }
+
+    #[test]
+    fn people_do_not_see_empty_columns_and_machines_always_get_theirs() {
+        let table = table(vec![row("a", Some(1.0))]);
+        assert_eq!(table.for_people(), [0]);
+        assert_eq!(table.for_machines(), [0, 1]);
+    }
+
+    #[test]
+    fn whole_numbers_have_no_fraction_and_infinities_are_unknown() {
+        assert_eq!(number(12.0).map(|v| v.to_string()).as_deref(), Some("12"));
+        assert_eq!(number(0.1).map(|v| v.to_string()).as_deref(), Some("0.1"));
+        assert_eq!(number(f64::INFINITY), None);
+        assert_eq!(number(f64::NAN), None);
+    }
+}

@@ -1,0 +1,212 @@
+//! How a stored session is named on the command line, and which one is meant.
+
+use super::Store;
+use anyhow::{anyhow, bail};
+use rusqlite::{Connection, OptionalExtension};
+use std::fmt;
+use std::str::FromStr;
+
+/// Names one session of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// `@latest`: the session begun or imported last.
+    Latest,
+    /// `@prev`: the one before it.
+    Previous,
+    /// `@12`: the session of that number.
+    Number(i64),
+    /// `@TAG`: the last session that carries the tag.
+    Tag(String),
+}
+
+/// Why a text names no session.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReferenceError {
+    /// The `@` is missing.
+    #[error("'{0}' does not begin with '@'")]
+    NoAt(String),
+    /// The word behind the `@` cannot be a tag.
+    #[error("'@{0}' names no session: {1}\nhint: use @latest, @prev, @NUMBER or @TAG")]
+    BadName(String, &'static str),
+}
+
+impl FromStr for Reference {
+    type Err = ReferenceError;
+
+    fn from_str(text: &str) -> Result<Reference, ReferenceError> {
+        let name = text
+            .strip_prefix('@')
+            .ok_or_else(|| ReferenceError::NoAt(text.to_owned()))?;
+        match name {
+            "latest" => Ok(Reference::Latest),
+            "prev" => Ok(Reference::Previous),
+            _ if is_number(name) => name
+                .parse()
+                .map(Reference::Number)
+                .map_err(|_| ReferenceError::BadName(name.to_owned(), "the number is too large")),
+            _ => match unfit_tag(name) {
+                Some(reason) => Err(ReferenceError::BadName(name.to_owned(), reason)),
+                None => Ok(Reference::Tag(name.to_owned())),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reference::Latest => out.write_str("@latest"),
+            Reference::Previous => out.write_str("@prev"),
+            Reference::Number(number) => write!(out, "@{number}"),
+            Reference::Tag(name) => write!(out, "@{name}"),
+        }
+    }
+}
+
+fn is_number(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Why `name` cannot be a tag; `None` if it can. `[`, `]` and `:` separate the parts of a source,
+/// and a tag must not be mistaken for a number or for one of the fixed words.
+fn unfit_tag(name: &str) -> Option<&'static str> {
+    if name.is_empty() {
+        return Some("the name is empty");
+    }
+    if is_number(name) || name == "latest" || name == "prev" {
+        return Some("the name has a meaning of its own");
+    }
+    let separates = |c: char| c.is_whitespace() || c.is_control() || "@[]:,'\"".contains(c);
+    name.contains(separates)
+        .then_some("blanks, quotes and @ [ ] : , are not allowed in a tag")
+}
+
+/// Refuses a name that [`Reference`] could never find again.
+pub(super) fn check_tag(name: &str) -> anyhow::Result<()> {
+    match unfit_tag(name) {
+        Some(reason) => bail!("'{name}' cannot be a tag: {reason}"),
+        None => Ok(()),
+    }
+}
+
+impl Store {
+    /// The number of the session meant.
+    ///
+    /// # Errors
+    /// No such session; the message names what there is: the range of numbers, or similar tags.
+    pub fn find(&self, reference: &Reference) -> anyhow::Result<i64> {
+        let found = match reference {
+            Reference::Latest => self.nth_latest(0),
+            Reference::Previous => self.nth_latest(1),
+            Reference::Number(number) => self.first(
+                "SELECT number FROM session WHERE number = ?1",
+                rusqlite::params![number],
+            ),
+            Reference::Tag(name) => self.first(
+                "SELECT max(session) FROM tag WHERE name = ?1 HAVING count(*) > 0",
+                rusqlite::params![name],
+            ),
+        };
+        match found.map_err(|error| self.explain(error))? {
+            Some(number) => Ok(number),
+            None => Err(self.not_found(reference)?),
+        }
+    }
+
+    fn nth_latest(&self, nth: i64) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET ?1";
+        self.first(sql, rusqlite::params![nth])
+    }
+
+    fn first(&self, sql: &str, given: impl rusqlite::Params) -> rusqlite::Result<Option<i64>> {
+        self.connection
+            .prepare_cached(sql)?
+            .query_row(given, |row| row.get(0))
+            .optional()
+    }
+
+    fn not_found(&self, reference: &Reference) -> anyhow::Result<anyhow::Error> {
+        let range = numbers(&self.connection).map_err(|error| self.explain(error))?;
+        let Some((first, last)) = range else {
+            return Ok(anyhow!(
+                "there is no session '{reference}': '{}' holds no sessions yet\n\
+                 hint: measure something with speedwell run, or name the right file with --db FILE",
+                self.path.display()
+            ));
+        };
+        let hint = match reference {
+            Reference::Tag(name) => match self.similar_tags(name)? {
+                tags if tags.is_empty() => "no session is tagged; see speedwell history".to_owned(),
+                tags => format!("there are {}", tags.join(", ")),
+            },
+            _ if first == last => format!("the only session is @{first}"),
+            _ => format!("sessions reach from @{first} to @{last}; see speedwell history"),
+        };
+        Ok(anyhow!("there is no session '{reference}'\nhint: {hint}"))
+    }
+
+    /// Up to five known tags, the most similar first.
+    fn similar_tags(&self, name: &str) -> anyhow::Result<Vec<String>> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut all = self
+                .connection
+                .prepare_cached("SELECT DISTINCT name FROM tag")?;
+            all.query_map([], |row| row.get(0))?.collect()
+        };
+        let mut tags = read().map_err(|error| self.explain(error))?;
+        tags.sort_by_cached_key(|tag| (strsim::osa_distance(tag, name), tag.clone()));
+        tags.truncate(5);
+        Ok(tags.into_iter().map(|tag| format!("@{tag}")).collect())
+    }
+}
+
+/// The smallest and the largest number in use.
+fn numbers(connection: &Connection) -> rusqlite::Result<Option<(i64, i64)>> {
+    connection.query_row("SELECT min(number), max(number) FROM session", [], |row| {
+        Ok(row
+            .get::<_, Option<i64>>(0)?
+            .zip(row.get::<_, Option<i64>>(1)?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_four_forms_are_read_and_printed() {
+        for (text, meant) in [
+            ("@latest", Reference::Latest),
+            ("@prev", Reference::Previous),
+            ("@12", Reference::Number(12)),
+            ("@nightly-7", Reference::Tag("nightly-7".into())),
+            ("@v1.2/x", Reference::Tag("v1.2/x".into())),
+        ] {
+            assert_eq!(text.parse(), Ok(meant.clone()));
+            assert_eq!(meant.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_names_no_session_says_why() {
+        assert_eq!(
+            "latest".parse::<Reference>(),
+            Err(ReferenceError::NoAt("latest".into()))
+        );
+        for wrong in ["@", "@a b", "@99999999999999999999", "@a[b]", "@a::b"] {
+            let error = wrong.parse::<Reference>().unwrap_err().to_string();
+            assert!(
+                error.contains(wrong) && error.contains("hint: use @latest"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_tag_that_could_not_be_found_again_is_refused() {
+        for wrong in ["", "12", "latest", "prev", "a b", "x@y"] {
+            assert!(check_tag(wrong).is_err(), "{wrong}");
+        }
+        assert!(check_tag("12a").is_ok());
+    }
+}

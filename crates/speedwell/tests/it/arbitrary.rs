@@ -1,0 +1,262 @@
+//! Sessions made up at random, with every oddity that the vocabulary allows. A seed names one, so
+//! that a failing test can be repeated.
+
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use speedwell::model::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const WORDS: &[&str] = &[
+    "utf8",
+    "",
+    "two words",
+    "a=b",
+    "line\nbreak",
+    "\"quoted\"",
+    "back\\slash",
+    "é😀",
+    "16",
+    "true",
+    "\u{1}",
+    "-0",
+    "null",
+    "NaN",
+    "it's",
+];
+
+/// The session that `seed` stands for. Its values are finite, so that `==` compares them.
+pub fn session(seed: u64) -> Session {
+    let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(seed));
+    let metrics: Vec<Metric> = ["throughput", "latency_p99", "heap used"][..dice.up_to(3)]
+        .iter()
+        .map(|name| metric(name))
+        .collect();
+    let variants: Vec<Variant> = (0..dice.up_to(3)).map(|n| variant(n, &mut dice)).collect();
+    let cases: Vec<Arc<Case>> = (0..dice.up_to(4))
+        .map(|n| Arc::new(case(n, &mut dice)))
+        .collect();
+    let runs = (0..dice.up_to(12) as u32)
+        .map(|slot| run(slot, &cases, &variants, &metrics, &mut dice))
+        .collect();
+    Session {
+        id: format!("0197-{seed:08x}"),
+        number: None,
+        started_unix_ms: 1_700_000_000_000 + seed as i64,
+        state: dice.one_of(&[
+            State::Running,
+            State::Complete,
+            State::Interrupted,
+            State::Imported,
+        ]),
+        tags: (0..dice.up_to(3))
+            .map(|n| format!("tag-{seed}-{n}"))
+            .collect(),
+        command: (0..dice.up_to(4)).map(|_| dice.word()).collect(),
+        design: design(&variants, &mut dice),
+        variants,
+        metrics,
+        environment: environment(&mut dice),
+        runs,
+        failures: (0..dice.up_to(4)).map(|_| failure(&mut dice)).collect(),
+    }
+}
+
+struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    /// 1 to `limit`.
+    fn up_to(&mut self, limit: usize) -> usize {
+        self.0.random_range(1..=limit)
+    }
+
+    fn coin(&mut self) -> bool {
+        self.0.random()
+    }
+
+    fn one_of<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.0.random_range(0..choices.len())].clone()
+    }
+
+    fn word(&mut self) -> String {
+        self.one_of(WORDS).to_owned()
+    }
+
+    fn maybe<T>(&mut self, make: impl FnOnce(&mut Dice) -> T) -> Option<T> {
+        if self.coin() { Some(make(self)) } else { None }
+    }
+
+    /// Any finite number, down to the last bit and up to the largest.
+    fn number(&mut self) -> f64 {
+        let plain = self.0.random_range(-1e6..1e6);
+        let any = Some(f64::from_bits(self.0.random())).filter(|n| n.is_finite());
+        let edges = [
+            0.0,
+            -0.0,
+            0.1,
+            1e300,
+            5e-324,
+            9_007_199_254_740_993.0,
+            1.0 / 3.0,
+        ];
+        match self.up_to(3) {
+            1 => plain,
+            2 => any.unwrap_or(plain),
+            _ => self.one_of(&edges),
+        }
+    }
+}
+
+fn metric(name: &str) -> Metric {
+    match name {
+        "throughput" => Metric::throughput(),
+        other => Metric::new(other, "µs", Better::Lower),
+    }
+}
+
+fn variant(n: usize, dice: &mut Dice) -> Variant {
+    Variant {
+        name: format!("variant {n}"),
+        program: dice.maybe(|dice| PathBuf::from(format!("/opt/{}", dice.word()))),
+        arguments: (0..dice.up_to(3) - 1).map(|_| dice.word()).collect(),
+        environment: (0..dice.up_to(3) - 1)
+            .map(|_| ("NAME".into(), dice.word()))
+            .collect(),
+    }
+}
+
+/// Parameters are drawn in either order, so that the same case occurs in both.
+fn case(n: usize, dice: &mut Dice) -> Case {
+    let mut values = vec![("len".into(), Value::Number(dice.number()))];
+    for name in ["type", "encoding"] {
+        let value = match dice.up_to(3) {
+            1 => Value::Bool(dice.coin()),
+            2 => Value::Number(16.0),
+            _ => Value::Text(dice.word()),
+        };
+        values.push((name.to_owned(), value));
+    }
+    if dice.coin() {
+        values.reverse();
+    }
+    Case::new(format!("group/benchmark-{}", n % 2), values)
+}
+
+fn run(
+    slot: u32,
+    cases: &[Arc<Case>],
+    variants: &[Variant],
+    metrics: &[Metric],
+    dice: &mut Dice,
+) -> Run {
+    let names: Vec<Arc<str>> = metrics
+        .iter()
+        .map(|metric| metric.name.as_str().into())
+        .collect();
+    Run {
+        case: dice.one_of(cases),
+        variant: dice.one_of(variants).name.into(),
+        slot: slot / 2,
+        block: slot / 4,
+        started_unix_ms: dice.0.random_range(-1_000..4_000_000_000_000),
+        wall_ns: dice.one_of(&[0, 1, 1_500_000_000, u64::MAX]),
+        usage: dice.maybe(|dice| Usage {
+            user_ns: dice.0.random(),
+            system_ns: dice.0.random(),
+            max_rss_bytes: dice.0.random(),
+            involuntary_switches: dice.0.random(),
+        }),
+        samples: (0..dice.up_to(7) - 1)
+            .map(|_| sample(&names, dice))
+            .collect(),
+        notes: (0..dice.up_to(3) - 1).map(|_| dice.word()).collect(),
+    }
+}
+
+fn sample(names: &[Arc<str>], dice: &mut Dice) -> Sample {
+    Sample {
+        metric: dice.one_of(names),
+        value: dice.number(),
+        elapsed_ns: dice.maybe(|dice| dice.one_of(&[0, 7, 1 << 53, (1 << 53) + 1, u64::MAX - 1])),
+        iterations: dice.maybe(Dice::number),
+    }
+}
+
+fn design(variants: &[Variant], dice: &mut Dice) -> Design {
+    let stopping = match dice.coin() {
+        true => Stopping::Fixed { runs: 30 },
+        false => Stopping::Sequential {
+            looks: vec![8, 14, 20],
+            alpha: 0.05,
+            delta: dice.number(),
+        },
+    };
+    Design {
+        order: dice.one_of(&[
+            Order::Blocks,
+            Order::Alternate,
+            Order::Parallel,
+            Order::Imported,
+        ]),
+        stopping,
+        baseline: variants[0].name.clone(),
+        seed: dice.0.random(),
+        runs_per_block: 2,
+        threshold: None,
+    }
+}
+
+fn environment(dice: &mut Dice) -> Environment {
+    Environment {
+        host: dice.maybe(Dice::word),
+        cpu: dice.maybe(Dice::word),
+        cpus: dice.maybe(|dice| dice.0.random()),
+        memory_bytes: dice.maybe(|dice| dice.0.random()),
+        kernel: dice.maybe(Dice::word),
+        governors: (0..dice.up_to(3) - 1).map(|_| dice.word()).collect(),
+        aslr: dice.maybe(Dice::coin),
+        load: dice.maybe(|dice| [dice.number(), dice.number(), dice.number()]),
+        facts: (0..dice.up_to(4))
+            .map(|n| (format!("fact {n}"), dice.word()))
+            .collect(),
+        programs: (0..dice.up_to(3) - 1).map(|_| program(dice)).collect(),
+        speedwell: dice.maybe(Dice::word),
+    }
+}
+
+fn program(dice: &mut Dice) -> Program {
+    Program {
+        variant: dice.word(),
+        path: PathBuf::from(dice.word()),
+        version: dice.maybe(Dice::word),
+        size_bytes: dice.maybe(|dice| dice.0.random()),
+        modified_unix_ms: dice.maybe(|dice| dice.0.random()),
+        versions: [("v8".to_owned(), dice.word())].into(),
+    }
+}
+
+fn failure(dice: &mut Dice) -> Failure {
+    let reason = dice.word();
+    Failure {
+        step: dice.one_of(&[Step::Describe, Step::Run]),
+        benchmark: dice.word(),
+        case: dice.maybe(Dice::word),
+        variant: dice.maybe(Dice::word),
+        slot: dice.maybe(|dice| dice.0.random()),
+        cause: dice.one_of(&[
+            Cause::Exit { code: -1 },
+            Cause::Signal { signal: 9 },
+            Cause::Timeout { limit_ms: u64::MAX },
+            Cause::Start {
+                reason: reason.clone(),
+            },
+            Cause::Silent,
+            Cause::Invalid {
+                reason: reason.clone(),
+            },
+            Cause::Skipped { reason },
+        ]),
+        stderr_tail: dice.word(),
+        replay: dice.word(),
+    }
+}

@@ -1,0 +1,78 @@
+//! Small sessions made by hand, for stories in which every value is known.
+
+use speedwell::model::*;
+use std::sync::Arc;
+
+/// A session of two variants that has not measured anything yet.
+pub fn blank(id: &str) -> Session {
+    Session {
+        id: id.into(),
+        number: None,
+        started_unix_ms: 1_750_000_000_000,
+        state: State::Running,
+        tags: Vec::new(),
+        command: vec!["speedwell".into(), "run".into(), "buffers".into()],
+        design: Design {
+            order: Order::Blocks,
+            stopping: Stopping::Fixed { runs: 8 },
+            baseline: "old".into(),
+            seed: 7,
+            runs_per_block: 2,
+            threshold: None,
+        },
+        variants: vec![Variant::plain("old"), Variant::plain("new")],
+        metrics: vec![Metric::throughput()],
+        environment: Environment::default(),
+        runs: Vec::new(),
+        failures: Vec::new(),
+    }
+}
+
+/// One sample of `metric`; even slots are of the old variant.
+pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
+    let len = ("len".to_owned(), Value::Number(f64::from(slot % 3)));
+    Run {
+        case: Arc::new(Case::new("buffers/fill.js", vec![len])),
+        variant: if slot.is_multiple_of(2) { "old" } else { "new" }.into(),
+        slot,
+        block: slot / 4,
+        started_unix_ms: 1_750_000_000_000 + i64::from(slot),
+        wall_ns: 1_000,
+        usage: None,
+        samples: vec![Sample {
+            metric: metric.into(),
+            value,
+            elapsed_ns: None,
+            iterations: None,
+        }],
+        notes: Vec::new(),
+    }
+}
+
+/// The run of a slot, whose value tells the slot.
+pub fn run(slot: u32) -> Run {
+    run_of(slot, "throughput", f64::from(slot) + 0.5)
+}
+
+/// A step that failed, of a slot or before all slots.
+pub fn failure(slot: Option<u32>) -> Failure {
+    Failure {
+        step: if slot.is_some() {
+            Step::Run
+        } else {
+            Step::Describe
+        },
+        benchmark: "buffers/broken.js".into(),
+        case: None,
+        variant: None,
+        slot,
+        cause: Cause::Exit { code: 1 },
+        stderr_tail: "TypeError".into(),
+        replay: "node buffers/broken.js".into(),
+    }
+}
+
+/// The slots of all runs in the order of the session.
+pub fn slots(session: &Session) -> Vec<u32> {
+    session.runs.iter().map(|run| run.slot).collect()
+}

@@ -1,0 +1,77 @@
+//! What a session and the doctor learn about this very machine.
+
+use speedwell::environment::{State, capture, checks, free_disk, program_version};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[test]
+fn this_machine_gets_all_checks() {
+    let found = checks(Path::new("/"));
+    for name in [
+        "cpu governor",
+        "turbo",
+        "smt",
+        "processors",
+        "cpu quota",
+        "virtual machine",
+        "load",
+        "cpu pressure",
+        "memory pressure",
+        "io pressure",
+        "stolen time",
+        "free memory",
+        "swap",
+        "noise",
+        "clock source",
+        "clock cost",
+        "timer lateness",
+        "aslr",
+        "performance counters",
+        "open files",
+        "toolchain node",
+        "toolchain perf",
+    ] {
+        assert!(
+            found.iter().any(|check| check.name == name),
+            "{name} is missing"
+        );
+    }
+    assert_ne!(free_disk(Path::new(".")).state, State::Unknown);
+}
+
+#[test]
+fn the_processors_counted_are_those_that_a_child_would_see() {
+    let Ok(nproc) = Command::new("nproc").env_remove("OMP_NUM_THREADS").output() else {
+        println!("skipped: there is no nproc here");
+        return;
+    };
+    let seen: u32 = String::from_utf8_lossy(&nproc.stdout)
+        .trim()
+        .parse()
+        .unwrap();
+    let captured = capture(&[]);
+    // A time limit lowers our count only.
+    match captured.facts.contains_key("cpu_quota") {
+        false => assert_eq!(captured.cpus, Some(seen)),
+        true => assert!(captured.cpus.unwrap() <= seen),
+    }
+}
+
+#[test]
+fn a_session_can_name_the_build_of_every_program() {
+    let rustc = PathBuf::from(env!("CARGO")).with_file_name("rustc");
+    if !rustc.exists() {
+        println!("skipped: no rustc beside cargo");
+        return;
+    }
+    let version = program_version(&rustc);
+    assert!(
+        version
+            .text
+            .as_deref()
+            .is_some_and(|text| text.starts_with("rustc 1."))
+    );
+    let environment = capture(&[("old".into(), rustc, version.text.clone())]);
+    assert_eq!(environment.programs[0].version, version.text);
+    assert!(environment.programs[0].path.is_absolute());
+}

@@ -1,0 +1,72 @@
+//! The option grammar holds together: a letter, a name, a meaning, in every command.
+
+use std::collections::BTreeMap;
+
+/// Every option of every command: (command, option).
+fn options() -> Vec<(String, clap::Arg)> {
+    let mut all = Vec::new();
+    for command in speedwell::cli::grammar().get_subcommands() {
+        for option in command.get_arguments() {
+            all.push((command.get_name().to_owned(), option.clone()));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_letter_means_the_same_everywhere() {
+    let mut meanings: BTreeMap<char, String> = BTreeMap::new();
+    for (command, option) in options() {
+        let (Some(letter), Some(long)) = (option.get_short(), option.get_long()) else {
+            continue;
+        };
+        let known = meanings.entry(letter).or_insert_with(|| long.to_owned());
+        assert_eq!(
+            known, long,
+            "-{letter} of '{command}' means something else elsewhere"
+        );
+    }
+    assert!(
+        meanings.len() >= 6,
+        "the check saw hardly any letters: {meanings:?}"
+    );
+}
+
+#[test]
+fn an_option_says_the_same_everywhere() {
+    let mut helps: BTreeMap<String, String> = BTreeMap::new();
+    for (command, option) in options() {
+        let Some(long) = option.get_long() else {
+            continue;
+        };
+        let help = option
+            .get_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        assert!(!help.is_empty(), "--{long} of '{command}' has no help");
+        let known = helps.entry(long.to_owned()).or_insert_with(|| help.clone());
+        assert_eq!(
+            *known, help,
+            "--{long} of '{command}' says something else elsewhere"
+        );
+    }
+}
+
+#[test]
+fn every_option_with_a_value_names_it() {
+    for (command, option) in options() {
+        if option.get_action().takes_values() && option.get_long().is_some() {
+            let names = option.get_value_names().unwrap_or_default();
+            assert!(
+                !names.is_empty(),
+                "--{:?} of '{command}' has no name for its value",
+                option.get_long()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_grammar_is_consistent_in_itself() {
+    speedwell::cli::grammar().debug_assert();
+}

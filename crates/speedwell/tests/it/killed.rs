@@ -1,0 +1,96 @@
+//! What is left of a session whose process was killed: everything it had announced.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use crate::by_hand::{blank, run, slots};
+use speedwell::model::{Event, Observer, State};
+use speedwell::store::{Reference, Store};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Set for the child half of the next test: the results file to record into.
+const RECORD_INTO: &str = "SPEEDWELL_TEST_RECORD_INTO";
+
+const PLANNED: u32 = 2000;
+
+/// Not a test of its own: the program that the next test kills. It announces a slot on its output
+/// as soon as the recorder has returned from it.
+#[test]
+#[ignore = "is started, and killed, by a_killed_session_keeps_every_slot_it_announced"]
+fn a_program_that_records_until_it_is_killed() {
+    let path = std::env::var_os(RECORD_INTO).expect("only started by the next test");
+    let mut store = Store::open(Path::new(&path)).unwrap();
+    let known = store.find(&Reference::Latest).ok();
+    let done = known
+        .map(|number| store.finished_slots(number).unwrap())
+        .unwrap_or_default();
+    let mut recorder = match known {
+        Some(number) => store.resume(number).unwrap(),
+        None => store.begin(&blank("killed"), "{}").unwrap(),
+    };
+    let mut out = std::io::stdout();
+    for slot in (0..PLANNED).filter(|slot| !done.contains(slot)) {
+        recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
+        recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
+        recorder.observe(&Event::SlotDone(slot)).unwrap();
+        writeln!(out, "done {slot}").unwrap();
+        out.flush().unwrap();
+    }
+    recorder
+        .observe(&Event::Finished { interrupted: false })
+        .unwrap();
+}
+
+/// Starts the program above.
+fn recording_into(path: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture"])
+        .arg("killed::a_program_that_records_until_it_is_killed")
+        .env(RECORD_INTO, path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_killed_session_keeps_every_slot_it_announced() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("results.db");
+    let mut announced = BTreeSet::new();
+    // Killed at four different moments, then left alone.
+    for patience in [1, 7, 60, 131, usize::MAX] {
+        let mut child = recording_into(&path);
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut heard = 0;
+        for line in output.lines() {
+            let line = line.unwrap();
+            // The test harness may write its own words in front, on the same line.
+            if let Some((_, slot)) = line.split_once("done ") {
+                announced.insert(slot.parse::<u32>().unwrap());
+                heard += 1;
+            }
+            if heard == patience {
+                child.kill().unwrap();
+            }
+        }
+        child.wait().unwrap();
+
+        let store = Store::open(&path).unwrap();
+        let finished = store.finished_slots(1).unwrap();
+        assert!(announced.is_subset(&finished), "announced but not kept");
+        let kept = slots(&store.session(1).unwrap());
+        let whole: Vec<u32> = finished.iter().flat_map(|&slot| [slot, slot]).collect();
+        assert_eq!(kept, whole, "whole slots, each once");
+        if patience == 1 {
+            assert!(
+                finished.len() < PLANNED as usize,
+                "it was killed long before its end"
+            );
+        }
+    }
+    let session = Store::open(&path).unwrap().session(1).unwrap();
+    assert_eq!(session.state, State::Complete);
+    assert_eq!(session.runs.len(), 2 * PLANNED as usize);
+}

@@ -1,0 +1,126 @@
+//! Node.js scripts that misbehave in every way seen in practice: each gives a clear record, the
+//! other cases go on, the exit status says so, and no process is left.
+
+use super::project::{Answer, Project, node, repository};
+
+/// Runs one of the fixtures, which are driven like Node core scripts.
+fn fixture(name: &str, more: &[&str]) -> Option<(Project, Answer)> {
+    node()?;
+    let file = repository().join(format!("harness/node/test/fixtures/zz/{name}.js"));
+    let project = Project::new();
+    let answer = project.run(&[&["run", file.to_str().unwrap(), "--runs", "1"], more].concat());
+    Some((project, answer))
+}
+
+fn fails_with(name: &str, texts: &[&str]) {
+    if let Some((_, answer)) = fixture(name, &[]) {
+        answer.expect_status(2).expect_stdout(texts);
+    }
+}
+
+#[test]
+fn a_killed_case_is_a_failure_and_the_others_are_measured() {
+    // The original counts a child ended by a signal as a success and leaves its row out.
+    let Some((_, answer)) = fixture("kill", &[]) else {
+        return;
+    };
+    let answer = answer.expect_status(2);
+    answer.expect_stdout(&["a=0", "a=2", "signal 9", "NODE_RUN_BENCHMARK_FN="]);
+}
+
+#[test]
+fn silence_is_a_failure() {
+    fails_with("noend", &["reported nothing"]);
+}
+
+#[test]
+fn wrong_use_of_start_and_end_is_told_in_the_words_of_the_original() {
+    fails_with("endnostart", &["called end without start"]);
+    fails_with(
+        "starttwice",
+        &["Called start more than once in a single benchmark"],
+    );
+    fails_with("zero", &["called end() with operation count <= 0"]);
+    fails_with(
+        "noops",
+        &["called end() without specifying operation count"],
+    );
+}
+
+#[test]
+fn a_sample_before_a_failure_is_kept_and_marked() {
+    let Some((project, answer)) = fixture("endtwice", &[]) else {
+        return;
+    };
+    answer
+        .expect_status(2)
+        .expect_stdout(&["called end multiple times"]);
+    let kept = project.run(&["report", "--export", "jsonl"]);
+    kept.expect_stdout(&["exited with status 1 after reporting this value"]);
+}
+
+#[test]
+fn files_that_cannot_be_described_say_why() {
+    fails_with("typecfg", &["configuration \"n\" had type object"]);
+    fails_with("mixed", &["configuration \"n\" has mixed types"]);
+    fails_with(
+        "filternb",
+        &["Combination filter must always return a boolean"],
+    );
+    fails_with("throwtop", &["Error: top"]);
+}
+
+#[test]
+fn a_filter_that_leaves_nothing_is_a_warning() {
+    let Some((_, answer)) = fixture("filternone", &[]) else {
+        return;
+    };
+    answer.expect_status(0).expect_stderr(&["no cases"]);
+}
+
+#[test]
+fn the_exit_status_of_a_case_is_kept() {
+    fails_with("exit3", &["exited with status 3"]);
+}
+
+#[test]
+fn awkward_values_keep_their_identity() {
+    let Some((project, answer)) = fixture("scalar", &[]) else {
+        return;
+    };
+    answer.expect_status(0);
+    let csv = project
+        .run(&["report", "--export", "node-csv"])
+        .expect_status(0)
+        .stdout;
+    // One variant gives the file of run.js, whose values are JSON texts.
+    for configuration in [
+        r#""q=""a\""b"" s=""x y"" n=5""#,
+        r#""q=""c,d"" s=""x y"" n=5""#,
+        r#""q=""e'f"" s=""x y"" n=5""#,
+        r#""q=""g\nh"" s=""x y"" n=5""#,
+        r#""q=""é😀"" s=""x y"" n=5""#,
+    ] {
+        assert!(csv.contains(configuration), "no {configuration} in {csv}");
+    }
+}
+
+#[test]
+fn chatter_on_stdout_does_not_reach_the_data() {
+    let Some((project, answer)) = fixture("noise", &[]) else {
+        return;
+    };
+    let answer = answer.expect_status(0);
+    assert!(!answer.stdout.contains("noise \"x\""), "{answer:#?}");
+    project
+        .run(&["report", "--export", "jsonl"])
+        .expect_status(0);
+}
+
+#[test]
+fn a_hanging_case_ends_at_its_limit() {
+    let Some((_, answer)) = fixture("hang", &["--timeout", "700ms"]) else {
+        return;
+    };
+    answer.expect_status(2).expect_stdout(&["timeout"]);
+}

@@ -1,0 +1,138 @@
+//! A folder with benchmarks, and the command run in it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A temporary project; it is gone when the test ends.
+pub struct Project {
+    folder: tempfile::TempDir,
+}
+
+/// What the command answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Project {
+    /// An empty project with a store of its own.
+    pub fn new() -> Project {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(".speedwell")).unwrap();
+        Project { folder }
+    }
+
+    /// Adds a file.
+    pub fn with(self, path: &str, text: &str) -> Project {
+        let file = self.path(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+        self
+    }
+
+    /// A path in the project.
+    pub fn path(&self, inside: &str) -> PathBuf {
+        self.folder.path().join(inside)
+    }
+
+    /// The command, ready to be run in the project.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
+        command.args(words).current_dir(self.folder.path());
+        command
+            .env_remove("SPEEDWELL_DB")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the command.
+    pub fn run(&self, words: &[&str]) -> Answer {
+        Answer::from(self.command(words).output().unwrap())
+    }
+
+    /// Runs the command with `text` on stdin.
+    pub fn run_with_input(&self, words: &[&str], text: &[u8]) -> Answer {
+        use std::io::Write;
+        let mut command = self.command(words);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let text = text.to_vec();
+        let writer = std::thread::spawn(move || {
+            // The command may refuse its arguments before it reads.
+            let _ = stdin.write_all(&text);
+        });
+        let answer = Answer::from(child.wait_with_output().unwrap());
+        writer.join().unwrap();
+        answer
+    }
+}
+
+impl From<Output> for Answer {
+    fn from(output: Output) -> Answer {
+        Answer {
+            status: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Answer {
+    /// Asserts the exit status, showing everything if it differs.
+    #[track_caller]
+    pub fn expect_status(self, status: i32) -> Answer {
+        assert_eq!(self.status, status, "{self:#?}");
+        self
+    }
+
+    /// Asserts that stdout contains every text.
+    #[track_caller]
+    pub fn expect_stdout(self, texts: &[&str]) -> Answer {
+        for text in texts {
+            assert!(
+                self.stdout.contains(text),
+                "no {text:?} on stdout of {self:#?}"
+            );
+        }
+        self
+    }
+
+    /// Asserts that stderr contains every text.
+    #[track_caller]
+    pub fn expect_stderr(self, texts: &[&str]) -> Answer {
+        for text in texts {
+            assert!(
+                self.stderr.contains(text),
+                "no {text:?} on stderr of {self:#?}"
+            );
+        }
+        self
+    }
+}
+
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// The machine's Node.js, if it has one; tests that need it say that they are skipped.
+pub fn node() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join("node"))
+        .find(|f| f.is_file());
+    if found.is_none() {
+        eprintln!("skipped: there is no 'node' in PATH");
+    }
+    found
+}

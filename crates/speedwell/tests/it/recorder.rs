@@ -1,0 +1,219 @@
+//! Stories of sessions that are stored while they are being measured.
+
+use crate::by_hand::{blank, failure, run, run_of, slots};
+use speedwell::model::*;
+use speedwell::store::Store;
+use std::collections::BTreeSet;
+use std::thread;
+
+#[test]
+fn a_session_recorded_event_by_event_equals_the_one_that_was_measured() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("results.db");
+    let mut store = Store::open(&path).unwrap();
+    let mut told = blank("a");
+    told.tags = vec!["nightly".into()];
+    let mut recorder = store.begin(&told, r#"{"slots":8}"#).unwrap();
+    let number = recorder.number();
+    for slot in 0..8 {
+        if slot == 5 {
+            told.failures.push(failure(Some(slot)));
+            recorder.observe(&Event::Failed(&told.failures[0])).unwrap();
+        } else {
+            told.runs.push(run(slot));
+            recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
+        }
+        recorder.observe(&Event::SlotDone(slot)).unwrap();
+    }
+    let decided = Event::CaseDecided {
+        label: "buffers/fill.js len=1",
+        saved: 24,
+    };
+    recorder.observe(&decided).unwrap();
+    recorder
+        .observe(&Event::Finished { interrupted: false })
+        .unwrap();
+    drop(store);
+
+    let store = Store::open(&path).unwrap();
+    told.number = Some(number);
+    told.state = State::Complete;
+    assert_eq!(store.session(number).unwrap(), told);
+    assert_eq!(
+        store.plan(number).unwrap().as_deref(),
+        Some(r#"{"slots":8}"#)
+    );
+    assert_eq!(store.finished_slots(number).unwrap(), (0..8).collect());
+    assert_eq!(
+        store.decided_cases(number).unwrap()["buffers/fill.js len=1"],
+        24
+    );
+}
+
+#[test]
+fn a_metric_first_met_in_a_sample_is_filled_in_when_it_is_declared() {
+    let mut store = Store::in_memory().unwrap();
+    let mut recorder = store.begin(&blank("a"), "{}").unwrap();
+    recorder
+        .observe(&Event::RunFinished(&run_of(0, "heap_used", 5.0)))
+        .unwrap();
+    recorder.observe(&Event::SlotDone(0)).unwrap();
+    recorder
+        .declare(&Metric::new("heap_used", "B", Better::Lower))
+        .unwrap();
+    recorder
+        .declare(&Metric::new("gc", "ns", Better::Lower))
+        .unwrap();
+    let clash = recorder
+        .declare(&Metric::new("gc", "ms", Better::Lower))
+        .unwrap_err();
+    assert!(
+        format!("{clash:#}").contains("'gc' is in 'ns'"),
+        "{clash:#}"
+    );
+
+    let number = recorder.number();
+    let names = store.session(number).unwrap().metrics;
+    let heap = Metric::new("heap_used", "B", Better::Lower);
+    assert_eq!(
+        names,
+        [
+            Metric::throughput(),
+            heap,
+            Metric::new("gc", "ns", Better::Lower)
+        ]
+    );
+}
+
+#[test]
+fn slots_of_parallel_runs_may_overlap() {
+    let mut store = Store::in_memory().unwrap();
+    let mut recorder = store.begin(&blank("a"), "{}").unwrap();
+    for event in [
+        Event::RunFinished(&run(0)),
+        Event::RunFinished(&run(1)),
+        Event::SlotDone(1),
+        Event::RunFinished(&run(0)),
+    ] {
+        recorder.observe(&event).unwrap();
+    }
+    let number = recorder.number();
+    assert_eq!(
+        slots(&store.session(number).unwrap()),
+        [1],
+        "slot 0 is not over yet"
+    );
+    assert_eq!(store.finished_slots(number).unwrap(), BTreeSet::from([1]));
+}
+
+#[test]
+fn an_interrupted_session_is_taken_up_where_it_stopped() {
+    let mut store = Store::in_memory().unwrap();
+    let mut recorder = store.begin(&blank("a"), "{}").unwrap();
+    recorder.observe(&Event::Failed(&failure(None))).unwrap();
+    recorder.observe(&Event::RunFinished(&run(0))).unwrap();
+    recorder.observe(&Event::SlotDone(0)).unwrap();
+    recorder.observe(&Event::RunFinished(&run(1))).unwrap();
+    recorder
+        .observe(&Event::Finished { interrupted: true })
+        .unwrap();
+    let number = recorder.number();
+    let session = store.session(number).unwrap();
+    assert_eq!(session.state, State::Interrupted);
+    assert_eq!(
+        slots(&session),
+        [0, 1],
+        "half a slot is better than nothing to who stops here"
+    );
+
+    let mut recorder = store.resume(number).unwrap();
+    recorder.observe(&Event::Failed(&failure(None))).unwrap();
+    for slot in [1, 2] {
+        recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
+        recorder.observe(&Event::SlotDone(slot)).unwrap();
+    }
+    recorder
+        .observe(&Event::Finished { interrupted: false })
+        .unwrap();
+    let session = store.session(number).unwrap();
+    assert_eq!(slots(&session), [0, 1, 2], "and nothing is there twice");
+    assert_eq!(session.failures, [failure(None)]);
+    assert_eq!(session.state, State::Complete);
+    assert!(
+        store
+            .resume(number)
+            .unwrap_err()
+            .to_string()
+            .contains("is complete")
+    );
+}
+
+#[test]
+fn a_session_that_somebody_else_records_too_is_refused_and_nothing_is_mixed_up() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("results.db");
+    let mut mine = Store::open(&path).unwrap();
+    let mut theirs = Store::open(&path).unwrap();
+    let mut first = mine.begin(&blank("a"), "{}").unwrap();
+    let number = first.number();
+    let mut second = theirs.resume(number).unwrap();
+    second.observe(&Event::RunFinished(&run(0))).unwrap();
+    second.observe(&Event::SlotDone(0)).unwrap();
+
+    first.observe(&Event::RunFinished(&run(0))).unwrap();
+    let refused = first.observe(&Event::SlotDone(0)).unwrap_err();
+    let words = format!("{refused:#}");
+    assert!(
+        words.contains("another speedwell is recording session @1"),
+        "{words}"
+    );
+    assert_eq!(slots(&theirs.session(number).unwrap()), [0]);
+}
+
+#[test]
+fn a_slot_that_gave_nothing_is_over_all_the_same() {
+    let mut store = Store::in_memory().unwrap();
+    let mut recorder = store.begin(&blank("a"), "{}").unwrap();
+    recorder.observe(&Event::SlotDone(4)).unwrap();
+    recorder.observe(&Event::Failed(&failure(Some(5)))).unwrap();
+    recorder.observe(&Event::SlotDone(5)).unwrap();
+    let number = recorder.number();
+    assert_eq!(
+        store.finished_slots(number).unwrap(),
+        BTreeSet::from([4, 5])
+    );
+}
+
+#[test]
+fn four_programs_open_a_fresh_file_at_once_and_record_side_by_side() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("deep/results.db");
+    thread::scope(|scope| {
+        for id in ["a", "b", "c", "d"] {
+            let path = &path;
+            scope.spawn(move || {
+                let mut store = Store::open(path).unwrap();
+                let mut recorder = store.begin(&blank(id), "{}").unwrap();
+                for slot in 0..100 {
+                    recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
+                    recorder.observe(&Event::SlotDone(slot)).unwrap();
+                }
+                recorder
+                    .observe(&Event::Finished { interrupted: false })
+                    .unwrap();
+            });
+        }
+    });
+    let store = Store::open(&path).unwrap();
+    let all = store.list().unwrap();
+    assert_eq!(
+        all.iter().map(|one| one.number).collect::<Vec<_>>(),
+        [1, 2, 3, 4]
+    );
+    for one in all {
+        assert_eq!(
+            slots(&store.session(one.number).unwrap()),
+            (0..100).collect::<Vec<_>>()
+        );
+    }
+}

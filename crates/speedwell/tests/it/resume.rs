@@ -1,0 +1,104 @@
+//! Nothing that was measured is ever lost: Ctrl-C, kill -9, and going on afterwards.
+
+use super::project::Project;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// 20 cases of 5 runs of 2 variants, 8 ms each: 200 runs in about 2 s.
+fn slow_project() -> Project {
+    let text: String = (0..20)
+        .map(|n| format!("case n={n}\n* sleep:8\n"))
+        .collect();
+    Project::new().with("g/slow.fake", &text)
+}
+
+const MEASURE: [&str; 8] = [
+    "run",
+    "g",
+    "--runs",
+    "5",
+    "--variant",
+    "old=",
+    "--variant",
+    "new=",
+];
+
+fn slots(project: &Project) -> Vec<u64> {
+    let lines = project
+        .run(&["report", "--export", "jsonl"])
+        .expect_status(0)
+        .stdout;
+    let slot = |line: &str| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["run"]["slot"].as_u64()
+    };
+    lines.lines().filter_map(slot).collect()
+}
+
+fn wait_for_runs(project: &Project, count: usize) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < deadline {
+        let stored = project.run(&["report", "--export", "jsonl"]);
+        if stored.stdout.lines().count() > count {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{count} runs were never stored");
+}
+
+fn interrupted_by(signal: i32) -> Project {
+    let project = slow_project();
+    let mut child = project.command(&MEASURE).spawn().unwrap();
+    wait_for_runs(&project, 40);
+    // SAFETY: the process is the child started above, not yet waited for.
+    unsafe { libc::kill(child.id() as i32, signal) };
+    let status = child.wait().unwrap();
+    if signal == libc::SIGINT {
+        assert_eq!(status.code(), Some(130));
+    }
+    project
+}
+
+#[test]
+fn a_killed_session_keeps_every_finished_run_and_can_be_completed() {
+    let project = interrupted_by(libc::SIGKILL);
+    let kept = slots(&project);
+    assert!((40..200).contains(&kept.len()), "{} runs", kept.len());
+    assert_eq!(
+        kept,
+        (0..kept.len() as u64).collect::<Vec<_>>(),
+        "a finished run is missing"
+    );
+    project
+        .run(&["run", "--resume", "@latest"])
+        .expect_status(0);
+    let all = slots(&project);
+    assert_eq!(all.len(), 200);
+    assert_eq!(
+        all.into_iter().collect::<BTreeSet<_>>(),
+        (0..200).collect(),
+        "slots differ"
+    );
+}
+
+#[test]
+fn ctrl_c_reports_what_was_measured_and_says_how_to_go_on() {
+    let project = interrupted_by(libc::SIGINT);
+    let kept = slots(&project).len();
+    assert!((40..200).contains(&kept), "{kept} runs");
+    project
+        .run(&["run", "--resume", "@latest"])
+        .expect_status(0);
+    assert_eq!(slots(&project).len(), 200);
+}
+
+#[test]
+fn a_complete_session_has_nothing_left_to_do() {
+    let project = Project::new().with("g/quick.fake", "case n=1\n* 1 2 3\n");
+    project.run(&["run", "g"]).expect_status(0);
+    let before = slots(&project);
+    project
+        .run(&["run", "--resume", "@latest"])
+        .expect_status(0);
+    assert_eq!(slots(&project), before);
+}

@@ -1,0 +1,162 @@
+//! Stories of the store: what is told to it comes back, to whoever asks.
+
+use crate::arbitrary;
+use crate::by_hand::{blank, failure, run, run_of};
+use speedwell::model::*;
+use speedwell::store::{Reference, Store};
+use std::sync::Arc;
+
+#[test]
+fn every_session_comes_back_as_it_was_taken_in() {
+    let mut store = Store::in_memory().unwrap();
+    for seed in 0..300 {
+        let mut session = arbitrary::session(seed);
+        let number = store.insert(&session).unwrap();
+        session.number = Some(number);
+        assert_eq!(store.session(number).unwrap(), session, "seed {seed}");
+    }
+    assert_eq!(store.list().unwrap().len(), 300);
+}
+
+#[test]
+fn values_that_are_no_numbers_are_kept() {
+    let mut store = Store::in_memory().unwrap();
+    let mut session = blank("a");
+    session.runs = vec![
+        run_of(0, "throughput", f64::NAN),
+        run_of(1, "throughput", -f64::INFINITY),
+    ];
+    let odd = Value::Number(f64::INFINITY);
+    session.runs[0].case = Arc::new(Case::new("g/b", vec![("n".into(), odd)]));
+    let number = store.insert(&session).unwrap();
+    let back = store.session(number).unwrap();
+    assert!(back.runs[0].samples[0].value.is_nan());
+    assert_eq!(back.runs[1].samples[0].value, -f64::INFINITY);
+    assert_eq!(back.runs[0].case.id(), session.runs[0].case.id());
+}
+
+#[test]
+fn taking_a_session_in_twice_changes_nothing() {
+    let mut store = Store::in_memory().unwrap();
+    let session = arbitrary::session(1);
+    let first = store.insert(&session).unwrap();
+    assert_eq!(store.insert(&session).unwrap(), first);
+    assert_eq!(store.list().unwrap().len(), 1);
+}
+
+#[test]
+fn references_find_sessions_and_unknown_ones_name_what_there_is() {
+    let mut store = Store::in_memory().unwrap();
+    let say = |store: &Store, text: &str| match store.find(&text.parse().unwrap()) {
+        Ok(number) => number.to_string(),
+        Err(error) => format!("{error:#}"),
+    };
+    assert!(say(&store, "@latest").contains("holds no sessions yet"));
+
+    for id in ["a", "b", "c"] {
+        store.insert(&blank(id)).unwrap();
+    }
+    store.tag(1, "main").unwrap();
+    store.tag(2, "main").unwrap();
+    store.tag(2, "nightly").unwrap();
+    assert_eq!(say(&store, "@latest"), "3");
+    assert_eq!(say(&store, "@prev"), "2");
+    assert_eq!(say(&store, "@1"), "1");
+    assert_eq!(
+        say(&store, "@main"),
+        "2",
+        "the last of those that carry the tag"
+    );
+
+    let unknown = say(&store, "@7");
+    assert!(
+        unknown.contains("'@7'") && unknown.contains("from @1 to @3"),
+        "{unknown}"
+    );
+    let typo = say(&store, "@nigthly");
+    assert!(
+        typo.contains("hint: there are @nightly, @main"),
+        "nearest first: {typo}"
+    );
+
+    store.delete(3).unwrap();
+    assert_eq!(say(&store, "@latest"), "2");
+    store.insert(&blank("d")).unwrap();
+    assert_eq!(
+        store.find(&Reference::Latest).unwrap(),
+        4,
+        "a number is never given twice"
+    );
+}
+
+#[test]
+fn a_tag_is_kept_once_and_must_not_look_like_a_number() {
+    let mut store = Store::in_memory().unwrap();
+    let number = store.insert(&blank("a")).unwrap();
+    store.tag(number, "main").unwrap();
+    store.tag(number, "main").unwrap();
+    assert_eq!(store.session(number).unwrap().tags, ["main"]);
+    assert!(store.tag(number, "12").is_err());
+    assert!(
+        store
+            .tag(99, "main")
+            .unwrap_err()
+            .to_string()
+            .contains("no session @99")
+    );
+    let mut tagged = blank("b");
+    tagged.tags = vec!["latest".into()];
+    assert!(store.begin(&tagged, "{}").is_err());
+}
+
+#[test]
+fn the_list_counts_without_reading_the_data() {
+    let mut store = Store::in_memory().unwrap();
+    let mut session = blank("a");
+    session.runs = (0..9).map(run).collect();
+    let mut skip = failure(None);
+    skip.cause = Cause::Skipped {
+        reason: "no crypto".into(),
+    };
+    session.failures = vec![failure(Some(9)), skip];
+    store.insert(&session).unwrap();
+    store.insert(&blank("b")).unwrap();
+
+    let all = store.list().unwrap();
+    let first = &all[0];
+    assert_eq!((first.benchmarks, first.cases, first.runs), (1, 3, 9));
+    assert_eq!((first.failures, first.skipped), (1, 1));
+    assert_eq!(first.variants, ["old", "new"]);
+    assert_eq!(first.command, session.command);
+    assert_eq!((all[1].benchmarks, all[1].runs, all[1].failures), (0, 0, 0));
+}
+
+#[test]
+fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("results.db");
+    let mut store = Store::open(&path).unwrap();
+    let gone = store.insert(&arbitrary::session(3)).unwrap();
+    let mut kept = arbitrary::session(4);
+    kept.number = Some(store.insert(&kept).unwrap());
+    store.delete(gone).unwrap();
+    assert!(store.session(gone).is_err());
+    assert!(store.delete(gone).is_err());
+    assert_eq!(store.session(2).unwrap(), kept);
+    drop(store);
+
+    let file = rusqlite::Connection::open(&path).unwrap();
+    for table in [
+        "tag",
+        "metric",
+        "run",
+        "sample",
+        "failure",
+        "empty_slot",
+        "case_decided",
+    ] {
+        let sql = format!("SELECT count(*) FROM {table} WHERE session = ?1");
+        let rows: i64 = file.query_row(&sql, [gone], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 0, "{table}");
+    }
+}
