@@ -9,7 +9,7 @@ use crate::environment;
 use crate::harness;
 use crate::model::{Design, Environment, Metric, Run, Runs, Session, State, Stopping, Variant};
 use crate::plan::Plan;
-use crate::process;
+use crate::process::{self, quote};
 use crate::runner::{self, Ended, Judge, Orders};
 use crate::store::Store;
 use std::collections::BTreeSet;
@@ -145,8 +145,14 @@ pub fn measure(
     drop(progress);
     drop(recorder);
     if ended == Ended::Interrupted && !args.store.no_save {
+        let db = args
+            .store
+            .db
+            .as_ref()
+            .map(|db| format!(" --db {}", quote(&db.to_string_lossy())));
         status::note(&format!(
-            "interrupted; what was measured is kept as @{number}, go on with: speedwell run --resume @{number}"
+            "interrupted; what was measured is kept, go on with: speedwell run --resume @{number}{}",
+            db.unwrap_or_default()
         ));
     }
     let status = match ended {

@@ -61,7 +61,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     for source in &sources {
         let session = kept(&source.session, &args);
         if let Some(kind) = args.export {
-            export(&session, kind)?;
+            quiet_on_closed_pipe(export(&session, kind))?;
             continue;
         }
         let findings = analysis::of(&session, &settings);
@@ -128,4 +128,20 @@ fn export(session: &Session, kind: Export) -> anyhow::Result<()> {
     }
     out.flush()?;
     Ok(())
+}
+
+/// A reader that has seen enough (`| head`) is no error.
+fn quiet_on_closed_pipe(done: anyhow::Result<()>) -> anyhow::Result<()> {
+    match done {
+        Err(error) => {
+            let io = error
+                .chain()
+                .find_map(|cause| cause.downcast_ref::<std::io::Error>());
+            match io.map(std::io::Error::kind) {
+                Some(std::io::ErrorKind::BrokenPipe) => Ok(()),
+                _ => Err(error),
+            }
+        }
+        done => done,
+    }
 }

@@ -42,8 +42,23 @@ impl Status {
 
 /// Prints an error: outermost context first, hints on lines of their own.
 pub fn tell(error: &anyhow::Error) {
-    let told: Vec<String> = error.chain().map(ToString::to_string).collect();
-    eprintln!("speedwell: {}", told.join(": "));
+    eprintln!("speedwell: {}", told(error));
+}
+
+/// The message with its hints at the end, wherever in the chain they were given.
+fn told(error: &anyhow::Error) -> String {
+    let mut message = Vec::new();
+    let mut hints = Vec::new();
+    for part in error.chain().map(ToString::to_string) {
+        match part.split_once("\nhint: ") {
+            Some((words, hint)) => {
+                message.push(words.to_owned());
+                hints.push(format!("\nhint: {hint}"));
+            }
+            None => message.push(part),
+        }
+    }
+    message.join(": ") + &hints.concat()
 }
 
 /// Prints a warning.
@@ -54,4 +69,18 @@ pub fn warn(sentence: &str) {
 /// Prints a remark that is no warning.
 pub fn note(sentence: &str) {
     eprintln!("speedwell: {sentence}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn hints_come_last() {
+        let error = std::fs::read("/no/such/file").context("cannot read it\nhint: look elsewhere");
+        let error = error.context("in source 'x'").unwrap_err();
+        assert!(told(&error).starts_with("in source 'x': cannot read it: No such file"));
+        assert!(told(&error).ends_with("\nhint: look elsewhere"));
+    }
 }

@@ -21,11 +21,12 @@ pub(super) fn choose(text: &str, set: Option<&str>, test: bool) -> Choice {
     if !text.contains("bench.http(") {
         return Choice::NotNeeded;
     }
-    if let Some(name) = set {
-        return available(name, true);
-    }
+    // The library prefers what the script passes to it over what the command line says.
     if let Some(name) = own_choice(text) {
         return available(&name, false);
+    }
+    if let Some(name) = set {
+        return available(name, true);
     }
     if let Some(name) = PREFERRED.into_iter().find(|name| find(name).is_some()) {
         return Choice::Tool {
@@ -91,10 +92,11 @@ mod tests {
             argument: false,
         };
         assert_eq!(choose(text, None, false), expected);
+        assert_eq!(choose(text, Some("test-double-http"), false), expected);
     }
 
     #[test]
-    fn the_users_choice_wins_and_is_passed_on() {
+    fn the_users_choice_is_passed_on() {
         let expected = Choice::Tool {
             name: "test-double-http".into(),
             argument: true,

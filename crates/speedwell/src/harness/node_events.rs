@@ -135,6 +135,15 @@ impl Conversation for Events {
         let Some(message) = Message::parse(line) else {
             return Next::Wait;
         };
+        // A long list comes in several messages; all but the last say that more follows.
+        if let Some(begun) = self
+            .received
+            .last_mut()
+            .filter(|begun| begun.is_continued_by(&message))
+        {
+            begun.join(message);
+            return Next::Wait;
+        }
         let last = matches!(message.verb.as_str(), "end" | "described");
         self.received.push(message);
         if last {

@@ -63,6 +63,26 @@ impl Message {
         self.fields.iter().map(|(key, _)| key.as_str())
     }
 
+    /// Whether `next` goes on with the lists of this message.
+    pub fn is_continued_by(&self, next: &Message) -> bool {
+        self.raw("more") == Some("1") && self.verb == next.verb
+    }
+
+    /// Appends the lists of `next`. Values that are no lists are the same in both.
+    pub fn join(&mut self, next: Message) {
+        self.fields.retain(|(key, _)| key != "more");
+        for (key, value) in next.fields {
+            match self.fields.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, begun)) if *begun != value && key != "more" => {
+                    begun.push(',');
+                    begun.push_str(&value);
+                }
+                Some(_) => {}
+                None => self.fields.push((key, value)),
+            }
+        }
+    }
+
     fn raw(&self, key: &str) -> Option<&str> {
         self.fields
             .iter()
@@ -165,6 +185,19 @@ mod tests {
                 .list("args"),
             items
         );
+    }
+
+    #[test]
+    fn a_list_in_several_messages_is_one_list() {
+        let part = |text: &str| Message::parse(text.as_bytes()).unwrap();
+        let mut begun = part("benchmark\tid=2\tname=g/b\tparam.n=1,2\tmore=1");
+        let middle = part("benchmark\tid=2\tname=g/b\tparam.n=3\tmore=1");
+        assert!(begun.is_continued_by(&middle));
+        begun.join(middle);
+        begun.join(part("benchmark\tid=2\tname=g/b\tparam.n=4"));
+        assert_eq!(begun.list("param.n"), ["1", "2", "3", "4"]);
+        assert_eq!(begun.get("name").as_deref(), Some("g/b"));
+        assert!(!begun.is_continued_by(&part("benchmark\tname=g/b")));
     }
 
     #[test]

@@ -76,7 +76,6 @@ fn orphans() -> Vec<i32> {
                 .filter_map(|pid| pid.parse().ok())
                 .collect::<Vec<i32>>()
         })
-        .filter(|pid| !watched.contains(pid))
         .collect()
 }
 

@@ -68,7 +68,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         let decided: Vec<usize> = self
             .runs
             .iter()
-            .filter(|(_, r)| self.judge.is_decided(r))
+            .filter(|(_, runs)| self.is_decided(runs))
             .map(|(job, _)| *job)
             .collect();
         self.over.extend(decided);
@@ -182,6 +182,20 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(())
     }
 
+    /// Whether every case among the runs of one job is decided; a file that starts its cases
+    /// itself has several.
+    fn is_decided(&self, runs: &[Run]) -> bool {
+        let one_case = runs.windows(2).all(|two| two[0].case == two[1].case);
+        if one_case {
+            return self.judge.is_decided(runs);
+        }
+        let mut cases: HashMap<String, Vec<Run>> = HashMap::new();
+        for run in runs {
+            cases.entry(run.case.id()).or_default().push(run.clone());
+        }
+        cases.values().all(|runs| self.judge.is_decided(runs))
+    }
+
     fn contradiction(&self, slot: &Slot, cause: Cause) -> Failure {
         let job = &self.plan.jobs[slot.job];
         Failure {
@@ -204,7 +218,7 @@ impl<'a, 'o> Execution<'a, 'o> {
                 .is_some_and(|&count| count >= GIVE_UP_AFTER)
         });
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
-        if !hopeless && !self.judge.is_decided(runs) {
+        if !hopeless && !self.is_decided(runs) {
             return Ok(());
         }
         self.over.insert(slot.job);

@@ -1,0 +1,172 @@
+'use strict';
+
+// The class behind `createBenchmark`. Decides which part this process plays (describe the cases and start a process
+// for each, or measure one case) and what counts as a valid measurement. It does not know how results travel
+// (lib/report.js, or the harness that drives this process) nor how processes are started (lib/parent.js).
+
+const path = require('path');
+const { BadArgument, combinations, parseArguments } = require('./cases.js');
+
+/** Where a harness that drives this process puts its hooks; shared by all copies of the package in one process. */
+const HARNESS = Symbol.for('speedwell.harness');
+
+class Benchmark {
+  // Ordinary fields and methods only: native benchmarks call start and end with the benchmark as receiver.
+  constructor(main, parameters, options = {}) {
+    this._started = false;
+    this._ended = false;
+    this._time = 0n;
+    this._harness = globalThis[HARNESS];
+    // Loaded now, because later may be within the measured section.
+    this._channel = this._harness ? null : require('./report.js');
+    this.name = benchmarkName(mainFile(), process.env.SPEEDWELL_BENCHMARK_ROOT);
+    this.flags = environmentFlags().concat(options.flags || []);
+    this.combinationFilter =
+      typeof options.combinationFilter === 'function' ? options.combinationFilter : () => true;
+    this._describe(process.argv.slice(2), parameters, options);
+    if (this._harness) {
+      this._harness.adopt(this, main, options);
+      return;
+    }
+    if (this.queue.length === 0) return;
+    process.nextTick(() => this._play(main, options));
+  }
+
+  /** Fills `options`, `extra_options`, `queue` and `config` from the declaration and the command line. */
+  _describe(argv, parameters, options) {
+    try {
+      if (options.byGroups) {
+        const { groupedCases } = require('./groups.js');
+        const grouped = groupedCases(argv, parameters, options, this.combinationFilter);
+        this.options = grouped.options;
+        this.extra_options = grouped.extra;
+        this.queue = grouped.cases;
+      } else {
+        const parsed = parseArguments(argv, parameters, options);
+        this.options = parsed.options;
+        this.extra_options = parsed.extra;
+        this.queue = combinations(parsed.options, this.combinationFilter);
+      }
+    } catch (error) {
+      if (!(error instanceof BadArgument) || this._harness) throw error;
+      console.error(error.message);
+      process.exit(1);
+    }
+    this.config = this.queue[0];
+  }
+
+  _play(main, options) {
+    if (process.env.NODE_RUN_BENCHMARK_FN !== undefined) {
+      main(this.config);
+    } else {
+      require('./parent.js').runCases(this, options);
+    }
+  }
+
+  /** Begins the measured section. The clock is read last, so that nothing of this method is measured. */
+  start() {
+    if (this._started) throw new Error('Called start more than once in a single benchmark');
+    this._started = true;
+    this._time = process.hrtime.bigint();
+  }
+
+  /** Ends the measured section after `operations` iterations and reports it. The clock is read first. */
+  end(operations) {
+    const time = process.hrtime.bigint();
+    const zeroAllowed = Boolean(process.env.NODEJS_BENCHMARK_ZERO_ALLOWED);
+    if (!this._started) throw new Error('called end without start');
+    if (this._ended) throw new Error('called end multiple times');
+    if (typeof operations !== 'number') {
+      throw new Error('called end() without specifying operation count');
+    }
+    if (operations <= 0 && !zeroAllowed) throw new Error('called end() with operation count <= 0');
+    this._ended = true;
+
+    const elapsed_ns = time - this._time;
+    if (elapsed_ns === 0n) {
+      if (!zeroAllowed) throw new Error('insufficient clock precision for short benchmark');
+      this._report({ rate: operations && Number.MAX_VALUE, elapsed_ns, iterations: operations });
+      return;
+    }
+    const seconds = Number(elapsed_ns) / 1e9;
+    this._report({ rate: operations / seconds, elapsed_ns, iterations: operations });
+  }
+
+  /** Reports a rate (iterations per second) that was found otherwise; `elapsed_ns` is a BigInt. */
+  report(rate, elapsed_ns) {
+    this._report({ rate, elapsed_ns, iterations: (rate * Number(elapsed_ns)) / 1e9 });
+  }
+
+  _report(measured) {
+    if (this._harness) {
+      this._harness.report(this, measured);
+      return;
+    }
+    const { rate, elapsed_ns, http } = measured;
+    const time = this._channel.secondsText(elapsed_ns);
+    const message = { name: this.name, conf: this.config, rate, time, type: 'report' };
+    if (http) message.http = http;
+    this._channel.sendResult(message);
+  }
+
+  /** Any further figure of this case, such as bytes per second; `better` is 'higher' or 'lower'. */
+  metric(name, value, { unit = '', better = 'higher' } = {}) {
+    if (typeof name !== 'string' || name === '') throw new TypeError('metric name must be a non-empty string');
+    if (typeof value !== 'number') throw new TypeError(`metric "${name}" had type ${typeof value}`);
+    if (better !== 'higher' && better !== 'lower') {
+      throw new TypeError(`metric "${name}": better must be 'higher' or 'lower'`);
+    }
+    const metric = { name, value, unit, better };
+    if (this._harness) this._harness.metric(this, metric);
+    else this._channel.sendResult({ name: this.name, conf: this.config, metric, type: 'metric' });
+  }
+
+  /** The answer that the measured code computed: variants of a case must agree on it. */
+  check(answer) {
+    const text = String(answer);
+    if (this._harness) this._harness.check(this, text);
+    else this._channel.sendResult({ name: this.name, conf: this.config, text, type: 'check' });
+  }
+
+  /** Measures a server with an HTTP tool; `done(code)` is called when the tool has ended, before the report. */
+  http(options, done) {
+    require('./http/measure.js').measure(this, options, done);
+  }
+}
+
+/**
+ * Absolute path of the program's main file. `require.main` is fixed when a module is loaded, which in the harness is
+ * before the benchmark file becomes the main program; an ES module leaves `mainModule` undefined or someone else's.
+ */
+function mainFile() {
+  const main = process.mainModule;
+  if (main && main.filename && !globalThis[HARNESS]) return main.filename;
+  return process.argv[1] ? path.resolve(process.argv[1]) : '';
+}
+
+/**
+ * What the benchmark is called. Node core cuts the folder of its own library off the path, which gives garbage for a
+ * file that lies elsewhere; this name depends on the file alone, or on a folder that the driver names.
+ * `group/file.js`, or `group/name/index.js` for a benchmark that is a folder. With `root` (a folder that holds the
+ * file) it is the path below that folder. Always with forward slashes, because names are compared across systems.
+ */
+function benchmarkName(file, root) {
+  if (root) {
+    const relative = path.relative(root, file);
+    if (relative && !relative.startsWith('..') && !path.isAbsolute(relative)) return slashed(relative);
+  }
+  const segments = path.basename(file) === 'index.js' ? 3 : 2;
+  return slashed(file).split('/').filter(Boolean).slice(-segments).join('/');
+}
+
+function slashed(file) {
+  return path.sep === '/' ? file : file.split(path.sep).join('/');
+}
+
+/** Flags from the environment. A leading blank yields an empty flag in Node core, which node then refuses. */
+function environmentFlags() {
+  const text = process.env.NODE_BENCHMARK_FLAGS;
+  return text ? text.split(/\s+/) : [];
+}
+
+Object.assign(exports, { Benchmark, HARNESS, benchmarkName, mainFile });

@@ -1,0 +1,19 @@
+'use strict';
+
+// Access to node's internal C++ bindings, for benchmarks of node itself. Decides nothing else.
+
+/**
+ * The internal binding `name`. With `--expose-internals` all bindings are reachable; without it node still offers
+ * a short list through `process.binding`.
+ */
+function binding(name) {
+  let internalBinding;
+  try {
+    ({ internalBinding } = require('internal/test/binding'));
+  } catch {
+    return process.binding(name);
+  }
+  return internalBinding(name);
+}
+
+exports.binding = binding;

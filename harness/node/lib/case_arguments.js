@@ -1,0 +1,10 @@
+'use strict';
+
+// How a case is written on a command line; the one place that both roles of a file and the harness share.
+
+/** `name=value` for every value, in the order of the case. */
+function caseArguments(values) {
+  return Object.entries(values).map(([name, value]) => `${name}=${value}`);
+}
+
+exports.caseArguments = caseArguments;

@@ -1,0 +1,109 @@
+'use strict';
+
+// The two descriptors of the harness protocol. Commands are read synchronously, which is the fastest way to start;
+// only while a benchmark uses the event loop are they watched asynchronously, so that a stop or the end of the
+// driver is noticed. This file knows nothing of verbs except that `stop` may overtake others.
+
+const fs = require('fs');
+const { decode, decodeText, encode, writeAll } = require('../wire.js');
+
+const CHUNK_BYTES = 65536;
+
+class Channel {
+  constructor(commandFd, eventFd) {
+    this.commandFd = commandFd;
+    this.eventFd = eventFd;
+    this.lines = [];
+    this.partial = Buffer.alloc(0);
+    this.ended = false;
+    this.socket = null;
+    this.waiting = null;
+    /** Called with a `stop` command that arrives while a benchmark runs. */
+    this.onStop = null;
+    /** Called when the driver closes the channel while a benchmark runs. */
+    this.onEnd = null;
+  }
+
+  /** Writes one message; returns when the system has taken it. */
+  send(verb, fields) {
+    writeAll(this.eventFd, encode(verb, fields).map((line) => `${line}\n`).join(''));
+  }
+
+  /** The next command, or null at the end of the channel. A promise only where the descriptor is being watched. */
+  next() {
+    for (;;) {
+      const line = this.lines.shift();
+      if (line !== undefined) return command(line);
+      if (this.ended) return null;
+      if (this.socket) return new Promise((resolve) => { this.waiting = resolve; });
+      this._read();
+    }
+  }
+
+  _read() {
+    const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+    try {
+      const count = fs.readSync(this.commandFd, chunk, 0, CHUNK_BYTES, null);
+      if (count === 0) this.ended = true;
+      else this._take(chunk.subarray(0, count));
+    } catch (error) {
+      if (error.code !== 'EAGAIN') throw error;
+      this.watch();
+    }
+  }
+
+  _take(chunk) {
+    const bytes = Buffer.concat([this.partial, chunk]);
+    const end = bytes.lastIndexOf(10) + 1;
+    this.partial = bytes.subarray(end);
+    if (end > 0) this.lines.push(...bytes.toString('utf8', 0, end - 1).split('\n'));
+  }
+
+  /** From now on commands arrive through the event loop. */
+  watch() {
+    if (this.socket) return;
+    const { Socket } = require('net');
+    this.socket = new Socket({ fd: this.commandFd, readable: true, writable: false });
+    this.socket.on('data', (chunk) => {
+      this._take(chunk);
+      if (this.onStop) this._overtake();
+      this._wake();
+    });
+    const end = () => {
+      this.ended = true;
+      if (this.onEnd) this.onEnd();
+      this._wake();
+    };
+    this.socket.on('end', end);
+    this.socket.on('error', end);
+  }
+
+  /** Lets the process see its own event loop empty although commands may still come. */
+  setBackground(background) {
+    if (!this.socket) return;
+    if (background) this.socket.unref();
+    else this.socket.ref();
+  }
+
+  _overtake() {
+    const stops = this.lines.filter((line) => decode(line).verb === 'stop');
+    this.lines = this.lines.filter((line) => !stops.includes(line));
+    for (const line of stops) this.onStop(command(line));
+  }
+
+  _wake() {
+    if (!this.waiting || (this.lines.length === 0 && !this.ended)) return;
+    const resolve = this.waiting;
+    this.waiting = null;
+    resolve(this.lines.length > 0 ? command(this.lines.shift()) : null);
+  }
+}
+
+/** A command with the fields every command has; the others stay encoded until their reader asks. */
+function command(line) {
+  const { verb, fields } = decode(line);
+  const text = (key) => (fields[key] === undefined ? undefined : decodeText(fields[key]));
+  return { verb, fields, text, id: text('id') };
+}
+
+exports.Channel = Channel;

@@ -1,0 +1,70 @@
+'use strict';
+
+// Answers `describe`: executes a file without measuring anything and says which parameters and cases it has.
+
+const { caseArguments } = require('../case_arguments.js');
+const { decodeList } = require('../wire.js');
+const { quick } = require('../cases.js');
+const { HarnessError } = require('./session.js');
+const { open } = require('./open.js');
+
+async function describe(session, command) {
+  const file = command.text('path');
+  if (!file) throw new HarnessError('protocol', 'MissingKey', "describe needs 'path'");
+  const argv = decodeList(command.fields.args || '');
+  const fields = { id: command.id };
+  const { bench, options } = await open(session, { file, argv, root: command.text('root'), hooks: {}, fields });
+  const parameters = declared(bench);
+  const cases = command.text('test') === '1' ? testCases(bench, options) : bench.queue;
+  session.channel.send('benchmark', {
+    ...fields,
+    name: bench.name,
+    modes: ['once'],
+    flags: bench.flags,
+    setup: typeof options.setup === 'function' ? 1 : undefined,
+    ...parameters,
+  });
+  for (const values of cases) {
+    session.channel.send('case', { ...fields, benchmark: bench.name, args: caseArguments(values) });
+  }
+  session.channel.send('described', { ...fields, count: 1, cases: cases.length });
+}
+
+/** `param.NAME` and `type.NAME` for every parameter. Integer-like names keep the order JavaScript gives them. */
+function declared(bench) {
+  const fields = {};
+  for (const [name, values] of Object.entries(bench.options)) {
+    fields[`param.${name}`] = values;
+    fields[`type.${name}`] = typeOf(values);
+  }
+  return fields;
+}
+
+function typeOf(values) {
+  const [first] = values;
+  if (typeof first === 'number') return values.every(Number.isInteger) ? 'int' : 'float';
+  return typeof first === 'boolean' ? 'bool' : 'text';
+}
+
+/**
+ * Every allowed case made quick, each once. Node core tests only the first value of every parameter, so broken
+ * cases stay unseen until somebody measures them.
+ */
+function testCases(bench, options) {
+  const seen = new Map();
+  for (const values of bench.queue) {
+    for (const made of quickCases(values, options.test || {})) seen.set(JSON.stringify(made), made);
+  }
+  return [...seen.values()];
+}
+
+function quickCases(values, overrides) {
+  let made = [{}];
+  for (const [name, value] of Object.entries(values)) {
+    const choices = Object.hasOwn(overrides, name) ? [].concat(overrides[name]) : [quick(name, value)];
+    made = made.flatMap((chosen) => choices.map((choice) => ({ ...chosen, [name]: choice })));
+  }
+  return made;
+}
+
+exports.describe = describe;

@@ -1,0 +1,102 @@
+'use strict';
+
+// Executes a benchmark file inside the harness so that it believes to be the main program, and catches the
+// benchmark it creates. Decides how a file is loaded (CommonJS or ES module) and when it has failed to create one.
+// Nothing is measured here.
+
+const fs = require('fs');
+const Module = require('module');
+const path = require('path');
+const { HARNESS } = require('../benchmark.js');
+const { provide, provideToModules } = require('../resolve.js');
+const { HarnessError, atStage } = require('./session.js');
+
+const ENDED_EMPTY = 'the file did not call createBenchmark';
+let opened = 0;
+
+/**
+ * Executes `file` with `argv`. Resolves to `{ bench, main, options }` as soon as the file has called
+ * createBenchmark and its top-level code is through. `hooks` gets what the benchmark reports later.
+ */
+async function open(session, { file, argv, root, hooks, fields }) {
+  const absolute = realPath(file);
+  let fail;
+  const failed = new Promise((resolve, reject) => { fail = reject; });
+  let adopted = null;
+  const created = new Promise((resolve) => {
+    globalThis[HARNESS] = {
+      ...hooks,
+      adopt(bench, main, options) {
+        if (adopted) throw new HarnessError('compile', 'SecondBenchmark', 'createBenchmark was called twice');
+        adopted = { bench, main, options };
+        resolve();
+      },
+    };
+  });
+  session.current = { stage: 'compile', fields, fail: (error) => fail(staged(error)) };
+  if (root) process.env.SPEEDWELL_BENCHMARK_ROOT = root;
+  process.argv = [process.argv[0], absolute, ...argv];
+  try {
+    await Promise.race([failed, execute(session, absolute)]);
+    if (!adopted) {
+      session.yieldLoop(null);
+      await Promise.race([failed, created, loopEmpty()]);
+    }
+  } finally {
+    session.takeLoop();
+  }
+  return adopted;
+}
+
+async function execute(session, file) {
+  try {
+    provide();
+    opened++;
+    if (!isModule(file)) {
+      delete require.cache[file];
+      // The third argument makes the file the main program: `require.main === module` holds in it.
+      Module._load(file, null, true);
+      return;
+    }
+    provideToModules();
+    session.yieldLoop(null);
+    const { pathToFileURL } = require('url');
+    // The query keeps a second opening of the same file from being answered by node's cache.
+    const { href } = pathToFileURL(file);
+    await import(opened === 1 ? href : `${href}?opened=${opened}`);
+  } catch (error) {
+    throw error instanceof HarnessError ? error : staged(error);
+  }
+}
+
+/** Node names a main program by its real path; a missing file is left for the loader to complain about. */
+function realPath(file) {
+  try {
+    return fs.realpathSync(file);
+  } catch {
+    return path.resolve(file);
+  }
+}
+
+/** Whether node takes `file` for an ES module: by its name, else by the nearest package.json. */
+function isModule(file) {
+  if (file.endsWith('.mjs') || file.endsWith('.mts')) return true;
+  if (!/\.[jt]s$/.test(file)) return false;
+  for (let folder = path.dirname(file); ; folder = path.dirname(folder)) {
+    const description = path.join(folder, 'package.json');
+    if (fs.existsSync(description)) return JSON.parse(fs.readFileSync(description, 'utf8')).type === 'module';
+    if (folder === path.dirname(folder) || path.basename(folder) === 'node_modules') return false;
+  }
+}
+
+function staged(error) {
+  return atStage(error instanceof SyntaxError ? 'parse' : 'compile', error);
+}
+
+function loopEmpty() {
+  return new Promise((resolve, reject) => {
+    process.once('beforeExit', () => reject(new HarnessError('compile', 'NoBenchmark', ENDED_EMPTY)));
+  });
+}
+
+exports.open = open;

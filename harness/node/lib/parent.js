@@ -1,0 +1,45 @@
+'use strict';
+
+// The parent role of a benchmark file: one fresh process per case, one after the other. Decides what a dead child
+// means; the children report for themselves and their messages are passed on unchanged.
+
+const { fork } = require('child_process');
+const { signals } = require('os').constants;
+const { caseArguments } = require('./case_arguments.js');
+const { mainFile } = require('./benchmark.js');
+const { sendResult } = require('./report.js');
+
+/**
+ * Measures every case of `bench.queue`. A child that exits with a status ends the whole file with that status. One
+ * that dies by a signal leaves the other cases alone, but the file then ends with 128 + signal: in Node core such a
+ * case just vanishes from the results.
+ */
+async function runCases(bench, { setup }) {
+  if (process.send) {
+    process.send({ type: 'config', name: bench.name, queueLength: bench.queue.length });
+  }
+  if (setup) await setup(bench.queue);
+  for (const values of bench.queue) {
+    const { code, signal } = await runCase(bench, values);
+    if (code) process.exit(code);
+    if (signal) {
+      console.error(`${bench.name} ${caseArguments(values).join(' ')}: killed by ${signal}`);
+      process.exitCode = 128 + (signals[signal] || 0);
+    }
+  }
+}
+
+/** Starts the process of one case and waits until it has gone and its messages have been read. */
+function runCase(bench, values) {
+  const child = fork(mainFile(), caseArguments(values).concat(caseArguments(bench.extra_options)), {
+    env: { ...process.env, NODE_RUN_BENCHMARK_FN: '' },
+    execArgv: bench.flags.concat(process.execArgv),
+  });
+  child.on('message', sendResult);
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve({ code, signal }));
+  });
+}
+
+exports.runCases = runCases;

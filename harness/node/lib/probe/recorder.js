@@ -1,0 +1,121 @@
+'use strict';
+
+// Watches what the parent role of a benchmark file does: which cases it would start, with which flags, and what it
+// tells its driver. Decides what is recorded and what the file sees instead of its children. Whether the record is
+// enough to measure single cases is decided in verdict.js.
+
+const { EventEmitter } = require('events');
+const childProcess = require('child_process');
+const { watchLibrary } = require('./library.js');
+const { verdict } = require('./verdict.js');
+const { writeAll } = require('../wire.js');
+
+/** A file that forks something else and has shown no case after this time waits for an answer that cannot come. */
+const FOREIGN_FORK_MS = 500;
+
+class Recorder {
+  constructor(descriptor, preload) {
+    this.descriptor = descriptor;
+    this.preload = preload;
+    this.cases = [];
+    this.config = null;
+    this.error = null;
+    this.foreignForks = [];
+    this.library = { called: false, setup: false };
+  }
+
+  install() {
+    process.execArgv = withoutPreload(process.execArgv, this.preload);
+    this._replaceFork();
+    this._listenForConfig();
+    watchLibrary(this.library);
+    // This event observes an error without handling it: the process still dies as it would have.
+    process.on('uncaughtExceptionMonitor', (error) => { this.error = describeError(error); });
+    process.on('exit', (status) => this._handOver(status));
+  }
+
+  _replaceFork() {
+    const recorder = this;
+    childProcess.fork = function fork(file, args, options) {
+      const list = Array.isArray(args) ? args : [];
+      const settings = (Array.isArray(args) ? options : args || options) || {};
+      return String(file) === mainFile() ? recorder._ownFork(list, settings) : recorder._foreignFork(file);
+    };
+    require('module').syncBuiltinESMExports();
+  }
+
+  /** The file starts itself for one case: note it, and say at once that all went well. */
+  _ownFork(args, { execArgv = process.execArgv }) {
+    this.cases.push({ args: args.map(String), execArgv: withoutPreload(execArgv.map(String), this.preload) });
+    const child = inertChild();
+    setImmediate(() => {
+      child.emit('exit', 0, null);
+      child.emit('close', 0, null);
+    });
+    return child;
+  }
+
+  _foreignFork(file) {
+    this.foreignForks.push(String(file));
+    setTimeout(() => { if (this.cases.length === 0) process.exit(0); }, FOREIGN_FORK_MS).unref();
+    return inertChild();
+  }
+
+  /** Without a channel the library would not say how many cases there are; a stand-in hears it and nothing else. */
+  _listenForConfig() {
+    if (process.send) return;
+    process.send = (message, ...rest) => {
+      if (message && message.type === 'config' && !this.config) {
+        this.config = { name: message.name, queueLength: message.queueLength };
+      }
+      const callback = rest.find((argument) => typeof argument === 'function');
+      if (callback) process.nextTick(callback, null);
+      return true;
+    };
+  }
+
+  _handOver(status) {
+    const { node, v8, uv, openssl } = process.versions;
+    const { cases, config, error, foreignForks, library } = this;
+    const main = mainFile();
+    const document = {
+      probe: 1, main, node: process.version, versions: { node, v8, uv, openssl }, config, cases,
+      ...verdict({ main, cases, config, error, foreignForks, library }), exit_code: status, error,
+    };
+    writeAll(this.descriptor, `${JSON.stringify(document)}\n`);
+  }
+}
+
+/** `process.mainModule` is set once the file is being loaded; an ES module leaves only the command line. */
+function mainFile() {
+  const main = process.mainModule;
+  return main && main.filename ? main.filename : process.argv[1] || '';
+}
+
+/** A child that never does anything. */
+function inertChild() {
+  const child = new EventEmitter();
+  return Object.assign(child, {
+    pid: undefined, connected: false, exitCode: null, signalCode: null, stdin: null, stdout: null, stderr: null,
+    send: () => false, kill: () => false, disconnect() {}, ref() {}, unref() {},
+  });
+}
+
+/** Flags without the option that loads this probe, in all its spellings. */
+function withoutPreload(flags, preload) {
+  const kept = [];
+  for (let index = 0; index < flags.length; index++) {
+    const [option, value] = flags[index].split(/=(.*)/s);
+    if ((flags[index] === '-r' || flags[index] === '--require') && flags[index + 1] === preload) index++;
+    else if (option !== '--require' || value !== preload) kept.push(flags[index]);
+  }
+  return kept;
+}
+
+function describeError(error) {
+  if (!(error instanceof Error)) return { class: typeof error, message: String(error), stack: '' };
+  return { class: error.name, message: error.message, stack: error.stack };
+}
+
+exports.Recorder = Recorder;
+exports.withoutPreload = withoutPreload;

@@ -1,0 +1,46 @@
+'use strict';
+
+// Makes the bare name `speedwell` mean this copy of the package, for benchmark files that are measured where it is
+// not installed. Decides how each version of node is told; files that say anything else are not affected.
+
+const Module = require('module');
+const path = require('path');
+
+const NAME = 'speedwell';
+const INDEX = path.join(__dirname, '..', 'index.js');
+let provided = false;
+let providedToModules = false;
+
+/** For `require('speedwell')`. */
+function provide() {
+  if (provided) return;
+  provided = true;
+  const resolve = Module._resolveFilename;
+  Module._resolveFilename = function resolveFilename(request, ...rest) {
+    return request === NAME ? INDEX : resolve.call(this, request, ...rest);
+  };
+}
+
+/**
+ * For `import ... from 'speedwell'`: hooks in the same thread where node has them (22.15 and 23.5), else in the
+ * loader's own thread (20.6). Node 18 has neither without a flag; there the package must be installed.
+ */
+function provideToModules() {
+  if (providedToModules) return;
+  providedToModules = true;
+  const { pathToFileURL } = require('url');
+  const url = pathToFileURL(INDEX).href;
+  if (Module.registerHooks) {
+    Module.registerHooks({
+      resolve(specifier, context, next) {
+        if (specifier === NAME) return { url, format: 'commonjs', shortCircuit: true };
+        return next(specifier, context);
+      },
+    });
+  } else if (Module.register) {
+    Module.register(pathToFileURL(path.join(__dirname, 'resolve_hooks.mjs')).href, { data: { name: NAME, url } });
+  }
+}
+
+exports.provide = provide;
+exports.provideToModules = provideToModules;

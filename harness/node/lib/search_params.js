@@ -1,0 +1,20 @@
+'use strict';
+
+// Sample query strings for benchmarks of query parsing. The names of the kinds are those that Node core's
+// benchmarks ask for; each string shows what its name says, and the strings are our own.
+
+const letters = 'abcdefghijklmnopqrstuvwxyz'.split('');
+
+exports.searchParams = {
+  noencode: 'leaf=oval&bloom=blue&height=low',
+  multicharsep: `leaf=oval${'&'.repeat(10)}bloom=blue${'&'.repeat(10)}height=low`,
+  encodefake: 'leaf=%üval&bloom=%B¡lue&height=%üow',
+  encodemany: '%6C%65%61%66=oval&%62lo%6F%6D=blue&height=%6Co%77',
+  encodelast: 'leaf=oval&bloom=blue&height=lo%77',
+  multivalue: 'leaf=oval&leaf=round&leaf=narrow&bloom=blue',
+  multivaluemany: 'leaf=oval&leaf=round&leaf=narrow&bloom=blue&leaf=toothed&leaf=smooth&leaf=hairy&' +
+    'leaf=glossy&leaf=dark&leaf=pale&leaf=paired&leaf=single',
+  manypairs: letters.join('&'),
+  manyblankpairs: '&'.repeat(24),
+  altspaces: 'leaf+shape=long+oval&bloom=blue&full+height=very+low&soil=half+dry',
+};
