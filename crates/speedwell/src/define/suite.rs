@@ -129,7 +129,7 @@ fn check_values(described: &[Description], selection: &Selection) -> anyhow::Res
             );
         }
         let numeric = |p: &&&Parameter| p.values.iter().all(|v| matches!(v, Value::Number(_)));
-        let wrong = !of_name.is_empty() && of_name.iter().all(|p| numeric(&p));
+        let wrong = !of_name.is_empty() && of_name.iter().all(numeric);
         if wrong && Value::parse(value, crate::model::ValueKind::Number).is_none() {
             bail!("the parameter '{name}' is a number, but '{value}' is not one");
         }

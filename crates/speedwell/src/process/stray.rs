@@ -61,10 +61,16 @@ fn end(pid: i32) -> bool {
 }
 
 /// Our children that nobody waits for any more, read under the lock that starting a child holds.
+///
+/// While others are being listened to, an orphan may belong to one of them, so it is left to the
+/// clean-up after the last of them.
 fn orphans() -> Vec<i32> {
     let Ok(watched) = WATCHED.lock() else {
         return Vec::new();
     };
+    if !watched.is_empty() {
+        return Vec::new();
+    }
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
         return Vec::new();
     };

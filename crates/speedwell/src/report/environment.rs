@@ -9,7 +9,8 @@ use super::table::{Cell, Column, Kind};
 use crate::model::{Environment, Program};
 use serde_json::json;
 
-/// The block with the environment; for machines all of it, as it is stored.
+/// The block with the environment; for machines all of it, as it is stored. A document
+/// about several sessions gets several.
 pub fn environment(environment: &Environment) -> Document {
     let mut document = Document::new("environment");
     let facts = facts(environment);
@@ -22,7 +23,7 @@ pub fn environment(environment: &Environment) -> Document {
     }
     // The model's own form is the contract; it has no value that JSON lacks.
     let data = serde_json::to_value(environment).unwrap_or_else(|_| json!({}));
-    document.attach("environment", data);
+    document.attach("environments", json!([data]));
     document
 }
 

@@ -62,7 +62,7 @@ fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
         let more = count(groups.len() - shown, "other failure", "other failures");
         blocks.push(Block::Paragraph(format!("and {more}")));
     }
-    let summary = format!("{} failed", count(failures.len(), "run", "runs"));
+    let summary = format!("{} failed", count(failures.len(), "step", "steps"));
     vec![Block::Aside { summary, blocks }]
 }
 

@@ -45,9 +45,9 @@ pub use output::{Output, Verbosity, print};
 pub use quantity::{change, change_interval, change_with_interval, quantity, share};
 pub use sessions::{SessionLine, sessions};
 pub use study::study;
-pub use table::{Audience, Cell, Column, Kind, Row, Table};
+pub use table::{Audience, Cell, Column, Kind, Name, Row, Table};
 pub use trial::{Trial, trial};
-pub use unit::{UnitChoice, UnknownUnit};
+pub use unit::{Scale, UnitChoice, UnknownUnit};
 
 use crate::analysis::Findings;
 use anyhow::bail;
@@ -62,6 +62,9 @@ pub fn of(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
     let mut document = Document::default();
     for warning in &findings.warnings {
         document.push(Block::Warning(warning.clone()));
+    }
+    if findings.summaries.is_empty() && findings.comparisons.is_empty() {
+        document.push(Block::Headline("nothing was measured".into()));
     }
     let summary = summary::summary(&findings.summaries, output);
     if findings.comparisons.is_empty() {
@@ -102,7 +105,8 @@ fn check_unit(findings: &Findings, output: &Output) -> anyhow::Result<()> {
         )
         .collect();
     // Times per iteration are shown beside throughput and can be asked for in any unit of time.
-    let fits = |symbol: &str| unit.fits(symbol) || (unit.fits("ns") && symbol == "1/s");
+    let with_time = findings.comparisons.is_empty() && unit.fits("ns");
+    let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
     if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use super::files;
 use super::format::{Csv, Format, Json, Markdown, Render, Text};
 use super::table::Table;
 use super::unit::UnitChoice;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
@@ -60,13 +60,14 @@ impl Output {
 /// with several charts makes `FILE.svg`, `FILE-2.svg` and so on.
 ///
 /// # Errors
-/// A file of unknown kind (before anything is written), a chart file for a document without a chart,
+/// A file of unknown kind or an unknown column to sort by (before anything is written), a chart file for a document without a chart,
 /// or a file that cannot be written. A reader of `stdout` that closes it early (`| head`) is no error.
 pub fn print(
     document: &Document,
     output: &Output,
     stdout: &mut dyn Write,
 ) -> anyhow::Result<Vec<PathBuf>> {
+    check_sort(document, output)?;
     let plan = files::plan(document, &output.files)?;
     let render: Box<dyn Render> = match output.format.unwrap_or(Format::Text) {
         Format::Text => Box::new(Text {
@@ -85,6 +86,31 @@ pub fn print(
     files::write(document, &plan)
 }
 
+fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
+    let Some(sort) = &output.sort else {
+        return Ok(());
+    };
+    let mut keys: Vec<&str> = Vec::new();
+    for table in document.tables() {
+        keys.extend(
+            table
+                .for_machines()
+                .into_iter()
+                .map(|at| table.columns[at].key),
+        );
+    }
+    let key = sort.strip_prefix('-').unwrap_or(sort);
+    if keys.is_empty() || keys.contains(&key) {
+        return Ok(());
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    bail!(
+        "there is no column '{key}' to sort by (known: {})",
+        keys.join(" ")
+    )
+}
+
 /// The renderer of a format for a file: not coloured and as wide as it has to be.
 pub(super) fn renderer(format: Format, pictures: Vec<String>) -> Box<dyn Render> {
     match format {
@@ -92,5 +118,57 @@ pub(super) fn renderer(format: Format, pictures: Vec<String>) -> Box<dyn Render>
         Format::Markdown => Box::new(Markdown { pictures }),
         Format::Csv => Box::new(Csv),
         Format::Json => Box::new(Json),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::document::Block;
+    use crate::report::table::Column;
+    use std::io;
+
+    /// A reader that goes away, or a disk that is full.
+    struct Broken(ErrorKind);
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_unknown_column_to_sort_by_names_the_known_ones() {
+        let mut document = Document::new("t");
+        let columns = vec![Column::machine("q"), Column::machine("change")];
+        document.push(Block::Table(Table {
+            columns,
+            ..Table::new("changes")
+        }));
+        let output = Output {
+            sort: Some("-p".into()),
+            ..Output::default()
+        };
+        let error = print(&document, &output, &mut Vec::new()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "there is no column 'p' to sort by (known: change q)"
+        );
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_is_no_error_but_a_full_disk_is() {
+        let document = Document {
+            blocks: vec![Block::Paragraph("x".into())],
+            ..Document::new("t")
+        };
+        let output = Output::default();
+        assert!(print(&document, &output, &mut Broken(ErrorKind::BrokenPipe)).is_ok());
+        let error = print(&document, &output, &mut Broken(ErrorKind::StorageFull)).unwrap_err();
+        assert_eq!(error.to_string(), "cannot write to standard output");
     }
 }

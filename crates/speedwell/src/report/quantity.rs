@@ -73,9 +73,11 @@ pub fn quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
 }
 
 /// The last place of a change in percent that its interval supports, at most three behind the point.
+/// Whole percents always stay: rounded to tens, an end could no longer be told from the threshold
+/// of a few percent that decides the verdict.
 fn percent_place(change: &Estimate) -> i32 {
     let half = (change.high - change.low) / 2.0 * 100.0;
-    supported_place(half).unwrap_or(1).min(3)
+    supported_place(half).unwrap_or(1).clamp(0, 3)
 }
 
 /// A change as a percentage with its sign: `+8.2 %`.
@@ -145,7 +147,7 @@ mod tests {
                 estimate(-0.001_234, -0.0016, -0.0008),
                 "-0.12 % [-0.16, -0.08]",
             ),
-            (estimate(1.234, 0.78, 1.68), "+120 % [+80, +170]"),
+            (estimate(1.234, 0.78, 1.68), "+123 % [+78, +168]"),
             (estimate(0.05, 0.05, 0.05), "+5.0 %"),
             (estimate(0.05, f64::NEG_INFINITY, 0.2), "+5.0 % [-∞, +20.0]"),
             (estimate(12.34, 12.1, 12.6), "+1,234 % [+1,210, +1,260]"),

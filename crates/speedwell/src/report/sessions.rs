@@ -126,9 +126,20 @@ fn what() -> Vec<Field<SessionLine>> {
         ),
         Field::new(
             Column::new("command", "command", Kind::Label),
-            |session: &SessionLine| Cell::words(session.command.join(" ")),
+            |session: &SessionLine| {
+                Cell::words(session.command.join(" ")).shown(spoken(&session.command))
+            },
         ),
     ]
+}
+
+/// The words typed, the program without its folders.
+fn spoken(command: &[String]) -> String {
+    let Some((program, words)) = command.split_first() else {
+        return String::new();
+    };
+    let program = program.rsplit('/').next().unwrap_or_default();
+    [&[program.to_owned()], words].concat().join(" ")
 }
 
 fn state(state: State) -> (&'static str, Emphasis) {
@@ -157,7 +168,9 @@ mod tests {
             cases: 12,
             runs: 1344,
             failures,
-            command: vec!["run".into(), "buffers".into()],
+            command: ["/usr/bin/speedwell", "run", "buffers"]
+                .map(String::from)
+                .to_vec(),
         }
     }
 
@@ -173,8 +186,8 @@ mod tests {
         assert_eq!(
             text,
             "    started (UTC)     variants  cases   runs        took  command\n\
-             ─────────────────────────────────────────────────────────────────────\n\
-             @2  2026-01-31 14:05  old new      12  1,344  4 min 05 s  run buffers\n"
+             ───────────────────────────────────────────────────────────────────────────────\n\
+             @2  2026-01-31 14:05  old new      12  1,344  4 min 05 s  speedwell run buffers\n"
         );
     }
 

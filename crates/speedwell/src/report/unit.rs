@@ -190,7 +190,7 @@ fn largest_below(stored: &Unit, figures: &[f64]) -> &'static Unit {
     };
     // The first unit of a kind is the one for figures smaller than every unit.
     let first = of_kind.next().unwrap_or(&UNITS[0]);
-    of_kind.filter(fits).last().unwrap_or(first)
+    of_kind.rfind(fits).unwrap_or(first)
 }
 
 #[cfg(test)]

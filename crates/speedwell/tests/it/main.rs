@@ -12,6 +12,7 @@ mod node_fixtures;
 mod process;
 mod project;
 mod recorder;
+mod report;
 mod resume;
 mod run;
 mod size;

@@ -91,3 +91,22 @@ fn different_answers_of_two_variants_are_an_error() {
         .expect_status(2)
         .expect_stdout(&["computed '4"]);
 }
+
+#[test]
+fn files_described_at_once_do_not_end_each_others_processes() {
+    if node().is_none() {
+        return;
+    }
+    let marker = "4321.654";
+    let spawn = format!(
+        "require('child_process').spawn('sleep', ['{marker}'], {{ detached: true, stdio: 'ignore' }}).unref();\n"
+    );
+    let body = "bench.start(); for (let i = 0; i < 1e5; i++); bench.end(n);";
+    let mut project = Project::new();
+    for name in 0..12 {
+        project = project.with(&format!("g/b{name}.js"), &(spawn.clone() + &script(body)));
+    }
+    let answer = project.run(&["run", "--list", "g"]).expect_status(0);
+    assert_eq!(answer.stdout.matches("g/b").count(), 12, "{answer:#?}");
+    assert!(!still_running(marker));
+}

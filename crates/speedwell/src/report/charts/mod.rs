@@ -67,17 +67,21 @@ pub fn of_findings(
     kind: Option<ChartKind>,
     unit: Option<UnitChoice>,
 ) -> anyhow::Result<Vec<Chart>> {
+    let baseline = findings
+        .comparisons
+        .first()
+        .map(|comparison| comparison.baseline.as_str());
     Ok(match kind {
         None => {
             let mut charts = changes::forests(&findings.comparisons);
-            charts.extend(runs::boxes(&findings.summaries, unit));
+            charts.extend(runs::boxes(&findings.summaries, baseline, unit));
             charts
         }
         Some(ChartKind::Forest) if findings.comparisons.is_empty() => {
             bail!("a forest chart shows changes, and there is nothing to compare")
         }
         Some(ChartKind::Forest) => changes::forests(&findings.comparisons),
-        Some(ChartKind::Box) => runs::boxes(&findings.summaries, unit),
+        Some(ChartKind::Box) => runs::boxes(&findings.summaries, baseline, unit),
         Some(ChartKind::Bar) => runs::bars(&findings.summaries, unit),
         Some(ChartKind::Histogram) => runs::histograms(&findings.summaries, unit),
         Some(ChartKind::Scatter) => runs::in_order(&findings.summaries, unit),

@@ -3,34 +3,84 @@
 use super::gather::{Category, Panel, panels};
 use crate::analysis::CaseSummary;
 use crate::report::document::Chart;
+use crate::report::metric_words::direction;
 use crate::report::unit::UnitChoice;
 use speedwell_plot as plot;
 
-/// One box chart per metric.
-pub fn boxes(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
-    panels(summaries, unit).iter().map(box_chart).collect()
+/// One box chart per metric. The cases of a comparison, which may differ by orders of magnitude, are
+/// shown relative to their `baseline`, so that the boxes of each can be told apart.
+pub fn boxes(
+    summaries: &[CaseSummary],
+    baseline: Option<&str>,
+    unit: Option<UnitChoice>,
+) -> Vec<Chart> {
+    let draw = |panel: &Panel<'_>| match baseline {
+        Some(baseline) if panel.categories.len() > 1 => relative_boxes(panel, baseline),
+        _ => absolute_boxes(panel),
+    };
+    panels(summaries, unit).iter().map(draw).collect()
 }
 
-fn box_chart(panel: &Panel<'_>) -> Chart {
-    let series = |summary: &&CaseSummary| plot::BoxSeries {
-        name: summary.variant.to_string(),
-        values: panel.values(summary),
-    };
-    let category = |category: &Category<'_>| plot::BoxCategory {
-        label: category.label.clone(),
-        boxes: category.variants.iter().map(series).collect(),
-    };
+fn absolute_boxes(panel: &Panel<'_>) -> Chart {
+    let category =
+        |category: &Category<'_>| box_category(category, |summary| panel.values(summary));
     let categories: Vec<_> = panel.categories.iter().map(category).collect();
     let all = categories
         .iter()
         .flat_map(|c| &c.boxes)
         .flat_map(|b| b.values.iter().copied());
+    box_chart(panel, panel.axis(all), categories)
+}
+
+fn relative_boxes(panel: &Panel<'_>, baseline: &str) -> Chart {
+    let category = |category: &Category<'_>| {
+        let reference = category
+            .variants
+            .iter()
+            .find(|summary| *summary.variant == *baseline)?;
+        let reference = reference.center.value;
+        Some(box_category(category, |summary| {
+            summary
+                .runs
+                .iter()
+                .map(|run| (run.value / reference - 1.0) * 100.0)
+                .collect()
+        }))
+    };
+    let categories = panel.categories.iter().filter_map(category).collect();
+    let label = format!(
+        "{}, distance from the median of {baseline} in % ({})",
+        panel.metric.name,
+        direction(panel.metric.better)
+    );
+    box_chart(panel, plot::Axis::linear(label), categories)
+}
+
+fn box_category(
+    category: &Category<'_>,
+    values: impl Fn(&CaseSummary) -> Vec<f64>,
+) -> plot::BoxCategory {
+    let series = |summary: &&CaseSummary| plot::BoxSeries {
+        name: summary.variant.to_string(),
+        values: values(summary),
+    };
+    plot::BoxCategory {
+        label: category.label.clone(),
+        boxes: category.variants.iter().map(series).collect(),
+    }
+}
+
+fn box_chart(
+    panel: &Panel<'_>,
+    value_axis: plot::Axis,
+    categories: Vec<plot::BoxCategory>,
+) -> Chart {
     let title = format!("{}, every run", panel.metric.name);
     Chart {
         picture: plot::Chart::Box(plot::BoxChart {
             title: title.clone(),
             subtitle: panel.subtitle(),
-            value_axis: panel.axis(all),
+            value_axis,
             categories,
         }),
         title,

@@ -9,10 +9,10 @@
 //! | `warnings` | what may spoil the figures, in words |
 //! | `notes` | explanations |
 //! | one member per table name | a list with one object per row, all with the same members in the same order |
-//! | further members | figures that are no table: `comparisons`, `failures`, `environment` |
+//! | further members | lists that are no table: `comparisons`, `failures`, `environments`, `exponents` |
 //!
 //! The tables are `changes` (one row per case, candidate and metric), `summaries` (one per case,
-//! variant and metric), `points` and `exponents` of a study, `sessions`, `checks` and `cases`. Shares
+//! variant and metric), `points` of a study, `sessions`, `checks` and `cases`. Shares
 //! (`change`, `variation`, `q` ...) are fractions of 1, not percentages. `null` is "not known".
 //! Members may be added within a version; none changes its meaning or goes away.
 
@@ -79,7 +79,11 @@ fn value_of(document: &Document) -> Value {
         }
     }
     for (name, value) in &document.data {
-        object.insert((*name).to_owned(), value.clone());
+        // A document about several sessions has the same list several times.
+        match (object.get_mut(*name), value) {
+            (Some(Value::Array(known)), Value::Array(more)) => known.extend(more.iter().cloned()),
+            _ => drop(object.insert((*name).to_owned(), value.clone())),
+        }
     }
     Value::Object(object)
 }
@@ -146,7 +150,8 @@ mod tests {
         let mut document = Document::new("comparison");
         document.push(Block::Headline("new is faster".into()));
         document.push(Block::Table(table));
-        document.attach("environment", json!({"cpus": 4}));
+        document.attach("environments", json!([{"cpus": 4}]));
+        document.attach("environments", json!([{"cpus": 8}]));
         assert_eq!(
             value_of(&document),
             json!({
@@ -155,7 +160,7 @@ mod tests {
                 "warnings": [],
                 "notes": [],
                 "changes": [{"case": "a", "p": 0.25}, {"case": "a", "p": null}],
-                "environment": {"cpus": 4},
+                "environments": [{"cpus": 4}, {"cpus": 8}],
             })
         );
         let mut written = Vec::new();

@@ -93,7 +93,7 @@ fn spread<'a>() -> Fields<'a> {
         }),
         expendable(people("range_shown", "min … max", Kind::Figure, range), 3),
         expendable(
-            people("time", "time/iteration", Kind::Figure, |line: &Line<'_>| {
+            people("time", "time", Kind::Figure, |line: &Line<'_>| {
                 line.time.clone()
             }),
             2,

@@ -11,11 +11,15 @@ use super::document::{Block, Document};
 use super::field::row_of;
 use super::footnotes::Footnotes;
 use super::metric_words::{count, direction, in_unit};
-use super::output::Output;
+use super::output::{Output, Verbosity};
 use super::table::{Name, Row, Table};
 use crate::analysis::CaseSummary;
 use crate::model::Metric;
 use std::sync::Arc;
+
+/// Said below the tables.
+const EXPLANATION: &str = "median over the runs with its interval; CV: standard deviation of the \
+                           runs divided by their mean; time: of one iteration of one worker.";
 
 /// The name of the table, for machines.
 pub const TABLE: &str = "summaries";
@@ -28,6 +32,9 @@ pub fn summary(summaries: &[CaseSummary], output: &Output) -> Document {
     }
     for section in sections(summaries) {
         document.push(Block::Table(table(&section, output)));
+    }
+    if output.verbosity != Verbosity::Quiet && !summaries.is_empty() {
+        document.push(Block::Note(EXPLANATION.into()));
     }
     document
 }

@@ -1,8 +1,8 @@
 //! Fits a table onto a screen: which columns are shown, how wide they are, and the lines.
 //!
-//! Columns that may be left out are taken in only as long as there is room for the names of the rows
-//! in full; if there is none even without them, the short names are used; and only if those do not
-//! fit either, they are shortened further. What was left out is said below.
+//! Rows have their full names as long as these leave room for every important column, else their
+//! short ones; those are shortened further only if even the indispensable columns do not fit beside
+//! them. Expendable columns fill what room is left. What was left out is said below.
 
 use super::paint::paint;
 use super::wrap::{shorten, width, wrap};
@@ -11,6 +11,8 @@ use crate::report::table::{Cell, Column, Kind, Name, Row, Table};
 
 /// Blanks between columns.
 const GAP: usize = 2;
+/// Columns up to this order are worth more than full names.
+const IMPORTANT: u8 = 2;
 /// Names are never shortened below this; the table rather is too wide.
 const LEAST_NAME: usize = 8;
 /// Blanks before rows that stand under a heading.
@@ -56,11 +58,9 @@ impl<'a> Page<'a> {
             short: false,
             color,
         };
-        page.layout = page.needed();
-        if page.width() > room {
-            page.short = true;
-            page.layout = page.needed();
-        }
+        page.layout = page.columns(IMPORTANT);
+        page.short = page.width() > room;
+        page.layout = page.columns(0);
         let excess = page.width().saturating_sub(room);
         if let Some((_, width)) = page.layout.iter_mut().find(|(at, _)| is_name(table, *at)) {
             *width = (*width).saturating_sub(excess).max(LEAST_NAME.min(*width));
@@ -69,11 +69,11 @@ impl<'a> Page<'a> {
         page
     }
 
-    /// The columns that must be shown.
-    fn needed(&self) -> Vec<Placed> {
+    /// The columns whose order is at most `expendable`; 0 are those that must be shown.
+    fn columns(&self, expendable: u8) -> Vec<Placed> {
         let shown = self.table.for_people().into_iter();
-        let needed = shown.filter(|&at| self.table.columns[at].expendable == 0);
-        needed.map(|at| (at, self.natural(at))).collect()
+        let taken = shown.filter(|&at| self.table.columns[at].expendable <= expendable);
+        taken.map(|at| (at, self.natural(at))).collect()
     }
 
     /// Adds the other columns, the most important ones first, as far as there is room.
@@ -227,7 +227,7 @@ mod tests {
         let columns = vec![
             Column::new("case", "", Kind::Label),
             Column::new("old", "old", Kind::Figure),
-            Column::new("p", "p", Kind::Figure).expendable(2),
+            Column::new("p", "p", Kind::Figure).expendable(3),
             Column::new("q", "q", Kind::Figure).expendable(1),
             Column::new("verdict", "verdict", Kind::Words),
         ];
@@ -284,22 +284,18 @@ mod tests {
     }
 
     #[test]
-    fn columns_go_before_names_are_shortened() {
+    fn names_stay_whole_if_only_unimportant_columns_have_to_go() {
         let narrow = lines(Some(55));
         assert_eq!(
             narrow[3],
             "  encoding=base64-utf8 len=16  1.23  0.02  ▲ better"
         );
         assert_eq!(narrow[6], "(no room for: p)");
-        assert_eq!(
-            lines(Some(45))[3],
-            "  encoding=base64-utf8 len=16  1.23  ▲ better"
-        );
     }
 
     #[test]
     fn short_names_need_their_longer_heading() {
-        let narrow = lines(Some(44));
+        let narrow = lines(Some(45));
         assert_eq!(narrow[2], "decoder n=5 (encoding, len)");
         assert_eq!(narrow[3], "  base64-utf8 16  1.23  0.02  ▲ better");
         let narrower = lines(Some(26));

@@ -140,7 +140,7 @@ impl Text {
         let rest = room.saturating_sub(wrap::width(&title));
         out.push_str(&format!("{margin}{title}{}\n", "─".repeat(rest)));
         for line in text.trim_end().lines() {
-            out.push_str(&format!("{margin}{line}\n"));
+            out.push_str(&format!("{margin}{}\n", harmless(line)));
         }
         out.push_str(&format!("{margin}{}\n", "─".repeat(room)));
     }
@@ -150,16 +150,45 @@ impl Text {
     }
 }
 
+/// What another program wrote, without the characters by which it could steer our user's terminal.
+fn harmless(line: &str) -> String {
+    line.chars()
+        .filter(|&character| character == '\t' || !character.is_control())
+        .collect()
+}
+
 /// Whether no empty line stands between two blocks.
 fn belong_together(first: &Block, second: &Block) -> bool {
-    match (first, second) {
-        (Block::Headline(_), Block::Paragraph(_) | Block::Headline(_)) => true,
-        (Block::Note(_), Block::Note(_)) | (Block::Warning(_), Block::Warning(_)) => true,
-        (Block::Paragraph(_), Block::Verbatim { .. } | Block::Command { .. } | Block::List(_)) => {
-            true
-        }
-        (Block::Verbatim { .. }, Block::Command { .. }) => true,
-        (Block::Heading { .. }, Block::Headline(_)) => true,
-        _ => false,
+    use Block::{Command, Heading, Headline, List, Note, Paragraph, Verbatim, Warning};
+    matches!(
+        (first, second),
+        (Heading { .. }, Headline(_))
+            | (Headline(_), Paragraph(_) | Headline(_))
+            | (Note(_), Note(_))
+            | (Warning(_), Warning(_))
+            | (Paragraph(_), Verbatim { .. } | Command { .. } | List(_))
+            | (Verbatim { .. }, Command { .. })
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_programs_do_not_steer_the_terminal() {
+        let text = "\x1b]0;title\x07boom\tat 1\n".to_owned();
+        let block = Block::Verbatim {
+            label: "stderr".into(),
+            text,
+        };
+        let document = Document {
+            blocks: vec![block],
+            ..Document::new("t")
+        };
+        let mut out = Vec::new();
+        Text::default().render(&document, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("\n]0;titleboom\tat 1\n"), "{text:?}");
     }
 }

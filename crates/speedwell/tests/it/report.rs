@@ -1,0 +1,382 @@
+//! Whole reports against golden files: what a user sees on screens of 80 and 120 columns, and what
+//! goes into Markdown, CSV and JSON.
+//!
+//! `SPEEDWELL_UPDATE_GOLDEN=1 cargo test -p speedwell --test it report` writes the files anew; look at
+//! the difference before keeping it.
+
+// A test fails by panicking; helpers of tests are no exception.
+#![allow(clippy::unwrap_used)]
+
+#[path = "report/circumstances.rs"]
+mod circumstances;
+#[path = "report/made.rs"]
+mod made;
+#[path = "report/made_study.rs"]
+mod made_study;
+
+use circumstances::{environment, failures};
+use made::{comparison, load_test, one_sided};
+use made_study::study;
+use speedwell::analysis::Findings;
+use speedwell::model::Verdict;
+use speedwell::report::{
+    Block, ChartKind, Csv, Document, Json, Markdown, Output, Render, Text, Verbosity,
+    environment as environment_of, of, print, study as study_of,
+};
+use std::path::PathBuf;
+
+fn golden(name: &str, document: &Document, format: &dyn Render) {
+    let mut bytes = Vec::new();
+    format.render(document, &mut bytes).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden/report")
+        .join(name);
+    if std::env::var_os("SPEEDWELL_UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    assert!(
+        text == expected,
+        "{name} differs from its golden file (SPEEDWELL_UPDATE_GOLDEN=1 writes it anew):\n{text}"
+    );
+}
+
+fn text(width: usize) -> Text {
+    Text {
+        width: Some(width),
+        color: false,
+    }
+}
+
+fn mixed() -> Findings {
+    Findings {
+        failures: failures(),
+        ..comparison()
+    }
+}
+
+fn report_of(findings: &Findings) -> Document {
+    let mut document = of(findings, &Output::default()).unwrap();
+    document.append(environment_of(&environment()));
+    document
+}
+
+#[test]
+fn a_comparison_in_every_format() {
+    let document = report_of(&mixed());
+    golden("comparison-80.txt", &document, &text(80));
+    golden("comparison-120.txt", &document, &text(120));
+    golden(
+        "comparison.md",
+        &document,
+        &Markdown {
+            pictures: vec!["changes.svg".into()],
+        },
+    );
+    golden("comparison.csv", &document, &Csv);
+    golden("comparison.json", &document, &Json);
+}
+
+#[test]
+fn a_comparison_for_those_who_ask_for_more_or_less() {
+    let verbose = Output {
+        verbosity: Verbosity::Verbose,
+        ..Output::default()
+    };
+    golden(
+        "comparison-verbose-160.txt",
+        &of(&mixed(), &verbose).unwrap(),
+        &text(160),
+    );
+    let quiet = Output {
+        verbosity: Verbosity::Quiet,
+        ..Output::default()
+    };
+    golden(
+        "comparison-quiet-80.txt",
+        &of(&comparison(), &quiet).unwrap(),
+        &text(80),
+    );
+}
+
+#[test]
+fn a_summary_in_every_format() {
+    let document = report_of(&Findings {
+        summaries: one_sided(),
+        ..Findings::default()
+    });
+    golden("summary-80.txt", &document, &text(80));
+    golden("summary-120.txt", &document, &text(120));
+    golden("summary.md", &document, &Markdown::default());
+    golden("summary.csv", &document, &Csv);
+    golden("summary.json", &document, &Json);
+}
+
+#[test]
+fn metrics_or_candidates_of_a_single_case_are_rows_of_one_table() {
+    let one = Findings {
+        summaries: load_test(),
+        ..Findings::default()
+    };
+    golden(
+        "load-80.txt",
+        &of(&one, &Output::default()).unwrap(),
+        &text(80),
+    );
+    golden(
+        "contest-80.txt",
+        &of(&made::contest(), &Output::default()).unwrap(),
+        &text(80),
+    );
+    golden(
+        "load-compared-80.txt",
+        &of(&made::load_compared(), &Output::default()).unwrap(),
+        &text(80),
+    );
+}
+
+#[test]
+fn a_parameter_study() {
+    let document = study_of(&study(), true, &Output::default()).unwrap();
+    golden("study-80.txt", &document, &text(80));
+    golden("study.md", &document, &Markdown::default());
+    golden("study.csv", &document, &Csv);
+    golden("study.json", &document, &Json);
+}
+
+#[test]
+fn no_line_of_a_report_is_wider_than_the_screen() {
+    let document = report_of(&mixed());
+    for width in [60, 80, 100, 120] {
+        let mut bytes = Vec::new();
+        text(width).render(&document, &mut bytes).unwrap();
+        let all = String::from_utf8(bytes).unwrap();
+        // Lines to copy, and what other programs wrote, are never broken.
+        let ours = all
+            .lines()
+            .filter(|line| !line.contains("repeat it") && !line.contains("/opt/node"));
+        for line in ours {
+            let columns = unicode_width::UnicodeWidthStr::width(line);
+            assert!(columns <= width, "{columns} columns of {width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn files_are_written_beside_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let output = Output {
+        files: ["r.md", "r.csv", "r.json", "r.svg", "r.png"]
+            .map(file)
+            .to_vec(),
+        chart: Some(ChartKind::Forest),
+        ..Output::default()
+    };
+    let mut stdout = Vec::new();
+    let document = of(&mixed(), &output).unwrap();
+    let written = print(&document, &output, &mut stdout).unwrap();
+    let names: Vec<_> = written
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "r.md", "r.csv", "r.json", "r.svg", "r-2.svg", "r.png", "r-2.png"
+        ]
+    );
+    assert!(String::from_utf8(stdout).unwrap().starts_with("! "));
+    let markdown = std::fs::read_to_string(file("r.md")).unwrap();
+    assert!(
+        markdown.contains("](<r.svg>)") && markdown.contains("](<r-2.svg>)"),
+        "{markdown}"
+    );
+    let svg = std::fs::read_to_string(file("r.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("buffer-compare.js"));
+    let png = std::fs::read(file("r-2.png")).unwrap();
+    assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(file("r.json")).unwrap()).unwrap();
+    assert_eq!(json["changes"].as_array().unwrap().len(), 10);
+}
+
+#[test]
+fn a_file_of_unknown_kind_stops_before_anything_is_written() {
+    let output = Output {
+        files: vec!["r.pdf".into()],
+        ..Output::default()
+    };
+    let mut stdout = Vec::new();
+    let document = of(&comparison(), &output).unwrap();
+    assert!(print(&document, &output, &mut stdout).is_err());
+    assert!(stdout.is_empty());
+}
+
+#[test]
+fn a_unit_that_no_metric_has_is_refused() {
+    let output = |unit: &str| Output {
+        unit: Some(unit.parse().unwrap()),
+        ..Output::default()
+    };
+    let one = Findings {
+        summaries: one_sided(),
+        ..Findings::default()
+    };
+    let message = of(&one, &output("MiB")).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "no metric can be shown in 'MiB' (they are measured in 1/s)"
+    );
+    let mut bytes = Vec::new();
+    text(100)
+        .render(&of(&one, &output("us")).unwrap(), &mut bytes)
+        .unwrap();
+    assert!(String::from_utf8(bytes).unwrap().contains("0.870 µs"));
+}
+
+#[test]
+fn every_kind_of_chart_can_be_drawn() {
+    for kind in ["box", "scatter", "bar", "forest", "histogram"] {
+        let output = Output {
+            chart: Some(kind.parse().unwrap()),
+            ..Output::default()
+        };
+        let document = of(&comparison(), &output).unwrap();
+        for chart in document.charts() {
+            let svg = chart.picture.svg(chart.picture.natural_size());
+            assert!(svg.contains("<title"), "{kind}: {}", chart.title);
+        }
+        assert!(document.charts().count() > 0, "{kind}");
+    }
+    let line = Output {
+        chart: Some(ChartKind::Line),
+        ..Output::default()
+    };
+    assert!(of(&comparison(), &line).is_err());
+    assert_eq!(
+        study_of(&study(), false, &line).unwrap().charts().count(),
+        1
+    );
+}
+
+/// The first headline of a comparison with these verdicts.
+fn headline(verdicts: &[(Verdict, f64)]) -> String {
+    let document = of(&made::verdicts(verdicts), &Output::default()).unwrap();
+    let first = document.blocks.iter().find_map(|block| match block {
+        Block::Headline(text) => Some(text.clone()),
+        _ => None,
+    });
+    first.unwrap()
+}
+
+#[test]
+fn the_answer_is_said_in_words() {
+    use Verdict::{Better, Same, Unclear, Worse};
+    for (verdicts, sentence) in [
+        (
+            vec![(Better, 0.08)],
+            "new is faster than old: change +8.0 % [+7.0, +9.0].",
+        ),
+        (
+            vec![(Same, 0.001)],
+            "new and old are the same within 2 %: change +0.1 % [-0.9, +1.1].",
+        ),
+        (
+            vec![(Unclear, 0.02)],
+            "it is unclear whether new is faster than old: change +2.0 % [+1.0, +3.0]; \
+             about 12 more runs a side would tell.",
+        ),
+        (
+            vec![(Worse, -0.1); 3],
+            "new is slower than old in all 3 cases.",
+        ),
+        (
+            vec![(Same, 0.0); 2],
+            "new and old are the same within 2 % in all 2 cases.",
+        ),
+        (
+            vec![(Same, 0.0), (Unclear, 0.0), (Unclear, 0.0)],
+            "new and old are the same within 2 % in 1 of 3 cases; 2 unclear.",
+        ),
+        (
+            vec![(Unclear, 0.0); 2],
+            "it is unclear whether new is faster than old in all 2 cases.",
+        ),
+        (vec![], "old and new have no case in common."),
+    ] {
+        assert_eq!(headline(&verdicts), sentence);
+    }
+}
+
+#[test]
+fn a_long_table_names_its_largest_changes_first() {
+    let mut all = vec![(Verdict::Same, 0.0); 18];
+    all.extend((1..=7).map(|at| (Verdict::Better, f64::from(at) / 10.0)));
+    all.push((Verdict::Worse, -0.3));
+    let document = of(&made::verdicts(&all), &Output::default()).unwrap();
+    let Some(Block::List(items)) = document
+        .blocks
+        .iter()
+        .find(|block| matches!(block, Block::List(_)))
+    else {
+        panic!("no list of changes")
+    };
+    let starts: Vec<_> = items
+        .iter()
+        .map(|item| item.split(" [").next().unwrap())
+        .collect();
+    assert_eq!(
+        starts,
+        [
+            "▼ worse -30.0 %",
+            "▲ better +70.0 %",
+            "▲ better +60.0 %",
+            "▲ better +50.0 %",
+            "▲ better +40.0 %",
+            "▲ better +30.0 %",
+        ]
+    );
+}
+
+#[test]
+fn tables_can_be_sorted_by_any_figure() {
+    let all = [
+        (Verdict::Better, 0.1),
+        (Verdict::Worse, -0.2),
+        (Verdict::Better, 0.3),
+    ];
+    let output = Output {
+        sort: Some("-change".into()),
+        ..Output::default()
+    };
+    let mut bytes = Vec::new();
+    Csv.render(&of(&made::verdicts(&all), &output).unwrap(), &mut bytes)
+        .unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let cases: Vec<_> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').next().unwrap())
+        .collect();
+    assert_eq!(cases, ["math/add n=1", "math/add n=0", "math/add n=2"]);
+}
+
+#[test]
+fn nothing_measured_is_said() {
+    let failed = Findings {
+        failures: failures(),
+        ..Findings::default()
+    };
+    let mut bytes = Vec::new();
+    text(80)
+        .render(&of(&failed, &Output::default()).unwrap(), &mut bytes)
+        .unwrap();
+    let all = String::from_utf8(bytes).unwrap();
+    assert!(
+        all.starts_with("nothing was measured\n\n3 steps failed\n"),
+        "{all}"
+    );
+}

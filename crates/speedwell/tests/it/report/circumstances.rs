@@ -1,0 +1,61 @@
+//! Failures, a machine and two programs, made by hand.
+
+use speedwell::model::{Cause, Environment, Failure, Program, Step};
+
+/// A crash twice, one without a word on stderr, and a benchmark that cannot run here.
+pub fn failures() -> Vec<Failure> {
+    let crash = |slot| Failure {
+        step: Step::Run,
+        benchmark: "fs/readfile.js".into(),
+        case: Some("fs/readfile.js len=1024".into()),
+        variant: Some("new".into()),
+        slot: Some(slot),
+        cause: Cause::Exit { code: 1 },
+        stderr_tail:
+            "Error: ENOSPC: no space left on device, write\n    at writeSync (node:fs:925:3)\n"
+                .into(),
+        replay: "NODE_ENV=production /opt/node-new/bin/node benchmark/fs/readfile.js len=1024"
+            .into(),
+    };
+    let silent = Failure {
+        step: Step::Describe,
+        benchmark: "tls/secure-pair.js".into(),
+        case: None,
+        variant: None,
+        slot: None,
+        cause: Cause::Timeout { limit_ms: 60_000 },
+        stderr_tail: String::new(),
+        replay: "/opt/node-old/bin/node benchmark/tls/secure-pair.js --list".into(),
+    };
+    let skipped = Failure {
+        benchmark: "napi/function_call".into(),
+        cause: Cause::Skipped {
+            reason: "the addon is not built".into(),
+        },
+        ..silent.clone()
+    };
+    vec![crash(17), silent, skipped, crash(41)]
+}
+
+/// A machine and two programs.
+pub fn environment() -> Environment {
+    let program = |variant: &str, version: &str| Program {
+        variant: variant.into(),
+        path: format!("/opt/node-{variant}/bin/node").into(),
+        version: Some(version.into()),
+        versions: [("v8".to_owned(), "12.4".to_owned())].into(),
+        ..Program::default()
+    };
+    Environment {
+        cpu: Some("AMD EPYC 7763".into()),
+        cpus: Some(4),
+        memory_bytes: Some(16 << 30),
+        kernel: Some("Linux 6.8.0".into()),
+        governors: vec!["performance".into()],
+        aslr: Some(true),
+        load: Some([0.12, 0.3, 0.25]),
+        programs: vec![program("old", "v22.1.0"), program("new", "v22.2.0")],
+        speedwell: Some("0.1.0".into()),
+        ..Environment::default()
+    }
+}
