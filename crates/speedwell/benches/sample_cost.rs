@@ -5,6 +5,9 @@
 //! All subjects are measured in the same rounds, in turn, and compared by their medians. A Node core
 //! checkout named by SPEEDWELL_NODE_CORE adds one of its scripts with the folder's own common.js.
 
+// A bench that cannot go on has nothing to print.
+#![allow(clippy::expect_used)]
+
 use speedwell::define::{Selection, read};
 use speedwell::harness::{self, Job, Setting};
 use speedwell::model::{Variant, median};

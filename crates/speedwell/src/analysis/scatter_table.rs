@@ -69,7 +69,7 @@ pub fn scatter_table(
         rates.entry(place).or_default().push(rate);
     }
     let used = |column: &Column| {
-        column.name == x.name || category.is_some_and(|category| category.name == column.name)
+        std::ptr::eq(column, x) || category.is_some_and(|category| std::ptr::eq(column, category))
     };
     let pooled = frame
         .columns
@@ -88,18 +88,14 @@ pub fn scatter_table(
 }
 
 fn find<'a>(frame: &'a Frame, wanted: &str) -> Result<&'a Column, NoSuchColumn> {
-    frame
-        .columns
-        .iter()
-        .find(|column| column.name == wanted)
-        .ok_or_else(|| NoSuchColumn {
-            wanted: wanted.to_owned(),
-            present: frame
-                .columns
-                .iter()
-                .map(|column| column.name.clone())
-                .collect(),
-        })
+    frame.column(wanted).ok_or_else(|| NoSuchColumn {
+        wanted: wanted.to_owned(),
+        present: frame
+            .columns
+            .iter()
+            .map(|column| column.name.clone())
+            .collect(),
+    })
 }
 
 fn point((x, category): (usize, usize), rates: &[f64]) -> ScatterPoint {
@@ -126,7 +122,7 @@ mod tests {
             (["5", "2", "a"], 3.0),
             (["5", "1", "b"], 7.0),
         ] {
-            frame.push(row, rate);
+            frame.push("g/a.js", row, rate);
         }
         frame
     }

@@ -40,7 +40,9 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
         } else {
             bytes = std::fs::read(file).with_context(|| format!("cannot read '{label}'"))?;
         }
-        sessions.extend(exchange::read(&label, &bytes)?);
+        let mut warnings = Vec::new();
+        sessions.extend(exchange::read_noting(&label, &bytes, &mut warnings)?);
+        warnings.iter().for_each(|warning| status::warn(warning));
     }
     let mut store = args.store.open()?;
     for mut session in sessions {

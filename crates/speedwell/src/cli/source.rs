@@ -1,6 +1,7 @@
 //! SOURCE operands: a file, `-`, or a stored session, each with an optional `[VARIANT]` and
 //! `::REGEX`.
 
+use super::status;
 use crate::exchange;
 use crate::model::Session;
 use crate::store::{Reference, Store};
@@ -90,7 +91,10 @@ fn sessions_of(
             format!("cannot read the file '{place}'\nhint: stored sessions are named @latest, @prev, @NUMBER or @TAG")
         })?;
     }
-    exchange::read(place, &bytes)
+    let mut warnings = Vec::new();
+    let sessions = exchange::read_noting(place, &bytes, &mut warnings)?;
+    warnings.iter().for_each(|warning| status::warn(warning));
+    Ok(sessions)
 }
 
 fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {

@@ -21,15 +21,22 @@ pub struct ChildFailures {
 }
 
 impl ChildFailures {
-    /// Takes note of a failure and writes what happened and how to repeat it.
+    /// Takes note of a failure and writes what happened and how to repeat it. The variant is named
+    /// where there are several.
     ///
     /// # Errors
     /// `out` cannot be written.
-    pub fn tell(&mut self, tool: &str, failure: &Failure, out: &mut dyn Write) -> io::Result<()> {
+    pub fn tell(
+        &mut self,
+        tool: &str,
+        failure: &Failure,
+        names_variant: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let what = failure.case.as_deref().unwrap_or(&failure.benchmark);
         let variant = match &failure.variant {
-            Some(variant) => format!(" ({variant})"),
-            None => String::new(),
+            Some(variant) if names_variant => format!(" ({variant})"),
+            _ => String::new(),
         };
         writeln!(out, "{tool}: '{what}'{variant}: {}", failure.cause)?;
         for line in failure.stderr_tail.lines() {
@@ -95,7 +102,7 @@ mod tests {
         let mut failures = ChildFailures::default();
         for cause in causes {
             failures
-                .tell("run.js", &failure(cause), &mut Vec::new())
+                .tell("run.js", &failure(cause), true, &mut Vec::new())
                 .unwrap();
         }
         failures.status()
@@ -143,7 +150,12 @@ mod tests {
         let mut out = Vec::new();
         let mut failures = ChildFailures::default();
         failures
-            .tell("run.js", &failure(Cause::Signal { signal: 9 }), &mut out)
+            .tell(
+                "run.js",
+                &failure(Cause::Signal { signal: 9 }),
+                true,
+                &mut out,
+            )
             .unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),

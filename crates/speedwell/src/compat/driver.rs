@@ -29,6 +29,8 @@ pub struct Driver<'a> {
     planned: Vec<PlannedScript>,
     heard_of: HashSet<String>,
     passes: usize,
+    /// Whether several programs are compared.
+    compares: bool,
 }
 
 impl<'a> Driver<'a> {
@@ -55,6 +57,7 @@ impl<'a> Driver<'a> {
             planned: Vec::new(),
             heard_of: HashSet::new(),
             passes: request.runs as usize * request.variants.len(),
+            compares: request.variants.len() > 1,
         }
     }
 
@@ -116,7 +119,8 @@ impl<'a> Driver<'a> {
         if let Some(line) = &self.progress {
             line.clear();
         }
-        self.failures.tell(self.tool, failure, self.err)?;
+        self.failures
+            .tell(self.tool, failure, self.compares, self.err)?;
         let script = self.scripts.of_failure(failure).to_owned();
         match failure.step {
             Step::Run => self.complete(&script),

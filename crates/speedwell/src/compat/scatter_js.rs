@@ -132,7 +132,11 @@ impl Printer<'_> {
                     self.driver.out.write_all(row.as_bytes())?;
                 }
                 Some(frame) => {
-                    frame.push(values.iter().map(|(_, value)| value.plain()), sample.value);
+                    frame.push(
+                        &run.case.benchmark,
+                        values.iter().map(|(_, value)| value.plain()),
+                        sample.value,
+                    );
                 }
             }
         }
@@ -172,7 +176,6 @@ impl Printer<'_> {
                 self.driver.out.write_all(header.as_bytes())?;
             }
             Some(frame) => {
-                frame.filename.clone_from(&run.case.benchmark);
                 frame.columns = run
                     .case
                     .values

@@ -48,7 +48,7 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     let study = Study::of(&frame, x_axis, Some(category), collation)?;
     console.stdout.write_all(study.text().as_bytes())?;
     if let Some(picture) = picture {
-        let lines = study.lines(&frame.filename, options.has("log"));
+        let lines = study.lines(frame.filename(), options.has("log"));
         writeln!(console.stderr, "{}", picture.save(&lines.chart())?)?;
     }
     Ok(0)

@@ -2,7 +2,7 @@
 //!
 //! Decides by its content what kind a file is; a file's name never matters. It must not know where
 //! the bytes came from or where the sessions go. A further format is a file beside this one and a
-//! line in [`FORMATS`]. Start at [`read`].
+//! line in `FORMATS`. Start at [`read`].
 
 pub mod json_lines;
 pub mod node_csv;
@@ -16,9 +16,13 @@ struct Format {
     name: &'static str,
     /// Whether bytes are of this kind, judged by their beginning.
     recognises: fn(&[u8]) -> bool,
-    /// Reads all of it. Sentences about what was left out go to the last argument.
-    read: fn(&str, &[u8], &mut Vec<String>) -> Result<Vec<Session>>,
+    /// Reads all of it.
+    read: ReadAll,
 }
+
+/// Reads the bytes that the user calls by a label; sentences about what was left out are added to
+/// the last argument.
+type ReadAll = fn(&str, &[u8], &mut Vec<String>) -> Result<Vec<Session>>;
 
 /// Every kind known. The first that recognises a file reads it.
 const FORMATS: &[Format] = &[

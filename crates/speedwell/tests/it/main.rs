@@ -1,13 +1,23 @@
 //! The one integration binary; each module tells one story about the whole program.
 
+// A test that cannot go on says so by panicking; helpers of tests are no exception.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod arbitrary;
 mod by_hand;
+mod compat_compare_js;
+mod compat_grammar;
+mod compat_r;
+mod compat_run_js;
+mod compat_scatter_js;
+mod drop_in;
 mod environment;
 mod grammar;
 mod json_lines;
 mod killed;
 mod layers;
 mod node_bad_children;
+mod node_csv;
 mod node_fixtures;
 mod process;
 mod project;
@@ -16,4 +26,5 @@ mod report;
 mod resume;
 mod run;
 mod size;
+mod sources;
 mod store;

@@ -48,14 +48,67 @@ pub fn upper_quantile(tail: f64, df: f64) -> f64 {
     // area for the tails, the inner one for the middle.
     let outer = 2.0 * tail;
     if outer <= 0.5 {
-        decreasing_root(0.0, 1.0, |t| areas(t, df).0 - outer)
+        tail_quantile(outer, df)
     } else {
         decreasing_root(0.0, 1.0, |t| (1.0 - outer) - areas(t, df).1)
     }
 }
 
+/// The t with P(|T| > t) = `outer`, at most 0.5.
+///
+/// Newton's method on the logarithm of the area, which is nearly straight in the tail; a step that
+/// leaves the bracket known so far is replaced by halving it. A table of thousands of comparisons
+/// asks for three quantiles in each row, and this takes 2 or 3 evaluations where bisection takes 55.
+fn tail_quantile(outer: f64, df: f64) -> f64 {
+    let target = outer.ln();
+    let ln_beta = ln_beta_half(0.5 * df);
+    let ln_front = std::f64::consts::LN_2 - 0.5 * df.ln() - ln_beta;
+    let (mut low, mut high) = (0.0, f64::INFINITY);
+    let mut t = guess(0.5 * outer, df);
+    for _ in 0..60 {
+        let area = areas_with(t, df, ln_beta).0;
+        if area > outer {
+            low = t;
+        } else {
+            high = t;
+        }
+        let density = (ln_front - 0.5 * (df + 1.0) * (t * t / df).ln_1p()).exp();
+        let next = t + (area.ln() - target) * area / density;
+        // The error of the next value is about the square of the step's.
+        if (next - t).abs() <= 1e-7 * t {
+            return next;
+        }
+        t = if next > low && next < high {
+            next
+        } else if high.is_finite() {
+            low + 0.5 * (high - low)
+        } else {
+            2.0 * low
+        };
+    }
+    decreasing_root(0.0, 1.0, |t| areas(t, df).0 - outer)
+}
+
+/// A first guess of the quantile: the expansion about that of the normal distribution (Abramowitz
+/// and Stegun 26.7.5), which is close from about 3 degrees of freedom on.
+fn guess(tail: f64, df: f64) -> f64 {
+    let z = normal::upper_quantile(tail);
+    let s = z * z;
+    let g1 = (s + 1.0) * z / 4.0;
+    let g2 = ((5.0 * s + 16.0) * s + 3.0) * z / 96.0;
+    let g3 = (((3.0 * s + 19.0) * s + 17.0) * s - 15.0) * z / 384.0;
+    let g4 = ((((79.0 * s + 776.0) * s + 1482.0) * s - 1920.0) * s - 945.0) * z / 92160.0;
+    let r = 1.0 / df.max(1.0);
+    z + r * (g1 + r * (g2 + r * (g3 + r * g4)))
+}
+
 /// P(|T| > |t|) and P(|T| < |t|), each accurate where it is small.
 fn areas(t: f64, df: f64) -> (f64, f64) {
+    areas_with(t, df, ln_beta_half(0.5 * df))
+}
+
+/// The same, with ln B(df/2, 1/2) known already.
+fn areas_with(t: f64, df: f64, ln_beta: f64) -> (f64, f64) {
     if t == 0.0 {
         return (1.0, 0.0);
     }
@@ -71,7 +124,7 @@ fn areas(t: f64, df: f64) -> (f64, f64) {
     let y = square / (df + square);
     let a = 0.5 * df;
     // x^a y^(1/2) / B(a, 1/2), with logarithms that stay exact when t^2 is tiny against df.
-    let ln_front = -a * (square / df).ln_1p() + 0.5 * y.ln() - ln_beta_half(a);
+    let ln_front = -a * (square / df).ln_1p() + 0.5 * y.ln() - ln_beta;
     // The continued fraction converges fast below the mean of the beta distribution; above it,
     // I_x(a, b) = 1 - I_y(b, a) is used.
     if x < (a + 1.0) / (a + 2.5) {

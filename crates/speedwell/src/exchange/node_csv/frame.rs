@@ -12,8 +12,8 @@ use std::io::Read;
 /// The columns of a scatter file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Frame {
-    /// Name of the benchmark in the first row.
-    pub filename: String,
+    /// The name of the benchmark, a column like any other except that it is never pooled.
+    pub filenames: Column,
     /// One column per parameter.
     pub columns: Vec<Column>,
     /// Operations per second, one per row.
@@ -77,8 +77,7 @@ impl Frame {
         let Layout::Scatter { parameters } = row.layout else {
             bail!("this is not the output of scatter.js but of run.js or compare.js");
         };
-        if self.rates.is_empty() {
-            self.filename = row.filename().into_owned();
+        if self.columns.is_empty() && self.rates.is_empty() {
             self.columns = parameters.iter().map(Column::new).collect();
         } else if !self
             .columns
@@ -88,20 +87,40 @@ impl Frame {
         {
             bail!("a second header announces other columns than the first one");
         }
-        self.push(row.parameters().map(|(_, text, _)| text), row.rate);
+        let texts = row.parameters().map(|(_, text, _)| text);
+        self.push(&row.filename(), texts, row.rate);
         Ok(())
     }
 
     /// Adds one row; `texts` has one text per column.
-    pub fn push(&mut self, texts: impl IntoIterator<Item = impl AsRef<str>>, rate: f64) {
+    pub fn push(
+        &mut self,
+        filename: &str,
+        texts: impl IntoIterator<Item = impl AsRef<str>>,
+        rate: f64,
+    ) {
         if !rate.is_finite() {
             self.without_rate += 1;
             return;
         }
+        self.filenames.push(filename);
         for (column, text) in self.columns.iter_mut().zip(texts) {
             column.push(text.as_ref());
         }
         self.rates.push(rate);
+    }
+
+    /// The column of that name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        match name {
+            "filename" => Some(&self.filenames),
+            _ => self.columns.iter().find(|column| column.name == name),
+        }
+    }
+
+    /// The benchmark's name in the first row; empty without rows.
+    pub fn filename(&self) -> &str {
+        self.filenames.texts.first().map_or("", String::as_str)
     }
 
     /// What was left out, one sentence each.
@@ -140,7 +159,7 @@ mod tests {
         let text = "\"filename\", \"n\", \"e\", \"rate\", \"time\"\n\"g/a.js\", 5, \"u\", 1, 1\n\
                     \"g/a.js\", 5, \"v\", 2, 1\n\"g/a.js\", 5, \"u\", null, 1\n";
         let frame = Frame::read(text.as_bytes()).unwrap();
-        assert_eq!(frame.filename, "g/a.js");
+        assert_eq!(frame.filename(), "g/a.js");
         assert_eq!(frame.rates, [1.0, 2.0]);
         assert_eq!(frame.columns[0].codes, [0, 0]);
         assert_eq!(

@@ -16,6 +16,17 @@ pub fn parse(text: &[u8]) -> Option<f64> {
     }
 }
 
+/// Whether [`parse`] would find a number, without the work of finding out which.
+pub fn is_number(text: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    match text {
+        [b'0'..=b'9', rest @ ..] if rest.iter().all(plain) && rest.len() < 20 => {
+            rest.iter().filter(|&&byte| byte == b'.').count() <= 1
+        }
+        _ => parse(text).is_some(),
+    }
+}
+
 /// The shortest text that reads back as the same number, in JavaScript's form (`1e+21`, `0.05`).
 pub fn text(number: f64) -> String {
     ryu_js::Buffer::new().format(number).to_owned()
@@ -89,8 +100,15 @@ mod tests {
             assert_eq!(super::text(parse(text.as_bytes()).unwrap()), text);
         }
         assert!(parse(b"null").unwrap().is_nan());
-        for word in ["", "inf", "nan", "abc", "12 apples", "1,000"] {
+        for number in ["0.000880068", "5", "1e-7", "-1", "7."] {
+            assert!(
+                is_number(number.as_bytes()) && parse(number.as_bytes()).is_some(),
+                "{number}"
+            );
+        }
+        for word in ["", "inf", "nan", "abc", "12 apples", "1,000", "1.2.3"] {
             assert_eq!(parse(word.as_bytes()), None, "{word}");
+            assert!(!is_number(word.as_bytes()), "{word}");
         }
     }
 }

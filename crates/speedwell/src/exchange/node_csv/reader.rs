@@ -143,7 +143,7 @@ impl<R: Read> Reader<R> {
             && layout.columns() == self.fields.len()
             && let [.., rate, time] = self.fields.as_slice()
             && let Some(rate) = number::parse(rate.raw(record))
-            && (number::parse(time.raw(record)).is_some() || time.raw(record).is_empty())
+            && (number::is_number(time.raw(record)) || time.raw(record).is_empty())
         {
             return Judged::Row(rate);
         }
@@ -240,6 +240,12 @@ impl<'a> Row<'a> {
                 row.fields[index + 1].is_quoted(),
             )
         })
+    }
+
+    /// Everything that tells the case, as it stands in the file: file name and parameters.
+    pub fn case_text(&self) -> &'a [u8] {
+        let rate = self.fields.len().saturating_sub(2);
+        &self.record[self.fields[self.name_column()].start()..self.fields[rate].start()]
     }
 
     /// The time that the benchmark ran for.

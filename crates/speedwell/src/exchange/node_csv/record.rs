@@ -51,6 +51,11 @@ impl Field {
         Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// Where the field begins in its record.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
     /// Whether the field stood in quotes, which makes `16` a text.
     pub fn is_quoted(&self) -> bool {
         self.kind != Kind::Bare

@@ -11,6 +11,7 @@ use crate::model::{
     Stopping, Value, Variant,
 };
 use anyhow::{Context, Result, bail};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,7 +25,7 @@ const SINGLE_VARIANT: &str = "default";
 /// The file has no rows, or a configuration that is no list of `name=value`.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let mut reader = Reader::new(bytes);
-    let mut collected = Collected::default();
+    let mut collected = Collected::new();
     while let Some(row) = reader.next_row()? {
         let number = collected.runs.len() + collected.failures.len() + 1;
         collected
@@ -46,24 +47,50 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     Ok(session)
 }
 
-#[derive(Default)]
 struct Collected {
-    cases: HashMap<String, Arc<Case>>,
+    metric: Arc<str>,
+    /// The columns of the rows read last.
+    layout: Option<Layout>,
+    /// The cases by their text in the file. A file repeats each of them many times.
+    texts: HashMap<Box<[u8]>, Known>,
+    /// The place of each case id among all that were met.
+    places: HashMap<String, usize>,
     variants: Vec<Arc<str>>,
-    /// How many runs there are of each case (by address) and variant.
-    counts: HashMap<(String, Arc<str>), u32>,
+    /// How many runs there are of each case and variant, by their places.
+    counts: HashMap<(usize, usize), u32>,
     runs: Vec<Run>,
     failures: Vec<Failure>,
 }
 
+/// A case that was met before. Several texts may stand for the same one.
+#[derive(Clone)]
+struct Known {
+    case: Arc<Case>,
+    place: usize,
+}
+
 impl Collected {
+    fn new() -> Collected {
+        Collected {
+            metric: Metric::THROUGHPUT.into(),
+            layout: None,
+            texts: HashMap::new(),
+            places: HashMap::new(),
+            variants: Vec::new(),
+            counts: HashMap::new(),
+            runs: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
     fn add(&mut self, row: &Row<'_>) -> Result<()> {
-        let case = self.case(row)?;
+        let Known { case, place } = self.case(row)?;
         let variant = self.variant(row.binary().as_deref().unwrap_or(SINGLE_VARIANT));
         let slot = (self.runs.len() + self.failures.len()) as u32;
-        let count = self.counts.entry((case.id(), variant.clone())).or_default();
+        let count = self.counts.entry((place, variant)).or_default();
         let block = *count;
         *count += 1;
+        let variant = self.variants[variant].clone();
         if !row.rate.is_finite() {
             self.failures
                 .push(without_rate(&case, &variant, slot, row.rate));
@@ -80,7 +107,7 @@ impl Collected {
             wall_ns: elapsed_ns.unwrap_or_default(),
             usage: None,
             samples: vec![Sample {
-                metric: Metric::THROUGHPUT.into(),
+                metric: self.metric.clone(),
                 value: row.rate,
                 elapsed_ns,
                 iterations: None,
@@ -90,38 +117,33 @@ impl Collected {
         Ok(())
     }
 
-    /// The case of a row. Equal texts are parsed once: a file repeats each case many times.
-    fn case(&mut self, row: &Row<'_>) -> Result<Arc<Case>> {
-        let filename = row.filename();
-        let Some(text) = row.configuration() else {
-            let values = row.parameters().map(|(name, text, quoted)| {
-                let value = if quoted {
-                    Value::Text(text.into_owned())
-                } else {
-                    configuration::bare(&text)
-                };
-                (name.to_owned(), value)
-            });
-            return Ok(Arc::new(Case::new(filename, values.collect())));
-        };
-        let key = format!("{filename} {text}");
-        if let Some(case) = self.cases.get(&key) {
-            return Ok(case.clone());
+    /// The case of a row.
+    fn case(&mut self, row: &Row<'_>) -> Result<Known> {
+        if self.layout.as_ref() != Some(row.layout) {
+            // The same text means something else under other columns.
+            self.texts.clear();
+            self.layout = Some(row.layout.clone());
         }
-        let values = configuration::parse(&text)
-            .with_context(|| format!("cannot read the configuration of '{filename}'"))?;
-        let case = Arc::new(Case::new(filename, values));
-        self.cases.insert(key, case.clone());
-        Ok(case)
+        if let Some(known) = self.texts.get(row.case_text()) {
+            return Ok(known.clone());
+        }
+        let case = Arc::new(Case::new(row.filename(), values(row)?));
+        let next = self.places.len();
+        let place = *self.places.entry(case.id()).or_insert(next);
+        let known = Known { case, place };
+        self.texts.insert(row.case_text().into(), known.clone());
+        Ok(known)
     }
 
-    fn variant(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.variants.iter().find(|known| &***known == name) {
-            return known.clone();
+    /// The place of a variant.
+    fn variant(&mut self, name: &str) -> usize {
+        match self.variants.iter().position(|known| &**known == name) {
+            Some(place) => place,
+            None => {
+                self.variants.push(name.into());
+                self.variants.len() - 1
+            }
         }
-        let new: Arc<str> = name.into();
-        self.variants.push(new.clone());
-        new
     }
 
     fn warning(&self) -> Option<String> {
@@ -170,6 +192,23 @@ impl Collected {
             failures: self.failures,
         }
     }
+}
+
+/// Parameters and values of a row, in the order of the file.
+fn values(row: &Row<'_>) -> Result<Vec<(String, Value)>> {
+    if let Some(text) = row.configuration() {
+        return configuration::parse(&text)
+            .with_context(|| format!("cannot read the configuration of '{}'", row.filename()));
+    }
+    let value = |(name, text, quoted): (&str, Cow<'_, str>, bool)| {
+        let value = if quoted {
+            Value::Text(text.into_owned())
+        } else {
+            configuration::bare(&text)
+        };
+        (name.to_owned(), value)
+    };
+    Ok(row.parameters().map(value).collect())
 }
 
 fn without_rate(case: &Case, variant: &str, slot: u32, rate: f64) -> Failure {

@@ -1,0 +1,342 @@
+//! Drop-ins for `compare.R`, `scatter.R` and `bar.R`: byte by byte what the originals print, and
+//! better where the originals stop.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use crate::drop_in::{DropIn, Outcome, golden};
+use speedwell::analysis::scatter_table::scatter_table;
+use speedwell::analysis::welch_table::{Tested, welch_row};
+use speedwell::exchange::node_csv::{Frame, Groups};
+use std::collections::HashMap;
+
+fn compare(csv: impl Into<Vec<u8>>) -> Outcome {
+    DropIn::new("compare.R", "").stdin(csv).run()
+}
+
+#[test]
+fn the_compare_table_is_that_of_r() {
+    for name in [
+        "compare-string_decoder",
+        "compare-1run",
+        "compare-1each",
+        "compare-wide",
+    ] {
+        let outcome = compare(golden(&format!("{name}.csv")));
+        assert_eq!(outcome.stdout, golden(&format!("{name}.R.txt")), "{name}");
+        assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""), "{name}");
+    }
+}
+
+#[test]
+fn names_are_sorted_as_in_r_with_its_locale() {
+    let run = |locale: &str| {
+        DropIn::new("compare.R", "")
+            .stdin(golden("compare-names.csv"))
+            .variable("LC_ALL", locale)
+            .run()
+            .stdout
+    };
+    assert_eq!(run("C.UTF-8"), golden("compare-names.C.UTF-8.R.txt"));
+    // In the locale C the original prints the sign ± as escape sequences; the order is what counts.
+    let names = |text: &str| -> Vec<String> {
+        text.lines()
+            .skip(1)
+            .take(11)
+            .map(|line| line.chars().take(36).collect())
+            .collect()
+    };
+    assert_eq!(names(&run("C")), names(&golden("compare-names.C.R.txt")));
+}
+
+#[test]
+fn awkward_values_are_shown_as_r_shows_them() {
+    assert_eq!(
+        compare(golden("quoting-compare.csv")).stdout,
+        golden("quoting-compare.C.UTF-8.R.txt")
+    );
+}
+
+#[test]
+fn a_constant_case_does_not_stop_the_table() {
+    let outcome = compare(golden("compare-constant.csv"));
+    let rows: Vec<&str> = outcome.stdout.lines().take(3).collect();
+    assert_eq!(
+        rows,
+        [
+            "      confidence improvement accuracy (*)     (**)     (***)",
+            "a x=1         NA      0.00 %           NA       NA        NA",
+            "a x=2                 9.09 %     ±125.79% ±380.31% ±1822.88%",
+        ]
+    );
+    assert_eq!(outcome.status, 0);
+    assert_eq!(
+        outcome.stderr,
+        "compare.R: warning: 1 of 2 comparisons have no confidence because their rates do not vary; \
+         the first is 'a x=1'\n"
+    );
+}
+
+#[test]
+fn chatter_between_the_rows_is_left_out_of_the_table() {
+    let csv = golden("compare-string_decoder.csv").replace("\"new\"", "noise \"x\"\n\"new\"");
+    let outcome = compare(csv);
+    assert_eq!(outcome.stdout, golden("compare-string_decoder.R.txt"));
+    assert_eq!(
+        outcome.stderr,
+        "compare.R: warning: 60 lines that are no result were left out; the first is 'noise \"x\"'\n"
+    );
+}
+
+#[test]
+fn every_figure_agrees_with_r_to_nine_digits() {
+    let groups = Groups::read(golden("compare-string_decoder.csv").as_bytes()).unwrap();
+    let expected = highprec("compare-string_decoder.highprec.tsv");
+    assert_eq!(groups.len(), expected.len());
+    for (name, rates) in groups.iter() {
+        let name = String::from_utf8(name.to_vec()).unwrap();
+        let expected = &expected[&name];
+        let row = welch_row(&rates.old, &rates.new);
+        let Tested::Done {
+            p,
+            accuracy_percent,
+        } = row.test
+        else {
+            panic!("{name}: no test")
+        };
+        for (figure, value) in [
+            ("mu_old", row.mean_old),
+            ("mu_new", row.mean_new),
+            ("p", p),
+            ("impr", row.improvement_percent),
+            ("acc95", accuracy_percent[0]),
+            ("acc99", accuracy_percent[1]),
+            ("acc999", accuracy_percent[2]),
+        ] {
+            assert_close(value, expected[figure], &format!("{name}: {figure}"));
+        }
+    }
+}
+
+/// Figures by case and name, from lines of `case TAB name=value TAB ...`.
+fn highprec(name: &str) -> HashMap<String, HashMap<String, f64>> {
+    let figures = |line: &str| {
+        let pairs = line
+            .split('\t')
+            .skip(1)
+            .filter_map(|cell| cell.split_once('='));
+        pairs
+            .filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)))
+            .collect()
+    };
+    let text = golden(name);
+    text.lines()
+        .map(|line| (line.split('\t').next().unwrap().to_owned(), figures(line)))
+        .collect()
+}
+
+fn assert_close(value: f64, expected: f64, what: &str) {
+    assert!(
+        (value / expected - 1.0).abs() < 1e-9,
+        "{what}: {value} instead of {expected}"
+    );
+}
+
+#[test]
+fn the_scatter_table_is_that_of_r() {
+    let outcome = DropIn::new("scatter.R", "--xaxis chunkLen --category encoding")
+        .stdin(golden("scatter.csv"))
+        .run();
+    assert_eq!(outcome.stdout, golden("scatter.R.txt"));
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn numbers_words_and_truth_values_as_axes_print_as_in_r() {
+    for (x, category) in [("n", "b"), ("b", "flag"), ("flag", "n"), ("q", "flag")] {
+        let outcome = DropIn::new("scatter.R", &format!("-xaxis {x} -category {category}"))
+            .stdin(golden("scatter-mixed.csv"))
+            .run();
+        let expected = golden(&format!("scatter-mixed.{x}.{category}.R.txt"));
+        assert_eq!(outcome.stdout, expected, "{x} by {category}");
+    }
+}
+
+#[test]
+fn files_put_behind_one_another_can_be_told_apart_by_name() {
+    let other = golden("scatter.csv").replace("string-decoder.js", "other.js");
+    let outcome = DropIn::new("scatter.R", "--xaxis filename --category encoding")
+        .stdin(golden("scatter.csv") + &other)
+        .run();
+    let names: Vec<&str> = outcome
+        .stdout
+        .lines()
+        .skip(4)
+        .map(|line| line.trim().split(' ').next().unwrap())
+        .collect();
+    assert_eq!(names.len(), 4, "{}", outcome.stdout);
+    assert_eq!(names[0], "string_decoder/other.js");
+    assert!(
+        outcome
+            .stdout
+            .starts_with("aggregating variable: chunkLen\naggregating variable: inLen\n\n")
+    );
+}
+
+#[test]
+fn the_points_of_a_scatter_agree_with_r_to_nine_digits() {
+    let frame = Frame::read(golden("scatter.csv").as_bytes()).unwrap();
+    let table = scatter_table(&frame, "chunkLen", Some("encoding")).unwrap();
+    let expected = golden("scatter.highprec.tsv");
+    assert_eq!(table.points.len(), expected.lines().skip(1).count());
+    for line in expected.lines().skip(1) {
+        let [x, category, rows, mean, half] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let point = table
+            .points
+            .iter()
+            .find(|point| {
+                table.x_texts[point.x] == x && table.category_texts[point.category] == category
+            })
+            .unwrap();
+        assert_eq!(point.rows, rows.parse::<usize>().unwrap());
+        assert_close(point.mean, mean.parse().unwrap(), line);
+        assert_close(point.half_width.unwrap(), half.parse().unwrap(), line);
+    }
+}
+
+#[test]
+fn help_works_and_needs_no_input() {
+    for tool in ["compare.R", "scatter.R", "bar.R"] {
+        let recorded = golden(&format!("usage-{tool}.txt"));
+        let usage = recorded
+            .replace("Error: ", "")
+            .replace("Execution halted\n", "");
+        let outcome = DropIn::new(tool, "--help").run();
+        assert_eq!(
+            (outcome.status, outcome.stdout, outcome.stderr),
+            (0, usage, String::new())
+        );
+    }
+}
+
+#[test]
+fn wrong_options_are_answered_with_the_usage_and_status_1() {
+    for (tool, arguments, reason) in [
+        ("compare.R", "--plot", ""),
+        (
+            "bar.R",
+            "--plot --help-me",
+            "bar.R: unknown option '--help-me'\n",
+        ),
+        ("scatter.R", "--xaxis n", ""),
+        ("scatter.R", "--xaxis n --category e --plot", ""),
+        (
+            "compare.R",
+            "--polt a.svg",
+            "compare.R: unknown option '--polt'\n",
+        ),
+    ] {
+        let recorded = golden(&format!("usage-{tool}.txt"));
+        let usage = recorded
+            .replace("Error: ", "")
+            .replace("Execution halted\n", "");
+        let outcome = DropIn::new(tool, arguments).run();
+        assert_eq!(
+            (outcome.status, outcome.stdout.as_str()),
+            (1, ""),
+            "{tool} {arguments}"
+        );
+        assert_eq!(
+            outcome.stderr,
+            format!("{reason}{usage}"),
+            "{tool} {arguments}"
+        );
+    }
+}
+
+#[test]
+fn an_input_without_results_is_named_instead_of_a_trace() {
+    let header = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
+    for (csv, message) in [
+        ("", "compare.R: the input is empty\n"),
+        (
+            header,
+            "compare.R: there is a header but no result below it\n",
+        ),
+        (
+            "a,b\n1,2\n",
+            "compare.R: this is not the output of compare.js: its header is missing\n",
+        ),
+    ] {
+        let outcome = compare(csv);
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""));
+        assert_eq!(outcome.stderr, message);
+    }
+    let outcome = DropIn::new("scatter.R", "--xaxis size --category encoding")
+        .stdin(golden("scatter.csv"))
+        .run();
+    assert_eq!(outcome.status, 1);
+    assert_eq!(
+        outcome.stderr,
+        "scatter.R: there is no column 'size'; the file has n, chunkLen, inLen, encoding\n"
+    );
+}
+
+#[test]
+fn plots_show_what_those_of_r_show() {
+    let folder = tempfile::tempdir().unwrap();
+    let plot = |tool, arguments: &str, csv: &str| {
+        let path = folder.path().join(format!("{tool}.svg"));
+        let outcome = DropIn::new(tool, arguments)
+            .argument("--plot")
+            .argument(path.to_str().unwrap())
+            .stdin(golden(csv))
+            .run();
+        assert_eq!(outcome.status, 0, "{}", outcome.stderr);
+        assert!(outcome.stderr.starts_with("Saving "), "{}", outcome.stderr);
+        (outcome.stdout, std::fs::read_to_string(path).unwrap())
+    };
+    let (table, boxes) = plot("compare.R", "", "compare-string_decoder.csv");
+    assert_eq!(
+        table,
+        golden("compare-string_decoder.R.txt"),
+        "the table is printed, too"
+    );
+    let (silence, bars) = plot("bar.R", "", "compare-string_decoder.csv");
+    assert_eq!(silence, "", "bar.R prints no table");
+    for svg in [boxes, bars] {
+        for text in [
+            "string_decoder/string-decoder.js",
+            ">old<",
+            ">new<",
+            "rate of operations",
+        ] {
+            assert!(svg.contains(text), "{text}");
+        }
+    }
+    let (_, lines) = plot(
+        "scatter.R",
+        "--xaxis chunkLen --category encoding --log",
+        "scatter.csv",
+    );
+    for text in [
+        "string_decoder/string-decoder.js",
+        ">ascii<",
+        ">utf8<",
+        ">chunkLen<",
+        ">1,024<",
+    ] {
+        assert!(lines.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn bar_without_a_plot_prints_nothing() {
+    let outcome = DropIn::new("bar.R", "")
+        .stdin(golden("compare-string_decoder.csv"))
+        .run();
+    assert_eq!(
+        (outcome.status, outcome.stdout, outcome.stderr),
+        (0, String::new(), String::new())
+    );
+}

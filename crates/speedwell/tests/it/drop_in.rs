@@ -1,0 +1,285 @@
+//! Drives a drop-in without a process: words and bytes in, bytes and a status out.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use speedwell::compat::{self, Console, Engine, Follower, PlannedScript, Request};
+use speedwell::exchange;
+use speedwell::model::{Case, Cause, Event, Failure, Metric, Run, Sample, Step as FailedStep};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// A recorded output of an original.
+pub fn golden(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden/node-core")
+        .join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A drop-in about to be called.
+pub struct DropIn {
+    tool: &'static str,
+    arguments: Vec<String>,
+    stdin: Vec<u8>,
+    directory: PathBuf,
+    variables: Vec<(&'static str, String)>,
+    script: Script,
+    terminal: Option<Screen>,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub struct Outcome {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+    /// What the engine was asked for, if it was.
+    pub request: Option<Request>,
+}
+
+impl Outcome {
+    /// The names of the scripts that were asked for.
+    pub fn scripts(&self) -> Vec<&str> {
+        let request = self.request.as_ref().unwrap();
+        request
+            .scripts
+            .iter()
+            .map(|script| script.name.as_str())
+            .collect()
+    }
+}
+
+/// What the engine of a test does.
+pub type Script = Box<dyn FnMut(&Request, &mut dyn Follower) -> anyhow::Result<()>>;
+
+impl DropIn {
+    pub fn new(tool: &'static str, arguments: &str) -> DropIn {
+        DropIn {
+            tool,
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            stdin: Vec::new(),
+            directory: PathBuf::from("."),
+            variables: Vec::new(),
+            script: Box::new(|_, _| Ok(())),
+            terminal: None,
+        }
+    }
+
+    pub fn argument(mut self, word: &str) -> DropIn {
+        self.arguments.push(word.to_owned());
+        self
+    }
+
+    pub fn stdin(mut self, text: impl Into<Vec<u8>>) -> DropIn {
+        self.stdin = text.into();
+        self
+    }
+
+    pub fn directory(mut self, path: &Path) -> DropIn {
+        self.directory = path.to_owned();
+        self
+    }
+
+    pub fn variable(mut self, name: &'static str, value: &str) -> DropIn {
+        self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    pub fn terminal(mut self, screen: &Screen) -> DropIn {
+        self.terminal = Some(screen.clone());
+        self
+    }
+
+    pub fn engine(
+        mut self,
+        script: impl FnMut(&Request, &mut dyn Follower) -> anyhow::Result<()> + 'static,
+    ) -> DropIn {
+        self.script = Box::new(script);
+        self
+    }
+
+    pub fn run(self) -> Outcome {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let variables = self.variables;
+        let variable = |name: &str| {
+            variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| value.clone())
+        };
+        let mut console = Console {
+            stdin: &mut self.stdin.as_slice(),
+            stdout: &mut stdout,
+            stderr: &mut stderr,
+            progress: self.terminal.map(|screen| Box::new(screen) as Box<_>),
+            directory: self.directory,
+            variable: &variable,
+        };
+        let mut engine = Scripted {
+            script: self.script,
+            request: None,
+        };
+        let status = compat::main(self.tool, &self.arguments, &mut console, &mut engine);
+        Outcome {
+            status,
+            stdout: String::from_utf8(stdout).unwrap(),
+            stderr: String::from_utf8(stderr).unwrap(),
+            request: engine.request,
+        }
+    }
+}
+
+struct Scripted {
+    script: Script,
+    request: Option<Request>,
+}
+
+impl Engine for Scripted {
+    fn execute(&mut self, request: &Request, follower: &mut dyn Follower) -> anyhow::Result<()> {
+        self.request = Some(request.clone());
+        (self.script)(request, follower)
+    }
+}
+
+/// A terminal that remembers what was shown.
+#[derive(Clone, Default)]
+pub struct Screen(Arc<Mutex<Vec<u8>>>);
+
+impl Screen {
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl std::io::Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A benchmark folder with these scripts, each `group/name.js`.
+pub fn benchmark_folder(scripts: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("common.js"), "").unwrap();
+    for script in scripts {
+        let path = folder.path().join(script);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+    }
+    folder
+}
+
+/// One result of a case.
+pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64) -> Run {
+    Run {
+        case: Arc::new(case.clone()),
+        variant: variant.into(),
+        slot,
+        block: 0,
+        started_unix_ms: 0,
+        wall_ns: elapsed_ns,
+        usage: None,
+        samples: vec![Sample {
+            metric: Metric::THROUGHPUT.into(),
+            value: rate,
+            elapsed_ns: Some(elapsed_ns),
+            iterations: None,
+        }],
+        notes: Vec::new(),
+    }
+}
+
+/// Tells a follower about a whole session: the plan, then each step, then the end.
+pub fn play(
+    follower: &mut dyn Follower,
+    planned: &[(&str, usize)],
+    steps: &[Step],
+) -> anyhow::Result<()> {
+    let planned: Vec<PlannedScript> = planned
+        .iter()
+        .map(|&(name, cases)| PlannedScript {
+            name: name.to_owned(),
+            cases: Some(cases),
+        })
+        .collect();
+    follower.planned(&planned)?;
+    let cases = planned.iter().filter_map(|script| script.cases).sum();
+    follower.observe(&Event::Started {
+        runs: steps.len(),
+        cases,
+        done: 0,
+    })?;
+    for step in steps {
+        match step {
+            Step::Result(run) => {
+                let label = run.case.id();
+                follower.observe(&Event::RunStarted {
+                    slot: run.slot,
+                    label: &label,
+                    variant: &run.variant,
+                })?;
+                follower.observe(&Event::RunFinished(run))?;
+                follower.observe(&Event::SlotDone(run.slot))?;
+            }
+            Step::Failure(failure) => follower.observe(&Event::Failed(failure))?,
+        }
+    }
+    follower.observe(&Event::Finished { interrupted: false })
+}
+
+/// One step of a session.
+#[derive(Clone)]
+pub enum Step {
+    Result(Run),
+    Failure(Failure),
+}
+
+/// The scripts of the usual benchmark folder, and what must not be taken for one.
+pub const SCRIPTS: &[&str] = &[
+    "fixtures/alice.html",
+    "napi/string/index.js",
+    "querystring/querystring-parse.js",
+    "string_decoder/.hidden.js",
+    "string_decoder/_helper.js",
+    "string_decoder/string-decoder-create.js",
+    "string_decoder/string-decoder.js",
+    "zz/kill.js",
+];
+
+/// Calls a drop-in in the usual benchmark folder, with an engine that does nothing.
+pub fn call(tool: &'static str, arguments: &str) -> Outcome {
+    let folder = benchmark_folder(SCRIPTS);
+    DropIn::new(tool, arguments).directory(folder.path()).run()
+}
+
+/// The results in a recorded file, as steps of a session.
+pub fn recorded(name: &str) -> Vec<Step> {
+    let sessions = exchange::read(name, golden(name).as_bytes()).unwrap();
+    sessions[0].runs.iter().cloned().map(Step::Result).collect()
+}
+
+/// A step that gave nothing: finding out about a script, or one of its cases.
+pub fn failure(benchmark: &str, case: Option<&str>, cause: Cause) -> Step {
+    Step::Failure(Failure {
+        step: if case.is_some() {
+            FailedStep::Run
+        } else {
+            FailedStep::Describe
+        },
+        benchmark: benchmark.into(),
+        case: case.map(Into::into),
+        variant: None,
+        slot: None,
+        cause,
+        stderr_tail: String::new(),
+        replay: String::new(),
+    })
+}
+
+/// A case by its id.
+pub fn case(id: &str) -> Case {
+    Case::parse(id).unwrap()
+}
