@@ -198,16 +198,7 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
     }
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
-    let uses_folder =
-        text.contains("/common'") || text.contains("/common.js'") || text.contains("/common\"");
-    let uses_folder = uses_folder || text.contains("/common.js\"");
-    if uses_folder
-        && let Some(root) = file
-            .ancestors()
-            .skip(1)
-            .take(4)
-            .find(|a| a.join("common.js").is_file())
-    {
+    if let Some(root) = core_root_of(file, &text) {
         let is_index = file.file_name().is_some_and(|name| name == "index.js");
         let named = if is_index {
             file.parent().unwrap_or(file)
@@ -225,6 +216,19 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
         file: file.to_owned(),
         root,
         directory: here.to_owned(),
+    })
+}
+
+/// The Node core folder that a single file belongs to: it lies in one of its groups, or asks for
+/// the folder's library by a relative path.
+fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
+    let has_library = |folder: &&Path| folder.join("common.js").is_file();
+    let of_group = file.ancestors().nth(2).filter(has_library);
+    let asks = ["/common'", "/common.js'", "/common\"", "/common.js\""];
+    let asks = asks.iter().any(|ending| text.contains(ending));
+    of_group.or_else(|| {
+        let mut above = file.ancestors().skip(1).take(4);
+        above.find(has_library).filter(|_| asks)
     })
 }
 

@@ -97,8 +97,9 @@ fn a_complete_session_has_nothing_left_to_do() {
     let project = Project::new().with("g/quick.fake", "case n=1\n* 1 2 3\n");
     project.run(&["run", "g"]).expect_status(0);
     let before = slots(&project);
-    project
-        .run(&["run", "--resume", "@latest"])
-        .expect_status(0);
+    let answer = project.run(&["run", "--resume", "@latest"]);
+    answer
+        .expect_status(2)
+        .expect_stderr(&["session @1 is complete: nothing to resume"]);
     assert_eq!(slots(&project), before);
 }
