@@ -13,9 +13,10 @@ test: ## install missing test tools if possible, then check everything
 	scripts/install-test-tools
 	scripts/check
 
-bench: ## measure Speedwell itself: statistics and store
+bench: ## measure Speedwell itself: statistics, store, cost of a sample
 	cargo bench --package speedwell-stats --bench speed
 	cargo bench --package speedwell --bench store
+	cargo bench --package speedwell --bench sample_cost
 
 fmt: ## format the Rust code
 	cargo fmt --all

@@ -1,6 +1,7 @@
 //! Which benchmarks, and with which values.
 
 use crate::harness::Trial;
+use crate::model::{Value, ValueKind};
 use anyhow::bail;
 use regex::Regex;
 
@@ -32,9 +33,34 @@ impl Selection {
         match text.split_once('=') {
             Some((name, values)) if !name.is_empty() => Ok(values
                 .split(',')
-                .map(|value| (name.to_owned(), value.to_owned()))
+                .map(|value| (name.to_owned(), Self::written_out(value)))
                 .collect()),
             _ => bail!("'{text}' is not of the form NAME=VALUE[,VALUE...]"),
         }
+    }
+
+    /// `10k` and `2M` written out, because benchmarks read plain numbers; other texts unchanged.
+    pub fn written_out(value: &str) -> String {
+        let with_suffix = value.ends_with(['k', 'M', 'G']);
+        match Value::parse(value, ValueKind::Number).filter(|_| with_suffix) {
+            Some(number) => number.to_string(),
+            None => value.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_numbers_may_be_written_short() {
+        let pair = |value: &str| ("n".to_owned(), value.to_owned());
+        let sets = Selection::parse_set("n=10k,2M,1e3,utf8").unwrap();
+        assert_eq!(
+            sets,
+            [pair("10000"), pair("2000000"), pair("1e3"), pair("utf8")]
+        );
+        assert!(Selection::parse_set("n").is_err() && Selection::parse_set("=1").is_err());
     }
 }

@@ -121,7 +121,10 @@ fn check_values(described: &[Description], selection: &Selection) -> anyhow::Res
         let of_name: Vec<&&Parameter> = declared.iter().filter(|p| p.name == *name).collect();
         if of_name.is_empty() && !EXTRA.contains(&name.as_str()) && !whole_files {
             if let Some(failure) = described.iter().find_map(|d| d.failure.as_ref()) {
-                bail!("'{}' {}", failure.benchmark, failure.cause);
+                let several = value.contains(',');
+                let hint = several.then(|| format!("\nhint: several values: --set {name}={value}"));
+                let hint = hint.unwrap_or_default();
+                bail!("'{}' {}{hint}", failure.benchmark, failure.cause);
             }
             bail!(
                 "no selected benchmark has a parameter '{name}'{}",

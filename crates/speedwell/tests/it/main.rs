@@ -10,6 +10,7 @@ mod compat_grammar;
 mod compat_r;
 mod compat_run_js;
 mod compat_scatter_js;
+mod docs_commands;
 mod drop_in;
 mod environment;
 mod grammar;

@@ -39,7 +39,7 @@ impl SelectionArgs {
             let (name, value) = text
                 .split_once('=')
                 .context("a value has the form NAME=VALUE")?;
-            sets.push((name.to_owned(), value.to_owned()));
+            sets.push((name.to_owned(), Selection::written_out(value)));
         }
         Ok(Selection {
             filters: self.filter.clone(),

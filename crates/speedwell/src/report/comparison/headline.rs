@@ -75,6 +75,7 @@ fn many(comparison: &Comparison) -> String {
     let mut sentence = String::new();
     if let Some((number, word)) = parts.next() {
         let place = match number {
+            2 if number == total => "in both cases".to_owned(),
             _ if number == total => format!("in all {}", count(total, "case", "cases")),
             _ => format!("in {number} of {}", count(total, "case", "cases")),
         };

@@ -1,0 +1,129 @@
+//! Commands shown in the documentation work as they stand.
+//!
+//! In a block marked `console`, every line that begins with `$ ` is executed, in order, in one project
+//! that holds the example benchmarks and two Node.js programs. A comment with `status N` at its end
+//! names a status that is fine besides 0.
+
+use super::project::{Project, node, repository};
+use std::path::Path;
+use std::process::Command;
+
+fn commands(page: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(repository().join(page)).unwrap();
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        match line.trim_end() {
+            "```console" => inside = true,
+            "```" => inside = false,
+            line if inside => found.extend(line.strip_prefix("$ ").map(str::to_owned)),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn status_allowed(command: &str) -> Option<i32> {
+    let (_, comment) = command.rsplit_once("# ")?;
+    comment
+        .strip_prefix("status ")?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
+#[test]
+fn the_tutorial_can_be_followed() {
+    let Some(node) = node() else { return };
+    let project = Project::new();
+    copy(&repository().join("examples"), &project.path("examples"));
+    for name in ["node-old", "node-new"] {
+        std::os::unix::fs::symlink(&node, project.path(name)).unwrap();
+    }
+    let commands = commands("docs/tutorial.md");
+    assert!(
+        commands.len() > 10,
+        "the tutorial has hardly any commands: {commands:?}"
+    );
+    let folder = Path::new(env!("CARGO_BIN_EXE_speedwell")).parent().unwrap();
+    let path = format!(
+        "{}:{}",
+        folder.display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    for command in commands {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &command])
+            .current_dir(project.path("."))
+            .env("PATH", &path);
+        let output = shell.env_remove("SPEEDWELL_DB").output().unwrap();
+        let status = output.status.code();
+        let fine = status == Some(0) || (status.is_some() && status == status_allowed(&command));
+        assert!(
+            fine,
+            "{command}\nended with {status:?}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn every_command_and_option_named_in_the_readme_exists() {
+    let text = std::fs::read_to_string(repository().join("README.md")).unwrap();
+    let grammar = speedwell::cli::grammar();
+    let commands: Vec<&str> = grammar.get_subcommands().map(|c| c.get_name()).collect();
+    let options: Vec<&str> = grammar
+        .get_subcommands()
+        .flat_map(|command| {
+            command
+                .get_arguments()
+                .filter_map(|option| option.get_long())
+        })
+        .collect();
+    let mut seen = 0;
+    for line in text.lines().filter(|line| line.contains("speedwell ")) {
+        let after = line.split("speedwell ").nth(1).unwrap_or_default();
+        let word = after.split_whitespace().next().unwrap_or_default();
+        if word.chars().all(|c| c.is_ascii_lowercase())
+            && line.contains("speedwell ")
+            && !line.contains("cargo")
+        {
+            if commands.contains(&word) {
+                seen += 1;
+            }
+            // The words behind `as TOOL` are those of another tool's grammar.
+            if word == "as" {
+                continue;
+            }
+            for option in after
+                .split_whitespace()
+                .filter_map(|word| word.strip_prefix("--"))
+            {
+                let name: String = option
+                    .chars()
+                    .take_while(|c| c.is_ascii_lowercase() || *c == '-')
+                    .collect();
+                let known = options.contains(&name.as_str()) || name == "maglev";
+                assert!(known, "README.md names --{name}, which does not exist");
+            }
+        }
+    }
+    assert!(
+        seen >= 8,
+        "only {seen} commands of README.md were recognised"
+    );
+}
