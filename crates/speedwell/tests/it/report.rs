@@ -295,7 +295,7 @@ fn the_answer_is_said_in_words() {
         ),
         (
             vec![(Same, 0.0); 2],
-            "new and old are the same within 2 % in all 2 cases.",
+            "new and old are the same within 2 % in both cases.",
         ),
         (
             vec![(Same, 0.0), (Unclear, 0.0), (Unclear, 0.0)],
@@ -303,7 +303,7 @@ fn the_answer_is_said_in_words() {
         ),
         (
             vec![(Unclear, 0.0); 2],
-            "it is unclear whether new is faster than old in all 2 cases.",
+            "it is unclear whether new is faster than old in both cases.",
         ),
         (vec![], "old and new have no case in common."),
     ] {
