@@ -30,6 +30,15 @@ enum Question {
     Precision { share: f64, confidence: f64 },
 }
 
+/// The metrics that decide; with `all` it is the primary one, lest a figure that never settles
+/// keep the others measuring.
+fn deciding(settings: &Settings) -> Vec<String> {
+    match settings.wants_all_metrics() {
+        true => Vec::new(),
+        false => settings.metrics.clone(),
+    }
+}
+
 impl Judge {
     /// A judge for comparisons under `design`.
     ///
@@ -42,7 +51,7 @@ impl Judge {
         let rule = Box::new(Rule::of(design, settings));
         Judge {
             question: Question::Change { rule, baseline },
-            metrics: settings.metrics.clone(),
+            metrics: deciding(settings),
         }
     }
 
@@ -56,7 +65,7 @@ impl Judge {
         let question = Question::Precision { share, confidence };
         Judge {
             question,
-            metrics: settings.metrics.clone(),
+            metrics: deciding(settings),
         }
     }
 

@@ -58,6 +58,9 @@ pub(super) fn metrics<'s>(
     if settings.metrics.is_empty() {
         return session.metrics.first().into_iter().collect();
     }
+    if settings.wants_all_metrics() {
+        return session.metrics.iter().collect();
+    }
     let mut found = Vec::new();
     for name in &settings.metrics {
         match session.metric(name) {

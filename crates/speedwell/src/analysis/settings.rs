@@ -16,7 +16,7 @@ pub struct Settings {
     /// The smallest change that matters, as a share: better and worse then lie wholly beyond it.
     /// `None` calls every proven change, and keeps the design's delta for "same".
     pub threshold: Option<f64>,
-    /// Names of the metrics to look at; empty means the primary one.
+    /// Names of the metrics to look at; empty means the primary one, `all` every one.
     pub metrics: Vec<String>,
     /// Name of the reference variant; `None` takes the one named by the design.
     pub baseline: Option<String>,
@@ -33,6 +33,11 @@ impl Settings {
 
     /// Runs per side at which the sequential test looks, where nothing else is asked for.
     pub const DEFAULT_LOOKS: [u32; 5] = [8, 14, 20, 26, 32];
+
+    /// Whether every metric is to be looked at.
+    pub fn wants_all_metrics(&self) -> bool {
+        self.metrics.iter().any(|name| name == "all")
+    }
 }
 
 impl Default for Settings {

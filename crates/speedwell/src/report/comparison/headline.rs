@@ -60,8 +60,8 @@ fn many(comparison: &Comparison) -> String {
     let unclear = of(Verdict::Unclear);
     if unclear == total {
         return format!(
-            "it is unclear whether {candidate} is {good} than {baseline} in all {}.",
-            count(total, "case", "cases")
+            "it is unclear whether {candidate} is {good} than {baseline} {}.",
+            place(total, total)
         );
     }
     let equal = format!("the same within {}", delta(comparison));
@@ -74,11 +74,7 @@ fn many(comparison: &Comparison) -> String {
     .filter(|(number, _)| *number > 0);
     let mut sentence = String::new();
     if let Some((number, word)) = parts.next() {
-        let place = match number {
-            2 if number == total => "in both cases".to_owned(),
-            _ if number == total => format!("in all {}", count(total, "case", "cases")),
-            _ => format!("in {number} of {}", count(total, "case", "cases")),
-        };
+        let place = place(number, total);
         sentence = if word == equal {
             format!("{candidate} and {baseline} are {word} {place}")
         } else {
@@ -103,4 +99,13 @@ fn typical(comparison: &Comparison) -> String {
 
 fn delta(comparison: &Comparison) -> String {
     setting(comparison.delta)
+}
+
+/// `in 3 of 8 cases`, `in both cases`, `in all 8 cases`.
+fn place(number: usize, total: usize) -> String {
+    match (number == total, total) {
+        (true, 2) => "in both cases".to_owned(),
+        (true, _) => format!("in all {}", count(total, "case", "cases")),
+        (false, _) => format!("in {number} of {}", count(total, "case", "cases")),
+    }
 }
