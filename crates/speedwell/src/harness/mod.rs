@@ -7,6 +7,8 @@
 mod attempt;
 mod cache;
 mod fake;
+mod http_output;
+mod http_shim;
 mod http_tool;
 mod job;
 mod node;

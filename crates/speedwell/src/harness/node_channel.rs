@@ -4,6 +4,7 @@
 //! Everything else, Node's internal messages included, is ignored.
 
 use super::Observation;
+use super::http_shim::Shim;
 use super::report::{Rate, elapsed_ns, observe};
 use crate::model::{Better, Case, Cause, Metric, Sample, Value};
 use crate::process::{Conversation, Next};
@@ -25,6 +26,8 @@ pub(super) struct Reports {
     pub fault: Option<Cause>,
     /// How many reports are to come; told by `config` unless known before.
     pub expected: Option<usize>,
+    /// The stand-in for the process's HTTP tool, which knows more than the report.
+    pub shim: Option<Shim>,
     test: bool,
 }
 
@@ -36,6 +39,7 @@ impl Reports {
             observations: Vec::new(),
             fault: None,
             expected,
+            shim: None,
             test,
         }
     }
@@ -55,7 +59,10 @@ impl Reports {
         let rate = Rate {
             rate: message["rate"].clone(),
             elapsed_ns: elapsed_ns(&message["time"]),
-            http: message.get("http").cloned(),
+            http: message
+                .get("http")
+                .cloned()
+                .or_else(|| self.shim.as_ref()?.figures()),
         };
         let (seen, fault) = observe(self.case_of(message), &rate, self.test);
         self.fault = self.fault.take().or(fault);

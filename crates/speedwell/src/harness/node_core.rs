@@ -5,6 +5,7 @@
 //! instead of two or three. Scripts that start their cases in ways of their own are executed whole.
 
 use super::attempt::description_failure;
+use super::http_shim::Shim;
 use super::http_tool::{Choice, choose};
 use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use super::node_channel::Reports;
@@ -49,12 +50,13 @@ impl Harness for NodeCore {
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
         // Failures are repeated with what matters; port and search path are ours to choose.
         let bare = bare_spec(job, setting);
-        let spec = with_surroundings(bare.clone(), job.http_tool.as_deref());
+        let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
         if let Some(reason) = &job.unavailable {
             return Attempt::refused(&bare, reason, job, setting);
         }
         let expected = (job.route == Route::Direct).then_some(1);
         let mut reports = Reports::new(expected, Some(job.source.name.clone()), job.test);
+        reports.shim = shim;
         match run(&spec, &mut reports) {
             Err(error) => Attempt::not_started(&bare, &error, job, setting),
             Ok(outcome) => {
@@ -324,20 +326,40 @@ fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
 /// Gives the process a port and a temporary folder of its own, so that two of them can run at the
 /// same time, and a search path without tools that it would only waste time on.
 pub(super) fn with_surroundings(mut spec: Spec, http_tool: Option<&str>) -> Spec {
-    static SERIAL: AtomicU32 = AtomicU32::new(0);
-    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     if let Some(port) = free_port() {
         spec = spec.env("PORT", port.to_string());
     }
-    spec = spec.env(
-        "TEST_SERIAL_ID",
-        format!("{}{serial:05}", std::process::id()),
-    );
+    spec = spec.env("TEST_SERIAL_ID", next_serial());
     if let Some(path) = std::env::var_os("PATH") {
         let path = shadow_path::without_tools(&path, http_tool);
         spec = spec.env("PATH", path.to_string_lossy());
     }
     spec
+}
+
+/// The same, with the chosen HTTP tool in reach: through a stand-in that keeps what it prints, or
+/// directly where none can be made.
+fn with_http_tool(spec: Spec, tool: Option<&str>) -> (Spec, Option<Shim>) {
+    let serial = next_serial();
+    let Some(shim) = tool.and_then(|tool| Shim::new(tool, &serial)) else {
+        return (with_surroundings(spec, tool), None);
+    };
+    let mut spec = with_surroundings(spec, None);
+    if let Some((_, path)) = spec.environment.iter_mut().find(|(name, _)| name == "PATH") {
+        *path = format!("{}:{path}", shim.folder().display());
+    }
+    spec.environment.extend(shim.environment());
+    (spec, Some(shim))
+}
+
+/// A number that no other process of this or another session uses at the same time.
+fn next_serial() -> String {
+    static SERIAL: AtomicU32 = AtomicU32::new(0);
+    format!(
+        "{}{:05}",
+        std::process::id(),
+        SERIAL.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 fn free_port() -> Option<u16> {

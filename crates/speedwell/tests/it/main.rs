@@ -14,6 +14,7 @@ mod docs_commands;
 mod drop_in;
 mod environment;
 mod grammar;
+mod http_tools;
 mod json_lines;
 mod killed;
 mod layers;
