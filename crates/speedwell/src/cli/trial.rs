@@ -5,9 +5,9 @@ use super::progress::Progress;
 use super::run::RunArgs;
 use super::{Status, status};
 use crate::harness::Job;
-use crate::model::{Case, Event, Failure, Observer, Run, Runs, Stopping};
+use crate::model::{Case, Event, Failure, Observer};
 use crate::report::{self, CaseLine, Trial};
-use crate::runner::{self, Ended, Judge, Orders};
+use crate::runner::{self, Ended};
 use std::collections::BTreeMap;
 
 /// Prints every case.
@@ -42,22 +42,15 @@ pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
         .warnings
         .iter()
         .for_each(|warning| status::warn(warning));
-    let mut plan = plans.plan.clone();
-    plan.variants.truncate(1);
-    plan.design.stopping = Stopping::Fixed { runs: 1 };
-    plan.sampling.runs = Runs::Fixed(1);
     let mut tried = Tried::default();
     for failure in &plans.suite.failures {
         tried.fail(failure);
     }
     let mut progress = Progress::new(args.output.progress());
-    let orders = Orders {
-        fail_fast: args.execution.fail_fast,
-        ..Orders::default()
-    };
-    let ended = runner::execute(&plan, orders, &Never, &mut [&mut tried, &mut progress])?;
+    let fail_fast = args.execution.fail_fast;
+    let ended = runner::try_all(&plans.plan, fail_fast, &mut [&mut tried, &mut progress])?;
     drop(progress);
-    for job in &plan.jobs {
+    for job in &plans.plan.jobs {
         tried.files.entry(job.source.name.clone()).or_default();
     }
     let trial = Trial {
@@ -101,15 +94,6 @@ fn tell_broken(plans: &Plans) -> Status {
         Status::COULD_NOT
     } else {
         Status::DONE
-    }
-}
-
-/// A trial needs every case.
-struct Never;
-
-impl Judge for Never {
-    fn is_decided(&self, _runs: &[Run]) -> bool {
-        false
     }
 }
 

@@ -3,5 +3,7 @@
 mod consistency;
 mod execute;
 mod execution;
+mod trial;
 
 pub use execute::{Ended, Judge, Orders, execute};
+pub use trial::try_all;
