@@ -2,39 +2,31 @@
 //!
 //! Without `--plot` it reads its input and prints nothing, as the original does. Start at [`run`].
 
-use super::compare_r::Table;
+use super::compare_r::{Table, read_groups};
 use super::console::Console;
 use super::r_collation::Collation;
 use super::r_options::ROptions;
-use crate::exchange::node_csv::Groups;
+use super::r_script::RScript;
 use crate::report::plot_r::{self, ComparedMeans, Picture};
 use anyhow::Result;
 
-const TOOL: &str = "bar.R";
-const USAGE: &str = include_str!("usage/bar.R.txt");
+const SCRIPT: RScript = RScript {
+    tool: "bar.R",
+    usage: include_str!("usage/bar.R.txt"),
+    options: &[],
+};
 
 /// Reads standard input and draws; returns the exit status.
 ///
 /// # Errors
 /// The input is no output of `compare.js`, or the picture cannot be written.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    let options = match ROptions::parse(arguments, &["help", "plot"]) {
-        Ok(options) => options,
-        Err(word) => {
-            return Ok(console.refuse(TOOL, &format!("unknown option '{word}'"), USAGE)?);
-        }
-    };
-    if options.has("help") {
-        return Ok(console.help(USAGE)?);
-    }
-    if options.lacks_value("plot") {
-        return Ok(console.refuse(TOOL, "", USAGE)?);
-    }
+    SCRIPT.carry_out(arguments, console, draw)
+}
+
+fn draw(options: &ROptions, console: &mut Console<'_>) -> Result<i32> {
     let picture = options.value("plot").map(Picture::at).transpose()?;
-    let groups = Groups::read(&mut *console.stdin)?;
-    for warning in groups.warnings() {
-        console.warn(TOOL, &warning)?;
-    }
+    let groups = read_groups(SCRIPT.tool, console)?;
     if let Some(picture) = picture {
         let table = Table::of(&groups, Collation::of_environment(console.variable));
         let means: Vec<ComparedMeans<'_>> = table

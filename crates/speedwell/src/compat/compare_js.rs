@@ -5,6 +5,7 @@
 
 use super::band_chart::{Band, band_chart};
 use super::benchmark_folder::BenchmarkFolder;
+use super::command_line::CommandLine;
 use super::compare_r::Table;
 use super::console::Console;
 use super::driver::{self, Driver};
@@ -13,20 +14,21 @@ use super::node_cli::{Grammar, Refusal, Words};
 use super::r_collation::Collation;
 use crate::analysis::welch_table::Tested;
 use crate::exchange::node_csv::javascript;
-use crate::exchange::node_csv::rows::{self, Measured};
+use crate::exchange::node_csv::rows;
 use crate::exchange::node_csv::{Groups, Side};
 use crate::model::{Event, Observer, Run, Variant};
 use anyhow::Result;
 use std::path::PathBuf;
 
-const TOOL: &str = "compare.js";
-const USAGE: &str = include_str!("usage/compare.js.txt");
-const FURTHER_USAGE: &str = include_str!("usage/compare.js.further.txt");
-
-const GRAMMAR: Grammar = Grammar {
-    repeated: &["set", "filter", "exclude"],
-    single: &["old", "new", "runs", "dir", "max-regression"],
-    switches: &["no-progress", "analyze", "no-chart", "help"],
+const COMMAND_LINE: CommandLine = CommandLine {
+    tool: "compare.js",
+    usage: include_str!("usage/compare.js.txt"),
+    further_usage: include_str!("usage/compare.js.further.txt"),
+    grammar: Grammar {
+        repeated: &["set", "filter", "exclude"],
+        single: &["old", "new", "runs", "dir", "max-regression"],
+        switches: &["no-progress", "analyze", "no-chart", "help"],
+    },
 };
 
 /// Runs of each case under each program, if not said otherwise.
@@ -49,38 +51,40 @@ pub fn run(
     console: &mut Console<'_>,
     engine: &mut dyn Engine,
 ) -> Result<i32> {
-    let words = match GRAMMAR.parse(arguments) {
-        Ok(words) if words.has("help") => {
-            return Ok(console.help(&format!("{USAGE}{FURTHER_USAGE}"))?);
-        }
-        Ok(words) => words,
-        Err(refusal) => return Ok(driver::refuse(TOOL, refusal, USAGE, console)?),
-    };
-    let understood =
-        understand(&words, console).and_then(|request| Ok((request, analysis(&words)?)));
-    let (request, analysis) = match understood {
-        Ok(understood) => understood,
-        Err(refusal) => return Ok(driver::refuse(TOOL, refusal, USAGE, console)?),
-    };
+    COMMAND_LINE.carry_out(
+        arguments,
+        console,
+        understand,
+        |(request, analysis), words, console| compare(&request, analysis, words, console, engine),
+    )
+}
+
+fn compare(
+    request: &Request,
+    analysis: Option<Analysis>,
+    words: &Words,
+    console: &mut Console<'_>,
+    engine: &mut dyn Engine,
+) -> Result<i32> {
     let collation = Collation::of_environment(console.variable);
+    let shows_progress = !words.has("no-progress");
     let mut printer = Printer {
-        driver: Driver::new(TOOL, &request, console, !words.has("no-progress")),
+        driver: Driver::new(COMMAND_LINE.tool, request, console, shows_progress),
         collected: analysis.map(|_| Groups::default()),
     };
-    if words.test {
-        printer
-            .driver
-            .say("warning: the word 'test' has no meaning here")?;
-    }
+    printer.driver.pass_over_test(words)?;
     printer.begin()?;
-    engine.execute(&request, &mut printer)?;
+    engine.execute(request, &mut printer)?;
     match analysis {
         Some(analysis) => printer.analyse(analysis, collation),
         None => Ok(printer.driver.failures.status()),
     }
 }
 
-fn understand(words: &Words, console: &Console<'_>) -> Result<Request, Refusal> {
+fn understand(
+    words: &Words,
+    console: &Console<'_>,
+) -> Result<(Request, Option<Analysis>), Refusal> {
     let (Some(old), Some(new)) = (words.value("old"), words.value("new")) else {
         return Err(Refusal::usage(""));
     };
@@ -92,7 +96,7 @@ fn understand(words: &Words, console: &Console<'_>) -> Result<Request, Refusal> 
         program: Some(PathBuf::from(program)),
         ..Variant::plain(name)
     };
-    Ok(Request {
+    let request = Request {
         tool: Tool::Compare,
         scripts: folder.select(words)?,
         folder: Some(folder.path),
@@ -101,7 +105,8 @@ fn understand(words: &Words, console: &Console<'_>) -> Result<Request, Refusal> 
         variants: vec![variant("old", old), variant("new", new)],
         test: false,
         processors: words.processors()?,
-    })
+    };
+    Ok((request, analysis(words)?))
 }
 
 fn analysis(words: &Words) -> Result<Option<Analysis>, Refusal> {
@@ -138,11 +143,7 @@ impl Printer<'_> {
 
     fn print(&mut self, run: &Run) -> Result<()> {
         let name = self.driver.scripts.of_run(run).to_owned();
-        for sample in driver::rates(run) {
-            let measured = Measured {
-                rate: sample.value,
-                elapsed_ns: sample.elapsed_ns,
-            };
+        for measured in driver::rates(run) {
             match &mut self.collected {
                 None => {
                     let row = rows::compare_row(&run.variant, &name, &run.case.values, measured);
@@ -154,7 +155,7 @@ impl Printer<'_> {
                     } else {
                         Side::New
                     };
-                    groups.add(full_name(&name, run).as_bytes(), side, sample.value);
+                    groups.add(full_name(&name, run).as_bytes(), side, measured.rate);
                 }
             }
         }
@@ -165,9 +166,7 @@ impl Printer<'_> {
     fn analyse(mut self, analysis: Analysis, collation: Collation) -> Result<i32> {
         let groups = self.collected.take().unwrap_or_default();
         if groups.is_empty() {
-            self.driver
-                .say("there is nothing to analyse: no case gave a result")?;
-            self.driver.failures.note_other();
+            self.driver.lack_results()?;
             return Ok(self.driver.failures.status());
         }
         let table = Table::of(&groups, collation);

@@ -8,6 +8,7 @@ use super::console::Console;
 use super::r_collation::Collation;
 use super::r_options::ROptions;
 use super::r_print::{self, Column};
+use super::r_script::RScript;
 use crate::analysis::welch_table::{RISKS, Tested, WelchRow, welch_row};
 use crate::exchange::node_csv::Groups;
 use crate::exchange::node_csv::groups::Rates;
@@ -15,8 +16,11 @@ use crate::report::plot_r::{self, Picture};
 use anyhow::Result;
 use std::fmt::Write as _;
 
-const TOOL: &str = "compare.R";
-const USAGE: &str = include_str!("usage/compare.R.txt");
+const SCRIPT: RScript = RScript {
+    tool: "compare.R",
+    usage: include_str!("usage/compare.R.txt"),
+    options: &[],
+};
 
 /// The script sets `options(width = 200)`.
 const WIDTH: usize = 200;
@@ -26,26 +30,15 @@ const WIDTH: usize = 200;
 /// # Errors
 /// The input is no output of `compare.js`, or something cannot be written.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    let options = match ROptions::parse(arguments, &["help", "plot"]) {
-        Ok(options) => options,
-        Err(word) => {
-            return Ok(console.refuse(TOOL, &format!("unknown option '{word}'"), USAGE)?);
-        }
-    };
-    if options.has("help") {
-        return Ok(console.help(USAGE)?);
-    }
-    if options.lacks_value("plot") {
-        return Ok(console.refuse(TOOL, "", USAGE)?);
-    }
+    SCRIPT.carry_out(arguments, console, compare)
+}
+
+fn compare(options: &ROptions, console: &mut Console<'_>) -> Result<i32> {
     let picture = options.value("plot").map(Picture::at).transpose()?;
-    let groups = Groups::read(&mut *console.stdin)?;
-    for warning in groups.warnings() {
-        console.warn(TOOL, &warning)?;
-    }
+    let groups = read_groups(SCRIPT.tool, console)?;
     let table = Table::of(&groups, Collation::of_environment(console.variable));
     if let Some(warning) = table.warning() {
-        console.warn(TOOL, &warning)?;
+        console.warn(SCRIPT.tool, &warning)?;
     }
     console.stdout.write_all(table.text().as_bytes())?;
     if let Some(picture) = picture {
@@ -56,6 +49,18 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
         )?;
     }
     Ok(0)
+}
+
+/// The rates on standard input; what is odd about them is told in the name of `tool`.
+///
+/// # Errors
+/// The input is no output of `compare.js`, or standard error is closed.
+pub fn read_groups(tool: &str, console: &mut Console<'_>) -> Result<Groups> {
+    let groups = Groups::read(&mut *console.stdin)?;
+    for warning in groups.warnings() {
+        console.warn(tool, &warning)?;
+    }
+    Ok(groups)
 }
 
 fn box_plot(groups: &Groups, table: &Table) -> plot_r::Chart {

@@ -1,15 +1,16 @@
 //! What the three drivers have in common: streams, scripts, failures and their telling.
 //!
 //! Decides the order of what is written on standard error and the exit status; it must not know
-//! what a result looks like. Each driver keeps one [`Driver`] and adds its own rows.
+//! how a result is written. Each driver keeps one [`Driver`] and adds its own rows.
 
 use super::child_failures::ChildFailures;
 use super::console::Console;
 use super::engine::{PlannedScript, Request};
-use super::node_cli::Refusal;
+use super::node_cli::Words;
 use super::progress::{Progress, ProgressLine};
 use super::script_names::ScriptNames;
-use crate::model::{Event, Failure, Metric, Run, Sample, Step};
+use crate::exchange::node_csv::rows::Measured;
+use crate::model::{Event, Failure, Metric, Run, Step};
 use anyhow::Result;
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -108,6 +109,27 @@ impl<'a> Driver<'a> {
         writeln!(self.err, "{}: {sentence}", self.tool)
     }
 
+    /// Tells those who typed `test` that only `run.js` knows that word.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn pass_over_test(&mut self, words: &Words) -> io::Result<()> {
+        if words.test {
+            self.say("warning: the word 'test' has no meaning here")?;
+        }
+        Ok(())
+    }
+
+    /// Notes that an analysis was asked for, but that no case gave a result.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn lack_results(&mut self) -> io::Result<()> {
+        self.say("there is nothing to analyse: no case gave a result")?;
+        self.failures.note_other();
+        Ok(())
+    }
+
     fn complete(&mut self, script: &str) {
         if let Some(line) = &self.progress {
             line.update(|progress| progress.complete(script));
@@ -152,27 +174,12 @@ impl<'a> Driver<'a> {
 }
 
 /// The throughput samples of a run: what the original prints a row for.
-pub fn rates(run: &Run) -> impl Iterator<Item = &Sample> {
+pub fn rates(run: &Run) -> impl Iterator<Item = Measured> {
     run.samples
         .iter()
         .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
-}
-
-/// Answers a command line that cannot be carried out.
-///
-/// # Errors
-/// Standard error is closed.
-pub fn refuse(
-    tool: &str,
-    refusal: Refusal,
-    usage: &str,
-    console: &mut Console<'_>,
-) -> io::Result<i32> {
-    match refusal {
-        Refusal::Usage(reason) => console.refuse(tool, &reason, usage),
-        Refusal::Line(line) => {
-            writeln!(console.stderr, "{line}")?;
-            Ok(super::console::REFUSED)
-        }
-    }
+        .map(|sample| Measured {
+            rate: sample.value,
+            elapsed_ns: sample.elapsed_ns,
+        })
 }

@@ -3,23 +3,25 @@
 //! Decides options and output of that driver. Start at [`run`].
 
 use super::benchmark_folder::BenchmarkFolder;
+use super::command_line::CommandLine;
 use super::console::Console;
 use super::driver::{self, Driver};
 use super::engine::{Engine, Follower, PlannedScript, Request, Tool};
 use super::node_cli::{Grammar, Refusal, Words};
 use super::simple_line::simple_line;
-use crate::exchange::node_csv::rows::{self, Measured};
+use crate::exchange::node_csv::rows;
 use crate::model::{Event, Observer, Run, Variant};
 use anyhow::Result;
 
-const TOOL: &str = "run.js";
-const USAGE: &str = include_str!("usage/run.js.txt");
-const FURTHER_USAGE: &str = include_str!("usage/run.js.further.txt");
-
-const GRAMMAR: Grammar = Grammar {
-    repeated: &["set", "filter", "exclude"],
-    single: &["format", "runs", "dir"],
-    switches: &["help"],
+const COMMAND_LINE: CommandLine = CommandLine {
+    tool: "run.js",
+    usage: include_str!("usage/run.js.txt"),
+    further_usage: include_str!("usage/run.js.further.txt"),
+    grammar: Grammar {
+        repeated: &["set", "filter", "exclude"],
+        single: &["format", "runs", "dir"],
+        switches: &["help"],
+    },
 };
 
 /// How results are written.
@@ -38,19 +40,22 @@ pub fn run(
     console: &mut Console<'_>,
     engine: &mut dyn Engine,
 ) -> Result<i32> {
-    let words = match GRAMMAR.parse(arguments) {
-        Ok(words) if words.has("help") => {
-            return Ok(console.help(&format!("{USAGE}{FURTHER_USAGE}"))?);
-        }
-        Ok(words) => words,
-        Err(refusal) => return Ok(driver::refuse(TOOL, refusal, USAGE, console)?),
-    };
-    let (request, format) = match understand(&words, console) {
-        Ok(understood) => understood,
-        Err(refusal) => return Ok(driver::refuse(TOOL, refusal, USAGE, console)?),
-    };
+    COMMAND_LINE.carry_out(
+        arguments,
+        console,
+        understand,
+        |(request, format), _, console| execute(&request, format, console, engine),
+    )
+}
+
+fn execute(
+    request: &Request,
+    format: Format,
+    console: &mut Console<'_>,
+    engine: &mut dyn Engine,
+) -> Result<i32> {
     let mut printer = Printer {
-        driver: Driver::new(TOOL, &request, console, false),
+        driver: Driver::new(COMMAND_LINE.tool, request, console, false),
         format,
         scripts: request
             .scripts
@@ -61,7 +66,7 @@ pub fn run(
         current: None,
     };
     printer.begin()?;
-    engine.execute(&request, &mut printer)?;
+    engine.execute(request, &mut printer)?;
     Ok(printer.driver.failures.status())
 }
 
@@ -140,13 +145,9 @@ impl Printer<'_> {
 
     fn print(&mut self, run: &Run) -> Result<()> {
         let (name, values) = (&run.case.benchmark, &run.case.values);
-        for sample in driver::rates(run) {
-            let measured = Measured {
-                rate: sample.value,
-                elapsed_ns: sample.elapsed_ns,
-            };
+        for measured in driver::rates(run) {
             let line = match self.format {
-                Format::Simple => simple_line(name, values, sample.value),
+                Format::Simple => simple_line(name, values, measured.rate),
                 Format::Csv => rows::run_row(name, values, measured),
             };
             self.driver.out.write_all(line.as_bytes())?;

@@ -4,6 +4,7 @@
 
 use super::band_chart::{Band, band_chart};
 use super::benchmark_folder::script_at;
+use super::command_line::CommandLine;
 use super::console::Console;
 use super::driver::{self, Driver};
 use super::engine::{Engine, Follower, PlannedScript, Request, Tool};
@@ -12,18 +13,19 @@ use super::r_collation::Collation;
 use super::scatter_r::Study;
 use crate::exchange::node_csv::Frame;
 use crate::exchange::node_csv::frame::Column;
-use crate::exchange::node_csv::rows::{self, Measured};
+use crate::exchange::node_csv::rows;
 use crate::model::{Event, Observer, Run, Value, Variant};
 use anyhow::Result;
 
-const TOOL: &str = "scatter.js";
-const USAGE: &str = include_str!("usage/scatter.js.txt");
-const FURTHER_USAGE: &str = include_str!("usage/scatter.js.further.txt");
-
-const GRAMMAR: Grammar = Grammar {
-    repeated: &["set"],
-    single: &["runs", "xaxis", "category"],
-    switches: &["analyze", "no-chart", "no-progress", "help"],
+const COMMAND_LINE: CommandLine = CommandLine {
+    tool: "scatter.js",
+    usage: include_str!("usage/scatter.js.txt"),
+    further_usage: include_str!("usage/scatter.js.further.txt"),
+    grammar: Grammar {
+        repeated: &["set"],
+        single: &["runs", "xaxis", "category"],
+        switches: &["analyze", "no-chart", "no-progress", "help"],
+    },
 };
 
 /// Runs of each case, if not said otherwise.
@@ -46,43 +48,44 @@ pub fn run(
     console: &mut Console<'_>,
     engine: &mut dyn Engine,
 ) -> Result<i32> {
-    let words = match GRAMMAR.parse(arguments) {
-        Ok(words) if words.has("help") => {
-            return Ok(console.help(&format!("{USAGE}{FURTHER_USAGE}"))?);
-        }
-        Ok(words) => words,
-        Err(refusal) => return Ok(driver::refuse(TOOL, refusal, USAGE, console)?),
-    };
-    let understood =
-        understand(&words, console).and_then(|request| Ok((request, analysis(&words)?)));
-    let (request, analysis) = match understood {
-        Ok(understood) => understood,
-        Err(refusal) => return Ok(driver::refuse(TOOL, refusal, USAGE, console)?),
-    };
+    COMMAND_LINE.carry_out(
+        arguments,
+        console,
+        understand,
+        |(request, analysis), words, console| scatter(&request, analysis, words, console, engine),
+    )
+}
+
+fn scatter(
+    request: &Request,
+    analysis: Option<Analysis>,
+    words: &Words,
+    console: &mut Console<'_>,
+    engine: &mut dyn Engine,
+) -> Result<i32> {
     let collation = Collation::of_environment(console.variable);
     let mut printer = Printer {
-        driver: Driver::new(TOOL, &request, console, false),
+        driver: Driver::new(COMMAND_LINE.tool, request, console, false),
         collected: analysis.is_some().then(Frame::default),
         parameters: None,
     };
-    if words.test {
-        printer
-            .driver
-            .say("warning: the word 'test' has no meaning here")?;
-    }
-    engine.execute(&request, &mut printer)?;
+    printer.driver.pass_over_test(words)?;
+    engine.execute(request, &mut printer)?;
     if let Some(analysis) = analysis {
         printer.analyse(&analysis, collation)?;
     }
     Ok(printer.driver.failures.status())
 }
 
-fn understand(words: &Words, console: &Console<'_>) -> Result<Request, Refusal> {
+fn understand(
+    words: &Words,
+    console: &Console<'_>,
+) -> Result<(Request, Option<Analysis>), Refusal> {
     let [path] = words.items.as_slice() else {
         return Err(Refusal::usage(""));
     };
     let (script, folder) = script_at(path, console)?;
-    Ok(Request {
+    let request = Request {
         tool: Tool::Scatter,
         folder,
         scripts: vec![script],
@@ -91,7 +94,8 @@ fn understand(words: &Words, console: &Console<'_>) -> Result<Request, Refusal> 
         variants: vec![Variant::plain("default")],
         test: false,
         processors: words.processors()?,
-    })
+    };
+    Ok((request, analysis(words)?))
 }
 
 fn analysis(words: &Words) -> Result<Option<Analysis>, Refusal> {
@@ -121,11 +125,7 @@ impl Printer<'_> {
         let Some(values) = self.in_columns(run)? else {
             return Ok(());
         };
-        for sample in driver::rates(run) {
-            let measured = Measured {
-                rate: sample.value,
-                elapsed_ns: sample.elapsed_ns,
-            };
+        for measured in driver::rates(run) {
             match &mut self.collected {
                 None => {
                     let row = rows::scatter_row(&run.case.benchmark, &values, measured);
@@ -135,7 +135,7 @@ impl Printer<'_> {
                     frame.push(
                         &run.case.benchmark,
                         values.iter().map(|(_, value)| value.plain()),
-                        sample.value,
+                        measured.rate,
                     );
                 }
             }
@@ -190,9 +190,7 @@ impl Printer<'_> {
     fn analyse(&mut self, analysis: &Analysis, collation: Collation) -> Result<()> {
         let frame = self.collected.take().unwrap_or_default();
         if frame.rates.is_empty() {
-            self.driver
-                .say("there is nothing to analyse: no case gave a result")?;
-            self.driver.failures.note_other();
+            self.driver.lack_results()?;
             return Ok(());
         }
         let category = analysis.category.as_deref();

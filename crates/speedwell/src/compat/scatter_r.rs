@@ -7,14 +7,18 @@ use super::console::Console;
 use super::r_collation::Collation;
 use super::r_options::ROptions;
 use super::r_print::{self, Column};
+use super::r_script::RScript;
 use super::r_texts::RTexts;
 use crate::analysis::scatter_table::{ScatterPoint, ScatterTable, scatter_table};
 use crate::exchange::node_csv::Frame;
 use crate::report::plot_r::{LinePoint, Lines, Picture};
 use anyhow::Result;
 
-const TOOL: &str = "scatter.R";
-const USAGE: &str = include_str!("usage/scatter.R.txt");
+const SCRIPT: RScript = RScript {
+    tool: "scatter.R",
+    usage: include_str!("usage/scatter.R.txt"),
+    options: &["xaxis", "category", "log"],
+};
 
 /// R's default width of a line.
 const WIDTH: usize = 80;
@@ -24,25 +28,17 @@ const WIDTH: usize = 80;
 /// # Errors
 /// The input is no output of `scatter.js`, has no such parameters, or something cannot be written.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    let options = match ROptions::parse(arguments, &["help", "xaxis", "category", "plot", "log"]) {
-        Ok(options) => options,
-        Err(word) => {
-            return Ok(console.refuse(TOOL, &format!("unknown option '{word}'"), USAGE)?);
-        }
-    };
-    if options.has("help") {
-        return Ok(console.help(USAGE)?);
-    }
+    SCRIPT.carry_out(arguments, console, scatter)
+}
+
+fn scatter(options: &ROptions, console: &mut Console<'_>) -> Result<i32> {
     let (Some(x_axis), Some(category)) = (options.value("xaxis"), options.value("category")) else {
-        return Ok(console.refuse(TOOL, "", USAGE)?);
+        return Ok(SCRIPT.refuse("", console)?);
     };
-    if options.lacks_value("plot") {
-        return Ok(console.refuse(TOOL, "", USAGE)?);
-    }
     let picture = options.value("plot").map(Picture::at).transpose()?;
     let frame = Frame::read(&mut *console.stdin)?;
     for warning in frame.warnings() {
-        console.warn(TOOL, &warning)?;
+        console.warn(SCRIPT.tool, &warning)?;
     }
     let collation = Collation::of_environment(console.variable);
     let study = Study::of(&frame, x_axis, Some(category), collation)?;
