@@ -135,7 +135,8 @@ pub(super) fn start_reason(spec: &Spec, error: &std::io::Error) -> String {
     format!("'{}': {error}", spec.program.display())
 }
 
-fn failure(
+/// A failed execution.
+pub(super) fn failure(
     cause: Cause,
     stderr_tail: String,
     spec: &Spec,

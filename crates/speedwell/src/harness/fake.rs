@@ -10,11 +10,11 @@
 //! one per run, starting over at the end. `exit:N`, `signal:N`, `silent` and `timeout` are
 //! failures, `sleep:MS` takes time before reporting 1.
 
-use super::attempt::description_failure;
+use super::attempt::{description_failure, failure};
 use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use super::report::{Rate, observe};
 use super::{Attempt, Harness};
-use crate::model::{Case, Cause, Failure, Step};
+use crate::model::{Case, Cause};
 use crate::process::{Spec, interrupted};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -88,7 +88,10 @@ impl Harness for Fake {
             } else {
                 Vec::new()
             },
-            failure: failed.map(|cause| failure(job, setting, cause)),
+            failure: failed.map(|cause| {
+                let complaint = "a made-up complaint".to_owned();
+                failure(cause, complaint, &reading(&job.source), job, setting)
+            }),
             interrupted: interrupted(),
             started_unix_ms,
             wall_ns: begin.elapsed().as_nanos() as u64,
@@ -104,25 +107,16 @@ impl Harness for Fake {
 
 fn fault(source: &Source, reason: String) -> Description {
     let cause = Cause::Invalid { reason };
-    let spec = Spec::new("cat").args([source.file.to_string_lossy()]);
-    let failure = Some(description_failure(&source.name, cause, &spec, None));
+    let failure = description_failure(&source.name, cause, &reading(source), None);
     Description {
-        failure,
+        failure: Some(failure),
         ..Description::default()
     }
 }
 
-fn failure(job: &Job, setting: &Setting<'_>, cause: Cause) -> Failure {
-    Failure {
-        step: Step::Run,
-        benchmark: job.source.name.clone(),
-        case: Some(job.label.clone()),
-        variant: Some(setting.variant.name.clone()),
-        slot: Some(setting.slot),
-        cause,
-        stderr_tail: "a made-up complaint".into(),
-        replay: format!("cat {}", job.source.file.display()),
-    }
+/// No process is behind a made-up number; who wants to see it again reads the file.
+fn reading(source: &Source) -> Spec {
+    Spec::new("cat").args([source.file.to_string_lossy()])
 }
 
 fn job(source: &Source, case: Case, test: bool) -> Job {
