@@ -2,7 +2,7 @@
 
 use crate::Axis;
 use crate::draw::{Rect, Style, Svg};
-use crate::layout::{Header, Key, Plane, Swatch, omitted_note};
+use crate::layout::{Header, Plane, Swatch};
 use crate::page::Figure;
 use crate::point_series::{Point, PointData, PointSeries};
 use crate::summary::{count, list};
@@ -69,12 +69,10 @@ impl LineChart {
 
 impl Figure for LineChart {
     fn header(&self) -> Header<'_> {
-        let data = self.data();
         Header {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
-            note: omitted_note(data.count_omitted(), &[&self.x.scale, &self.y.scale]),
-            legend: Key::list(&data.names(), Swatch::Line),
+            ..self.data().header(Swatch::Line)
         }
     }
 
@@ -114,7 +112,7 @@ impl Figure for LineChart {
     }
 
     fn natural_height(&self, _width: f64) -> f64 {
-        520.0
+        PointData::NATURAL_HEIGHT_PX
     }
 }
 

@@ -2,7 +2,7 @@
 //! and the axes that fit them.
 
 use crate::draw::{PAPER, Style, Svg};
-use crate::layout::Plane;
+use crate::layout::{Header, Key, Plane, Swatch, omitted_note};
 use crate::scale::{Extent, can_show, figure};
 use crate::{Axis, Scale};
 
@@ -58,6 +58,18 @@ pub(crate) struct PointData<'a> {
 }
 
 impl<'a> PointData<'a> {
+    /// The height that a chart of points wants below its header.
+    pub const NATURAL_HEIGHT_PX: f64 = 520.0;
+
+    /// What the data put into the header: a note on the points left out, and the legend.
+    pub fn header(&self, swatch: impl Fn(Style) -> Swatch) -> Header<'a> {
+        Header {
+            note: omitted_note(self.count_omitted(), &[&self.x.scale, &self.y.scale]),
+            legend: Key::list(&self.names(), swatch),
+            ..Header::default()
+        }
+    }
+
     /// Whether both axes have a place for the point.
     pub fn shown(&self, point: &Point) -> bool {
         can_show(&self.x.scale, point.x) && can_show(&self.y.scale, point.y)
@@ -67,7 +79,7 @@ impl<'a> PointData<'a> {
         self.series.iter().flat_map(|series| &series.points)
     }
 
-    pub fn count_omitted(&self) -> usize {
+    fn count_omitted(&self) -> usize {
         self.points().filter(|point| !self.shown(point)).count()
     }
 

@@ -2,7 +2,7 @@
 
 use crate::Axis;
 use crate::draw::{Rect, Style, Svg};
-use crate::layout::{Header, Key, Swatch, omitted_note};
+use crate::layout::{Header, Swatch};
 use crate::page::Figure;
 use crate::point_series::{PointData, PointSeries};
 use crate::summary::{count, list};
@@ -34,12 +34,10 @@ impl ScatterChart {
 
 impl Figure for ScatterChart {
     fn header(&self) -> Header<'_> {
-        let data = self.data();
         Header {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
-            note: omitted_note(data.count_omitted(), &[&self.x.scale, &self.y.scale]),
-            legend: Key::list(&data.names(), Swatch::Points),
+            ..self.data().header(Swatch::Points)
         }
     }
 
@@ -78,6 +76,6 @@ impl Figure for ScatterChart {
     }
 
     fn natural_height(&self, _width: f64) -> f64 {
-        520.0
+        PointData::NATURAL_HEIGHT_PX
     }
 }
