@@ -43,7 +43,7 @@ pub use footnotes::mark;
 pub use format::{Csv, Format, Json, Markdown, Render, Text, UnknownFormat};
 pub use output::{Output, Verbosity, print};
 pub use quantity::{change, change_interval, change_with_interval, quantity, share};
-pub use sessions::{SessionLine, sessions};
+pub use sessions::sessions;
 pub use study::study;
 pub use table::{Audience, Cell, Column, Kind, Name, Row, Table};
 pub use trial::{Trial, trial};

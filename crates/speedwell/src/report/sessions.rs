@@ -7,36 +7,10 @@ use super::field::{Field, table_of};
 use super::output::Output;
 use super::table::{Cell, Column, Kind};
 use crate::model::State;
-
-/// A stored session in one line.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SessionLine {
-    /// The number that `@NUMBER` means.
-    pub number: i64,
-    /// Unique identity.
-    pub id: String,
-    /// Start, in milliseconds since the Unix epoch.
-    pub started_unix_ms: i64,
-    /// From the start to the end of the last run.
-    pub elapsed_ms: u64,
-    /// How it ended.
-    pub state: State,
-    /// Names given by the user.
-    pub tags: Vec<String>,
-    /// Names of the variants.
-    pub variants: Vec<String>,
-    /// Number of cases.
-    pub cases: u64,
-    /// Number of finished runs.
-    pub runs: u64,
-    /// Number of failures.
-    pub failures: u64,
-    /// The words typed.
-    pub command: Vec<String>,
-}
+use crate::store::Overview;
 
 /// The list.
-pub fn sessions(sessions: &[SessionLine], output: &Output) -> Document {
+pub fn sessions(sessions: &[Overview], output: &Output) -> Document {
     let mut document = Document::new("sessions");
     if sessions.is_empty() {
         document.push(Block::Paragraph("no sessions are stored yet".into()));
@@ -47,32 +21,28 @@ pub fn sessions(sessions: &[SessionLine], output: &Output) -> Document {
     document
 }
 
-fn fields() -> Vec<Field<SessionLine>> {
+fn fields() -> Vec<Field<Overview>> {
     let mut fields = who();
     fields.extend(what());
     fields
 }
 
-fn who() -> Vec<Field<SessionLine>> {
+fn who() -> Vec<Field<Overview>> {
     vec![
         Field::new(
             Column::new("number", "", Kind::Figure),
-            |session: &SessionLine| {
-                Cell::value(session.number).shown(format!("@{}", session.number))
-            },
+            |session: &Overview| Cell::value(session.number).shown(format!("@{}", session.number)),
         ),
-        Field::machine("id", |session: &SessionLine| {
-            Cell::value(session.id.clone())
-        }),
+        Field::machine("id", |session: &Overview| Cell::value(session.id.clone())),
         Field::new(
             Column::new("started_unix_ms", "started (UTC)", Kind::Words),
-            |session: &SessionLine| {
+            |session: &Overview| {
                 Cell::value(session.started_unix_ms).shown(moment(session.started_unix_ms))
             },
         ),
         Field::new(
             Column::new("state", "state", Kind::Words),
-            |session: &SessionLine| {
+            |session: &Overview| {
                 let (word, emphasis) = state(session.state);
                 // The usual state is not worth a word.
                 let shown = if session.state == State::Complete {
@@ -85,31 +55,29 @@ fn who() -> Vec<Field<SessionLine>> {
         ),
         Field::new(
             Column::new("tags", "tags", Kind::Words),
-            |session: &SessionLine| {
-                Cell::words(session.tags.join(" ")).emphasised(Emphasis::Strong)
-            },
+            |session: &Overview| Cell::words(session.tags.join(" ")).emphasised(Emphasis::Strong),
         ),
         Field::new(
             Column::new("variants", "variants", Kind::Words).expendable(2),
-            |session: &SessionLine| Cell::words(session.variants.join(" ")),
+            |session: &Overview| Cell::words(session.variants.join(" ")),
         ),
     ]
 }
 
-fn what() -> Vec<Field<SessionLine>> {
-    let counted = |number: u64| Cell::value(number).shown(spell(number as f64, 0));
+fn what() -> Vec<Field<Overview>> {
+    let counted = |number: usize| Cell::value(number).shown(spell(number as f64, 0));
     vec![
         Field::new(
             Column::new("cases", "cases", Kind::Figure),
-            move |session: &SessionLine| counted(session.cases),
+            move |session: &Overview| counted(session.cases),
         ),
         Field::new(
             Column::new("runs", "runs", Kind::Figure),
-            move |session: &SessionLine| counted(session.runs),
+            move |session: &Overview| counted(session.runs),
         ),
         Field::new(
             Column::new("failures", "failed", Kind::Figure),
-            move |session: &SessionLine| {
+            move |session: &Overview| {
                 let cell = counted(session.failures).emphasised(Emphasis::Bad);
                 if session.failures == 0 {
                     cell.shown("")
@@ -120,13 +88,13 @@ fn what() -> Vec<Field<SessionLine>> {
         ),
         Field::new(
             Column::new("elapsed_ms", "took", Kind::Figure).expendable(3),
-            |session: &SessionLine| {
+            |session: &Overview| {
                 Cell::value(session.elapsed_ms).shown(duration(session.elapsed_ms))
             },
         ),
         Field::new(
             Column::new("command", "command", Kind::Label),
-            |session: &SessionLine| {
+            |session: &Overview| {
                 Cell::words(session.command.join(" ")).shown(spoken(&session.command))
             },
         ),
@@ -156,8 +124,8 @@ mod tests {
     use super::*;
     use crate::report::output::print;
 
-    fn session(number: i64, state: State, failures: u64) -> SessionLine {
-        SessionLine {
+    fn session(number: i64, state: State, failures: usize) -> Overview {
+        Overview {
             number,
             id: format!("id-{number}"),
             started_unix_ms: 1_769_868_300_000,
@@ -165,16 +133,18 @@ mod tests {
             state,
             tags: Vec::new(),
             variants: vec!["old".into(), "new".into()],
+            benchmarks: 3,
             cases: 12,
             runs: 1344,
             failures,
+            skipped: 0,
             command: ["/usr/bin/speedwell", "run", "buffers"]
                 .map(String::from)
                 .to_vec(),
         }
     }
 
-    fn printed(lines: &[SessionLine], output: &Output) -> String {
+    fn printed(lines: &[Overview], output: &Output) -> String {
         let mut out = Vec::new();
         print(&sessions(lines, output), output, &mut out).unwrap();
         String::from_utf8(out).unwrap()
