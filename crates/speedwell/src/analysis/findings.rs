@@ -93,6 +93,13 @@ pub struct Comparison {
     pub only_candidate: Vec<String>,
 }
 
+impl Comparison {
+    /// The rows with this verdict, in order.
+    pub fn rows_that_are(&self, verdict: Verdict) -> impl Iterator<Item = &CaseComparison> {
+        self.rows.iter().filter(move |row| row.verdict == verdict)
+    }
+}
+
 /// One side of a row.
 #[derive(Debug, Clone)]
 pub struct Side {

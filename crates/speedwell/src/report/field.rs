@@ -1,6 +1,6 @@
 //! A column together with the rule that fills it, so that the two cannot drift apart.
 
-use super::table::{Cell, Column, Row, Table};
+use super::table::{Cell, Column, Kind, Row, Table};
 
 /// A column of a table whose rows are made from `T`.
 pub struct Field<T> {
@@ -17,6 +17,17 @@ impl<T> Field<T> {
             column,
             cell: Box::new(cell),
         }
+    }
+
+    /// A field for people alone, of plain text.
+    pub fn people(
+        key: &'static str,
+        header: &str,
+        kind: Kind,
+        text: impl Fn(&T) -> String + 'static,
+    ) -> Field<T> {
+        let column = Column::new(key, header, kind).for_people();
+        Field::new(column, move |item| Cell::text(text(item)))
     }
 
     /// A field for machines alone.

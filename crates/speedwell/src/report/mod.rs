@@ -20,6 +20,7 @@ mod field;
 mod files;
 mod footnotes;
 mod format;
+mod hoist;
 mod metric_words;
 mod output;
 pub mod plot_r;

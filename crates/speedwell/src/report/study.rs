@@ -54,14 +54,8 @@ struct PointLine<'a> {
 
 fn table(study: &Study, output: &Output) -> Table {
     let mut footnotes = Footnotes::default();
-    let mut sizes: Vec<f64> = study
-        .points
-        .iter()
-        .map(|point| point.mean.value.abs())
-        .collect();
-    sizes.sort_by(f64::total_cmp);
-    let typical: Vec<f64> = sizes.get(sizes.len() / 2).copied().into_iter().collect();
-    let scale = Scale::fitting(&study.metric.unit, &typical, output.unit);
+    let means = study.points.iter().map(|point| point.mean.value);
+    let scale = Scale::typical(&study.metric.unit, means, output.unit);
     let fields = fields(study);
     let mut rows = Vec::new();
     for name in lines(study) {
@@ -141,18 +135,6 @@ fn fields<'a>(study: &Study) -> Vec<Field<PointLine<'a>>> {
     fields
 }
 
-fn people<'a>(
-    key: &'static str,
-    header: &str,
-    kind: Kind,
-    text: impl Fn(&PointLine<'a>) -> String + 'static,
-) -> Field<PointLine<'a>> {
-    Field::new(
-        Column::new(key, header, kind).for_people(),
-        move |line: &PointLine<'_>| Cell::text(text(line)),
-    )
-}
-
 fn json_of(value: &Value) -> serde_json::Value {
     // A value has the same form here as among the parameters of a case.
     parameters(&Case::new("", vec![("x".into(), value.clone())]))["x"].clone()
@@ -194,7 +176,7 @@ fn shown<'a>() -> Vec<Field<PointLine<'a>>> {
             Cell::text(line.scale.bare(line.point.mean.value, place(line)))
                 .emphasised(Emphasis::Strong)
         }),
-        people(
+        Field::people(
             "interval_shown",
             "interval",
             Kind::Figure,
@@ -207,13 +189,13 @@ fn shown<'a>() -> Vec<Field<PointLine<'a>>> {
                 format!("[{}, {}]", end(mean.low), end(mean.high))
             },
         ),
-        people(
+        Field::people(
             "median_shown",
             "median",
             Kind::Figure,
             move |line: &PointLine<'_>| line.scale.bare(line.point.median, place(line)),
         ),
-        people("mark", "", Kind::Words, |line: &PointLine<'_>| {
+        Field::people("mark", "", Kind::Words, |line: &PointLine<'_>| {
             line.mark.clone()
         }),
     ]

@@ -67,6 +67,9 @@ const UNITS: &[Unit] = &[
 /// Figures from here on leave the smallest unit: up to it `1,234/s` reads better than `1.23 k/s`.
 const ENOUGH_PER_SECOND: f64 = 10_000.0;
 
+/// Figures of one table are shown in one unit if the largest is at most this many times the smallest.
+const ONE_UNIT_SPREAD: f64 = 1e3;
+
 /// The unit that the user asked for with `--unit`.
 #[derive(Debug, Clone, Copy)]
 pub struct UnitChoice(&'static Unit);
@@ -169,6 +172,33 @@ impl Scale {
         }
     }
 
+    /// The scale on which the middle one of `figures` by size is short: one outlier does not decide
+    /// how all others are read.
+    pub fn typical(
+        stored_unit: &str,
+        figures: impl IntoIterator<Item = f64>,
+        choice: Option<UnitChoice>,
+    ) -> Scale {
+        let mut sizes: Vec<f64> = figures.into_iter().map(f64::abs).collect();
+        sizes.sort_by(f64::total_cmp);
+        let middle = sizes.get(sizes.len() / 2).copied();
+        Scale::fitting(stored_unit, middle.as_slice(), choice)
+    }
+
+    /// The typical scale of `figures` that are of similar size, so that they can be read in one
+    /// unit; `None` where they are not, or where there are none but zeros.
+    pub fn common(
+        stored_unit: &str,
+        figures: impl IntoIterator<Item = f64>,
+        choice: Option<UnitChoice>,
+    ) -> Option<Scale> {
+        let sizes = figures.into_iter().map(f64::abs);
+        let sizes: Vec<f64> = sizes.filter(|size| *size > 0.0).collect();
+        let smallest = sizes.iter().copied().reduce(f64::min)?;
+        let largest = sizes.iter().copied().reduce(f64::max)?;
+        (largest / smallest <= ONE_UNIT_SPREAD).then(|| Scale::typical(stored_unit, sizes, choice))
+    }
+
     /// A stored figure in the shown unit.
     pub fn shown(&self, stored: f64) -> f64 {
         stored / self.stored_per_shown
@@ -213,6 +243,25 @@ mod tests {
         assert_eq!(symbol("B/s", &[2e9]), "GiB/s");
         assert_eq!(symbol("ns", &[]), "ns");
         assert_eq!(symbol("ns", &[0.0, f64::NAN]), "ns");
+    }
+
+    #[test]
+    fn an_outlier_does_not_decide_the_typical_unit() {
+        let scale = |figures: &[f64]| Scale::typical("ns", figures.iter().copied(), None);
+        assert_eq!(scale(&[2e3, -3e3, 4e9]).symbol, "µs");
+        assert_eq!(scale(&[2e3, 3e6]).symbol, "ms");
+        assert_eq!(scale(&[]).symbol, "ns");
+    }
+
+    #[test]
+    fn figures_of_similar_size_have_a_common_unit() {
+        let scale = |figures: &[f64]| Scale::common("ns", figures.iter().copied(), None);
+        let symbol = |figures: &[f64]| scale(figures).map(|scale| scale.symbol);
+        assert_eq!(symbol(&[2e3, 2e6, 0.0]).as_deref(), Some("ms"));
+        assert_eq!(symbol(&[2e3, -2e4, 1e6]).as_deref(), Some("µs"));
+        assert_eq!(symbol(&[2e3, 2.1e6]), None);
+        assert_eq!(symbol(&[2e3, f64::INFINITY]), None);
+        assert_eq!(symbol(&[0.0, f64::NAN]), None);
     }
 
     #[test]

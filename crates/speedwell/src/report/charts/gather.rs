@@ -64,18 +64,8 @@ fn panel<'a>(
             }
         }
     }
-    let mut medians: Vec<f64> = cases
-        .iter()
-        .flatten()
-        .map(|s| s.center.value.abs())
-        .collect();
-    medians.sort_by(f64::total_cmp);
-    let typical: Vec<f64> = medians
-        .get(medians.len() / 2)
-        .copied()
-        .into_iter()
-        .collect();
-    let scale = Scale::fitting(&metric.unit, &typical, unit);
+    let medians = cases.iter().flatten().map(|s| s.center.value);
+    let scale = Scale::typical(&metric.unit, medians, unit);
     let firsts: Vec<_> = cases
         .iter()
         .map(|variants| Arc::clone(&variants[0].case))

@@ -98,16 +98,10 @@ fn chart(drawing: &Drawing<'_>, draw: impl FnOnce(String, Option<String>) -> plo
 
 impl<'a> Drawing<'a> {
     fn of(study: &'a Study, unit: Option<UnitChoice>) -> Drawing<'a> {
-        let mut sizes: Vec<f64> = study
-            .points
-            .iter()
-            .map(|point| point.mean.value.abs())
-            .collect();
-        sizes.sort_by(f64::total_cmp);
-        let typical: Vec<f64> = sizes.get(sizes.len() / 2).copied().into_iter().collect();
+        let means = study.points.iter().map(|point| point.mean.value);
         let mut drawing = Drawing {
             study,
-            scale: Scale::fitting(&study.metric.unit, &typical, unit),
+            scale: Scale::typical(&study.metric.unit, means, unit),
             places: Vec::new(),
             lines: Vec::new(),
         };

@@ -11,13 +11,7 @@ pub fn comparisons(comparisons: &[Comparison]) -> Value {
 }
 
 fn one(comparison: &Comparison) -> Value {
-    let of = |verdict| {
-        comparison
-            .rows
-            .iter()
-            .filter(|row| row.verdict == verdict)
-            .count()
-    };
+    let of = |verdict| comparison.rows_that_are(verdict).count();
     json!({
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,

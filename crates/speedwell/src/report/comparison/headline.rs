@@ -50,13 +50,7 @@ fn many(comparison: &Comparison) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
     let (good, bad) = good_and_bad(&comparison.metric);
     let total = comparison.rows.len();
-    let of = |verdict| {
-        comparison
-            .rows
-            .iter()
-            .filter(|row| row.verdict == verdict)
-            .count()
-    };
+    let of = |verdict| comparison.rows_that_are(verdict).count();
     let unclear = of(Verdict::Unclear);
     if unclear == total {
         return format!(

@@ -35,11 +35,7 @@ pub fn highlights(comparison: &Comparison) -> Vec<Block> {
 
 fn largest(comparison: &Comparison, verdict: Verdict) -> Vec<&CaseComparison> {
     let size = |row: &CaseComparison| row.change.map_or(0.0, |change| change.value.abs());
-    let mut rows: Vec<_> = comparison
-        .rows
-        .iter()
-        .filter(|row| row.verdict == verdict)
-        .collect();
+    let mut rows: Vec<_> = comparison.rows_that_are(verdict).collect();
     rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
     rows.truncate(NAMED);
     rows

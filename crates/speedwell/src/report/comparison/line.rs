@@ -17,9 +17,6 @@ pub type Place<'a> = (&'a Comparison, &'a CaseComparison);
 const INDICATIVE: &str = "a hint only: the order of these runs is fixed or unknown, so that a drift \
                           of the machine may pass for a change";
 
-/// Figures of one table are shown in one unit if the largest is at most this many times the smallest.
-const ONE_UNIT_SPREAD: f64 = 1e3;
-
 /// A row of the table.
 pub struct Line<'a> {
     /// The comparison it belongs to.
@@ -121,12 +118,7 @@ fn common_scale(places: &[Place<'_>], choice: Option<UnitChoice>) -> Option<Scal
     let sides = places
         .iter()
         .flat_map(|(_, row)| [row.baseline.median, row.candidate.median]);
-    let mut sizes: Vec<f64> = sides.map(f64::abs).filter(|size| *size > 0.0).collect();
-    sizes.sort_by(f64::total_cmp);
-    let (smallest, largest) = (*sizes.first()?, *sizes.last()?);
-    let typical = sizes[sizes.len() / 2];
-    (largest / smallest <= ONE_UNIT_SPREAD)
-        .then(|| Scale::fitting(&metric.unit, &[typical], choice))
+    Scale::common(&metric.unit, sides, choice)
 }
 
 fn runs(row: &CaseComparison) -> String {
@@ -146,26 +138,4 @@ fn marks(row: &CaseComparison, footnotes: &mut Footnotes) -> String {
         .map(|text| footnotes.mark(text))
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-/// The unit of all lines, which then do not repeat it.
-pub fn hoist_unit(lines: &mut [Line<'_>]) -> Option<String> {
-    hoist(lines, |line| &mut line.unit)
-}
-
-/// The runs a side of all lines, which then do not repeat them.
-pub fn hoist_runs(lines: &mut [Line<'_>]) -> Option<String> {
-    hoist(lines, |line| &mut line.runs)
-}
-
-fn hoist(
-    lines: &mut [Line<'_>],
-    field: for<'l> fn(&'l mut Line<'_>) -> &'l mut String,
-) -> Option<String> {
-    let first = field(lines.first_mut()?).clone();
-    if !lines.iter_mut().all(|line| *field(line) == first) {
-        return None;
-    }
-    lines.iter_mut().for_each(|line| field(line).clear());
-    Some(first)
 }

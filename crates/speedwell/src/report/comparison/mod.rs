@@ -16,6 +16,7 @@ use super::case_labels::Line as LabelLine;
 use super::document::{Block, Document};
 use super::field::row_of;
 use super::footnotes::Footnotes;
+use super::hoist::hoist;
 use super::output::{Output, Verbosity};
 use super::table::{Row, Table};
 use crate::analysis::Findings;
@@ -70,8 +71,8 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
     let mut footnotes = Footnotes::default();
     let named = section.named();
     let mut lines = line::prepare(named.places, output.unit, &mut footnotes);
-    let unit = line::hoist_unit(&mut lines);
-    let runs = line::hoist_runs(&mut lines);
+    let unit = hoist(&mut lines, |line| &mut line.unit);
+    let runs = hoist(&mut lines, |line| &mut line.runs);
     let fields = columns::fields(section, output.verbosity);
     let mut rows = Vec::new();
     for label in named.lines {

@@ -27,23 +27,14 @@ pub fn fields<'a>(names: &str, verbosity: Verbosity) -> Fields<'a> {
     if verbosity == Verbosity::Verbose {
         fields.extend(more());
     }
-    fields.push(people("marks", "", Kind::Words, |line: &Line<'_>| {
-        line.marks.clone()
-    }));
+    fields.push(Field::people(
+        "marks",
+        "",
+        Kind::Words,
+        |line: &Line<'_>| line.marks.clone(),
+    ));
     fields.extend(figures());
     fields
-}
-
-fn people<'a>(
-    key: &'static str,
-    header: &str,
-    kind: Kind,
-    text: impl Fn(&Line<'a>) -> String + 'static,
-) -> Field<Line<'a>> {
-    Field::new(
-        Column::new(key, header, kind).for_people(),
-        move |line: &Line<'_>| Cell::text(text(line)),
-    )
 }
 
 fn expendable<'a>(mut field: Field<Line<'a>>, order: u8) -> Field<Line<'a>> {
@@ -66,10 +57,10 @@ fn centre<'a>() -> Fields<'a> {
                 Cell::text(shown(line, line.summary.center.value)).emphasised(Emphasis::Strong)
             },
         ),
-        people("unit_shown", "unit", Kind::Words, |line: &Line<'_>| {
+        Field::people("unit_shown", "unit", Kind::Words, |line: &Line<'_>| {
             line.unit.clone()
         }),
-        people("interval_shown", "interval", Kind::Figure, interval),
+        Field::people("interval_shown", "interval", Kind::Figure, interval),
     ]
 }
 
@@ -88,24 +79,27 @@ fn interval(line: &Line<'_>) -> String {
 /// How much the runs differ.
 fn spread<'a>() -> Fields<'a> {
     vec![
-        people("cv_shown", "CV", Kind::Figure, |line: &Line<'_>| {
+        Field::people("cv_shown", "CV", Kind::Figure, |line: &Line<'_>| {
             line.summary.variation.map(share).unwrap_or_default()
         }),
-        expendable(people("range_shown", "min … max", Kind::Figure, range), 3),
         expendable(
-            people("time", "time", Kind::Figure, |line: &Line<'_>| {
+            Field::people("range_shown", "min … max", Kind::Figure, range),
+            3,
+        ),
+        expendable(
+            Field::people("time", "time", Kind::Figure, |line: &Line<'_>| {
                 line.time.clone()
             }),
             2,
         ),
         expendable(
-            people("runs_shown", "runs", Kind::Figure, |line: &Line<'_>| {
+            Field::people("runs_shown", "runs", Kind::Figure, |line: &Line<'_>| {
                 line.runs.clone()
             }),
             1,
         ),
         expendable(
-            people("outliers_shown", "outliers", Kind::Figure, outliers),
+            Field::people("outliers_shown", "outliers", Kind::Figure, outliers),
             5,
         ),
     ]
@@ -145,13 +139,13 @@ fn more<'a>() -> Fields<'a> {
     };
     vec![
         expendable(
-            people("mean_shown", "mean", Kind::Figure, |line: &Line<'_>| {
+            Field::people("mean_shown", "mean", Kind::Figure, |line: &Line<'_>| {
                 shown(line, line.summary.mean)
             }),
             6,
         ),
         expendable(
-            people("r1_shown", "autocorrelation", Kind::Figure, correlation),
+            Field::people("r1_shown", "autocorrelation", Kind::Figure, correlation),
             7,
         ),
     ]

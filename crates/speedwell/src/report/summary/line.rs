@@ -9,9 +9,6 @@ use crate::report::quantity::{uncertainty_of, uncertainty_of_median};
 use crate::report::table::Name;
 use crate::report::unit::{Scale, UnitChoice, in_base_units};
 
-/// Figures of one table are shown in one unit if the largest is at most this many times the smallest.
-const ONE_UNIT_SPREAD: f64 = 1e3;
-
 /// A row of the table.
 pub struct Line<'a> {
     /// Its figures.
@@ -75,13 +72,9 @@ fn uncertainty(summary: &CaseSummary) -> Uncertainty {
 }
 
 fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<Scale> {
-    let sizes = section.iter().map(|summary| summary.center.value.abs());
-    let mut sizes: Vec<f64> = sizes.filter(|size| *size > 0.0).collect();
-    sizes.sort_by(f64::total_cmp);
-    let (smallest, largest) = (*sizes.first()?, *sizes.last()?);
-    let typical = sizes[sizes.len() / 2];
-    (largest / smallest <= ONE_UNIT_SPREAD)
-        .then(|| Scale::fitting(&section[0].metric.unit, &[typical], choice))
+    let unit = &section.first()?.metric.unit;
+    let centres = section.iter().map(|summary| summary.center.value);
+    Scale::common(unit, centres, choice)
 }
 
 /// Time per iteration and worker: the workers that share a throughput are counted by the parameter
@@ -124,19 +117,6 @@ pub fn sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     }
     let runs = count(summary.runs.len(), "run", "runs");
     format!("{sentence} ({runs}).")
-}
-
-/// The text of a field that all lines share; the lines then do not repeat it.
-pub fn hoist(
-    lines: &mut [Line<'_>],
-    field: for<'l> fn(&'l mut Line<'_>) -> &'l mut String,
-) -> Option<String> {
-    let first = field(lines.first_mut()?).clone();
-    if !lines.iter_mut().all(|line| *field(line) == first) {
-        return None;
-    }
-    lines.iter_mut().for_each(|line| field(line).clear());
-    Some(first)
 }
 
 /// The bare spelling of `stored` with the digits of the line.

@@ -10,6 +10,7 @@ use super::case_labels::{CaseLabels, Line as LabelLine};
 use super::document::{Block, Document};
 use super::field::row_of;
 use super::footnotes::Footnotes;
+use super::hoist::hoist;
 use super::metric_words::{count, direction, in_unit};
 use super::output::{Output, Verbosity};
 use super::table::{Name, Row, Table};
@@ -72,9 +73,9 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
         by_case(section)
     };
     let mut lines = line::prepare(section, !metrics_are_rows, output.unit, &mut footnotes);
-    let unit = line::hoist(&mut lines, |line| &mut line.unit);
-    let runs = line::hoist(&mut lines, |line| &mut line.runs);
-    let variant = line::hoist(&mut lines, |line| &mut line.variant);
+    let unit = hoist(&mut lines, |line| &mut line.unit);
+    let runs = hoist(&mut lines, |line| &mut line.runs);
+    let variant = hoist(&mut lines, |line| &mut line.variant);
     let names = if metrics_are_rows { "metric" } else { "case" };
     let fields = columns::fields(names, output.verbosity);
     let mut rows = Vec::new();
