@@ -11,6 +11,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The tools that are looked for when a script is loaded.
 pub const TOOLS: [&str; 3] = ["wrk", "autocannon", "h2load"];
@@ -37,6 +38,9 @@ pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
 
 /// The folder of links for `folder`, made on first use and again when the folder changed.
 fn shadow(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
+    // Held while links are made: processes are started by several threads at once.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let changed = fs::metadata(folder).ok()?;
     let mut hasher = DefaultHasher::new();
     (

@@ -5,7 +5,7 @@ use anyhow::Context;
 use include_dir::{Dir, include_dir};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 static NODE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../harness/node");
 
@@ -14,12 +14,15 @@ static NODE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../harness/node");
 /// # Errors
 /// The cache folder cannot be written.
 pub fn node() -> anyhow::Result<PathBuf> {
-    static UNPACKED: OnceLock<PathBuf> = OnceLock::new();
-    if let Some(folder) = UNPACKED.get() {
+    // Held while unpacking: files are described by several threads at once.
+    static UNPACKED: Mutex<Option<PathBuf>> = Mutex::new(None);
+    let mut unpacked = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(folder) = &*unpacked {
         return Ok(folder.clone());
     }
     let folder = unpack(&NODE, "node", &cache_folder())?;
-    Ok(UNPACKED.get_or_init(|| folder).clone())
+    *unpacked = Some(folder.clone());
+    Ok(folder)
 }
 
 /// Unpacks `dir` below `cache`, under a name that changes with the content.

@@ -198,3 +198,26 @@ fn mistakes_are_told_with_what_where_and_how() {
     told(&["report", "@99"], &["@99"]);
     told(&["compare", "missing.csv", "other.csv"], &["missing.csv"]);
 }
+
+#[test]
+fn the_first_use_on_a_machine_unpacks_the_harness_once_for_all_threads() {
+    if super::project::node().is_none() {
+        return;
+    }
+    let script = "const { createBenchmark } = require('speedwell');\n\
+                  const bench = createBenchmark(() => {}, { n: [1] });\n";
+    let mut project = Project::new();
+    for name in 0..8 {
+        project = project.with(&format!("g/b{name}.js"), script);
+    }
+    let cache = project.path("cache");
+    let mut command = project.command(&["run", "--list", "g"]);
+    let output = command.env("XDG_CACHE_HOME", &cache).output().unwrap();
+    let answer = super::project::Answer::from(output).expect_status(0);
+    assert_eq!(answer.stdout.matches("g/b").count(), 8, "{answer:#?}");
+    let names = std::fs::read_dir(cache.join("speedwell"))
+        .unwrap()
+        .flatten();
+    let drafts = names.filter(|entry| entry.file_name().to_string_lossy().starts_with("draft"));
+    assert_eq!(drafts.count(), 0, "a draft was left");
+}
