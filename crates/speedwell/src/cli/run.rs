@@ -8,6 +8,7 @@ use super::options::{
 use super::report::document_of;
 use super::{Status, gate, resume, trial};
 use crate::analysis;
+use crate::store::Store;
 use clap::Args;
 
 /// Measure benchmark files, folders (groups) or whole benchmark folders
@@ -47,7 +48,13 @@ pub struct RunArgs {
 /// # Errors
 /// Wrong words, unknown targets, a store that cannot be written.
 pub fn run(args: RunArgs) -> anyhow::Result<Status> {
-    let mut store = args.store.open()?;
+    // Looking at cases and trying them leaves no trace.
+    let keeps = !args.execution.list && !args.execution.test;
+    let mut store = if keeps {
+        args.store.open()?
+    } else {
+        Store::in_memory()?
+    };
     let plans = match &args.execution.resume {
         Some(session) => resume::plans(&store, session)?,
         None => Plans::read(&args)?,

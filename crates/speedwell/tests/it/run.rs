@@ -84,6 +84,10 @@ fn the_list_names_every_case_and_measures_nothing() {
         .run(&["run", "--list", "bench/strings"])
         .expect_status(0)
         .expect_stdout(&["strings/decode.fake len=16", "strings/decode.fake len=1024"]);
+    assert!(
+        !project.path(".speedwell/results.db").exists(),
+        "a list leaves no trace"
+    );
     project
         .run(&["report"])
         .expect_status(2)
