@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Read results of other tools, or exported ones, into the store
 ///
 /// The kind of a file is found by its content: own JSON lines, CSV of Node core's run.js,
-/// compare.js or scatter.js.
+/// compare.js or scatter.js, JSON of google/benchmark, hyperfine or pyperf.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files to read; '-' is stdin

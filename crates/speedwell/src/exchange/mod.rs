@@ -4,8 +4,13 @@
 //! the bytes came from or where the sessions go. A further format is a file beside this one and a
 //! line in `FORMATS`. Start at [`read`].
 
+mod foreign_json;
+pub mod google_benchmark;
+pub mod hyperfine;
+mod imported;
 pub mod json_lines;
 pub mod node_csv;
+pub mod pyperf;
 
 use crate::model::Session;
 use anyhow::{Context, Result, bail};
@@ -24,8 +29,28 @@ struct Format {
 /// the last argument.
 type ReadAll = fn(&str, &[u8], &mut Vec<String>) -> Result<Vec<Session>>;
 
-/// Every kind known. The first that recognises a file reads it.
+/// Every kind known. The first that recognises a file reads it. Other programs' JSON may stand in
+/// one line, so it is looked for before JSON lines.
 const FORMATS: &[Format] = &[
+    Format {
+        name: "JSON of pyperf",
+        recognises: pyperf::recognises,
+        read: |label, bytes, _| pyperf::read(label, bytes).map(|session| vec![session]),
+    },
+    Format {
+        name: "JSON of google/benchmark",
+        recognises: google_benchmark::recognises,
+        read: |label, bytes, warnings| {
+            google_benchmark::read(label, bytes, warnings).map(|session| vec![session])
+        },
+    },
+    Format {
+        name: "JSON of hyperfine",
+        recognises: hyperfine::recognises,
+        read: |label, bytes, warnings| {
+            hyperfine::read(label, bytes, warnings).map(|session| vec![session])
+        },
+    },
     Format {
         name: "JSON lines of Speedwell",
         recognises: is_json_lines,
@@ -90,7 +115,7 @@ mod tests {
     fn an_unknown_kind_is_answered_with_the_known_ones() {
         let error = read("notes.txt", b"hello\n").unwrap_err().to_string();
         assert!(
-            error.starts_with("'notes.txt' is of no known kind; expected JSON lines"),
+            error.starts_with("'notes.txt' is of no known kind; expected JSON of pyperf, or "),
             "{error}"
         );
         assert!(

@@ -15,6 +15,7 @@ mod drop_in;
 mod environment;
 mod grammar;
 mod http_tools;
+mod imports;
 mod json_lines;
 mod killed;
 mod layers;

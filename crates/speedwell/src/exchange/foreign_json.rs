@@ -1,0 +1,259 @@
+//! JSON of other programs: what a file is, and its content with the place of every value.
+//!
+//! Decides what counts as JSON here: numbers that are not finite and raw control characters, which
+//! C++ programs write, are forgiven. It must not know any format. Start at [`keys`] to tell
+//! formats apart, at [`parse`] and [`Node`] to read.
+
+use anyhow::{Context, Error, Result, anyhow};
+use serde_json::Value;
+
+/// As much of a file as is looked at to find its kind.
+const BEGINNING: usize = 64 * 1024;
+
+/// The keys of objects in the beginning of a JSON text, each with the number of brackets open
+/// around it: 1 for those of the outermost object, 3 for those of the objects in its arrays.
+pub fn keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
+    let bytes = &bytes[..bytes.len().min(BEGINNING)];
+    let mut found = Vec::new();
+    let (mut at, mut depth) = (0, 0_u32);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let end = end_of_string(bytes, at);
+                let text = bytes.get(at + 1..end).unwrap_or_default();
+                let after = bytes.get(end + 1..).unwrap_or_default();
+                if after.trim_ascii_start().starts_with(b":") {
+                    found.push((depth, text));
+                }
+                at = end;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
+}
+
+/// The place of the quote that closes the string opened at `start`, or the end of the text.
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// Reads all of a text. A number that is not finite becomes null.
+///
+/// # Errors
+/// The text is not UTF-8 or not JSON; the message names line and column.
+pub fn parse(bytes: &[u8]) -> Result<Value> {
+    let text = std::str::from_utf8(bytes).context("it is not UTF-8")?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    serde_json::from_str(text)
+        .or_else(|_| serde_json::from_str(&strict(text)))
+        .map_err(|error| match error.is_eof() {
+            true => anyhow!("{error}\nhint: is the file cut short?"),
+            false => error.into(),
+        })
+}
+
+/// The text in strict JSON: `null` for `NaN`, `Infinity` and the like, escapes for raw control
+/// characters. Lines keep their numbers, except behind a line break inside a string.
+fn strict(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => {
+                let end = (end_of_string(rest.as_bytes(), 0) + 1).min(rest.len());
+                out.extend(rest[..end].chars().map(escaped));
+                end
+            }
+            '-' | 'a'..='z' | 'A'..='Z' => {
+                let end = rest[1..].find(|c: char| !c.is_ascii_alphabetic());
+                let end = end.map_or(rest.len(), |end| end + 1);
+                out.push_str(if is_not_finite(&rest[..end]) {
+                    "null"
+                } else {
+                    &rest[..end]
+                });
+                end
+            }
+            other => {
+                out.push(other);
+                other.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    out
+}
+
+fn is_not_finite(word: &str) -> bool {
+    let word = word.trim_start_matches('-').to_ascii_lowercase();
+    ["nan", "inf", "infinity"].contains(&word.as_str())
+}
+
+fn escaped(character: char) -> String {
+    if character.is_ascii_control() {
+        format!("\\u{:04x}", u32::from(character))
+    } else {
+        character.into()
+    }
+}
+
+/// A value and its place in the file, so that every complaint can name it.
+#[derive(Debug, Clone)]
+pub struct Node<'a> {
+    at: String,
+    value: &'a Value,
+}
+
+impl<'a> Node<'a> {
+    /// The outermost value.
+    pub fn root(value: &'a Value) -> Node<'a> {
+        Node {
+            at: String::new(),
+            value,
+        }
+    }
+
+    /// A member of an object; `None` if it is absent or null, or this is no object.
+    pub fn get(&self, key: &str) -> Option<Node<'a>> {
+        let value = self.value.get(key).filter(|value| !value.is_null())?;
+        Some(self.child(key, value))
+    }
+
+    /// A member that must be there.
+    ///
+    /// # Errors
+    /// It is absent or null; the message names it.
+    pub fn need(&self, key: &str) -> Result<Node<'a>> {
+        let place = if self.at.is_empty() {
+            String::new()
+        } else {
+            format!(" in '{}'", self.at)
+        };
+        self.get(key)
+            .with_context(|| format!("the key '{key}' is missing{place}"))
+    }
+
+    /// The members of an object in order; none of anything else.
+    pub fn members(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
+        let members = self.value.as_object().into_iter().flatten();
+        members.map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// The elements of an array.
+    ///
+    /// # Errors
+    /// It is no array.
+    pub fn elements(&self) -> Result<Vec<Node<'a>>> {
+        let elements = self.value.as_array().ok_or_else(|| self.not("an array"))?;
+        let node = |(index, value)| Node {
+            at: format!("{}[{index}]", self.at),
+            value,
+        };
+        Ok(elements.iter().enumerate().map(node).collect())
+    }
+
+    /// A text.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn text(&self) -> Result<&'a str> {
+        self.value.as_str().ok_or_else(|| self.not("a text"))
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn number(&self) -> Result<f64> {
+        self.value.as_f64().ok_or_else(|| self.not("a number"))
+    }
+
+    /// Whether it is `true`.
+    pub fn is_true(&self) -> bool {
+        self.value.as_bool() == Some(true)
+    }
+
+    /// Whether it is null: absent, or a number that is not finite.
+    pub fn is_null(&self) -> bool {
+        self.value.is_null()
+    }
+
+    /// The value itself.
+    pub fn value(&self) -> &'a Value {
+        self.value
+    }
+
+    /// Where it stands: `benchmarks[3].real_time`.
+    pub fn place(&self) -> &str {
+        &self.at
+    }
+
+    fn child(&self, key: &str, value: &'a Value) -> Node<'a> {
+        let dot = if self.at.is_empty() { "" } else { "." };
+        let at = format!("{}{dot}{key}", self.at);
+        Node { at, value }
+    }
+
+    fn not(&self, expected: &str) -> Error {
+        let mut found = self.value.to_string();
+        if let Some((end, _)) = found.char_indices().nth(40) {
+            found.replace_range(end.., "...");
+        }
+        anyhow!("'{}' is {found}, not {expected}", self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_found_with_their_depth_even_when_the_text_is_cut() {
+        let found = keys(br#" {"a\"b" : ["x", {"c": "d:e"}], "f": {"g"#);
+        let expected: [(u32, &[u8]); 3] = [(1, br#"a\"b"#), (3, b"c"), (1, b"f")];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_cpp_programs_write_is_forgiven() {
+        let text =
+            "{\"a\": NaN, \"b\": [-Infinity, inf, true, -1.5e3],\n\"c\": \"x\ty NaN \\\" é\"}";
+        let expected = serde_json::json!({
+            "a": null, "b": [null, null, true, -1500.0], "c": "x\ty NaN \" é"
+        });
+        assert_eq!(parse(text.as_bytes()).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let message = |bytes: &[u8]| parse(bytes).unwrap_err().to_string();
+        assert_eq!(
+            message(b"{\"a\": 1,\n oops}"),
+            "key must be a string at line 2 column 2"
+        );
+        assert!(message(b"{\"a\": [1").ends_with("is the file cut short?"));
+        let value = serde_json::json!({"a": [{"b": "x".repeat(50)}]});
+        let element = Node::root(&value).need("a").unwrap().elements().unwrap();
+        assert_eq!(
+            element[0].need("c").unwrap_err().to_string(),
+            "the key 'c' is missing in 'a[0]'"
+        );
+        let wrong = element[0].need("b").unwrap().number().unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            format!("'a[0].b' is \"{}..., not a number", "x".repeat(39))
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! Results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
+//!
+//! Decides what its rows stand for: each repetition becomes a run, because compare.py takes them
+//! for replicates too, with the remark that they share one process. It must not know where the file
+//! came from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
+
+mod context;
+mod counter;
+mod row;
+
+use self::row::Row;
+use super::foreign_json::{self, Node};
+use super::imported::{Imported, Process, sample};
+use crate::model::{Better, Case, Metric, Sample, Session};
+use anyhow::{Result, ensure};
+use indexmap::IndexMap;
+use std::collections::{BTreeSet, HashSet};
+
+/// The only layout there has been.
+const SCHEMA_VERSION: f64 = 1.0;
+
+/// What every repetition of several is told to the reader.
+const NOTE_ON_REPETITIONS: &str = "Repetitions of one process are not independent.";
+
+/// Whether bytes are of this kind.
+pub fn recognises(bytes: &[u8]) -> bool {
+    let keys = foreign_json::keys(bytes);
+    keys.contains(&(1, b"benchmarks")) || keys.first() == Some(&(1, b"context"))
+}
+
+/// Reads a whole file. What the user should know is added to `warnings`.
+///
+/// # Errors
+/// The file is no JSON or of another version, or a value is missing, unknown or of another type;
+/// the message names its place.
+pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let json = foreign_json::parse(bytes)?;
+    let root = Node::root(&json);
+    let context = root.get("context");
+    if let Some(version) = context
+        .as_ref()
+        .and_then(|node| node.get("json_schema_version"))
+    {
+        ensure!(
+            version.number()? == SCHEMA_VERSION,
+            "its json_schema_version is {}; {SCHEMA_VERSION} is known",
+            version.value()
+        );
+    }
+    let executable = context.as_ref().and_then(|node| node.get("executable"));
+    let rows = root.need("benchmarks")?.elements()?;
+    let rows: Vec<Row> = rows.iter().map(Row::read).collect::<Result<_>>()?;
+    let mut reading = Reading {
+        executable: executable.map(|node| node.text()).transpose()?,
+        ..Reading::default()
+    };
+    for metric in ["real_time", "cpu_time"] {
+        let metric = Metric::new(metric, "ns", Better::Lower);
+        reading.imported.metric(metric);
+    }
+    for (name, rows) in by_benchmark(&rows) {
+        reading.benchmark(name, &rows);
+    }
+    let mut remarks = reading.remarks();
+    remarks.extend(context.as_ref().map_or_else(Vec::new, context::remarks));
+    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    let environment = context.as_ref().map(context::environment).transpose()?;
+    let started = context.as_ref().and_then(context::started_unix_ms);
+    reading
+        .imported
+        .into_session(label, environment.unwrap_or_default(), started)
+}
+
+/// The rows of each benchmark, in order of first appearance. An old file does not tell repetitions
+/// from aggregates but by the ends of names.
+fn by_benchmark(rows: &[Row]) -> IndexMap<&str, Vec<&Row>> {
+    let names: HashSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    let mut found: IndexMap<&str, Vec<&Row>> = IndexMap::new();
+    for row in rows {
+        let is_old_aggregate =
+            row.kind == row::Kind::Unsaid && row.base().is_some_and(|base| names.contains(base));
+        if !is_old_aggregate {
+            found.entry(&row.name).or_default().push(row);
+        }
+    }
+    found
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Reading<'a> {
+    imported: Imported,
+    executable: Option<&'a str>,
+    has_repetitions: bool,
+    has_only_aggregates: bool,
+    /// Counters whose good direction is a guess.
+    guessed: BTreeSet<String>,
+}
+
+impl Reading<'_> {
+    fn benchmark(&mut self, name: &str, rows: &[&Row]) {
+        let repetitions: Vec<&Row> = rows
+            .iter()
+            .copied()
+            .filter(|row| !row.is_aggregate())
+            .collect();
+        let centre = ["median", "mean"]
+            .iter()
+            .find_map(|kind| rows.iter().find(|row| row.is_centre(kind)));
+        let case = Case::new(name, Vec::new());
+        for row in &repetitions {
+            let mut notes = row.notes();
+            if repetitions.len() > 1 {
+                self.has_repetitions = true;
+                notes.push(NOTE_ON_REPETITIONS.to_owned());
+            }
+            match row.cause() {
+                Some(cause) => self
+                    .imported
+                    .failure(&case, cause, replay(self.executable, name)),
+                None => self.run(case.clone(), row, notes),
+            }
+        }
+        if let Some(row) = centre.filter(|_| repetitions.is_empty()) {
+            self.has_only_aggregates = true;
+            self.run(case, row, row.notes());
+        }
+    }
+
+    fn run(&mut self, case: Case, row: &Row, notes: Vec<String>) {
+        let iterations = row.iterations.filter(|_| !row.is_aggregate());
+        // With several threads the file does not tell whether their iterations overlapped.
+        let total_ns = iterations
+            .zip(row.real_ns)
+            .filter(|_| row.threads <= 1.0)
+            .map(|(iterations, each)| iterations * each);
+        let times = [
+            ("real_time", row.real_ns, total_ns),
+            ("cpu_time", row.cpu_ns, None),
+        ];
+        let mut samples = Vec::new();
+        for (metric, value, elapsed) in times {
+            samples.extend(value.map(|value| Sample {
+                elapsed_ns: elapsed.map(|elapsed| elapsed as u64),
+                iterations,
+                ..sample(&metric.into(), value)
+            }));
+        }
+        for (name, value) in &row.counters {
+            let (metric, is_sure) = counter::metric(name);
+            if !is_sure {
+                self.guessed.insert(name.clone());
+            }
+            samples.push(sample(&self.imported.metric(metric), *value));
+        }
+        let wall_ns = total_ns.unwrap_or_default();
+        let process = Process {
+            wall_ns,
+            samples,
+            notes,
+        };
+        self.imported.run(case, process);
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.has_repetitions {
+            remarks.push(
+                "repetitions of one process are not independent; they count as runs here, so \
+                 differences look surer than they are"
+                    .to_owned(),
+            );
+        }
+        if self.has_only_aggregates {
+            remarks.push(
+                "some benchmarks have aggregates only; their median or mean counts as one run"
+                    .to_owned(),
+            );
+        }
+        if !self.guessed.is_empty() {
+            let names: Vec<_> = self
+                .guessed
+                .iter()
+                .map(|name| format!("'{name}'"))
+                .collect();
+            remarks.push(format!(
+                "it does not tell whether more or less of {} is better; less is taken",
+                names.join(", ")
+            ));
+        }
+        remarks
+    }
+}
+
+/// A line for a shell that runs this benchmark alone.
+fn replay(executable: Option<&str>, name: &str) -> String {
+    let filter = format!("--benchmark_filter=^{}$", regex::escape(name));
+    executable.map_or_else(String::new, |path| shell_words::join([path, &filter]))
+}
+
+#[cfg(test)]
+mod tests;

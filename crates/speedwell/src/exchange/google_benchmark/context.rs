@@ -1,0 +1,85 @@
+//! The `context` of a file: machine, library, program.
+//!
+//! Decides which facts are worth comparing and which spoil figures. It must not know rows. The
+//! entry point is [`environment`].
+
+use crate::exchange::foreign_json::Node;
+use crate::exchange::imported::VARIANT;
+use crate::model::{Environment, Program};
+use anyhow::Result;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Keys that are read here or that mean nothing for a comparison. All other texts are facts: the
+/// library writes custom context (`--benchmark_context`) at the same level.
+const NO_FACTS: [&str; 3] = ["date", "host_name", "executable"];
+
+/// Circumstances of the measuring.
+///
+/// # Errors
+/// A known key has a value of another type.
+pub fn environment(context: &Node<'_>) -> Result<Environment> {
+    let text = |key: &str| context.get(key).map(|node| node.text()).transpose();
+    let number = |key: &str| context.get(key).map(|node| node.number()).transpose();
+    let flag = |key: &str| context.get(key).map(|node| node.is_true());
+    let mut environment = Environment {
+        host: text("host_name")?.map(str::to_owned),
+        cpus: number("num_cpus")?.map(|count| count as u32),
+        aslr: flag("aslr_enabled"),
+        load: load(context)?,
+        ..Environment::default()
+    };
+    let facts = &mut environment.facts;
+    for (key, value) in context.members().filter(|(key, _)| !NO_FACTS.contains(key)) {
+        let fact = value.as_str().map(|fact| (key.to_owned(), fact.to_owned()));
+        facts.extend(fact);
+    }
+    let mhz = number("mhz_per_cpu")?.map(|mhz| ("mhz_per_cpu".to_owned(), mhz.to_string()));
+    facts.extend(mhz);
+    let scaling = flag("cpu_scaling_enabled").map(|on| if on { "on" } else { "off" });
+    facts.extend(scaling.map(|state| ("cpu_scaling".to_owned(), state.to_owned())));
+    environment
+        .programs
+        .extend(text("executable")?.map(|path| Program {
+            variant: VARIANT.to_owned(),
+            path: path.into(),
+            ..Program::default()
+        }));
+    Ok(environment)
+}
+
+/// Three averages, or none where the system does not give them.
+fn load(context: &Node<'_>) -> Result<Option<[f64; 3]>> {
+    let Some(list) = context.get("load_avg") else {
+        return Ok(None);
+    };
+    let numbers: Vec<f64> = list
+        .elements()?
+        .iter()
+        .map(Node::number)
+        .collect::<Result<_>>()?;
+    Ok(numbers.try_into().ok())
+}
+
+/// When the program ran, unless the date has no offset from UTC, as in old files.
+pub fn started_unix_ms(context: &Node<'_>) -> Option<i64> {
+    let date = context.get("date")?.text().ok()?;
+    let date = OffsetDateTime::parse(date, &Rfc3339).ok()?;
+    Some(date.unix_timestamp() * 1_000)
+}
+
+/// What spoils all figures. The library itself warns of the same when it runs.
+pub fn remarks(context: &Node<'_>) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let build = context.get("library_build_type");
+    if build.is_some_and(|node| node.value() == "debug") {
+        remarks.push("the benchmark library is a debug build, so times are too long".to_owned());
+    }
+    if context
+        .get("cpu_scaling_enabled")
+        .is_some_and(|node| node.is_true())
+    {
+        remarks.push("the processor could change its clock while measuring".to_owned());
+    }
+    remarks
+}

@@ -1,0 +1,264 @@
+//! Result files of google/benchmark, hyperfine and pyperf, recorded from those programs.
+//!
+//! The expected figures were computed from the files by Python's `statistics.median`.
+
+use super::project::{Project, repository};
+use speedwell::exchange;
+use speedwell::model::{Metric, Order, Session};
+use std::path::PathBuf;
+
+fn golden(path: &str) -> PathBuf {
+    repository()
+        .join("crates/speedwell/tests/golden")
+        .join(path)
+}
+
+/// A project in which the recorded files lie under short names.
+fn project(files: &[(&str, &str)]) -> Project {
+    let add = |project: Project, (name, path): &(&str, &str)| {
+        project.with(name, &std::fs::read_to_string(golden(path)).unwrap())
+    };
+    files.iter().fold(Project::new(), add)
+}
+
+fn read(path: &str) -> Session {
+    let bytes = std::fs::read(golden(path)).unwrap();
+    exchange::read(path, &bytes).unwrap().remove(0)
+}
+
+/// The values of each case's runs.
+fn values(session: &Session, metric: &str) -> Vec<(String, Vec<f64>)> {
+    let metric: &Metric = session.metric(metric).unwrap();
+    let series = session.series(metric);
+    series.iter().map(|s| (s.case.id(), s.values())).collect()
+}
+
+#[track_caller]
+fn assert_near(found: f64, expected: f64) {
+    assert!(
+        (found / expected - 1.0).abs() < 1e-12,
+        "{found} is not {expected}"
+    );
+}
+
+#[test]
+fn repetitions_of_google_benchmark_are_runs_and_aggregates_are_left_out() {
+    let session = read("google-benchmark/in_copy_a.json");
+    assert_eq!(session.design.order, Order::Imported);
+    assert_eq!(session.runs.len(), 90);
+    let mut all = values(&session, "real_time");
+    let medians: Vec<(String, f64)> = all
+        .iter_mut()
+        .map(|(case, values)| {
+            values.sort_by(f64::total_cmp);
+            (case.clone(), values[values.len() / 2])
+        })
+        .collect();
+    assert_eq!(
+        [&medians[0], &medians[9]],
+        [
+            &("BM_memcpy/8".to_owned(), 19.926_545_300_727_742),
+            &("BM_copy/8192".to_owned(), 10_441.611_939_924_442),
+        ]
+    );
+}
+
+#[test]
+fn everything_that_google_benchmark_can_write_finds_its_place() {
+    let project = project(&[("k.json", "google-benchmark/in_kitchen_a.json")]);
+    project
+        .run(&["report", "k.json"])
+        .expect_status(0)
+        .expect_stdout(&[
+            "BM_manual/n:1/k:2/iterations:5/manual_time",
+            "Repetitions of one process are not independent.",
+            "BM_err (default): boom (2 times)",
+            "./k.out '--benchmark_filter=^BM_err$'",
+            "BM_skip (default): not today",
+        ])
+        .expect_stderr(&[
+            "'k.json': repetitions",
+            "more or less of 'Foo', 'Rate' is better",
+        ]);
+    let session = read("google-benchmark/in_kitchen_a.json");
+    let milliseconds = values(&session, "cpu_time");
+    let manual = milliseconds
+        .iter()
+        .find(|(case, _)| case.starts_with("BM_manual"));
+    assert_near(manual.unwrap().1[0], 258.200_000_000_097_24);
+    let environment = &session.environment;
+    assert_eq!(environment.host.as_deref(), Some("host"));
+    assert_eq!((environment.cpus, environment.aslr), (Some(2), Some(true)));
+    assert_eq!(environment.load, Some([15.8052, 12.7817, 8.61426]));
+    let facts: Vec<_> = environment
+        .facts
+        .iter()
+        .map(|(k, v)| format!("{k}={v}"))
+        .collect();
+    assert_eq!(
+        facts,
+        [
+            "cpu_scaling=off",
+            "foo=bar",
+            "library_build_type=release",
+            "library_version=v1.9.5",
+            "mhz_per_cpu=2250"
+        ]
+    );
+}
+
+#[test]
+fn two_files_of_google_benchmark_are_compared_and_so_are_two_parts_of_one() {
+    let project = project(&[
+        ("a.json", "google-benchmark/in_copy_a.json"),
+        ("b.json", "google-benchmark/in_copy_b.json"),
+    ]);
+    project
+        .run(&["compare", "a.json", "b.json"])
+        .expect_status(0)
+        .expect_stdout(&[
+            "9 runs a side",
+            "all 10 cases",
+            "BM_copy/8192",
+            // As the exact distribution over all 48,620 ways to deal 18 values to two sides.
+            "0.031",
+            "a hint only",
+        ]);
+    project
+        .run(&["compare", "a.json::BM_memcpy", "a.json::BM_copy"])
+        .expect_status(0)
+        .expect_stdout(&[
+            "[BM_memcpy|BM_copy]/*",
+            "slower than a.json::BM_memcpy in 4 of 5 cases",
+        ]);
+}
+
+#[test]
+fn an_imported_file_is_reported_like_any_session() {
+    let project = project(&[
+        ("p.json", "pyperf/a.json"),
+        ("h.json", "hyperfine/sleep-a.json"),
+    ]);
+    project
+        .run(&["import", "p.json", "h.json"])
+        .expect_status(0)
+        .expect_stderr(&["@1: 8 runs", "@2: 10 runs"]);
+    let stored = project.run(&["report", "@1"]).expect_status(0).stdout;
+    let direct = project.run(&["report", "p.json"]).expect_status(0).stdout;
+    assert_eq!(stored, direct);
+}
+
+#[test]
+fn each_process_of_pyperf_is_a_run_without_its_warmups() {
+    let session = read("pyperf/a.json");
+    let expected = [
+        (
+            "sorted",
+            [
+                1110.1196289997617,
+                1063.7518921274846,
+                807.9827270579542,
+                827.1132202475328,
+            ],
+        ),
+        (
+            "sum",
+            [
+                5279.011230818753,
+                5065.362304712551,
+                7151.271972816176,
+                7381.86523374651,
+            ],
+        ),
+    ];
+    for ((case, values), (name, medians)) in values(&session, "time").iter().zip(expected) {
+        assert_eq!(case, name);
+        assert_eq!(values.len(), 4);
+        values
+            .iter()
+            .zip(medians)
+            .for_each(|(&found, expected)| assert_near(found, expected));
+    }
+    assert_eq!(session.runs[0].samples[0].iterations, Some(16384.0));
+    assert_eq!(session.runs[0].value_of("max_rss"), Some(19_431_424.0));
+    let environment = &session.environment;
+    assert_eq!(
+        environment.cpu.as_deref(),
+        Some("Intel(R) Xeon(R) Processor")
+    );
+    assert_eq!(
+        environment.programs[0].version.as_deref(),
+        Some("3.11.7 (64-bit)")
+    );
+    let timeit = read("pyperf/timeit.json");
+    assert_eq!(values(&timeit, "time")[0].0, "timeit");
+}
+
+#[test]
+fn four_processes_of_pyperf_are_too_few_for_a_verdict() {
+    project(&[("a.json", "pyperf/a.json"), ("b.json", "pyperf/b.json")])
+        .run(&["compare", "a.json", "b.json"])
+        .expect_status(0)
+        .expect_stdout(&["4 runs a side", "n too small", "sorted", "sum"]);
+}
+
+#[test]
+fn a_parameter_of_hyperfine_is_one_here() {
+    let session = read("hyperfine/sleep-a.json");
+    let all = values(&session, "time");
+    assert_eq!(all[0].0, "sleep {n} n=0.01");
+    assert_eq!(all[1].0, "sleep {n} n=0.02");
+    assert_near(all[0].1[0], 11_215_653.0);
+    // The mean over all runs stands once: it is one figure.
+    assert_eq!(values(&session, "user_time")[0].1.len(), 1);
+    assert_near(values(&session, "user_time")[0].1[0], 1_109_800.0);
+    project(&[
+        ("a.json", "hyperfine/sleep-a.json"),
+        ("b.json", "hyperfine/sleep-b.json"),
+    ])
+    .run(&["compare", "a.json", "b.json"])
+    .expect_status(0)
+    .expect_stdout(&["n=0.01", "only in b.json", "sleep {n} n=0.03"]);
+}
+
+#[test]
+fn failed_commands_of_hyperfine_are_failures() {
+    project(&[("f.json", "hyperfine/failing.json")])
+        .run(&["report", "f.json"])
+        .expect_status(0)
+        .expect_stdout(&[
+            "false (default): exited with status 1 (3 times)",
+            "true: 580 µs (3 runs)",
+        ]);
+    project(&[("z.json", "hyperfine/zero.json")])
+        .run(&["report", "z.json"])
+        .expect_status(0)
+        .expect_stderr(&["every time of 'true' is 0", "--shell=none"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_refused_with_the_reason() {
+    for (file, reason) in [
+        ("bad.txt", "is of no known kind; expected"),
+        ("list.json", "is of no known kind; expected"),
+        ("empty.json", "is empty"),
+        (
+            "nobench.json",
+            "as JSON of google/benchmark: there are no results in it",
+        ),
+        ("nokey.json", "the header of a session"),
+    ] {
+        project(&[(file, &format!("google-benchmark/{file}"))])
+            .run(&["import", file])
+            .expect_status(2)
+            .expect_stderr(&[&format!("'{file}'"), reason]);
+    }
+    let whole = std::fs::read(golden("pyperf/a.json")).unwrap();
+    Project::new()
+        .run_with_input(&["report", "-"], &whole[..3000])
+        .expect_status(2)
+        .expect_stderr(&[
+            "cannot read '-' as JSON of pyperf",
+            "is the file cut short?",
+        ]);
+}
