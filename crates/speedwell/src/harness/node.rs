@@ -25,11 +25,7 @@ impl Harness for Node {
             },
             Err(cause) => return failed(source, cause, &Spec::new(&request.program)),
         };
-        let sets: Vec<String> = request
-            .sets
-            .iter()
-            .map(|(n, v)| format!("{n}={v}"))
-            .collect();
+        let sets = node_core::set_arguments(request);
         let mut describe = Message::new("describe")
             .with("id", 2)
             .with("path", source.file.display())

@@ -60,9 +60,9 @@ impl Harness for NodeCore {
         match run(&spec, &mut reports) {
             Err(error) => Attempt::not_started(&bare, &error, job, setting),
             Ok(outcome) => {
-                let said = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
                 let mut fault = reports.verdict();
                 if fault == Some(Cause::Silent) {
+                    let said = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
                     let skipped = skip_reason(&said).map(|reason| Cause::Skipped { reason });
                     fault = skipped.or(fault);
                 }
@@ -100,9 +100,9 @@ fn enumerate_trial(source: &Source, request: &Request) -> Probed {
     if request.trial == Trial::Own {
         return trial(Vec::new());
     }
-    let (usual, small) = (enumerate(source, request), trial(Vec::new()));
-    let (Probed::Cases(usual), Probed::Cases(small)) = (usual, small) else {
-        return trial(Vec::new());
+    let (usual, small) = match (enumerate(source, request), trial(Vec::new())) {
+        (Probed::Cases(usual), Probed::Cases(small)) => (usual, small),
+        (_, small) => return small,
     };
     let more = words_left_out(&usual, &small, request);
     let mut found = if more.is_empty() {
@@ -159,7 +159,8 @@ fn value_of<'a>(case: &'a Recorded, name: &str) -> Option<&'a str> {
         .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 
-fn set_arguments(request: &Request) -> Vec<String> {
+/// The user's values as `name=value` words.
+pub(super) fn set_arguments(request: &Request) -> Vec<String> {
     request
         .sets
         .iter()

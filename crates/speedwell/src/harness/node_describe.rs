@@ -15,11 +15,7 @@ pub(super) fn described(source: &Source, request: &Request, events: &Events) -> 
     let draft = draft(source, request, benchmark);
     if benchmark.get("setup").as_deref() == Some("1") {
         // Its set-up must run once before all cases, so the file has to start them itself.
-        let arguments = request
-            .sets
-            .iter()
-            .map(|(n, v)| format!("{n}={v}"))
-            .collect();
+        let arguments = node_core::set_arguments(request);
         let flags = Vec::new();
         description.jobs = vec![Job {
             route: Route::Parent,
