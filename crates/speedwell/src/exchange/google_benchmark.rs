@@ -4,13 +4,9 @@
 //! for replicates too, with the remark that they share one process. It must not know where the file
 //! came from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
-mod context;
-mod counter;
-mod row;
-
-use self::row::Row;
-use super::foreign_json::{self, Node};
-use super::imported::{Imported, Process, sample};
+use super::imported::{Imported, Process, VARIANT, sample};
+use crate::foreign::google_benchmark::{Kind, Row, counter, context};
+use crate::foreign::json::{self, Node};
 use crate::model::{Better, Case, Metric, Sample, Session};
 use anyhow::{Result, ensure};
 use indexmap::IndexMap;
@@ -24,7 +20,7 @@ const NOTE_ON_REPETITIONS: &str = "Repetitions of one process are not independen
 
 /// Whether bytes are of this kind.
 pub fn recognises(bytes: &[u8]) -> bool {
-    let keys = foreign_json::keys(bytes);
+    let keys = json::keys(bytes);
     keys.contains(&(1, b"benchmarks")) || keys.first() == Some(&(1, b"context"))
 }
 
@@ -34,8 +30,8 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// The file is no JSON or of another version, or a value is missing, unknown or of another type;
 /// the message names its place.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let json = foreign_json::parse(bytes)?;
-    let root = Node::root(&json);
+    let parsed = json::parse(bytes)?;
+    let root = Node::root(&parsed);
     let context = root.get("context");
     if let Some(version) = context
         .as_ref()
@@ -64,7 +60,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let mut remarks = reading.remarks();
     remarks.extend(context.as_ref().map_or_else(Vec::new, context::remarks));
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let environment = context.as_ref().map(context::environment).transpose()?;
+    let environment = context.as_ref().map(|node| context::environment(node, VARIANT)).transpose()?;
     let started = context.as_ref().and_then(context::started_unix_ms);
     reading
         .imported
@@ -78,7 +74,7 @@ fn by_benchmark(rows: &[Row]) -> IndexMap<&str, Vec<&Row>> {
     let mut found: IndexMap<&str, Vec<&Row>> = IndexMap::new();
     for row in rows {
         let is_old_aggregate =
-            row.kind == row::Kind::Unsaid && row.base().is_some_and(|base| names.contains(base));
+            row.kind == Kind::Unsaid && row.base().is_some_and(|base| names.contains(base));
         if !is_old_aggregate {
             found.entry(&row.name).or_default().push(row);
         }

@@ -4,7 +4,6 @@
 //! the bytes came from or where the sessions go. A further format is a file beside this one and a
 //! line in `FORMATS`. Start at [`read`].
 
-mod foreign_json;
 pub mod google_benchmark;
 pub mod hyperfine;
 mod imported;

@@ -3,8 +3,7 @@
 //! Decides which facts are worth comparing and which spoil figures. It must not know rows. The
 //! entry point is [`environment`].
 
-use crate::exchange::foreign_json::Node;
-use crate::exchange::imported::VARIANT;
+use crate::foreign::json::Node;
 use crate::model::{Environment, Program};
 use anyhow::Result;
 use time::OffsetDateTime;
@@ -14,11 +13,11 @@ use time::format_description::well_known::Rfc3339;
 /// library writes custom context (`--benchmark_context`) at the same level.
 const NO_FACTS: [&str; 3] = ["date", "host_name", "executable"];
 
-/// Circumstances of the measuring.
+/// Circumstances of the measuring, with the program as that of a variant.
 ///
 /// # Errors
 /// A known key has a value of another type.
-pub fn environment(context: &Node<'_>) -> Result<Environment> {
+pub fn environment(context: &Node<'_>, variant: &str) -> Result<Environment> {
     let text = |key: &str| context.get(key).map(|node| node.text()).transpose();
     let number = |key: &str| context.get(key).map(|node| node.number()).transpose();
     let flag = |key: &str| context.get(key).map(|node| node.is_true());
@@ -41,7 +40,7 @@ pub fn environment(context: &Node<'_>) -> Result<Environment> {
     environment
         .programs
         .extend(text("executable")?.map(|path| Program {
-            variant: VARIANT.to_owned(),
+            variant: variant.to_owned(),
             path: path.into(),
             ..Program::default()
         }));

@@ -3,7 +3,7 @@
 //! Decides units and which members are counters. It must not know other rows. The entry point is
 //! [`Row::read`].
 
-use crate::exchange::foreign_json::Node;
+use crate::foreign::json::Node;
 use crate::model::Cause;
 use anyhow::{Result, bail};
 
