@@ -5,15 +5,12 @@
 //! came from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
 use super::imported::{Imported, Process, VARIANT, sample};
-use crate::foreign::google_benchmark::{Kind, Row, counter, context};
+use crate::foreign::google_benchmark::{File, Kind, Row, context, counter};
 use crate::foreign::json::{self, Node};
 use crate::model::{Better, Case, Metric, Sample, Session};
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use indexmap::IndexMap;
 use std::collections::{BTreeSet, HashSet};
-
-/// The only layout there has been.
-const SCHEMA_VERSION: f64 = 1.0;
 
 /// What every repetition of several is told to the reader.
 const NOTE_ON_REPETITIONS: &str = "Repetitions of one process are not independent.";
@@ -30,22 +27,9 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// The file is no JSON or of another version, or a value is missing, unknown or of another type;
 /// the message names its place.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let parsed = json::parse(bytes)?;
-    let root = Node::root(&parsed);
-    let context = root.get("context");
-    if let Some(version) = context
-        .as_ref()
-        .and_then(|node| node.get("json_schema_version"))
-    {
-        ensure!(
-            version.number()? == SCHEMA_VERSION,
-            "its json_schema_version is {}; {SCHEMA_VERSION} is known",
-            version.value()
-        );
-    }
+    let file = File::read(bytes)?;
+    let context = Some(Node::at("context".to_owned(), &file.context)).filter(|node| !node.is_null());
     let executable = context.as_ref().and_then(|node| node.get("executable"));
-    let rows = root.need("benchmarks")?.elements()?;
-    let rows: Vec<Row> = rows.iter().map(Row::read).collect::<Result<_>>()?;
     let mut reading = Reading {
         executable: executable.map(|node| node.text()).transpose()?,
         ..Reading::default()
@@ -54,7 +38,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         let metric = Metric::new(metric, "ns", Better::Lower);
         reading.imported.metric(metric);
     }
-    for (name, rows) in by_benchmark(&rows) {
+    for (name, rows) in by_benchmark(&file.rows) {
         reading.benchmark(name, &rows);
     }
     let mut remarks = reading.remarks();
