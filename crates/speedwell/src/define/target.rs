@@ -4,7 +4,7 @@
 //! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, a
 //! folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
 
-use crate::harness::{Kind, Source};
+use crate::harness::{self, Kind, Source};
 use anyhow::{Context, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,12 @@ pub fn sources(target: &str, here: &Path) -> anyhow::Result<Vec<Source>> {
     let path = fs::canonicalize(&path)
         .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
     let found = if path.is_file() {
-        vec![
-            source_of(&path, here)
-                .with_context(|| format!("'{target}' is not a benchmark file"))?,
-        ]
+        let source = match harness::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh")
+        {
+            true => Ok(program_source(&path, here)),
+            false => source_of(&path, here),
+        };
+        vec![source.with_context(|| format!("'{target}' is not a benchmark file"))?]
     } else if let Some(root) = core_root(&path) {
         core_folder(&path, &root)?
     } else {
@@ -136,6 +138,21 @@ pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> Source {
     }
 }
 
+/// A program with benchmarks inside.
+pub fn program_source(file: &Path, here: &Path) -> Source {
+    Source {
+        kind: Kind::GoogleBenchmark,
+        name: file
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+        file: file.to_owned(),
+        root: file.parent().unwrap_or(file).to_owned(),
+        directory: here.to_owned(),
+    }
+}
+
 fn fake_source(file: &Path, root: &Path) -> Option<Source> {
     (file.extension()? == "fake").then(|| Source {
         kind: Kind::Fake,
@@ -188,6 +205,9 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
     let root = file.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
     if let Some(source) = fake_source(file, &root) {
         return Ok(source);
+    }
+    if harness::is_google_benchmark(file) {
+        return Ok(program_source(file, here));
     }
     let extension = file
         .extension()

@@ -4,16 +4,13 @@
 //! for replicates too, with the remark that they share one process. It must not know where the file
 //! came from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
-use super::imported::{Imported, Process, VARIANT, sample};
-use crate::foreign::google_benchmark::{File, Kind, Row, context, counter};
+use super::imported::{Imported, NOTE_ON_REPETITIONS, Process, VARIANT};
+use crate::foreign::google_benchmark::{self, File, Kind, Row, context, counter};
 use crate::foreign::json::{self, Node};
-use crate::model::{Better, Case, Metric, Sample, Session};
+use crate::model::{Case, Session};
 use anyhow::Result;
 use indexmap::IndexMap;
 use std::collections::{BTreeSet, HashSet};
-
-/// What every repetition of several is told to the reader.
-const NOTE_ON_REPETITIONS: &str = "Repetitions of one process are not independent.";
 
 /// Whether bytes are of this kind.
 pub fn recognises(bytes: &[u8]) -> bool {
@@ -28,15 +25,15 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// the message names its place.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let file = File::read(bytes)?;
-    let context = Some(Node::at("context".to_owned(), &file.context)).filter(|node| !node.is_null());
+    let context =
+        Some(Node::at("context".to_owned(), &file.context)).filter(|node| !node.is_null());
     let executable = context.as_ref().and_then(|node| node.get("executable"));
     let mut reading = Reading {
         executable: executable.map(|node| node.text()).transpose()?,
         ..Reading::default()
     };
-    for metric in ["real_time", "cpu_time"] {
-        let metric = Metric::new(metric, "ns", Better::Lower);
-        reading.imported.metric(metric);
+    for time in [counter::REAL_TIME, counter::CPU_TIME] {
+        reading.imported.metric(counter::metric(time).0);
     }
     for (name, rows) in by_benchmark(&file.rows) {
         reading.benchmark(name, &rows);
@@ -44,7 +41,10 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let mut remarks = reading.remarks();
     remarks.extend(context.as_ref().map_or_else(Vec::new, context::remarks));
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let environment = context.as_ref().map(|node| context::environment(node, VARIANT)).transpose()?;
+    let environment = context
+        .as_ref()
+        .map(|node| context::environment(node, VARIANT))
+        .transpose()?;
     let started = context.as_ref().and_then(context::started_unix_ms);
     reading
         .imported
@@ -108,34 +108,16 @@ impl Reading<'_> {
     }
 
     fn run(&mut self, case: Case, row: &Row, notes: Vec<String>) {
-        let iterations = row.iterations.filter(|_| !row.is_aggregate());
-        // With several threads the file does not tell whether their iterations overlapped.
-        let total_ns = iterations
-            .zip(row.real_ns)
-            .filter(|_| row.threads <= 1.0)
-            .map(|(iterations, each)| iterations * each);
-        let times = [
-            ("real_time", row.real_ns, total_ns),
-            ("cpu_time", row.cpu_ns, None),
-        ];
-        let mut samples = Vec::new();
-        for (metric, value, elapsed) in times {
-            samples.extend(value.map(|value| Sample {
-                elapsed_ns: elapsed.map(|elapsed| elapsed as u64),
-                iterations,
-                ..sample(&metric.into(), value)
-            }));
-        }
-        for (name, value) in &row.counters {
+        let (imported, guessed) = (&mut self.imported, &mut self.guessed);
+        let samples = row.samples(|name| {
             let (metric, is_sure) = counter::metric(name);
             if !is_sure {
-                self.guessed.insert(name.clone());
+                guessed.insert(name.to_owned());
             }
-            samples.push(sample(&self.imported.metric(metric), *value));
-        }
-        let wall_ns = total_ns.unwrap_or_default();
+            imported.metric(metric)
+        });
         let process = Process {
-            wall_ns,
+            wall_ns: row.elapsed_ns().unwrap_or_default() as f64,
             samples,
             notes,
         };
@@ -174,7 +156,7 @@ impl Reading<'_> {
 
 /// A line for a shell that runs this benchmark alone.
 fn replay(executable: Option<&str>, name: &str) -> String {
-    let filter = format!("--benchmark_filter=^{}$", regex::escape(name));
+    let filter = format!("--benchmark_filter={}", google_benchmark::filter(name));
     executable.map_or_else(String::new, |path| shell_words::join([path, &filter]))
 }
 

@@ -4,8 +4,8 @@
 //! know where the file came from. Start at [`read`]. The format is described in hyperfine's README
 //! ("JSON"); keys that are not known here are ignored.
 
-use crate::foreign::json::{self, Node};
 use super::imported::{Imported, Process, sample};
+use crate::foreign::json::{self, Node};
 use crate::model::{Better, Case, Cause, Environment, Metric, Session, Value};
 use anyhow::{Result, ensure};
 

@@ -8,8 +8,11 @@ pub mod google_benchmark;
 pub mod hyperfine;
 mod imported;
 pub mod json_lines;
+mod merge;
 pub mod node_csv;
 pub mod pyperf;
+
+pub use merge::merge;
 
 use crate::model::Session;
 use anyhow::{Context, Result, bail};

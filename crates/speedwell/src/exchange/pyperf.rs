@@ -4,8 +4,8 @@
 //! runs that only calibrate and warm-up values are left out. It must not know where the file came
 //! from. Start at [`read`]. The format is version 1.0 of pyperf's "JSON" documentation.
 
-use crate::foreign::json::{self, Node};
 use super::imported::{Imported, Process, VARIANT, sample};
+use crate::foreign::json::{self, Node};
 use crate::model::{Better, Case, Environment, Metric, Program, Sample, Session};
 use anyhow::{Context, Result, bail, ensure};
 

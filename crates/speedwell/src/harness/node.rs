@@ -12,6 +12,7 @@ use super::node_probe::FOREIGN;
 use super::{Attempt, Harness, Message, node_core, sources};
 use crate::model::Cause;
 use crate::process::{Channel, Spec, run};
+use std::path::PathBuf;
 
 /// The harness for files that use our package.
 pub struct Node;
@@ -88,8 +89,8 @@ impl Harness for Node {
         }
     }
 
-    fn usual_program(&self) -> &'static str {
-        "node"
+    fn usual_program(&self, _source: &Source) -> PathBuf {
+        PathBuf::from("node")
     }
 }
 

@@ -13,6 +13,7 @@ use super::node_probe::{Enumeration, FOREIGN, Probed, Recorded, probe};
 use super::{Attempt, Harness, shadow_path};
 use crate::model::{Case, Cause, Value};
 use crate::process::{Channel, Spec, run};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The harness for folders that bring their own `common.js`.
@@ -71,8 +72,8 @@ impl Harness for NodeCore {
         }
     }
 
-    fn usual_program(&self) -> &'static str {
-        "node"
+    fn usual_program(&self, _source: &Source) -> PathBuf {
+        PathBuf::from("node")
     }
 }
 
@@ -266,6 +267,7 @@ pub(super) fn job(
         route,
         flags,
         arguments,
+        names: Vec::new(),
         test,
         http_tool,
         unavailable,

@@ -23,6 +23,7 @@ mod node_bad_children;
 mod node_csv;
 mod node_fixtures;
 mod process;
+mod programs;
 mod project;
 mod recorder;
 mod report;

@@ -69,11 +69,7 @@ pub fn started_unix_ms(context: &Node<'_>) -> Option<i64> {
 
 /// What spoils all figures. The library itself warns of the same when it runs.
 pub fn remarks(context: &Node<'_>) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let build = context.get("library_build_type");
-    if build.is_some_and(|node| node.value() == "debug") {
-        remarks.push("the benchmark library is a debug build, so times are too long".to_owned());
-    }
+    let mut remarks = Vec::from_iter(remark_on_build(context));
     if context
         .get("cpu_scaling_enabled")
         .is_some_and(|node| node.is_true())
@@ -81,4 +77,11 @@ pub fn remarks(context: &Node<'_>) -> Vec<String> {
         remarks.push("the processor could change its clock while measuring".to_owned());
     }
     remarks
+}
+
+/// Whether the library itself was built without optimisation.
+pub fn remark_on_build(context: &Node<'_>) -> Option<String> {
+    let build = context.get("library_build_type")?;
+    (build.value() == "debug")
+        .then(|| "the benchmark library is a debug build, so times are too long".to_owned())
 }

@@ -5,7 +5,7 @@
 
 use super::Row;
 use crate::foreign::json::{self, Node};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -62,8 +62,12 @@ impl File {
 }
 
 fn row((index, text): (usize, &&RawValue)) -> Result<Row> {
-    let place = format!("benchmarks[{index}]");
-    let value: Value =
-        serde_json::from_str(text.get()).with_context(|| format!("in '{place}'"))?;
-    Row::read(&Node::at(place, &value))
+    serde_json::from_str(text.get()).map_err(|error| {
+        // Line and column would be those within the row; its number says more.
+        let error = error.to_string();
+        let message = error
+            .rsplit_once(" at line ")
+            .map_or(&*error, |(message, _)| message);
+        anyhow!("in 'benchmarks[{index}]': {message}")
+    })
 }

@@ -6,7 +6,21 @@
 pub mod context;
 pub mod counter;
 mod file;
+mod members;
 mod row;
 
 pub use file::File;
 pub use row::{Kind, Row};
+
+/// A value for `--benchmark_filter` that means this benchmark alone. The library takes POSIX
+/// extended or ECMAScript expressions, so nothing is escaped that is not special in both.
+pub fn filter(name: &str) -> String {
+    let mut pattern = String::from("^");
+    for character in name.chars() {
+        if "\\^$.|?*+()[]{}".contains(character) {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern + "$"
+}

@@ -1,27 +1,11 @@
 //! One row of `benchmarks`: a repetition, or an aggregate of several.
 //!
-//! Decides units and which members are counters. It must not know other rows. The entry point is
-//! [`Row::read`].
+//! Decides what a row stands for and what its figures are. It must not know other rows; how it is
+//! spelled is known to `members`.
 
-use crate::foreign::json::Node;
-use crate::model::Cause;
-use anyhow::{Result, bail};
-
-/// Members that the library writes itself; any other number is a counter.
-const NO_COUNTERS: [&str; 12] = [
-    "family_index",
-    "per_family_instance_index",
-    "repetitions",
-    "repetition_index",
-    "threads",
-    "iterations",
-    "real_time",
-    "cpu_time",
-    "cpu_coefficient",
-    "real_coefficient",
-    "rms",
-    "time_unit",
-];
+use super::counter::{CPU_TIME, REAL_TIME};
+use crate::model::{Cause, Sample};
+use std::sync::Arc;
 
 /// Ends of the names of aggregates.
 const ENDS: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
@@ -54,54 +38,12 @@ pub struct Row {
     pub cpu_ns: Option<f64>,
     /// Counters in the order of the file.
     pub counters: Vec<(String, f64)>,
-    error: Option<String>,
-    skipped: Option<String>,
-    label: Option<String>,
+    pub(super) error: Option<String>,
+    pub(super) skipped: Option<String>,
+    pub(super) label: Option<String>,
 }
 
 impl Row {
-    /// Reads a row.
-    ///
-    /// # Errors
-    /// A member is missing, unknown or of another type.
-    pub fn read(row: &Node<'_>) -> Result<Row> {
-        let text = |key: &str| -> Result<Option<String>> {
-            let node = row.get(key);
-            node.map(|node| node.text().map(str::to_owned)).transpose()
-        };
-        let number = |key: &str| row.get(key).map(|node| node.number()).transpose();
-        let name = row.need("name")?.text()?;
-        let kind = match text("run_type")?.as_deref() {
-            Some("aggregate") => Kind::Aggregate(text("aggregate_name")?.unwrap_or_default()),
-            Some(_) => Kind::Iteration,
-            None => Kind::Unsaid,
-        };
-        let (real, cpu) = (number("real_time")?, number("cpu_time")?);
-        let factor = match real.or(cpu) {
-            Some(_) => ns_per_unit(row)?,
-            None => 1.0,
-        };
-        let reason = |flag: &str, message: &str| -> Result<Option<String>> {
-            let is_so = row.get(flag).is_some_and(|node| node.is_true());
-            Ok(match is_so {
-                true => Some(text(message)?.unwrap_or_default()),
-                false => None,
-            })
-        };
-        Ok(Row {
-            name: text("run_name")?.unwrap_or_else(|| name.to_owned()),
-            kind,
-            iterations: number("iterations")?,
-            threads: number("threads")?.unwrap_or(1.0),
-            real_ns: real.map(|time| time * factor),
-            cpu_ns: cpu.map(|time| time * factor),
-            counters: counters(row),
-            error: reason("error_occurred", "error_message")?,
-            skipped: reason("skipped", "skip_message")?,
-            label: text("label")?.filter(|label| !label.is_empty()),
-        })
-    }
-
     /// Whether it is said to be a figure over several repetitions.
     pub fn is_aggregate(&self) -> bool {
         matches!(self.kind, Kind::Aggregate(_))
@@ -132,6 +74,42 @@ impl Row {
         }
     }
 
+    /// Its times and counters. `metric` makes a name known that occurs, and gives it back.
+    pub fn samples(&self, mut metric: impl FnMut(&str) -> Arc<str>) -> Vec<Sample> {
+        let iterations = self.iterations.filter(|_| !self.is_aggregate());
+        let elapsed_ns = self.elapsed_ns();
+        let times = [
+            (REAL_TIME, self.real_ns, elapsed_ns),
+            (CPU_TIME, self.cpu_ns, None),
+        ];
+        let mut samples = Vec::with_capacity(times.len() + self.counters.len());
+        for (name, value, elapsed_ns) in times {
+            samples.extend(value.map(|value| Sample {
+                metric: metric(name),
+                value,
+                elapsed_ns,
+                iterations,
+            }));
+        }
+        samples.extend(self.counters.iter().map(|(name, value)| Sample {
+            metric: metric(name),
+            value: *value,
+            elapsed_ns: None,
+            iterations: None,
+        }));
+        samples
+    }
+
+    /// Length of the measured section. With several threads the row does not tell whether their
+    /// iterations overlapped.
+    pub fn elapsed_ns(&self) -> Option<u64> {
+        let iterations = self.iterations.filter(|_| !self.is_aggregate());
+        iterations
+            .zip(self.real_ns)
+            .filter(|_| self.threads <= 1.0)
+            .map(|(iterations, each)| (iterations * each) as u64)
+    }
+
     /// Remarks on its figures.
     pub fn notes(&self) -> Vec<String> {
         let label = self
@@ -148,22 +126,4 @@ impl Row {
         };
         label.chain(aggregate).collect()
     }
-}
-
-fn ns_per_unit(row: &Node<'_>) -> Result<f64> {
-    let unit = row.need("time_unit")?;
-    Ok(match unit.text()? {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        other => bail!("'{}' is '{other}', not ns, us, ms or s", unit.place()),
-    })
-}
-
-fn counters(row: &Node<'_>) -> Vec<(String, f64)> {
-    row.members()
-        .filter(|(name, _)| !NO_COUNTERS.contains(name))
-        .filter_map(|(name, value)| Some((name.to_owned(), value.as_f64()?)))
-        .collect()
 }
