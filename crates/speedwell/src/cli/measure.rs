@@ -46,9 +46,8 @@ impl Plans {
         let variants = args.variants.variants()?;
         let (targets, values) = split(&args.targets);
         let selection = args.selection.selection(&values, args.execution.trial())?;
-        let program = variants[0].program.as_deref();
         let shown = args.output.progress();
-        let suite = define::read(&targets, &selection, program, &|done, all| {
+        let suite = define::read(&targets, &selection, &variants[0], &|done, all| {
             if shown {
                 super::progress::describing(done, all);
             }
@@ -127,6 +126,7 @@ pub fn measure(
         .warnings
         .iter()
         .for_each(|warning| status::warn(warning));
+    warn_of_undivided(&plan, args);
     let mut orders = Orders {
         fail_fast: args.execution.fail_fast,
         ..Orders::default()
@@ -163,6 +163,20 @@ pub fn measure(
     Ok((store.session(number)?, status))
 }
 
+/// Options that divide a run into samples say nothing to files that measure once per process.
+fn warn_of_undivided(plan: &Plan, args: &RunArgs) {
+    let undivided = |job: &&harness::Job| !harness::of(job.source.kind).divides_runs();
+    if let Some(job) = plan.jobs.iter().find(undivided)
+        && args.sampling.divides_runs()
+    {
+        status::warn(&format!(
+            "'{}' decides itself what it measures in a run: --samples, --time, --iterations and \
+             --warmup do not reach it.",
+            job.source.name
+        ));
+    }
+}
+
 /// The session before its first run.
 fn header(plan: &Plan, suite: Suite, args: &RunArgs) -> Session {
     Session {
@@ -186,11 +200,11 @@ fn surroundings(plan: &Plan) -> Environment {
     let usual = plan
         .jobs
         .first()
-        .map(|job| harness::of(job.source.kind).usual_program());
+        .map(|job| harness::of(job.source.kind).usual_program(&job.source));
     let mut programs = Vec::new();
     let mut versions = Vec::new();
     for variant in &plan.variants {
-        let Some(program) = variant.program.clone().or_else(|| usual.map(PathBuf::from)) else {
+        let Some(program) = variant.program.clone().or_else(|| usual.clone()) else {
             continue;
         };
         let path = super::options::resolve(&program).unwrap_or(program);

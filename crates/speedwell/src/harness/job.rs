@@ -1,6 +1,6 @@
 //! What is to be described or performed: plain data that a plan can store and a later session resume.
 
-use crate::model::{Case, Failure, Value, Variant};
+use crate::model::{Case, Failure, Samples, Value, Variant};
 use crate::process::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -14,6 +14,12 @@ pub enum Kind {
     NodeCore,
     /// A Node.js file that uses our package, driven over the harness protocol.
     Node,
+    /// A C++ source file that uses our header; it is compiled, then driven over the protocol.
+    Cpp,
+    /// A program that somebody has built with our C++ header, driven over the protocol.
+    Program,
+    /// A Python file that uses our package, driven over the protocol.
+    Python,
     /// Exact numbers from a text file, for tests of the whole program.
     Fake,
 }
@@ -38,12 +44,24 @@ pub struct Source {
 pub struct Request {
     /// The program of the baseline.
     pub program: PathBuf,
+    /// The baseline itself, for harnesses whose files have to be built before they can be asked.
+    pub variant: Variant,
     /// Values that replace declared ones, in the order given.
     pub sets: Vec<(String, String)>,
     /// Whether small values are wanted that only show whether the file works.
     pub trial: Trial,
     /// Time limit of the description.
     pub limit: Duration,
+}
+
+impl Request {
+    /// The user's values as `name=value` words.
+    pub fn words(&self) -> Vec<String> {
+        self.sets
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
+    }
 }
 
 /// Trying instead of measuring.
@@ -129,6 +147,8 @@ pub struct Setting<'a> {
     pub ordinal: u32,
     /// Time limit.
     pub limit: Duration,
+    /// How it is divided, where the harness owns the loop.
+    pub samples: Samples,
     /// Processors it may use.
     pub pin: Option<&'a CpuSet>,
 }

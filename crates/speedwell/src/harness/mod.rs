@@ -6,6 +6,11 @@
 
 mod attempt;
 mod cache;
+mod compile;
+mod cpp;
+mod describe;
+mod elf_note;
+mod events;
 mod fake;
 mod http_output;
 mod http_shim;
@@ -14,9 +19,10 @@ mod job;
 mod node;
 mod node_channel;
 mod node_core;
-mod node_describe;
-mod node_events;
 mod node_probe;
+mod program;
+mod protocol;
+mod python;
 mod report;
 mod shadow_path;
 mod sources;
@@ -25,7 +31,10 @@ mod wire;
 pub use attempt::{Attempt, Observation};
 pub use cache::cache_folder;
 pub use job::{Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial};
+pub use program::is_harness as is_program_with_harness;
 pub use wire::Message;
+
+use std::path::PathBuf;
 
 /// A language's way of describing and performing benchmarks.
 pub trait Harness: Sync {
@@ -36,7 +45,12 @@ pub trait Harness: Sync {
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt;
 
     /// The program used when a variant names none.
-    fn usual_program(&self) -> &'static str;
+    fn usual_program(&self, source: &Source) -> PathBuf;
+
+    /// Whether the harness decides how long a sample is and how many a run has.
+    fn divides_runs(&self) -> bool {
+        false
+    }
 }
 
 /// The harness of that kind.
@@ -44,6 +58,9 @@ pub fn of(kind: Kind) -> &'static dyn Harness {
     match kind {
         Kind::NodeCore => &node_core::NodeCore,
         Kind::Node => &node::Node,
+        Kind::Cpp => &cpp::Cpp,
+        Kind::Program => &program::Program,
+        Kind::Python => &python::Python,
         Kind::Fake => &fake::Fake,
     }
 }
