@@ -592,8 +592,8 @@ class Sampler {
       Pass pass = one_pass(case_, count);
       keep_figures(figures, pass, count);
       // What was fast while warming up may be slow now, or the other way round.
-      const double aim = static_cast<double>(order_.sample_ns) / static_cast<double>(std::max<std::int64_t>(pass.elapsed_ns, 1));
-      if (order_.iterations == 0 && (aim > 2 || aim < .5)) count = scaled(count, aim);
+      const double share = aim(count, pass.elapsed_ns);
+      if (order_.iterations == 0 && (share > 2 || share < .5)) count = scaled(count, share);
     }
   }
 
@@ -605,6 +605,14 @@ class Sampler {
     return wanted >= static_cast<double>(most) ? most : std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted));
   }
 
+  /// How many times as many iterations a sample should have as a pass that had `count`. The fastest
+  /// of the last three passes tells, because a busy machine makes passes longer and never shorter.
+  double aim(std::int64_t count, std::int64_t elapsed_ns) {
+    recent_[pass_++ % 3] = static_cast<double>(std::max<std::int64_t>(elapsed_ns, 1)) / static_cast<double>(count);
+    const double least = *std::min_element(recent_, recent_ + std::min(pass_, 3));
+    return static_cast<double>(order_.sample_ns) / (least * static_cast<double>(count));
+  }
+
   /// Finds the number of iterations and spends the warm-up with it: growing tenfold while far from
   /// the wanted time, then by estimate. A pass may take long although little of it is measured.
   std::int64_t warm_up() {
@@ -614,12 +622,11 @@ class Sampler {
     bool found = order_.iterations != 0;
     while (!enough_() && (!found || spent_ns() < order_.warmup_ns)) {
       const std::int64_t pass_ns = now_ns();
-      const auto elapsed = static_cast<double>(std::max<std::int64_t>(one_pass(case_, count).elapsed_ns, 1));
-      const auto aim = static_cast<double>(order_.sample_ns);
+      const double share = aim(count, one_pass(case_, count).elapsed_ns);
       if (order_.iterations) continue;
-      found = found || elapsed >= .8 * aim || count == most || now_ns() - pass_ns > 5 * order_.sample_ns;
-      if (!found) count = std::max(count + 1, scaled(count, std::min(10.0, 1.1 * aim / elapsed)));
-      else count = scaled(count, std::min(10.0, aim / elapsed));
+      found = found || share <= 1.25 || count == most || now_ns() - pass_ns > 5 * order_.sample_ns;
+      if (!found) count = std::max(count + 1, scaled(count, std::min(10.0, 1.1 * share)));
+      else count = scaled(count, std::min(10.0, share));
     }
     return count;
   }
@@ -642,6 +649,8 @@ class Sampler {
   const Case& case_;
   const Order order_;
   const std::function<bool()> enough_;
+  double recent_[3] = {};
+  int pass_ = 0;
 };
 
 /// All allowed combinations; the last parameter varies fastest.

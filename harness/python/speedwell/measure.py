@@ -49,6 +49,7 @@ class Sampler:
         self.values = values
         self.state = state
         self.order = order
+        self.recent = []
         self.figures = Figures(values.get("concurrency", 1))
 
     def take(self):
@@ -56,9 +57,15 @@ class Sampler:
         for _ in range(self.order.samples):
             elapsed_ns = self._sample(count)
             # What was fast while warming up may be slow now, or the other way round.
-            aim = self.order.sample_ns / max(elapsed_ns, 1)
+            aim = self._aim(count, elapsed_ns)
             if not self.order.iterations and not 0.5 <= aim <= 2:
                 count = _scaled(count, aim)
+
+    def _aim(self, count, elapsed_ns):
+        """How many times as many iterations a sample should have as a pass that had `count`. The
+        fastest of the last three passes tells, because a busy machine only makes passes longer."""
+        self.recent = [*self.recent[-2:], max(elapsed_ns, 1) / count]
+        return self.order.sample_ns / (min(self.recent) * count)
 
     def _warm_up(self):
         """Finds the number of iterations and spends the warm-up with it: growing tenfold while far
@@ -69,11 +76,10 @@ class Sampler:
         found = bool(order.iterations)
         while not found or perf_counter_ns() - begin_ns < order.warmup_ns:
             pass_ns = perf_counter_ns()
-            elapsed_ns = max(self._pass(count)[0], 1)
+            aim = self._aim(count, self._pass(count)[0])
             if order.iterations:
                 continue
             slow = perf_counter_ns() - pass_ns > 5 * order.sample_ns
-            aim = order.sample_ns / elapsed_ns
             found = found or aim <= 1.25 or slow or count == MOST_ITERATIONS
             wanted = _scaled(count, min(10, aim if found else 1.1 * aim))
             count = wanted if found else max(count + 1, wanted)
