@@ -150,6 +150,7 @@ pub fn measure(
         .warnings
         .iter()
         .for_each(|warning| status::warn(warning));
+    warn_of_undivided(&plan, args);
     let mut orders = Orders {
         fail_fast: args.execution.fail_fast,
         ..Orders::default()
@@ -184,6 +185,20 @@ pub fn measure(
     };
     process::forget_interrupt();
     Ok((store.session(number)?, status))
+}
+
+/// Options that divide a run into samples say nothing to files that measure once per process.
+fn warn_of_undivided(plan: &Plan, args: &RunArgs) {
+    let undivided = |job: &&harness::Job| !harness::of(job.source.kind).divides_runs();
+    if let Some(job) = plan.jobs.iter().find(undivided)
+        && args.sampling.divides_runs()
+    {
+        status::warn(&format!(
+            "'{}' decides itself what it measures in a run: --samples, --time, --iterations and \
+             --warmup do not reach it.",
+            job.source.name
+        ));
+    }
 }
 
 /// The session before its first run.

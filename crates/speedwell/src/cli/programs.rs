@@ -27,8 +27,11 @@ pub fn side(operand: &Operand, arguments: &[String]) -> anyhow::Result<Option<Si
         bail!("'{place}' is a program: it has no variant '[{variant}]'");
     }
     let file = Path::new(place);
-    if !harness::is_google_benchmark(file) && !harness::is_wrapper(file) {
-        bail!("'{place}' is a program, but was not built with google/benchmark");
+    let holds_benchmarks = harness::is_google_benchmark(file)
+        || harness::is_program_with_harness(file)
+        || harness::is_wrapper(file);
+    if !holds_benchmarks {
+        bail!("'{place}' is a program, but was not built with google/benchmark or speedwell.hpp");
     }
     let file = super::options::resolve(&Path::new(".").join(file)).with_context(in_source)?;
     let file = file.canonicalize().with_context(in_source)?;

@@ -23,6 +23,9 @@ pub struct Side {
     pub part: Option<Part>,
 }
 
+/// The jobs of one side with their cases, by the ids that they have in the comparison.
+type Jobs = IndexMap<String, (Case, Job)>;
+
 /// The benchmarks that all `sides` have, in the order of the first, with `word` for what their parts
 /// match. Those that a side lacks are told in the warnings.
 ///
@@ -33,7 +36,7 @@ pub fn common(sides: &[Side], word: Option<&str>, selection: &Selection) -> anyh
         files: sides.len(),
         ..Suite::default()
     };
-    let mut all: Vec<IndexMap<String, Job>> = Vec::new();
+    let mut all: Vec<Jobs> = Vec::new();
     for side in sides {
         let jobs = jobs_of(side, selection, &mut suite)?;
         all.push(named(side, jobs, word, &mut suite.warnings));
@@ -41,9 +44,9 @@ pub fn common(sides: &[Side], word: Option<&str>, selection: &Selection) -> anyh
     let Some((first, others)) = all.split_first() else {
         return Ok(suite);
     };
-    for (name, job) in first {
+    for name in first.keys() {
         if others.iter().all(|other| other.contains_key(name)) {
-            suite.jobs.push(joined(name, job, sides, &all));
+            suite.jobs.push(joined(name, sides, &all));
         }
     }
     suite.warnings.extend(unmatched(sides, &all));
@@ -87,21 +90,18 @@ fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Res
     Ok(jobs)
 }
 
-/// The jobs by the names that they have in the comparison.
-fn named(
-    side: &Side,
-    jobs: Vec<Job>,
-    word: Option<&str>,
-    warnings: &mut Vec<String>,
-) -> IndexMap<String, Job> {
+fn named(side: &Side, jobs: Vec<Job>, word: Option<&str>, warnings: &mut Vec<String>) -> Jobs {
     let count = jobs.len();
     let mut found = IndexMap::new();
     for job in jobs {
-        let name = match (&side.part, word) {
-            (Some(part), Some(word)) => part.renamed(&job.label, word),
-            _ => job.label.clone(),
-        };
-        found.entry(name).or_insert(job);
+        let mut case = job
+            .case
+            .clone()
+            .unwrap_or_else(|| Case::new(&job.label, Vec::new()));
+        if let (Some(part), Some(word)) = (&side.part, word) {
+            case.benchmark = part.renamed(&case.benchmark, word);
+        }
+        found.entry(case.id()).or_insert((case, job));
     }
     if found.len() < count {
         warnings.push(format!(
@@ -115,20 +115,21 @@ fn named(
 }
 
 /// One job for all sides.
-fn joined(name: &str, job: &Job, sides: &[Side], all: &[IndexMap<String, Job>]) -> Job {
-    let own = |(side, jobs): (&Side, &IndexMap<String, Job>)| {
-        let label = &jobs[name].label;
+fn joined(name: &str, sides: &[Side], all: &[Jobs]) -> Job {
+    let (case, job) = all[0][name].clone();
+    let own = |(side, jobs): (&Side, &Jobs)| {
+        let label = &jobs[name].1.label;
         (label != name).then(|| (side.variant.name.clone(), label.clone()))
     };
     Job {
         label: name.to_owned(),
         names: sides.iter().zip(all).filter_map(own).collect(),
-        case: Some(Case::new(name, Vec::new())),
-        ..job.clone()
+        case: Some(case),
+        ..job
     }
 }
 
-fn unmatched(sides: &[Side], all: &[IndexMap<String, Job>]) -> Option<String> {
+fn unmatched(sides: &[Side], all: &[Jobs]) -> Option<String> {
     let mut lonely = Vec::new();
     for (at, jobs) in all.iter().enumerate() {
         let lacks = |name: &&String| all.iter().any(|other| !other.contains_key(*name));

@@ -46,21 +46,23 @@ pub fn read(
     for target in targets {
         wanted.extend(sources(target, &here)?);
     }
-    wanted.retain(|source| source.kind.holds_many() || selection.wants(&source.name));
+    // A file with several benchmarks has to be asked for their names first.
+    wanted.retain(|source| source.kind.holds_several() || selection.wants(&source.name));
     if wanted.is_empty() {
         bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
     }
     let described = describe(&wanted, selection, baseline, progress);
     check_values(&described, selection)?;
-    let wants = |job: &Job| !job.source.kind.holds_many() || selection.wants(&job.label);
     let mut suite = Suite {
         files: wanted.len(),
         ..Suite::default()
     };
-    for description in described {
-        suite
-            .jobs
-            .extend(description.jobs.into_iter().filter(wants));
+    for mut description in described {
+        description.jobs.retain(|job| {
+            let name = job.case.as_ref().map(|case| case.benchmark.as_str());
+            !job.source.kind.holds_several() || selection.wants(name.unwrap_or(&job.source.name))
+        });
+        suite.jobs.extend(description.jobs);
         suite.failures.extend(description.failure);
         suite.warnings.extend(description.warnings);
     }
@@ -71,7 +73,7 @@ pub fn read(
 /// Programs name their benchmarks themselves. Two that use the same name would be taken for one.
 fn refuse_twins(jobs: &[Job]) -> anyhow::Result<()> {
     let mut known: HashMap<&str, &Job> = HashMap::new();
-    for job in jobs.iter().filter(|job| job.source.kind.holds_many()) {
+    for job in jobs.iter().filter(|job| job.source.kind.holds_several()) {
         if let Some(twin) = known.insert(&job.label, job)
             && twin.source.file != job.source.file
         {

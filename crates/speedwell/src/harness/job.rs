@@ -16,14 +16,21 @@ pub enum Kind {
     Node,
     /// A program that was built with google/benchmark.
     GoogleBenchmark,
+    /// A C++ source file that uses our header; it is compiled, then driven over the protocol.
+    Cpp,
+    /// A program that somebody has built with our C++ header, driven over the protocol.
+    Program,
+    /// A Python file that uses our package, driven over the protocol.
+    Python,
     /// Exact numbers from a text file, for tests of the whole program.
     Fake,
 }
 
 impl Kind {
-    /// Whether one file holds many benchmarks, which are chosen by their own names.
-    pub fn holds_many(self) -> bool {
-        self == Kind::GoogleBenchmark
+    /// Whether a file may hold more than one benchmark, each with a name of its own.
+    pub fn holds_several(self) -> bool {
+        use Kind::*;
+        matches!(self, GoogleBenchmark | Cpp | Program | Python)
     }
 }
 

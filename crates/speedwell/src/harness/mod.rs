@@ -6,6 +6,11 @@
 
 mod attempt;
 mod cache;
+mod compile;
+mod cpp;
+mod describe;
+mod elf_note;
+mod events;
 mod fake;
 mod google_benchmark;
 mod http_output;
@@ -15,9 +20,10 @@ mod job;
 mod node;
 mod node_channel;
 mod node_core;
-mod node_describe;
-mod node_events;
 mod node_probe;
+mod program;
+mod protocol;
+mod python;
 mod report;
 mod shadow_path;
 mod sources;
@@ -27,6 +33,7 @@ pub use attempt::{Attempt, Observation};
 pub use cache::cache_folder;
 pub use google_benchmark::{is_elf, is_google_benchmark, is_wrapper};
 pub use job::{Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial};
+pub use program::is_harness as is_program_with_harness;
 pub use wire::Message;
 
 use std::path::PathBuf;
@@ -60,6 +67,9 @@ pub fn of(kind: Kind) -> &'static dyn Harness {
         Kind::NodeCore => &node_core::NodeCore,
         Kind::Node => &node::Node,
         Kind::GoogleBenchmark => &google_benchmark::GoogleBenchmark,
+        Kind::Cpp => &cpp::Cpp,
+        Kind::Program => &program::Program,
+        Kind::Python => &python::Python,
         Kind::Fake => &fake::Fake,
     }
 }
