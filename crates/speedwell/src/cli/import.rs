@@ -1,11 +1,8 @@
 //! `speedwell import`: foreign or exported results into the store.
 
 use super::options::{OutputArgs, StoreArgs};
-use super::{Status, status};
-use crate::exchange;
-use anyhow::Context;
+use super::{Status, results_file, status};
 use clap::Args;
-use std::io::Read;
 use std::path::PathBuf;
 
 /// Read results of other tools, or exported ones, into the store
@@ -30,19 +27,7 @@ pub struct ImportArgs {
 pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
     let mut sessions = Vec::new();
     for file in &args.files {
-        let label = file.display().to_string();
-        let mut bytes = Vec::new();
-        if label == "-" {
-            std::io::stdin()
-                .lock()
-                .read_to_end(&mut bytes)
-                .context("cannot read stdin")?;
-        } else {
-            bytes = std::fs::read(file).with_context(|| format!("cannot read '{label}'"))?;
-        }
-        let mut warnings = Vec::new();
-        sessions.extend(exchange::read_noting(&label, &bytes, &mut warnings)?);
-        warnings.iter().for_each(|warning| status::warn(warning));
+        sessions.extend(results_file::read(file)?);
     }
     let mut store = args.store.open()?;
     for mut session in sessions {

@@ -14,6 +14,7 @@ mod measure;
 mod options;
 mod progress;
 mod report;
+mod results_file;
 mod resume;
 mod run;
 mod source;

@@ -1,13 +1,11 @@
 //! SOURCE operands: a file, `-`, or a stored session, each with an optional `[VARIANT]` and
 //! `::REGEX`.
 
-use super::status;
-use crate::exchange;
+use super::results_file;
 use crate::model::Session;
 use crate::store::{Reference, Store};
 use anyhow::{Context, bail};
 use regex::Regex;
-use std::io::Read;
 use std::sync::Arc;
 
 /// One operand, read.
@@ -80,21 +78,7 @@ fn sessions_of(
         let number = store.find(&place.parse::<Reference>()?)?;
         return Ok(vec![store.session(number)?]);
     }
-    let mut bytes = Vec::new();
-    if place == "-" {
-        std::io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .context("cannot read stdin")?;
-    } else {
-        bytes = std::fs::read(place).with_context(|| {
-            format!("cannot read the file '{place}'\nhint: stored sessions are named @latest, @prev, @NUMBER or @TAG")
-        })?;
-    }
-    let mut warnings = Vec::new();
-    let sessions = exchange::read_noting(place, &bytes, &mut warnings)?;
-    warnings.iter().for_each(|warning| status::warn(warning));
-    Ok(sessions)
+    results_file::read(place.as_ref())
 }
 
 fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
