@@ -10,8 +10,8 @@ mod row;
 
 use self::row::Row;
 use super::foreign_json::{self, Node};
-use super::imported::{Imported, Process, sample};
-use crate::model::{Better, Case, Metric, Sample, Session};
+use super::imported::{Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, sample};
+use crate::model::{Better, Case, Metric, Sample, Session, Value};
 use anyhow::{Result, ensure};
 use indexmap::IndexMap;
 use std::collections::{BTreeSet, HashSet};
@@ -19,8 +19,8 @@ use std::collections::{BTreeSet, HashSet};
 /// The only layout there has been.
 const SCHEMA_VERSION: f64 = 1.0;
 
-/// What every repetition of several is told to the reader.
-const NOTE_ON_REPETITIONS: &str = "Repetitions of one process are not independent.";
+/// What is said of the coefficient and the RMS of a family.
+const NOTE_ON_FIT: &str = "A fit of the times over all arguments of this family.";
 
 /// Whether bytes are of this kind.
 pub fn recognises(bytes: &[u8]) -> bool {
@@ -125,6 +125,28 @@ impl Reading<'_> {
             self.has_only_aggregates = true;
             self.run(case, row, row.notes());
         }
+        self.fit(name, rows);
+    }
+
+    /// The fit over all arguments of a family stands in two rows. Its coefficient means something
+    /// for one kind of growth only, so that is part of the case.
+    fn fit(&mut self, name: &str, rows: &[&Row]) {
+        let figures = rows.iter().flat_map(|row| &row.fit);
+        let samples: Vec<Sample> = figures
+            .map(|(metric, value)| sample(&self.imported.metric(metric.clone()), *value))
+            .collect();
+        if samples.is_empty() {
+            return;
+        }
+        let big_o = rows.iter().find_map(|row| row.big_o.clone());
+        let values = big_o.map(|big_o| ("big_o".to_owned(), Value::Text(big_o)));
+        let process = Process {
+            samples,
+            notes: vec![NOTE_ON_FIT.to_owned()],
+            ..Process::default()
+        };
+        let case = Case::new(name, values.into_iter().collect());
+        self.imported.run(case, process);
     }
 
     fn run(&mut self, case: Case, row: &Row, notes: Vec<String>) {
@@ -165,11 +187,7 @@ impl Reading<'_> {
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.has_repetitions {
-            remarks.push(
-                "repetitions of one process are not independent; they count as runs here, so \
-                 differences look surer than they are"
-                    .to_owned(),
-            );
+            remarks.push(REMARK_ON_REPETITIONS.to_owned());
         }
         if self.has_only_aggregates {
             remarks.push(

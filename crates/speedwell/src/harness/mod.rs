@@ -7,7 +7,7 @@
 mod attempt;
 mod cache;
 mod fake;
-mod http_output;
+pub mod http_output;
 mod http_shim;
 mod http_tool;
 mod job;

@@ -4,7 +4,7 @@
 //! [`Row::read`].
 
 use crate::exchange::foreign_json::Node;
-use crate::model::Cause;
+use crate::model::{Better, Cause, Metric};
 use anyhow::{Result, bail};
 
 /// Members that the library writes itself; any other number is a counter.
@@ -54,6 +54,10 @@ pub struct Row {
     pub cpu_ns: Option<f64>,
     /// Counters in the order of the file.
     pub counters: Vec<(String, f64)>,
+    /// Of a fit over all arguments of a family (BigO and RMS): its figures.
+    pub fit: Vec<(Metric, f64)>,
+    /// How the time of a family grows: `NlgN`.
+    pub big_o: Option<String>,
     error: Option<String>,
     skipped: Option<String>,
     label: Option<String>,
@@ -77,9 +81,27 @@ impl Row {
             None => Kind::Unsaid,
         };
         let (real, cpu) = (number("real_time")?, number("cpu_time")?);
+        let big_o = text("big_o")?;
         let factor = match real.or(cpu) {
-            Some(_) => ns_per_unit(row)?,
-            None => 1.0,
+            None if big_o.is_none() => 1.0,
+            _ => ns_per_unit(row)?,
+        };
+        let mut fit = Vec::new();
+        for (key, unit, factor) in [
+            ("real_coefficient", "ns", factor),
+            ("cpu_coefficient", "ns", factor),
+            ("rms", "", 1.0),
+        ] {
+            let figure = number(key)?.map(|figure| figure * factor);
+            fit.extend(figure.map(|figure| (Metric::new(key, unit, Better::Lower), figure)));
+        }
+        let name = match fit.is_empty() {
+            true => name,
+            // Old files have the name of the row alone.
+            false => ["_BigO", "_RMS"]
+                .iter()
+                .find_map(|end| name.strip_suffix(end))
+                .unwrap_or(name),
         };
         let reason = |flag: &str, message: &str| -> Result<Option<String>> {
             let is_so = row.get(flag).is_some_and(|node| node.is_true());
@@ -98,13 +120,15 @@ impl Row {
             counters: counters(row),
             error: reason("error_occurred", "error_message")?,
             skipped: reason("skipped", "skip_message")?,
+            fit,
+            big_o,
             label: text("label")?.filter(|label| !label.is_empty()),
         })
     }
 
     /// Whether it is said to be a figure over several repetitions.
     pub fn is_aggregate(&self) -> bool {
-        matches!(self.kind, Kind::Aggregate(_))
+        matches!(self.kind, Kind::Aggregate(_)) || !self.fit.is_empty()
     }
 
     /// Whether it is the aggregate of that name, and has a time.
