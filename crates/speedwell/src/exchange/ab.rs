@@ -42,7 +42,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         match report.load() {
             Some(load) => load.add(&mut imported, &mut remarks),
             None => remarks.push(format!(
-                "the report that begins at line {at} has no results: ab gave up, or the text is cut \\
+                "the report that begins at line {at} has no results: ab gave up, or the text is cut \
                  short"
             )),
         }

@@ -54,7 +54,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
 /// # Errors
 /// The text is not UTF-8 or not JSON; the message names line and column.
 pub fn parse(bytes: &[u8]) -> Result<Value> {
-    let text = std::str::from_utf8(bytes).context("it is not UTF-8")?;
+    let text = super::utf8(bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_json::from_str(text)
         .or_else(|_| serde_json::from_str(&strict(text)))

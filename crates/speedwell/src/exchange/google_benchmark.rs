@@ -93,6 +93,7 @@ struct Reading<'a> {
     executable: Option<&'a str>,
     has_repetitions: bool,
     has_only_aggregates: bool,
+    has_fits: bool,
     /// Counters whose good direction is a guess.
     guessed: BTreeSet<String>,
 }
@@ -146,6 +147,7 @@ impl Reading<'_> {
             ..Process::default()
         };
         let case = Case::new(name, values.into_iter().collect());
+        self.has_fits = true;
         self.imported.run(case, process);
     }
 
@@ -192,6 +194,13 @@ impl Reading<'_> {
         if self.has_only_aggregates {
             remarks.push(
                 "some benchmarks have aggregates only; their median or mean counts as one run"
+                    .to_owned(),
+            );
+        }
+        if self.has_fits {
+            remarks.push(
+                "its fits of whole families (BigO, RMS) are kept; --metric real_coefficient shows \
+                 them"
                     .to_owned(),
             );
         }

@@ -141,6 +141,6 @@ pub fn read_json(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Resul
     }
     let errors = root.need("errorDistribution")?;
     let counts = errors.members().filter_map(|(_, count)| count.as_f64());
-    load.errors = Some(counts.sum());
+    load.errors = Some(counts.fold(0.0, |sum, count| sum + count));
     load.into_session(label, warnings)
 }

@@ -103,6 +103,7 @@ fn load_of(output: HttpOutput, resolution_ns: f64) -> LoadReport {
             .map(|(name, ms)| (format!("latency_{name}"), ms * NS_PER_MS))
             .collect(),
         resolution_ns,
+        has_fixed_rate: output.has_fixed_rate,
         others: output
             .bytes_per_second
             .map(|bytes| (bandwidth, bytes))

@@ -40,6 +40,8 @@ pub struct LoadReport {
     pub times_ns: Vec<(String, f64)>,
     /// Durations below this length are given as 0; 0 for tools that measure finely.
     pub resolution_ns: f64,
+    /// Whether requests were sent at a fixed rate, so that connections are idle in between.
+    pub has_fixed_rate: bool,
     /// Further figures.
     pub others: Vec<(Metric, f64)>,
     /// Remarks on the figures, without the name of the file.
@@ -74,7 +76,13 @@ impl LoadReport {
             }
         };
         if let Some(rate) = self.throughput {
-            keep(Metric::throughput(), rate);
+            // Of throughput the reports tell the time per iteration, for which the concurrency must
+            // be known.
+            let metric = match self.concurrency {
+                Some(_) => Metric::throughput(),
+                None => Metric::new("requests_per_second", "1/s", Better::Higher),
+            };
+            keep(metric, rate);
         }
         for (name, value_ns) in &self.times_ns {
             keep(Metric::new(name, "ns", Better::Lower), *value_ns);
@@ -162,6 +170,9 @@ impl LoadReport {
 
     /// Little's law: connections in use = rate x mean latency (Little 1961). The mean may be rounded.
     fn judge_concurrency(&mut self) {
+        if self.has_fixed_rate || self.errors.is_some_and(|errors| errors > 0.0) {
+            return;
+        }
         let mean = self
             .times_ns
             .iter()
@@ -172,7 +183,9 @@ impl LoadReport {
             return;
         };
         let busy = rate * (mean_ns + self.resolution_ns / 2.0) / NS_PER_SECOND;
-        if busy < concurrency * LEAST_BUSY_SHARE {
+        // At the beginning and at the end, for about one request, not all connections are in use.
+        let edges = self.elapsed_ns.map_or(0.0, |elapsed| mean_ns / elapsed);
+        if busy < concurrency * (LEAST_BUSY_SHARE - edges) {
             self.remarks.push(format!(
                 "only {busy:.1} of {concurrency} connections had a request under way on average \
                  (rate times mean latency)"

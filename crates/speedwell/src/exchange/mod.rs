@@ -21,7 +21,7 @@ mod skipped;
 pub use skipped::Skipped;
 
 use crate::model::Session;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 /// A kind of file that can be read.
 pub struct Format {
@@ -68,7 +68,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "JSON lines of Speedwell",
         recognises: is_json_lines,
-        read: |_, bytes, _| json_lines::read(std::str::from_utf8(bytes)?),
+        read: |_, bytes, _| json_lines::read(utf8(bytes)?),
     },
     Format {
         name: "CSV of Node.js run.js, compare.js or scatter.js",
@@ -149,6 +149,21 @@ fn what_else(bytes: &[u8]) -> (&'static str, &'static str) {
         return ("is a binary file", "");
     }
     ("is of no known kind", "")
+}
+
+/// Bytes as text.
+///
+/// # Errors
+/// They are not UTF-8; the message names the line.
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        match error.error_len() {
+            Some(_) => anyhow!("line {line} is not UTF-8"),
+            None => anyhow!("line {line} ends within a letter\nhint: is the file cut short?"),
+        }
+    })
 }
 
 /// As much of a file as is looked at to find its kind.

@@ -29,6 +29,8 @@ pub struct HttpOutput {
     pub non2xx: f64,
     /// `mean`, `p50`, `p99_9`, `max` and the like.
     pub latency_ms: Vec<(String, f64)>,
+    /// Whether the tool tells that it sent requests at a fixed rate.
+    pub has_fixed_rate: bool,
     /// What spoils figures, as fragments of sentences.
     pub remarks: Vec<String>,
 }
@@ -94,6 +96,8 @@ fn wrk(output: &str) -> Option<HttpOutput> {
             .find_map(|line| line.strip_prefix("Running ")?.split_once(" @ "))
             .map(|(_, url)| url.trim().to_owned()),
         bytes_per_second: first("Transfer/sec:").and_then(bytes),
+        // Only wrk2 names its histogram, and it always has a rate.
+        has_fixed_rate: output.contains("HdrHistogram"),
         ..HttpOutput::default()
     };
     for line in output.lines() {
@@ -123,7 +127,7 @@ fn wrk(output: &str) -> Option<HttpOutput> {
         let counts = words.iter();
         counts
             .filter_map(|word| word.trim_end_matches(',').parse::<f64>().ok())
-            .sum()
+            .fold(0.0, |sum, count| sum + count)
     });
     let non2xx = first("Non-2xx or 3xx responses:").and_then(|count| count.parse().ok());
     found.non2xx = non2xx.unwrap_or(0.0);
@@ -164,6 +168,7 @@ pub fn autocannon(result: &Json) -> Option<HttpOutput> {
     if let Some((recorded, requests)) = recorded.zip(requests)
         && recorded > requests
     {
+        found.has_fixed_rate = true;
         found.remarks.push(format!(
             "its {recorded} latencies belong to {requests} answers: autocannon made the others up to \
              correct for a constant rate, in steps of 1 ms, which corrects too much"
@@ -215,7 +220,8 @@ fn h2load(output: &str) -> Option<HttpOutput> {
         non2xx: ["3xx", "4xx", "5xx"]
             .iter()
             .filter_map(|code| counted(codes, code))
-            .sum(),
+            // The sum of no floats is -0.
+            .fold(0.0, |sum, count| sum + count),
         ..HttpOutput::default()
     };
     let times = line("time for request:").unwrap_or_default();

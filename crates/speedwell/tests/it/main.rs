@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod arbitrary;
+mod broken_files;
 mod by_hand;
 mod compat_compare_js;
 mod compat_grammar;
@@ -16,6 +17,8 @@ mod environment;
 mod grammar;
 mod http_tools;
 mod imports;
+mod imports_text;
+mod invariants;
 mod json_lines;
 mod killed;
 mod layers;

@@ -35,7 +35,7 @@ pub fn recognises_requests(bytes: &[u8]) -> bool {
 /// # Errors
 /// A row is not what it should be; the message names its line.
 pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let table = Table::read(bytes, ',')?;
+    let table = Table::read(bytes, PERCENTAGES, ',')?;
     let mut load = LoadReport {
         target: NAME.to_owned(),
         ..LoadReport::default()
@@ -64,7 +64,7 @@ pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -
 /// # Errors
 /// A row is not what it should be; the message names its line.
 pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let table = Table::read(bytes, '\t')?;
+    let table = Table::read(bytes, REQUESTS, '\t')?;
     ensure!(!table.rows.is_empty(), "there are no rows in it");
     let mut imported = Imported::default();
     let mut samples = Vec::new();
@@ -116,15 +116,18 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn read(bytes: &'a [u8], separator: char) -> Result<Table<'a>> {
-        let text = std::str::from_utf8(bytes).context("it is not UTF-8")?;
+    fn read(bytes: &'a [u8], header: &str, separator: char) -> Result<Table<'a>> {
+        let text = crate::exchange::utf8(bytes)?;
         let mut table = Table {
             rows: Vec::new(),
             is_cut: !text.ends_with('\n'),
         };
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let columns = whole.lines().next().unwrap_or_default();
-        let columns = columns.split(separator).count();
+        ensure!(
+            whole.lines().next() == Some(header),
+            "its first line is not '{header}'"
+        );
+        let columns = header.split(separator).count();
         for (line, number) in whole.lines().zip(1..).skip(1) {
             let row: Vec<&str> = line.split(separator).collect();
             ensure!(

@@ -128,10 +128,10 @@ impl Adding<'_> {
             ));
         }
         if self.not_finite > 0 {
-            remarks.push(format!(
-                "{} values that are not finite were left out",
-                self.not_finite
-            ));
+            remarks.push(match self.not_finite {
+                1 => "1 value that is not finite was left out".to_owned(),
+                count => format!("{count} values that are not finite were left out"),
+            });
         }
         remarks
     }

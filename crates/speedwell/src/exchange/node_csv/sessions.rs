@@ -34,6 +34,11 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         .warning()
         .into_iter()
         .chain(collected.warning())
+        // The drivers end every line, so a time at the very end may have lost digits.
+        .chain(
+            (!bytes.ends_with(b"\n"))
+                .then(|| "its last line has no line end, so it may be cut short".to_owned()),
+        )
         .map(|remark| format!("'{label}': {remark}"))
         .collect();
     let session = collected.into_session(label, remarks.first().cloned());
