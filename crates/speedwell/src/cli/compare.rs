@@ -11,8 +11,8 @@ use clap::Args;
 
 /// Compare existing results, or measure two programs on the same targets and compare
 ///
-/// SOURCE is a FILE (own JSON lines, Node CSV, JSON of google/benchmark, hyperfine or pyperf; '-' is
-/// stdin) or a stored session (@latest, @prev, @NUMBER, @TAG), each with an optional [VARIANT] and ::REGEX. The first is the baseline. One
+/// SOURCE is a FILE (own JSON lines, Node CSV, google/benchmark, go test -bench, hyperfine, pyperf,
+/// ab, autocannon, wrk, h2load, hey, oha; '-' is stdin) or a stored session (@latest, @prev, @NUMBER, @TAG), each with an optional [VARIANT] and ::REGEX. The first is the baseline. One
 /// source that holds several variants is compared within itself.
 #[derive(Debug, Args)]
 #[command(

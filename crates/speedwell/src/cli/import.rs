@@ -8,7 +8,8 @@ use std::path::PathBuf;
 /// Read results of other tools, or exported ones, into the store
 ///
 /// The kind of a file is found by its content: own JSON lines, CSV of Node core's run.js,
-/// compare.js or scatter.js, JSON of google/benchmark, hyperfine or pyperf.
+/// compare.js or scatter.js, JSON of google/benchmark, hyperfine, pyperf, autocannon or oha, and text
+/// of go test -bench, ab, wrk, h2load, hey or oha.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files to read; '-' is stdin

@@ -195,10 +195,7 @@ mod tests {
             error.starts_with("'notes.txt' is of no known kind; expected JSON of pyperf, or "),
             "{error}"
         );
-        assert!(
-            error.ends_with("CSV of Node.js run.js, compare.js or scatter.js"),
-            "{error}"
-        );
+        assert!(error.ends_with(", or text of go test -bench"), "{error}");
         assert!(
             read("-", b" \n")
                 .unwrap_err()
