@@ -1,10 +1,11 @@
-//! What `go test -bench` prints, as benchstat reads it too.
+//! What `go test -bench` prints, as benchstat reads it too, also with `-json`.
 //!
 //! Decides which lines belong together, and what is said of those that are no results. Lines of one
 //! benchmark (`-count`) share a process; each becomes a run with that remark, as for google/benchmark.
 //! It must not know where the text came from. Start at [`read`].
 
 mod entries;
+mod events;
 mod line;
 mod measure;
 
@@ -19,9 +20,10 @@ use std::collections::HashMap;
 /// Whether bytes are of this kind: a result stands in their beginning, or what `go test` prints
 /// where there is none.
 pub fn recognises(bytes: &[u8]) -> bool {
-    String::from_utf8_lossy(super::beginning(bytes))
-        .lines()
-        .any(|line| {
+    let text = String::from_utf8_lossy(super::beginning(bytes));
+    let mut lines = text.lines();
+    events::is_events(bytes)
+        || lines.any(|line| {
             matches!(
                 Line::of(line),
                 Line::Result(..) | Line::Fail(_) | Line::Configuration("goos" | "goarch", _)
@@ -32,9 +34,12 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// Reads all of a text. What the user should know is added to `warnings`.
 ///
 /// # Errors
-/// There are no results in it.
+/// There are no results in it, or an event that wraps the text is broken.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let text = String::from_utf8_lossy(bytes);
+    let text = match events::is_events(bytes) {
+        true => events::output(bytes)?.into(),
+        false => String::from_utf8_lossy(bytes),
+    };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut reading = Reading::default();
     for line in text.split_inclusive('\n') {

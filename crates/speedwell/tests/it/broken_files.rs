@@ -64,6 +64,7 @@ const GOLDEN: [(&str, &[&str]); 12] = [
             "go/benchstat-few.txt",
             "go/trouble.txt",
             "go/join.txt",
+            "go/events.jsonl",
         ],
     ),
     (

@@ -153,6 +153,27 @@ fn a_go_benchmark_that_prints_fails_or_panics_is_understood() {
 }
 
 #[test]
+fn events_of_go_say_what_its_text_says() {
+    let (session, warnings) = read("go/events.jsonl");
+    let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
+    let join = |sep: &str| format!("example.com/words/Join gomaxprocs=2 n=8 sep={sep}");
+    let fine = "example.com/words/panic/Fine gomaxprocs=2".to_owned();
+    assert_eq!(
+        ids,
+        [
+            join("comma"),
+            join("comma"),
+            join("none"),
+            join("none"),
+            fine.clone(),
+            fine
+        ]
+    );
+    assert!(session.failures.is_empty(), "{:?}", session.failures);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+}
+
+#[test]
 fn oddities_of_go_output_are_told() {
     let (session, warnings) = read_text(
         "Unit hits/op better=higher\ncpu: A\nBenchmarkA \t 10 \t 5 ns/op\t NaN hits/op\r\n\
@@ -290,6 +311,16 @@ fn a_pasted_report_without_its_columns_says_the_same() {
     assert_eq!(
         pasted.runs[0].samples,
         read("ab/ab_slow.out").0.runs[0].samples
+    );
+}
+
+#[test]
+fn a_path_with_a_percent_sign_is_no_percentile() {
+    let report = text("ab/ab_slow.out").replace("/slow", "/a%20b");
+    let (session, _) = read_text(&report);
+    assert_eq!(
+        session.runs[0].case.benchmark,
+        "http://127.0.0.1:18195/a%20b"
     );
 }
 

@@ -121,7 +121,9 @@ impl Report {
             .and_then(|line| line.strip_suffix(')'))
         {
             self.kinds(kinds);
-        } else if let Some((percent, rest)) = line.split_once('%') {
+        } else if let Some((percent, rest)) = line.split_once('%')
+            && percent.bytes().all(|byte| byte.is_ascii_digit())
+        {
             self.percentile(percent, rest);
         } else if let Some((name, rest)) = field(line) {
             self.field(name, rest);
@@ -205,9 +207,7 @@ impl Report {
     }
 
     fn percentile(&mut self, percent: &str, rest: &str) {
-        let (Some(_), Some(ms)) = (number(percent), number(rest)) else {
-            return;
-        };
+        let Some(ms) = number(rest) else { return };
         self.has_percentiles = true;
         self.has_longest |= percent == "100";
         let name = percentile(percent);
