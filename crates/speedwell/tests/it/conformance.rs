@@ -322,7 +322,12 @@ fn times_a_known_sleep(harness: &Harness) {
         "{least} ms per iteration of 20 ms"
     );
     let whole = ended.only("end").number("elapsed_ns");
-    assert!(whole >= times.iter().sum::<f64>() && whole < times.iter().sum::<f64>() * 1.2);
+    let measured: f64 = times.iter().sum();
+    // Beyond the samples a busy machine may take its time, but not seconds.
+    assert!(
+        (measured..measured + 3e9).contains(&whole),
+        "{whole} ns in all, {measured} in samples"
+    );
     assert_eq!(ended.stdout.trim(), "undone");
 }
 

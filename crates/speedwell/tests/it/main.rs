@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod arbitrary;
+mod broken_files;
 mod by_hand;
 mod compat_compare_js;
 mod compat_grammar;
@@ -18,6 +19,8 @@ mod grammar;
 mod harness_driver;
 mod http_tools;
 mod imports;
+mod imports_text;
+mod invariants;
 mod json_lines;
 mod killed;
 mod layers;

@@ -4,7 +4,7 @@
 //! spelled is known to `members`.
 
 use super::counter::{CPU_TIME, REAL_TIME};
-use crate::model::{Cause, Sample};
+use crate::model::{Cause, Metric, Sample};
 use std::sync::Arc;
 
 /// Ends of the names of aggregates.
@@ -38,6 +38,10 @@ pub struct Row {
     pub cpu_ns: Option<f64>,
     /// Counters in the order of the file.
     pub counters: Vec<(String, f64)>,
+    /// Of a fit over all arguments of a family (BigO and RMS): its figures.
+    pub fit: Vec<(Metric, f64)>,
+    /// How the time of a family grows: `NlgN`.
+    pub big_o: Option<String>,
     pub(super) error: Option<String>,
     pub(super) skipped: Option<String>,
     pub(super) label: Option<String>,
@@ -46,7 +50,7 @@ pub struct Row {
 impl Row {
     /// Whether it is said to be a figure over several repetitions.
     pub fn is_aggregate(&self) -> bool {
-        matches!(self.kind, Kind::Aggregate(_))
+        matches!(self.kind, Kind::Aggregate(_)) || !self.fit.is_empty()
     }
 
     /// Whether it is the aggregate of that name, and has a time.
