@@ -16,13 +16,14 @@ const DRAWS: usize = 2_000;
 
 /// Geometric mean of the ratios, as a change, with its interval; `None` below two cases.
 ///
-/// Cases without a bounded interval take no part. A case that is drawn brings the noise of its
+/// Cases without a bounded interval take no part, unless fewer than two have one: then all take
+/// part, and nothing bounds the mean. A case that is drawn brings the noise of its
 /// blocks along as a normal deviate with the standard error that its own interval implies: to first
 /// order that is what resampling its blocks would give, at a thousandth of the cost.
 pub(super) fn overall(rows: &[Row], confidence: f64, seed: u64) -> Option<Estimate> {
     let cases: Vec<(f64, f64)> = rows.iter().filter_map(ratio_and_error).collect();
     if cases.len() < 2 {
-        return None;
+        return unbounded(rows);
     }
     let count = cases.len() as f64;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -49,16 +50,34 @@ pub(super) fn overall(rows: &[Row], confidence: f64, seed: u64) -> Option<Estima
     })
 }
 
+/// The mean over all cases, where their intervals say nothing.
+fn unbounded(rows: &[Row]) -> Option<Estimate> {
+    let logs: Vec<f64> = rows.iter().filter_map(log_ratio).collect();
+    (logs.len() >= 2).then(|| Estimate {
+        value: mean(&logs).exp_m1(),
+        low: -1.0,
+        high: f64::INFINITY,
+    })
+}
+
 /// Cases that take no part in [`overall`].
 pub(super) fn left_out(rows: &[Row]) -> usize {
-    rows.iter()
-        .filter(|row| ratio_and_error(row).is_none())
-        .count()
+    let bounded = rows
+        .iter()
+        .filter(|row| ratio_and_error(row).is_some())
+        .count();
+    let part = match bounded {
+        0 | 1 => rows.iter().filter_map(log_ratio).count(),
+        _ => bounded,
+    };
+    rows.len() - part
 }
 
 fn ratio_and_error(row: &Row) -> Option<(f64, f64)> {
+    Some((log_ratio(row)?, row.precision?.error))
+}
+
+fn log_ratio(row: &Row) -> Option<f64> {
     let log_ratio = row.comparison.change?.value.ln_1p();
-    log_ratio
-        .is_finite()
-        .then_some((log_ratio, row.precision?.error))
+    log_ratio.is_finite().then_some(log_ratio)
 }

@@ -79,6 +79,8 @@ struct Reading<'a> {
     has_repetitions: bool,
     has_only_aggregates: bool,
     has_fits: bool,
+    /// Benchmarks whose wall time is well above their CPU time, and all that can be judged.
+    waiting: (usize, usize),
     /// Counters whose good direction is a guess.
     guessed: BTreeSet<String>,
 }
@@ -93,6 +95,10 @@ impl Reading<'_> {
         let centre = ["median", "mean"]
             .iter()
             .find_map(|kind| rows.iter().find(|row| row.is_centre(kind)));
+        let judged: Vec<bool> = repetitions.iter().filter_map(|row| row.waits()).collect();
+        let waiting = judged.iter().filter(|waits| **waits).count();
+        self.waiting.0 += usize::from(waiting > judged.len() / 2);
+        self.waiting.1 += usize::from(!judged.is_empty());
         let case = Case::new(name, Vec::new());
         for row in &repetitions {
             let mut notes = row.notes();
@@ -163,6 +169,12 @@ impl Reading<'_> {
                 "some benchmarks have aggregates only; their median or mean counts as one run"
                     .to_owned(),
             );
+        }
+        if let (waiting @ 1.., judged) = self.waiting {
+            remarks.push(format!(
+                "wall time is more than a tenth above CPU time in {waiting} of {judged} benchmarks: \
+                 the machine was busy, or the code waits; --metric cpu_time shows CPU time"
+            ));
         }
         if self.has_fits {
             remarks.push(

@@ -104,6 +104,15 @@ impl Row {
         samples
     }
 
+    /// Whether an iteration took more than a tenth longer than its CPU time: then the machine was
+    /// busy or the code waits, and wall time says little of the code. `None` where the two times are
+    /// not meant to be alike, with several threads or a clock of the benchmark's own.
+    pub fn waits(&self) -> Option<bool> {
+        let comparable = self.threads <= 1.0 && !self.name.contains("/manual_time");
+        let (real_ns, cpu_ns) = self.real_ns.zip(self.cpu_ns).filter(|_| comparable)?;
+        Some(real_ns > 1.1 * cpu_ns)
+    }
+
     /// Length of the measured section. With several threads the row does not tell whether their
     /// iterations overlapped.
     pub fn elapsed_ns(&self) -> Option<u64> {
