@@ -322,7 +322,7 @@ fn times_a_known_sleep(harness: &Harness) {
         "{least} ms per iteration of 20 ms"
     );
     let whole = ended.only("end").number("elapsed_ns");
-    assert!(whole >= times.iter().sum::<f64>() && whole < times.iter().sum::<f64>() * 1.2);
+    assert!(whole >= times.iter().sum::<f64>() && whole < times.iter().sum::<f64>() * 2.0);
     assert_eq!(ended.stdout.trim(), "undone");
 }
 
