@@ -7,7 +7,8 @@
 # An empty body is measured with a clobber in it: without one, google/benchmark's loop is removed by
 # the compiler, and ours is kept (docs/cpp.md, "What the loop costs").
 #
-# Usage: scripts/bench-cpp-loop.sh [RUNS]      needs libbenchmark; skips without it.
+# Usage: scripts/bench-cpp-loop.sh [RUNS]      needs libbenchmark; skips without it. BYTES=N copies so
+# many bytes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -59,7 +60,7 @@ SPEEDWELL_BENCHMARK(copy) {
 }
 CPP
 
-flags=(-std=c++17 -O2 -pthread "-DBYTES=${BYTES:-2048}" )
+flags=(-std=c++17 -O2 -pthread "-DBYTES=${BYTES:-4608}")
 for count in "$iterations" 100000 300000; do
   if ! "$compiler" "${flags[@]}" "-DITERATIONS=$count" "$folder/theirs.cpp" -o "$folder/theirs-$count" \
     -lbenchmark 2>"$folder/log"; then
@@ -71,14 +72,15 @@ done
 
 # theirs NAME: nanoseconds per iteration.
 theirs() {
-  "$folder/theirs-$iterations" "--benchmark_filter=^$1/" --benchmark_format=csv 2>/dev/null |
-    awk -F, '/^"/ { print $3 }'
+  # Read afterwards: a program that starts at the other end of a pipe would disturb what is measured.
+  "$folder/theirs-$iterations" "--benchmark_filter=^$1/" --benchmark_format=csv >"$folder/told" 2>/dev/null
+  awk -F, '/^"/ { print $3 }' "$folder/told"
 }
 
 # ours NAME: the same. One sample of so many iterations and no warm-up, as there.
 ours() {
-  "$folder/ours" --samples=1 --warmup=0 "--iterations=$iterations" "$1" 2>/dev/null |
-    awk '$3 == "ns" { print $2 }'
+  "$folder/ours" --samples=1 --warmup=0 "--iterations=$iterations" "$1" >"$folder/told" 2>/dev/null
+  awk '$3 == "ns" { print $2 }' "$folder/told"
 }
 
 fastest() { sort -g | head -n 1; }
