@@ -299,7 +299,7 @@ fn times_a_known_sleep(harness: &Harness) {
         return;
     }
     let load = harness.load("a", "sleeps", "\tvalue.ms=20");
-    let run = "run\tid=4\tjobs=a\tmode=timed\tsamples=4\tloop=3\twarmup_ns=0\n".to_owned();
+    let run = "run\tid=4\tjobs=a\tmode=timed\tsamples=6\tloop=3\twarmup_ns=0\n".to_owned();
     let ended = harness.converse(&[load, run]);
     let timed = ended.only("timed");
     let times: Vec<f64> = timed
@@ -313,7 +313,7 @@ fn times_a_known_sleep(harness: &Harness) {
             timed.list("loop"),
             timed.text("workers").as_str()
         ),
-        (4, vec!["3".to_owned()], "1")
+        (6, vec!["3".to_owned()], "1")
     );
     // The smallest, because a busy machine only makes sleeping longer, at times by milliseconds.
     let least = times.iter().copied().fold(f64::INFINITY, f64::min) / 3e6;
