@@ -6,7 +6,11 @@
 
 mod context;
 mod counter;
+pub mod entry;
 mod row;
+
+pub use self::entry::{Entry, ResultFile};
+pub use self::row::ns_per;
 
 use self::row::Row;
 use super::foreign_json::{self, Node};
@@ -37,16 +41,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let json = foreign_json::parse(bytes)?;
     let root = Node::root(&json);
     let context = root.get("context");
-    if let Some(version) = context
-        .as_ref()
-        .and_then(|node| node.get("json_schema_version"))
-    {
-        ensure!(
-            version.number()? == SCHEMA_VERSION,
-            "its json_schema_version is {}; {SCHEMA_VERSION} is known",
-            version.value()
-        );
-    }
+    context.as_ref().map(must_be_known).transpose()?;
     let executable = context.as_ref().and_then(|node| node.get("executable"));
     let rows = root.need("benchmarks")?.elements()?;
     let rows: Vec<Row> = rows.iter().map(Row::read).collect::<Result<_>>()?;
@@ -69,6 +64,18 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     reading
         .imported
         .into_session(label, environment.unwrap_or_default(), started)
+}
+
+/// Refuses a file of another version.
+fn must_be_known(context: &Node<'_>) -> Result<()> {
+    if let Some(version) = context.get("json_schema_version") {
+        ensure!(
+            version.number()? == SCHEMA_VERSION,
+            "its json_schema_version is {}; {SCHEMA_VERSION} is known",
+            version.value()
+        );
+    }
+    Ok(())
 }
 
 /// The rows of each benchmark, in order of first appearance. An old file does not tell repetitions

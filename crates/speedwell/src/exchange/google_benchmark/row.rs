@@ -5,7 +5,7 @@
 
 use crate::exchange::foreign_json::Node;
 use crate::model::Cause;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 
 /// Members that the library writes itself; any other number is a counter.
 const NO_COUNTERS: [&str; 12] = [
@@ -152,12 +152,18 @@ impl Row {
 
 fn ns_per_unit(row: &Node<'_>) -> Result<f64> {
     let unit = row.need("time_unit")?;
-    Ok(match unit.text()? {
+    let name = unit.text()?;
+    ns_per(name).with_context(|| format!("'{}' is '{name}', not ns, us, ms or s", unit.place()))
+}
+
+/// Nanoseconds in one of a unit that the library writes; `None` for any other name.
+pub fn ns_per(unit: &str) -> Option<f64> {
+    Some(match unit {
         "ns" => 1.0,
         "us" => 1e3,
         "ms" => 1e6,
         "s" => 1e9,
-        other => bail!("'{}' is '{other}', not ns, us, ms or s", unit.place()),
+        _ => return None,
     })
 }
 
