@@ -298,3 +298,28 @@ fn families_are_compared_by_the_rest_of_their_names() {
     }
     assert_eq!(outcome.stdout.lines().count(), 8);
 }
+
+/// Pairs of files that nobody has looked at, with every peculiarity there is. More of them:
+/// `scripts/check-compare-py --pairs 250`.
+#[test]
+fn the_original_itself_says_the_same() {
+    let script = repository().join("scripts/check-compare-py");
+    let mut command = std::process::Command::new(script);
+    command.args(["--pairs", "52"]);
+    command.env("SPEEDWELL", env!("CARGO_BIN_EXE_speedwell"));
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: there is no 'python3' in PATH");
+        return;
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    if text.starts_with("skipped: ") {
+        eprint!("{text}");
+        return;
+    }
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(text.ends_with(" known deviations, 0 different\n"), "{text}");
+}

@@ -84,5 +84,5 @@ fn is_usable(entry: &Entry<'_>) -> bool {
 
 fn seconds(entry: &Entry<'_>) -> Option<Times<f64>> {
     let ns_per_unit = ns_per(entry.time_unit.as_deref()?)?;
-    Some(times(entry)?.map(|time| time * (ns_per_unit * 1e-9)))
+    Some(times(entry)?.map(|time| time * (ns_per_unit / 1e9)))
 }
