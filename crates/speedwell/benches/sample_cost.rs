@@ -10,7 +10,7 @@
 
 use speedwell::define::{Selection, read};
 use speedwell::harness::{self, Job, Setting};
-use speedwell::model::{Variant, median};
+use speedwell::model::{Samples, Variant, median};
 use speedwell::process::{Spec, run};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -84,7 +84,8 @@ fn job(file: &std::path::Path, sets: &[(&str, &str)]) -> Job {
         ..Selection::default()
     };
     let target = file.to_string_lossy().into_owned();
-    let suite = read(&[target], &selection, None, &|_, _| ()).expect("the file is a benchmark");
+    let suite = read(&[target], &selection, &Variant::plain("bench"), &|_, _| ())
+        .expect("the file is a benchmark");
     suite.jobs.into_iter().next().expect("it has a case")
 }
 
@@ -96,6 +97,7 @@ fn sample(job: &Job, round: usize) -> Cost {
         slot: round as u32,
         ordinal: round as u32,
         limit: Duration::from_secs(60),
+        samples: Samples::default(),
         pin: None,
     };
     let attempt = harness::of(job.source.kind).perform(job, &setting);

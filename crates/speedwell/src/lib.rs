@@ -7,6 +7,7 @@
 pub mod model;
 
 pub mod define;
+pub mod foreign;
 pub mod harness;
 pub mod plan;
 pub mod process;

@@ -24,6 +24,12 @@ pub fn of(session: &Session, settings: &Settings) -> Findings {
     };
     let metrics = metrics(session, settings, &mut findings.warnings);
     findings.summaries = summaries(&grid, &metrics, rule.confidence(), session.design.order);
+    let shared = warnings::shared_notes(session);
+    for summary in &mut findings.summaries {
+        summary
+            .notes
+            .retain(|note| !shared.contains(&note.as_str()));
+    }
     let Some(baseline) = baseline(session, &grid, settings, &mut findings.warnings) else {
         return findings;
     };

@@ -8,7 +8,7 @@ mod geomean;
 mod matching;
 
 use self::matching::{Group, Matching};
-use crate::exchange::google_benchmark::Entry;
+use crate::foreign::google_benchmark::Entry;
 use speedwell_stats::test::mann_whitney::{Method, mann_whitney};
 
 /// With fewer entries on a side there is no test.

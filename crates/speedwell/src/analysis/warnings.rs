@@ -22,6 +22,7 @@ pub(super) fn of_session(session: &Session, label: Option<&str>) -> Vec<String> 
         State::Complete | State::Imported => {}
     }
     warnings.extend(on_failures(session, &name));
+    warnings.extend(shared_notes(session).into_iter().map(String::from));
     let environment = &session.environment;
     if environment
         .governors
@@ -39,6 +40,23 @@ pub(super) fn of_session(session: &Session, label: Option<&str>) -> Vec<String> 
         ));
     }
     warnings
+}
+
+/// What is true of every run and therefore said once. An importer has told it already.
+pub(super) fn shared_notes(session: &Session) -> Vec<&str> {
+    let Some((first, others)) = session.runs.split_first() else {
+        return Vec::new();
+    };
+    let mut notes: Vec<&str> = Vec::new();
+    if session.state != State::Imported && !others.is_empty() {
+        notes.extend(first.notes.iter().map(String::as_str));
+    }
+    notes.retain(|note| {
+        others
+            .iter()
+            .all(|run| run.notes.iter().any(|other| other == note))
+    });
+    notes
 }
 
 fn on_failures(session: &Session, name: &str) -> Option<String> {

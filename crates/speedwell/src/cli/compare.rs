@@ -1,26 +1,40 @@
-//! `speedwell compare`: existing results, or two programs measured first.
+//! `speedwell compare`: existing results, programs, or variants measured first.
 
+use super::operand::{self, Operand};
 use super::options::ComparisonArgs;
 use super::report::document_of;
 use super::run::{self, RunArgs};
-use super::{Status, gate, source};
-use crate::analysis::{self, Findings};
+use super::source::{self, Source};
+use super::{Status, gate, measure, programs};
+use crate::analysis::{self, Findings, Settings};
+use crate::define::Side;
 use crate::model::Session;
+use crate::store::Store;
 use anyhow::bail;
 use clap::Args;
 
-/// Compare existing results, or measure two programs on the same targets and compare
+/// Compare existing results, or measure programs and compare
 ///
-/// SOURCE is a FILE (own JSON lines, Node CSV, JSON of google/benchmark, hyperfine or pyperf; '-' is
-/// stdin) or a stored session (@latest, @prev, @NUMBER, @TAG), each with an optional [VARIANT] and ::REGEX. The first is the baseline. One
-/// source that holds several variants is compared within itself.
+/// A SOURCE is a result file (JSON of google/benchmark, hyperfine, pyperf; Node CSV; own JSON
+/// lines; '-' is stdin), a folder of result files, a stored session (@latest, @prev, @NUMBER,
+/// @TAG), or a google/benchmark program, which is measured in randomised blocks of fresh processes.
+/// The first is the baseline. One source that holds several variants is compared within itself.
+///
+/// Behind a source, [VARIANT] picks a variant and ::REGEX a part: text that the patterns of all
+/// sources match counts as the same name. Several files of one side are joined by commas or have
+/// the same NAME=; each is then one run.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("targets", |arg| arg.value_name("SOURCE|TARGET").help(
-        "Results to compare; with --old/--new or --variant, what to measure")),
+        "Results or programs to compare; with --old/--new or --variant, what to measure")),
+    // An argument that is changed goes to the end of the list, where what follows '--' must be.
+    mut_arg("arguments", |arg| arg),
     after_help = "Examples:
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
   speedwell compare before.csv after.csv
+  speedwell compare old=a1.json old=a2.json new=b1.json,b2.json
+  speedwell compare ./bench-old ./bench-new -- --benchmark_min_time=0.1
+  speedwell compare ./bench::BM_memcpy ./bench::BM_copy
   speedwell compare @prev @latest --fail-on worse --threshold 5%
   speedwell compare '@latest[old]::memcpy' '@latest[new]::copy'")]
 pub struct CompareArgs {
@@ -40,31 +54,114 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
         }
         return run::run(args);
     }
-    let sources = source::read(&args.targets, &mut || args.store.open())?;
-    let baseline = args.variants.baseline.as_deref();
-    let settings = args.comparison.settings(&args.selection.metric, baseline);
-    let (findings, session) = match &sources[..] {
-        [only] => (
-            within(&only.session, &args.comparison, &args)?,
-            &only.session,
-        ),
+    if args.execution.resume.is_some() {
+        return run::run(args);
+    }
+    let operands = operand::all(&args.targets)?;
+    let sides: Vec<Option<Side>> = operands
+        .iter()
+        .map(|operand| programs::side(operand, &args.arguments))
+        .collect::<anyhow::Result<_>>()?;
+    let word = operand::common_word(&operands);
+    let measured: Vec<Side> = sides.iter().flatten().cloned().collect();
+    if measured.len() == operands.len() {
+        return measure_sides(&measured, word.as_deref(), &args);
+    }
+    if measured.is_empty() {
+        return of_results(&source::read(&operands, &mut || args.store.open())?, &args);
+    }
+    mixed(&operands, &measured, word.as_deref(), &args)
+}
+
+/// Measures programs against each other.
+fn measure_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Status> {
+    if let [only] = sides {
+        let name = &only.variant.name;
+        bail!(
+            "'{name}' alone is nothing to compare\nhint: name it twice for an A/A test, or use 'run'"
+        );
+    }
+    let mut store = run::store_for(args)?;
+    let plans = measure::Plans::of_sides(sides, word, args)?;
+    run::execute(plans, &mut store, args)
+}
+
+/// Measures the programs, then compares them with the results.
+fn mixed(
+    operands: &[Operand],
+    sides: &[Side],
+    word: Option<&str>,
+    args: &RunArgs,
+) -> anyhow::Result<Status> {
+    let mut store: Store = run::store_for(args)?;
+    let plans = measure::Plans::of_sides(sides, word, args)?;
+    if args.execution.list || args.execution.test {
+        return run::execute(plans, &mut store, args);
+    }
+    let settings = settings(args);
+    let (session, ended) = measure::measure(plans, &settings, &mut store, args)?;
+    let mut others: Vec<Option<Source>> = Vec::new();
+    for operand in operands {
+        let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
+        let read = match is_measured {
+            true => None,
+            false => source::read_one(operand, word, &mut || args.store.open())?.pop(),
+        };
+        others.push(read);
+    }
+    let sources: Vec<Labelled<'_>> = operands
+        .iter()
+        .zip(&others)
+        .map(|(operand, other)| match other {
+            Some(source) => source.labelled(),
+            None => (operand.label.clone(), &session, Some(operand.label.clone())),
+        })
+        .collect();
+    let findings = analysis::across(&sources, &settings);
+    Ok(ended.or(print(&findings, &session, &settings, args)?))
+}
+
+/// A label, a session, and which variant of it takes part.
+type Labelled<'a> = (String, &'a Session, Option<String>);
+
+fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
+    let settings = settings(args);
+    let findings = match sources {
+        [only] => within(&only.session, &args.comparison, args)?,
         many => {
-            let sources: Vec<(String, &Session, Option<String>)> = many
-                .iter()
-                .map(|s| (s.label.clone(), &s.session, s.variant.clone()))
-                .collect();
-            (analysis::across(&sources, &settings), &many[0].session)
+            let sources: Vec<Labelled<'_>> = many.iter().map(Source::labelled).collect();
+            analysis::across(&sources, &settings)
         }
     };
+    print(&findings, &sources[0].session, &settings, args)
+}
+
+fn settings(args: &RunArgs) -> Settings {
+    let baseline = args.variants.baseline.as_deref();
+    args.comparison.settings(&args.selection.metric, baseline)
+}
+
+/// Prints the document, and says whether the gate lets it pass.
+fn print(
+    findings: &Findings,
+    session: &Session,
+    settings: &Settings,
+    args: &RunArgs,
+) -> anyhow::Result<Status> {
     let output = args.output.settings();
-    args.output.print(&document_of(
-        session,
-        &findings,
-        &args.study,
-        &settings,
-        &output,
-    )?)?;
-    Ok(gate::judge(&findings, args.comparison.fail_on))
+    let document = document_of(session, findings, &args.study, settings, &output)?;
+    args.output.print(&document)?;
+    if findings
+        .comparisons
+        .iter()
+        .all(|found| found.rows.is_empty())
+    {
+        bail!(
+            "nothing was compared: the sources have no case with results in common\nhint: \
+             '::REGEX' behind each source pairs cases of different names"
+        );
+    }
+    Ok(gate::judge(findings, args.comparison.fail_on))
 }
 
 fn within(

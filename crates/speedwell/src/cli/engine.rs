@@ -3,7 +3,7 @@
 use crate::compat::{Engine, Follower, PlannedScript, Request, Script, Tool};
 use crate::define::{self, Selection};
 use crate::harness::{Description, Source, Trial};
-use crate::model::{Design, Event, Observer, Order, Run, Runs, Sampling, Stopping};
+use crate::model::{Design, Event, Observer, Order, Run, Runs, Samples, Sampling, Stopping};
 use crate::plan::Plan;
 use crate::process::{self, CpuSet};
 use crate::runner::{self, Ended, Judge, Orders};
@@ -29,8 +29,7 @@ impl Engine for Measuring {
             trial: if request.test { Trial::Own } else { Trial::No },
             ..Selection::default()
         };
-        let program = request.variants[0].program.as_deref();
-        let described = define::describe(&sources, &selection, program, &|_, _| ());
+        let described = define::describe(&sources, &selection, &request.variants[0], &|_, _| ());
         follower.planned(&planned(&request.scripts, &described))?;
         let plans: Vec<(Description, Plan)> = described
             .into_iter()
@@ -120,6 +119,7 @@ fn plan(description: &Description, request: &Request) -> anyhow::Result<Plan> {
             runs: Runs::Fixed(request.runs),
             precision: None,
             timeout_ms: TIMEOUT_MS,
+            samples: Samples::default(),
         },
         pin,
     })

@@ -4,10 +4,10 @@ use super::progress::Progress;
 use super::run::RunArgs;
 use super::{Status, status};
 use crate::analysis::{self, Settings};
-use crate::define::{self, Suite};
+use crate::define::{self, Side, Suite};
 use crate::environment;
 use crate::harness;
-use crate::model::{Design, Environment, Metric, Run, Runs, Session, State, Stopping, Variant};
+use crate::model::{Design, Environment, Run, Runs, Session, State, Stopping, Variant};
 use crate::plan::Plan;
 use crate::process::{self, quote};
 use crate::runner::{self, Ended, Judge, Orders};
@@ -43,12 +43,16 @@ impl Plans {
     pub fn read(args: &RunArgs) -> anyhow::Result<Plans> {
         process::adopt_orphans();
         process::on_interrupt()?;
-        let variants = args.variants.variants()?;
+        let mut variants = args.variants.variants()?;
+        for variant in &mut variants {
+            variant
+                .arguments
+                .splice(0..0, args.arguments.iter().cloned());
+        }
         let (targets, values) = split(&args.targets);
         let selection = args.selection.selection(&values, args.execution.trial())?;
-        let program = variants[0].program.as_deref();
         let shown = args.output.progress();
-        let suite = define::read(&targets, &selection, program, &|done, all| {
+        let suite = define::read(&targets, &selection, &variants[0], &|done, all| {
             if shown {
                 super::progress::describing(done, all);
             }
@@ -56,6 +60,25 @@ impl Plans {
         let plan = plan(args, variants, &suite)?;
         Ok(Plans {
             plan,
+            suite,
+            resumed: None,
+        })
+    }
+}
+
+impl Plans {
+    /// Plans the measuring of programs against each other.
+    ///
+    /// # Errors
+    /// Programs that cannot be asked or have nothing in common.
+    pub fn of_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Plans> {
+        process::adopt_orphans();
+        process::on_interrupt()?;
+        let selection = args.selection.selection(&[], args.execution.trial())?;
+        let suite = define::common_benchmarks(sides, word, &selection)?;
+        let variants = sides.iter().map(|side| side.variant.clone()).collect();
+        Ok(Plans {
+            plan: plan(args, variants, &suite)?,
             suite,
             resumed: None,
         })
@@ -127,6 +150,7 @@ pub fn measure(
         .warnings
         .iter()
         .for_each(|warning| status::warn(warning));
+    warn_of_undivided(&plan, args);
     let mut orders = Orders {
         fail_fast: args.execution.fail_fast,
         ..Orders::default()
@@ -163,6 +187,20 @@ pub fn measure(
     Ok((store.session(number)?, status))
 }
 
+/// Options that divide a run into samples say nothing to files that measure once per process.
+fn warn_of_undivided(plan: &Plan, args: &RunArgs) {
+    let undivided = |job: &&harness::Job| !harness::of(job.source.kind).divides_runs();
+    if let Some(job) = plan.jobs.iter().find(undivided)
+        && args.sampling.divides_runs()
+    {
+        status::warn(&format!(
+            "'{}' decides itself what it measures in a run: --samples, --time, --iterations and \
+             --warmup do not reach it.",
+            job.source.name
+        ));
+    }
+}
+
 /// The session before its first run.
 fn header(plan: &Plan, suite: Suite, args: &RunArgs) -> Session {
     Session {
@@ -174,7 +212,7 @@ fn header(plan: &Plan, suite: Suite, args: &RunArgs) -> Session {
         command: std::env::args().collect(),
         design: plan.design.clone(),
         variants: plan.variants.clone(),
-        metrics: vec![Metric::throughput()],
+        metrics: Vec::new(),
         environment: surroundings(plan),
         runs: Vec::new(),
         failures: suite.failures,
@@ -186,15 +224,20 @@ fn surroundings(plan: &Plan) -> Environment {
     let usual = plan
         .jobs
         .first()
-        .map(|job| harness::of(job.source.kind).usual_program());
+        .map(|job| harness::of(job.source.kind).usual_program(&job.source));
+    let harnesses = plan.jobs.iter().map(|job| harness::of(job.source.kind));
+    let asks_version = harnesses.into_iter().all(|harness| harness.has_version());
     let mut programs = Vec::new();
     let mut versions = Vec::new();
     for variant in &plan.variants {
-        let Some(program) = variant.program.clone().or_else(|| usual.map(PathBuf::from)) else {
+        let Some(program) = variant.program.clone().or_else(|| usual.clone()) else {
             continue;
         };
         let path = super::options::resolve(&program).unwrap_or(program);
-        let version = environment::program_version(&path);
+        let version = match asks_version {
+            true => environment::program_version(&path),
+            false => environment::ProgramVersion::default(),
+        };
         programs.push((variant.name.clone(), path, version.text));
         versions.push(version.parts);
     }

@@ -3,7 +3,7 @@
 use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
-use super::{Status, source};
+use super::{Status, operand, source};
 use crate::analysis::{self, Findings, Settings};
 use crate::exchange::{self, node_csv::Layout};
 use crate::model::Session;
@@ -53,7 +53,7 @@ enum Export {
 /// # Errors
 /// Sources that cannot be read, parameters or metrics that they do not have.
 pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
-    let sources = source::read(&args.sources, &mut || args.store.open())?;
+    let sources = source::read(&operand::all(&args.sources)?, &mut || args.store.open())?;
     let baseline = args.variants.baseline.as_deref();
     let settings = args.comparison.settings(&args.selection.metric, baseline);
     let output = args.output.settings();

@@ -23,8 +23,15 @@ use clap::Args;
   speedwell run --resume @latest")]
 pub struct RunArgs {
     /// Files, folders, group names; and NAME=VALUE to set a parameter
-    #[arg(value_name = "TARGET|NAME=VALUE", required_unless_present = "resume")]
+    #[arg(
+        index = 1,
+        value_name = "TARGET|NAME=VALUE",
+        required_unless_present = "resume"
+    )]
     pub targets: Vec<String>,
+    /// After '--': arguments for every measured program, before those of a variant's own
+    #[arg(index = 2, last = true, value_name = "ARG")]
+    pub arguments: Vec<String>,
     #[command(flatten)]
     pub selection: SelectionArgs,
     #[command(flatten)]
@@ -48,25 +55,27 @@ pub struct RunArgs {
 /// # Errors
 /// Wrong words, unknown targets, a store that cannot be written.
 pub fn run(args: RunArgs) -> anyhow::Result<Status> {
-    // Looking at cases and trying them leaves no trace.
-    let keeps = !args.execution.list && !args.execution.test;
-    let mut store = if keeps {
-        args.store.open()?
-    } else {
-        Store::in_memory()?
-    };
+    let mut store = store_for(&args)?;
     let plans = match &args.execution.resume {
         Some(session) => resume::plans(&store, session)?,
         None => Plans::read(&args)?,
     };
+    execute(plans, &mut store, &args)
+}
+
+/// Executes plans as the options ask for: lists, tries, or measures and reports.
+///
+/// # Errors
+/// A store or an output that cannot be written.
+pub fn execute(plans: Plans, store: &mut Store, args: &RunArgs) -> anyhow::Result<Status> {
     if args.execution.list {
-        return trial::list(&plans, &args);
+        return trial::list(&plans, args);
     }
     if args.execution.test {
-        return trial::test(&plans, &args);
+        return trial::test(&plans, args);
     }
     let settings = args.comparison.settings(&args.selection.metric, None);
-    let (session, ended) = measure(plans, &settings, &mut store, &args)?;
+    let (session, ended) = measure(plans, &settings, store, args)?;
     let findings = analysis::of(&session, &settings);
     let output = args.output.settings();
     args.output.print(&document_of(
@@ -77,4 +86,15 @@ pub fn run(args: RunArgs) -> anyhow::Result<Status> {
         &output,
     )?)?;
     Ok(ended.or(gate::judge(&findings, args.comparison.fail_on)))
+}
+
+/// The store that sessions are kept in. Looking at cases and trying them leaves no trace.
+///
+/// # Errors
+/// The store cannot be opened.
+pub fn store_for(args: &RunArgs) -> anyhow::Result<Store> {
+    match args.execution.list || args.execution.test {
+        true => Store::in_memory(),
+        false => args.store.open(),
+    }
 }

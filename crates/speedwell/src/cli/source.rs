@@ -1,26 +1,31 @@
-//! SOURCE operands: a file, `-`, or a stored session, each with an optional `[VARIANT]` and
-//! `::REGEX`.
+//! SOURCE operands read: files, folders of files, `-`, stored sessions.
+//!
+//! Decides what several places of one operand become, and what cases of different parts are called.
+//! How an operand is typed is decided in `operand`.
 
+use super::operand::{self, Operand};
 use super::status;
+use crate::define::Part;
 use crate::exchange;
 use crate::model::Session;
 use crate::store::{Reference, Store};
 use anyhow::{Context, bail};
-use regex::Regex;
+use std::collections::HashSet;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 /// One operand, read.
 #[derive(Debug)]
 pub struct Source {
-    /// What it is called in tables: as typed.
+    /// What it is called in tables.
     pub label: String,
     /// Its results.
     pub session: Session,
     /// The variant that was picked.
     pub variant: Option<String>,
     /// The pattern after `::`.
-    part: Option<Regex>,
+    part: Option<Part>,
 }
 
 /// Reads every operand.
@@ -28,47 +33,90 @@ pub struct Source {
 /// # Errors
 /// A missing or unreadable file, an unknown session or variant, a pattern that matches nothing.
 pub fn read(
-    words: &[String],
+    operands: &[Operand],
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
 ) -> anyhow::Result<Vec<Source>> {
+    let word = operand::common_word(operands);
     let mut sources = Vec::new();
-    for word in words {
-        sources.extend(read_one(word, store).with_context(|| format!("in source '{word}'"))?);
+    for operand in operands {
+        sources.extend(read_one(operand, word.as_deref(), store)?);
     }
-    join_parts(&mut sources);
     Ok(sources)
 }
 
-fn read_one(
-    word: &str,
+/// Reads one operand of several, where `word` stands for what their parts match. A file may hold
+/// several sessions.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_one(
+    operand: &Operand,
+    word: Option<&str>,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
 ) -> anyhow::Result<Vec<Source>> {
-    let (place, part) = match word.split_once("::") {
-        Some((place, pattern)) => (place, Some(Regex::new(pattern)?)),
-        None => (word, None),
+    let in_source = || format!("in source '{}'", operand.label);
+    let mut sources = take(operand, store).with_context(in_source)?;
+    if let Some(word) = word {
+        sources.iter_mut().for_each(|source| source.rename(word));
+    }
+    Ok(sources)
+}
+
+fn take(
+    operand: &Operand,
+    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+) -> anyhow::Result<Vec<Source>> {
+    let mut sessions = Vec::new();
+    let mut files = 0;
+    for place in &operand.places {
+        for file in files_of(place)? {
+            sessions.extend(sessions_of(&file, store)?);
+            files += 1;
+        }
+    }
+    let mut variant = operand.variant.clone();
+    for session in &sessions {
+        check_variant(session, variant.as_deref())?;
+    }
+    if files > 1 {
+        let parts = sessions
+            .into_iter()
+            .map(|session| (session, variant.clone()));
+        sessions = vec![exchange::merge(&operand.label, parts.collect())?];
+        variant = None;
+    }
+    let source = |session| -> anyhow::Result<Source> {
+        let mut source = Source {
+            label: operand.label.clone(),
+            session,
+            variant: variant.clone(),
+            part: operand.part.clone(),
+        };
+        source.take_part()?;
+        Ok(source)
     };
-    let (place, variant) = match place
-        .strip_suffix(']')
-        .and_then(|rest| rest.rsplit_once('['))
-    {
-        Some((place, variant)) if !place.is_empty() => (place, Some(variant.to_owned())),
-        _ => (place, None),
-    };
-    let sessions = sessions_of(place, store)?;
-    sessions
-        .into_iter()
-        .map(|session| {
-            check_variant(&session, variant.as_deref())?;
-            let mut source = Source {
-                label: word.to_owned(),
-                session,
-                variant: variant.clone(),
-                part: part.clone(),
-            };
-            source.take_part()?;
-            Ok(source)
-        })
-        .collect()
+    sessions.into_iter().map(source).collect()
+}
+
+/// The place itself, or the files in it if it is a folder.
+fn files_of(place: &str) -> anyhow::Result<Vec<String>> {
+    if !Path::new(place).is_dir() {
+        return Ok(vec![place.to_owned()]);
+    }
+    let entries = std::fs::read_dir(place)
+        .with_context(|| format!("cannot read the folder '{place}'"))?
+        .flatten();
+    let visible = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+    let mut files: Vec<String> = visible
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file())
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        bail!("the folder '{place}' has no files");
+    }
+    Ok(files)
 }
 
 fn sessions_of(
@@ -110,41 +158,43 @@ fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()>
 }
 
 impl Source {
+    /// The label, the session, and which variant takes part.
+    pub fn labelled(&self) -> (String, &Session, Option<String>) {
+        (self.label.clone(), &self.session, self.variant.clone())
+    }
+
     /// Keeps only the cases that match the pattern.
     fn take_part(&mut self) -> anyhow::Result<()> {
         let Some(part) = &self.part else {
             return Ok(());
         };
-        self.session
-            .runs
-            .retain(|run| part.is_match(&run.case.id()));
+        self.session.runs.retain(|run| part.holds(&run.case.id()));
         if self.session.runs.is_empty() {
-            bail!("no case matches '{part}'");
+            bail!("no case matches '{}'", part.pattern());
         }
         Ok(())
     }
-}
 
-/// Where the operands name different parts, the matched text becomes a common word, so that
-/// `BM_memcpy/8` of one and `BM_copy/8` of the other are the same case.
-fn join_parts(sources: &mut [Source]) {
-    let patterns: Vec<String> = sources
-        .iter()
-        .filter_map(|s| s.part.as_ref().map(ToString::to_string))
-        .collect();
-    let differ = patterns.len() == sources.len() && patterns.windows(2).any(|two| two[0] != two[1]);
-    if !differ {
-        return;
-    }
-    let common = format!("[{}]", patterns.join("|"));
-    for source in sources {
-        let Some(part) = &source.part else { continue };
-        for run in &mut source.session.runs {
+    /// Puts the common word for what the pattern matches, so that `BM_memcpy/8` of one and
+    /// `BM_copy/8` of the other are the same case.
+    fn rename(&mut self, word: &str) {
+        let Some(part) = &self.part else { return };
+        let (mut before, mut after) = (HashSet::new(), HashSet::new());
+        for run in &mut self.session.runs {
+            before.insert(run.case.id());
             let mut case = (*run.case).clone();
-            case.benchmark = part
-                .replace(&case.benchmark, regex::NoExpand(&common))
-                .into_owned();
+            case.benchmark = part.renamed(&case.benchmark, word);
+            after.insert(case.id());
             run.case = Arc::new(case);
+        }
+        if after.len() < before.len() {
+            status::warn(&format!(
+                "the pattern of '{}' makes {} cases into {}, which mixes their runs; put what \
+                 tells them apart in a group: (...)",
+                self.label,
+                before.len(),
+                after.len()
+            ));
         }
     }
 }

@@ -42,7 +42,11 @@ pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
         .warnings
         .iter()
         .for_each(|warning| status::warn(warning));
-    let mut tried = Tried::default();
+    let files = plans.plan.jobs.iter().map(|job| job.source.name.clone());
+    let mut tried = Tried {
+        file_of_slot: files.collect(),
+        ..Tried::default()
+    };
     for failure in &plans.suite.failures {
         tried.fail(failure);
     }
@@ -100,6 +104,7 @@ fn tell_broken(plans: &Plans) -> Status {
 /// What a trial saw.
 #[derive(Default)]
 struct Tried {
+    file_of_slot: Vec<String>,
     files: BTreeMap<String, Counts>,
     failures: Vec<Failure>,
 }
@@ -124,8 +129,10 @@ impl Observer for Tried {
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         match event {
             Event::RunFinished(run) => {
+                // A file may hold several benchmarks, so their names do not tell it.
+                let file = self.file_of_slot.get(run.slot as usize);
                 self.files
-                    .entry(run.case.benchmark.clone())
+                    .entry(file.unwrap_or(&run.case.benchmark).clone())
                     .or_default()
                     .passed += 1;
             }

@@ -23,7 +23,7 @@ use self::sources::{FILTER, Gathered, Sources};
 use self::table::Table;
 use super::console::{self, Console};
 use crate::analysis::u_test_table::{Rules, UTestTable, u_test_table};
-use crate::exchange::google_benchmark::entry::Results;
+use crate::foreign::google_benchmark::Results;
 use crate::process;
 use anyhow::{Context, Result};
 use std::fs::File;

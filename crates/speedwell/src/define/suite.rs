@@ -3,10 +3,10 @@
 use super::Selection;
 use super::target::{nearest, sources};
 use crate::harness::{self, Description, Job, Kind, Parameter, Request, Source};
-use crate::model::{Cause, Failure, Value};
+use crate::model::{Cause, Failure, Value, Variant};
 use crate::process::interrupted;
 use anyhow::bail;
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct Suite {
     pub files: usize,
 }
 
-/// Finds the benchmarks of `targets` and their cases; `program` is that of the baseline.
+/// Finds the benchmarks of `targets` and their cases; `baseline` is what they are described under.
 /// `progress` is told how many of how many files have been described.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub struct Suite {
 pub fn read(
     targets: &[String],
     selection: &Selection,
-    program: Option<&Path>,
+    baseline: &Variant,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> anyhow::Result<Suite> {
     let here = std::env::current_dir()?;
@@ -46,29 +46,54 @@ pub fn read(
     for target in targets {
         wanted.extend(sources(target, &here)?);
     }
-    wanted.retain(|source| selection.wants(&source.name));
+    // A file with several benchmarks has to be asked for their names first.
+    wanted.retain(|source| source.kind.holds_several() || selection.wants(&source.name));
     if wanted.is_empty() {
         bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
     }
-    let described = describe(&wanted, selection, program, progress);
+    let described = describe(&wanted, selection, baseline, progress);
     check_values(&described, selection)?;
     let mut suite = Suite {
         files: wanted.len(),
         ..Suite::default()
     };
-    for description in described {
+    for mut description in described {
+        description.jobs.retain(|job| {
+            let name = job.case.as_ref().map(|case| case.benchmark.as_str());
+            !job.source.kind.holds_several() || selection.wants(name.unwrap_or(&job.source.name))
+        });
         suite.jobs.extend(description.jobs);
         suite.failures.extend(description.failure);
         suite.warnings.extend(description.warnings);
     }
+    refuse_twins(&suite.jobs)?;
     Ok(suite)
+}
+
+/// Programs name their benchmarks themselves. Two that use the same name would be taken for one.
+fn refuse_twins(jobs: &[Job]) -> anyhow::Result<()> {
+    let mut known: HashMap<&str, &Job> = HashMap::new();
+    for job in jobs.iter().filter(|job| job.source.kind.holds_several()) {
+        if let Some(twin) = known.insert(&job.label, job)
+            && twin.source.file != job.source.file
+        {
+            bail!(
+                "'{}' and '{}' both have a benchmark '{}'\nhint: 'speedwell compare' measures them \
+                 against each other",
+                twin.source.file.display(),
+                job.source.file.display(),
+                job.label
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Describes all files, several at a time: nothing is measured, so nothing is disturbed.
 pub fn describe(
     wanted: &[Source],
     selection: &Selection,
-    program: Option<&Path>,
+    baseline: &Variant,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Vec<Description> {
     let next = AtomicUsize::new(0);
@@ -82,7 +107,7 @@ pub fn describe(
                     if interrupted() {
                         break;
                     }
-                    let description = describe_one(source, selection, program);
+                    let description = describe_one(source, selection, baseline);
                     let at = wanted.iter().position(|known| std::ptr::eq(known, source));
                     if let Some(Ok(mut place)) = at.map(|at| places[at].lock()) {
                         *place = description;
@@ -98,10 +123,14 @@ pub fn describe(
         .collect()
 }
 
-fn describe_one(source: &Source, selection: &Selection, program: Option<&Path>) -> Description {
+fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> Description {
     let harness = harness::of(source.kind);
     let request = Request {
-        program: program.map_or_else(|| PathBuf::from(harness.usual_program()), Path::to_owned),
+        program: baseline
+            .program
+            .clone()
+            .unwrap_or_else(|| harness.usual_program(source)),
+        variant: baseline.clone(),
         sets: selection.sets.clone(),
         trial: selection.trial,
         limit: LIMIT,

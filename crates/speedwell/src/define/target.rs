@@ -4,7 +4,7 @@
 //! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, a
 //! folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
 
-use crate::harness::{Kind, Source};
+use crate::harness::{self, Kind, Source};
 use anyhow::{Context, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,12 @@ pub fn sources(target: &str, here: &Path) -> anyhow::Result<Vec<Source>> {
     let path = fs::canonicalize(&path)
         .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
     let found = if path.is_file() {
-        vec![
-            source_of(&path, here)
-                .with_context(|| format!("'{target}' is not a benchmark file"))?,
-        ]
+        let source = match harness::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh")
+        {
+            true => Ok(program_source(&path, here)),
+            false => source_of(&path, here),
+        };
+        vec![source.with_context(|| format!("'{target}' is not a benchmark file"))?]
     } else if let Some(root) = core_root(&path) {
         core_folder(&path, &root)?
     } else {
@@ -30,8 +32,9 @@ pub fn sources(target: &str, here: &Path) -> anyhow::Result<Vec<Source>> {
     };
     if found.is_empty() {
         bail!(
-            "no benchmarks found in '{target}'\nhint: a benchmark is a file that calls \
-             createBenchmark, in a folder that is its group"
+            "no benchmarks found in '{target}'\nhint: a benchmark is a JavaScript file that calls \
+             createBenchmark, a C++ file that includes speedwell.hpp or a Python file that imports \
+             speedwell, in a folder that is its group"
         );
     }
     Ok(found)
@@ -193,11 +196,37 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
         .extension()
         .and_then(|e| e.to_str())
         .unwrap_or_default();
-    if !["js", "cjs", "mjs"].contains(&extension) {
+    let source = |kind| Source {
+        kind,
+        name: relative_name(file, &root),
+        file: file.to_owned(),
+        root: root.clone(),
+        directory: here.to_owned(),
+    };
+    if harness::is_program_with_harness(file) || harness::is_google_benchmark(file) {
+        return Ok(program_source(file, here));
+    }
+    let known = ["js", "cjs", "mjs", "cpp", "cc", "cxx", "py"];
+    if !known.contains(&extension) {
         bail!("files ending in '.{extension}' are not known to hold benchmarks");
     }
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
+    if extension == "py" {
+        let imports =
+            |line: &str| line.starts_with("import speedwell") || line.starts_with("from speedwell");
+        if !text.lines().map(str::trim_start).any(imports) {
+            bail!("it does not import speedwell");
+        }
+        return Ok(source(Kind::Python));
+    }
+    if extension.starts_with('c') && extension != "cjs" {
+        let includes = |line: &str| line.starts_with("#include") && line.contains("speedwell.hpp");
+        if !text.lines().any(includes) {
+            bail!("it does not include speedwell.hpp");
+        }
+        return Ok(source(Kind::Cpp));
+    }
     if let Some(root) = core_root_of(file, &text) {
         let is_index = file.file_name().is_some_and(|name| name == "index.js");
         let named = if is_index {
@@ -210,13 +239,23 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
     if !text.contains("createBenchmark") {
         bail!("it does not call createBenchmark");
     }
-    Ok(Source {
-        kind: Kind::Node,
-        name: relative_name(file, &root),
+    Ok(source(Kind::Node))
+}
+
+/// A built program. Its folder is where somebody builds, not a group: the cases of two builds in two
+/// folders are the same ones.
+pub fn program_source(file: &Path, here: &Path) -> Source {
+    let root = file.parent().unwrap_or(Path::new("/"));
+    Source {
+        kind: match harness::is_program_with_harness(file) {
+            true => Kind::Program,
+            false => Kind::GoogleBenchmark,
+        },
+        name: relative_name(file, root),
         file: file.to_owned(),
-        root,
+        root: root.to_owned(),
         directory: here.to_owned(),
-    })
+    }
 }
 
 /// The Node core folder that a single file belongs to: it lies in one of its groups, or asks for

@@ -4,31 +4,17 @@
 //! for replicates too, with the remark that they share one process. It must not know where the file
 //! came from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
-mod context;
-mod counter;
-pub mod entry;
-mod row;
-
-pub use self::entry::{Entry, ResultFile};
-pub use self::row::ns_per;
-
-use self::row::Row;
-use super::foreign_json::{self, Node};
-use super::imported::{Imported, Process, sample};
-use crate::model::{Better, Case, Metric, Sample, Session};
-use anyhow::{Result, ensure};
+use super::imported::{Imported, NOTE_ON_REPETITIONS, Process, VARIANT};
+use crate::foreign::google_benchmark::{self, File, Kind, Row, context, counter};
+use crate::foreign::json::{self, Node};
+use crate::model::{Case, Session};
+use anyhow::Result;
 use indexmap::IndexMap;
 use std::collections::{BTreeSet, HashSet};
 
-/// The only layout there has been.
-const SCHEMA_VERSION: f64 = 1.0;
-
-/// What every repetition of several is told to the reader.
-const NOTE_ON_REPETITIONS: &str = "Repetitions of one process are not independent.";
-
 /// Whether bytes are of this kind.
 pub fn recognises(bytes: &[u8]) -> bool {
-    let keys = foreign_json::keys(bytes);
+    let keys = json::keys(bytes);
     keys.contains(&(1, b"benchmarks")) || keys.first() == Some(&(1, b"context"))
 }
 
@@ -38,44 +24,31 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// The file is no JSON or of another version, or a value is missing, unknown or of another type;
 /// the message names its place.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let json = foreign_json::parse(bytes)?;
-    let root = Node::root(&json);
-    let context = root.get("context");
-    context.as_ref().map(must_be_known).transpose()?;
+    let file = File::read(bytes)?;
+    let context =
+        Some(Node::at("context".to_owned(), &file.context)).filter(|node| !node.is_null());
     let executable = context.as_ref().and_then(|node| node.get("executable"));
-    let rows = root.need("benchmarks")?.elements()?;
-    let rows: Vec<Row> = rows.iter().map(Row::read).collect::<Result<_>>()?;
     let mut reading = Reading {
         executable: executable.map(|node| node.text()).transpose()?,
         ..Reading::default()
     };
-    for metric in ["real_time", "cpu_time"] {
-        let metric = Metric::new(metric, "ns", Better::Lower);
-        reading.imported.metric(metric);
+    for time in [counter::REAL_TIME, counter::CPU_TIME] {
+        reading.imported.metric(counter::metric(time).0);
     }
-    for (name, rows) in by_benchmark(&rows) {
+    for (name, rows) in by_benchmark(&file.rows) {
         reading.benchmark(name, &rows);
     }
     let mut remarks = reading.remarks();
     remarks.extend(context.as_ref().map_or_else(Vec::new, context::remarks));
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let environment = context.as_ref().map(context::environment).transpose()?;
+    let environment = context
+        .as_ref()
+        .map(|node| context::environment(node, VARIANT))
+        .transpose()?;
     let started = context.as_ref().and_then(context::started_unix_ms);
     reading
         .imported
         .into_session(label, environment.unwrap_or_default(), started)
-}
-
-/// Refuses a file of another version.
-fn must_be_known(context: &Node<'_>) -> Result<()> {
-    if let Some(version) = context.get("json_schema_version") {
-        ensure!(
-            version.number()? == SCHEMA_VERSION,
-            "its json_schema_version is {}; {SCHEMA_VERSION} is known",
-            version.value()
-        );
-    }
-    Ok(())
 }
 
 /// The rows of each benchmark, in order of first appearance. An old file does not tell repetitions
@@ -85,7 +58,7 @@ fn by_benchmark(rows: &[Row]) -> IndexMap<&str, Vec<&Row>> {
     let mut found: IndexMap<&str, Vec<&Row>> = IndexMap::new();
     for row in rows {
         let is_old_aggregate =
-            row.kind == row::Kind::Unsaid && row.base().is_some_and(|base| names.contains(base));
+            row.kind == Kind::Unsaid && row.base().is_some_and(|base| names.contains(base));
         if !is_old_aggregate {
             found.entry(&row.name).or_default().push(row);
         }
@@ -135,34 +108,16 @@ impl Reading<'_> {
     }
 
     fn run(&mut self, case: Case, row: &Row, notes: Vec<String>) {
-        let iterations = row.iterations.filter(|_| !row.is_aggregate());
-        // With several threads the file does not tell whether their iterations overlapped.
-        let total_ns = iterations
-            .zip(row.real_ns)
-            .filter(|_| row.threads <= 1.0)
-            .map(|(iterations, each)| iterations * each);
-        let times = [
-            ("real_time", row.real_ns, total_ns),
-            ("cpu_time", row.cpu_ns, None),
-        ];
-        let mut samples = Vec::new();
-        for (metric, value, elapsed) in times {
-            samples.extend(value.map(|value| Sample {
-                elapsed_ns: elapsed.map(|elapsed| elapsed as u64),
-                iterations,
-                ..sample(&metric.into(), value)
-            }));
-        }
-        for (name, value) in &row.counters {
+        let (imported, guessed) = (&mut self.imported, &mut self.guessed);
+        let samples = row.samples(|name| {
             let (metric, is_sure) = counter::metric(name);
             if !is_sure {
-                self.guessed.insert(name.clone());
+                guessed.insert(name.to_owned());
             }
-            samples.push(sample(&self.imported.metric(metric), *value));
-        }
-        let wall_ns = total_ns.unwrap_or_default();
+            imported.metric(metric)
+        });
         let process = Process {
-            wall_ns,
+            wall_ns: row.elapsed_ns().unwrap_or_default() as f64,
             samples,
             notes,
         };
@@ -201,7 +156,7 @@ impl Reading<'_> {
 
 /// A line for a shell that runs this benchmark alone.
 fn replay(executable: Option<&str>, name: &str) -> String {
-    let filter = format!("--benchmark_filter=^{}$", regex::escape(name));
+    let filter = format!("--benchmark_filter={}", google_benchmark::filter(name));
     executable.map_or_else(String::new, |path| shell_words::join([path, &filter]))
 }
 

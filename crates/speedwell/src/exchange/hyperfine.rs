@@ -4,8 +4,8 @@
 //! know where the file came from. Start at [`read`]. The format is described in hyperfine's README
 //! ("JSON"); keys that are not known here are ignored.
 
-use super::foreign_json::{self, Node};
 use super::imported::{Imported, Process, sample};
+use crate::foreign::json::{self, Node};
 use crate::model::{Better, Case, Cause, Environment, Metric, Session, Value};
 use anyhow::{Result, ensure};
 
@@ -16,7 +16,7 @@ const NOTE_ON_CPU_TIMES: &str = "User and system time are means over all runs of
 
 /// Whether bytes are of this kind.
 pub fn recognises(bytes: &[u8]) -> bool {
-    let keys = foreign_json::keys(bytes);
+    let keys = json::keys(bytes);
     keys.first() == Some(&(1, b"results"))
 }
 
@@ -25,8 +25,8 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// # Errors
 /// The file is no JSON, or a value is missing or of another type; the message names its place.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let json = foreign_json::parse(bytes)?;
-    let results = Node::root(&json).need("results")?.elements()?;
+    let parsed = json::parse(bytes)?;
+    let results = Node::root(&parsed).need("results")?.elements()?;
     let results: Vec<Measured> = results.iter().map(Measured::read).collect::<Result<_>>()?;
     let template = template(&results);
     let mut imported = Imported::default();

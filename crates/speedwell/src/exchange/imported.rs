@@ -15,6 +15,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The name of the only variant.
 pub const VARIANT: &str = "default";
 
+/// What is said of every run that is one of several repetitions inside one process.
+pub const NOTE_ON_REPETITIONS: &str = "Repetitions of one process are not independent.";
+
 /// What has been read of a file. Runs take their slots in the order in which they are added.
 #[derive(Debug, Default)]
 pub struct Imported {

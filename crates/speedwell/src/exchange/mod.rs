@@ -4,13 +4,15 @@
 //! the bytes came from or where the sessions go. A further format is a file beside this one and a
 //! line in `FORMATS`. Start at [`read`].
 
-mod foreign_json;
 pub mod google_benchmark;
 pub mod hyperfine;
 mod imported;
 pub mod json_lines;
+mod merge;
 pub mod node_csv;
 pub mod pyperf;
+
+pub use merge::merge;
 
 use crate::model::Session;
 use anyhow::{Context, Result, bail};

@@ -4,8 +4,8 @@
 //! runs that only calibrate and warm-up values are left out. It must not know where the file came
 //! from. Start at [`read`]. The format is version 1.0 of pyperf's "JSON" documentation.
 
-use super::foreign_json::{self, Node};
 use super::imported::{Imported, Process, VARIANT, sample};
+use crate::foreign::json::{self, Node};
 use crate::model::{Better, Case, Environment, Metric, Program, Sample, Session};
 use anyhow::{Context, Result, bail, ensure};
 
@@ -22,7 +22,7 @@ const FACTS: [&str; 5] = [
 
 /// Whether bytes are of this kind.
 pub fn recognises(bytes: &[u8]) -> bool {
-    let keys = foreign_json::keys(bytes);
+    let keys = json::keys(bytes);
     keys.contains(&(1, b"benchmarks")) && keys.contains(&(3, b"runs"))
 }
 
@@ -31,8 +31,8 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// # Errors
 /// The file is no JSON, or a value is missing, unknown or of another type; the message names it.
 pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
-    let json = foreign_json::parse(bytes)?;
-    let root = Node::root(&json);
+    let parsed = json::parse(bytes)?;
+    let root = Node::root(&parsed);
     if let Some(version) = root.get("version") {
         let version = version.text()?;
         ensure!(

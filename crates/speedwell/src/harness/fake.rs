@@ -17,6 +17,7 @@ use super::{Attempt, Harness};
 use crate::model::{Case, Cause};
 use crate::process::{Spec, interrupted};
 use serde_json::json;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The harness for `.fake` files.
@@ -100,8 +101,8 @@ impl Harness for Fake {
         }
     }
 
-    fn usual_program(&self) -> &'static str {
-        "true"
+    fn usual_program(&self, _source: &Source) -> PathBuf {
+        PathBuf::from("true")
     }
 }
 
@@ -126,6 +127,7 @@ fn job(source: &Source, case: Case, test: bool) -> Job {
         route: Route::Direct,
         flags: Vec::new(),
         arguments: Vec::new(),
+        names: Vec::new(),
         test,
         http_tool: None,
         unavailable: None,

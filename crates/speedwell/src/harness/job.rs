@@ -1,6 +1,6 @@
 //! What is to be described or performed: plain data that a plan can store and a later session resume.
 
-use crate::model::{Case, Failure, Value, Variant};
+use crate::model::{Case, Failure, Samples, Value, Variant};
 use crate::process::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -14,8 +14,24 @@ pub enum Kind {
     NodeCore,
     /// A Node.js file that uses our package, driven over the harness protocol.
     Node,
+    /// A program that was built with google/benchmark.
+    GoogleBenchmark,
+    /// A C++ source file that uses our header; it is compiled, then driven over the protocol.
+    Cpp,
+    /// A program that somebody has built with our C++ header, driven over the protocol.
+    Program,
+    /// A Python file that uses our package, driven over the protocol.
+    Python,
     /// Exact numbers from a text file, for tests of the whole program.
     Fake,
+}
+
+impl Kind {
+    /// Whether a file may hold more than one benchmark, each with a name of its own.
+    pub fn holds_several(self) -> bool {
+        use Kind::*;
+        matches!(self, GoogleBenchmark | Cpp | Program | Python)
+    }
 }
 
 /// A benchmark file and where it belongs.
@@ -38,12 +54,24 @@ pub struct Source {
 pub struct Request {
     /// The program of the baseline.
     pub program: PathBuf,
+    /// The baseline itself, for harnesses whose files have to be built before they can be asked.
+    pub variant: Variant,
     /// Values that replace declared ones, in the order given.
     pub sets: Vec<(String, String)>,
     /// Whether small values are wanted that only show whether the file works.
     pub trial: Trial,
     /// Time limit of the description.
     pub limit: Duration,
+}
+
+impl Request {
+    /// The user's values as `name=value` words.
+    pub fn words(&self) -> Vec<String> {
+        self.sets
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
+    }
 }
 
 /// Trying instead of measuring.
@@ -81,6 +109,10 @@ pub struct Job {
     pub flags: Vec<String>,
     /// `name=value` for every parameter, in the order recorded.
     pub arguments: Vec<String>,
+    /// What variants call the case, by variant, where that is not its own name: parts of programs
+    /// that are compared with each other have other names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<(String, String)>,
     /// Whether this is a trial with small values.
     pub test: bool,
     /// HTTP tool that the process may see in `PATH`.
@@ -92,6 +124,14 @@ pub struct Job {
     /// The case with the declared kinds of its values, where the description tells them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<Case>,
+}
+
+impl Job {
+    /// What the variant calls the case.
+    pub fn name_under(&self, variant: &str) -> &str {
+        let own = self.names.iter().find(|(known, _)| known == variant);
+        own.map_or(&self.label, |(_, name)| name)
+    }
 }
 
 /// A declared parameter with the values that occur.
@@ -129,6 +169,8 @@ pub struct Setting<'a> {
     pub ordinal: u32,
     /// Time limit.
     pub limit: Duration,
+    /// How it is divided, where the harness owns the loop.
+    pub samples: Samples,
     /// Processors it may use.
     pub pin: Option<&'a CpuSet>,
 }

@@ -6,7 +6,13 @@
 
 mod attempt;
 mod cache;
+mod compile;
+mod cpp;
+mod describe;
+mod elf_note;
+mod events;
 mod fake;
+mod google_benchmark;
 mod http_output;
 mod http_shim;
 mod http_tool;
@@ -14,9 +20,10 @@ mod job;
 mod node;
 mod node_channel;
 mod node_core;
-mod node_describe;
-mod node_events;
 mod node_probe;
+mod program;
+mod protocol;
+mod python;
 mod report;
 mod shadow_path;
 mod sources;
@@ -24,8 +31,12 @@ mod wire;
 
 pub use attempt::{Attempt, Observation};
 pub use cache::cache_folder;
+pub use google_benchmark::{is_elf, is_google_benchmark, is_wrapper};
 pub use job::{Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial};
+pub use program::is_harness as is_program_with_harness;
 pub use wire::Message;
+
+use std::path::PathBuf;
 
 /// A language's way of describing and performing benchmarks.
 pub trait Harness: Sync {
@@ -36,7 +47,18 @@ pub trait Harness: Sync {
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt;
 
     /// The program used when a variant names none.
-    fn usual_program(&self) -> &'static str;
+    fn usual_program(&self, source: &Source) -> PathBuf;
+
+    /// Whether a variant's program may be asked for its version: a benchmark program might take the
+    /// question for an order to measure.
+    fn has_version(&self) -> bool {
+        true
+    }
+
+    /// Whether the harness decides how long a sample is and how many a run has.
+    fn divides_runs(&self) -> bool {
+        false
+    }
 }
 
 /// The harness of that kind.
@@ -44,6 +66,10 @@ pub fn of(kind: Kind) -> &'static dyn Harness {
     match kind {
         Kind::NodeCore => &node_core::NodeCore,
         Kind::Node => &node::Node,
+        Kind::GoogleBenchmark => &google_benchmark::GoogleBenchmark,
+        Kind::Cpp => &cpp::Cpp,
+        Kind::Program => &program::Program,
+        Kind::Python => &python::Python,
         Kind::Fake => &fake::Fake,
     }
 }

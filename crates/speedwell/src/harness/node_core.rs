@@ -13,6 +13,7 @@ use super::node_probe::{Enumeration, FOREIGN, Probed, Recorded, probe};
 use super::{Attempt, Harness, shadow_path};
 use crate::model::{Case, Cause, Value};
 use crate::process::{Channel, Spec, run};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The harness for folders that bring their own `common.js`.
@@ -71,8 +72,8 @@ impl Harness for NodeCore {
         }
     }
 
-    fn usual_program(&self) -> &'static str {
-        "node"
+    fn usual_program(&self, _source: &Source) -> PathBuf {
+        PathBuf::from("node")
     }
 }
 
@@ -84,7 +85,7 @@ pub(super) fn skip_reason(said: &str) -> Option<String> {
 
 /// Cases as the file gives them, with the user's values in place.
 fn enumerate(source: &Source, request: &Request) -> Probed {
-    probe(source, request, set_arguments(request))
+    probe(source, request, request.words())
 }
 
 /// Cases for a trial: every combination of the values that are words, with the small numbers that
@@ -93,7 +94,7 @@ fn enumerate(source: &Source, request: &Request) -> Probed {
 fn enumerate_trial(source: &Source, request: &Request) -> Probed {
     let trial = |more: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
-        arguments.extend(set_arguments(request));
+        arguments.extend(request.words());
         arguments.extend(more);
         probe(source, request, arguments)
     };
@@ -159,15 +160,6 @@ fn value_of<'a>(case: &'a Recorded, name: &str) -> Option<&'a str> {
         .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// The user's values as `name=value` words.
-pub(super) fn set_arguments(request: &Request) -> Vec<String> {
-    request
-        .sets
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect()
-}
-
 fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choice) -> Description {
     let mut description = Description {
         parameters: declared(source, request, &found),
@@ -216,7 +208,7 @@ fn declared(source: &Source, request: &Request, found: &Enumeration) -> Vec<Para
 }
 
 fn whole_file(source: &Source, request: &Request, tool: &Choice) -> Description {
-    let mut arguments = set_arguments(request);
+    let mut arguments = request.words();
     if request.trial != Trial::No {
         arguments.insert(0, "--test".into());
     }
@@ -266,6 +258,7 @@ pub(super) fn job(
         route,
         flags,
         arguments,
+        names: Vec::new(),
         test,
         http_tool,
         unavailable,

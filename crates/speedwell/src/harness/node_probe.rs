@@ -63,7 +63,7 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
     spec.directory = Some(source.directory.clone());
     spec.unset = FOREIGN.to_vec();
     spec.limit = request.limit;
-    let folder = match sources::node() {
+    let folder = match sources::NODE.folder() {
         Ok(folder) => folder,
         Err(error) => {
             let cause = Cause::Start {

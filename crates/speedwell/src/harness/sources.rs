@@ -7,22 +7,52 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-static NODE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../harness/node");
-
-/// The folder with the Node.js harness.
-///
-/// # Errors
-/// The cache folder cannot be written.
-pub fn node() -> anyhow::Result<PathBuf> {
+/// One harness: its files, and where they lie once they have been unpacked.
+pub struct Sources {
+    files: Dir<'static>,
+    name: &'static str,
     // Held while unpacking: files are described by several threads at once.
-    static UNPACKED: Mutex<Option<PathBuf>> = Mutex::new(None);
-    let mut unpacked = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(folder) = &*unpacked {
-        return Ok(folder.clone());
+    unpacked: Mutex<Option<PathBuf>>,
+}
+
+/// The Node.js harness.
+pub static NODE: Sources = Sources::new(
+    "node",
+    include_dir!("$CARGO_MANIFEST_DIR/../../harness/node"),
+);
+
+/// The C++ header.
+pub static CPP: Sources =
+    Sources::new("cpp", include_dir!("$CARGO_MANIFEST_DIR/../../harness/cpp"));
+
+/// The Python harness.
+pub static PYTHON: Sources = Sources::new(
+    "python",
+    include_dir!("$CARGO_MANIFEST_DIR/../../harness/python"),
+);
+
+impl Sources {
+    const fn new(name: &'static str, files: Dir<'static>) -> Sources {
+        Sources {
+            files,
+            name,
+            unpacked: Mutex::new(None),
+        }
     }
-    let folder = unpack(&NODE, "node", &cache_folder())?;
-    *unpacked = Some(folder.clone());
-    Ok(folder)
+
+    /// The folder with the harness.
+    ///
+    /// # Errors
+    /// The cache folder cannot be written.
+    pub fn folder(&self) -> anyhow::Result<PathBuf> {
+        let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = &*unpacked {
+            return Ok(folder.clone());
+        }
+        let folder = unpack(&self.files, self.name, &cache_folder())?;
+        *unpacked = Some(folder.clone());
+        Ok(folder)
+    }
 }
 
 /// Unpacks `dir` below `cache`, under a name that changes with the content.
@@ -64,12 +94,14 @@ fn write(dir: &Dir<'_>, target: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Every file that the harness needs to run; its own tests stay behind.
+/// Every file that the harness needs to run; its own tests and what Python compiled stay behind.
 fn files<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
     let mut found: Vec<_> = dir.files().collect();
     for inner in dir.dirs() {
         let first = inner.path().components().next();
-        if first.is_none_or(|first| first.as_os_str() != "test" && first.as_os_str() != "scripts") {
+        let left_out = first
+            .is_some_and(|first| first.as_os_str() == "test" || first.as_os_str() == "scripts");
+        if !left_out && !inner.path().ends_with("__pycache__") {
             found.extend(files(inner));
         }
     }
@@ -99,8 +131,8 @@ mod tests {
     #[test]
     fn unpacking_twice_gives_the_same_complete_folder() {
         let cache = tempfile::tempdir().unwrap();
-        let first = unpack(&NODE, "node", cache.path()).unwrap();
-        let second = unpack(&NODE, "node", cache.path()).unwrap();
+        let first = unpack(&NODE.files, "node", cache.path()).unwrap();
+        let second = unpack(&NODE.files, "node", cache.path()).unwrap();
         assert_eq!(first, second);
         for needed in ["index.js", "harness.cjs", "probe.cjs", "package.json"] {
             assert!(first.join(needed).is_file(), "{needed}");

@@ -29,7 +29,7 @@ pub use failure::{Cause, Failure, Step};
 pub use metric::{Better, Metric};
 pub use run::{Run, Usage};
 pub use sample::Sample;
-pub use sampling::{Runs, Sampling};
+pub use sampling::{Length, Runs, Samples, Sampling};
 pub use series::{RunValue, Series, median};
 pub use session::{Session, State};
 pub use value::{Value, ValueKind};

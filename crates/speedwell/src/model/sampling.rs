@@ -12,6 +12,42 @@ pub enum Runs {
     Sequential,
 }
 
+/// How the harness divides one run into samples, where the harness owns the loop. A file that starts
+/// and ends the clock itself measures once, whatever this says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Samples {
+    /// Samples in one run.
+    pub count: u32,
+    /// What ends a sample.
+    pub length: Length,
+    /// Time spent with iterations that are thrown away, before the first sample.
+    pub warmup_ns: u64,
+}
+
+/// What ends a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Length {
+    /// The harness finds the number of iterations that takes about this long.
+    TimeNs(u64),
+    /// Exactly so many iterations.
+    Iterations(u64),
+}
+
+impl Default for Samples {
+    /// A third of a second per run. The run is the unit of independence, so time is better spent
+    /// on more runs than on more samples of one (docs/statistics.md, "One value per process"); a
+    /// sample of 50 ms is a million times the resolution of the clock, and 100 ms let a processor
+    /// reach the frequency that it will keep.
+    fn default() -> Samples {
+        Samples {
+            count: 5,
+            length: Length::TimeNs(50_000_000),
+            warmup_ns: 100_000_000,
+        }
+    }
+}
+
 /// What the sampling options asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
@@ -21,4 +57,7 @@ pub struct Sampling {
     pub precision: Option<f64>,
     /// Time limit of one run.
     pub timeout_ms: u64,
+    /// How a run is divided, where the harness decides that.
+    #[serde(default)]
+    pub samples: Samples,
 }

@@ -94,7 +94,7 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::harness::{Kind, Route, Source};
-    use crate::model::Runs;
+    use crate::model::{Runs, Samples};
 
     fn plan(jobs: usize, variants: &[&str], runs: u32, order: Order) -> Plan {
         let source = Source {
@@ -110,6 +110,7 @@ mod tests {
             route: Route::Direct,
             flags: vec![],
             arguments: vec![],
+            names: vec![],
             test: false,
             http_tool: None,
             unavailable: None,
@@ -130,6 +131,7 @@ mod tests {
                 runs: Runs::Fixed(runs),
                 precision: None,
                 timeout_ms: 1000,
+                samples: Samples::default(),
             },
             pin: None,
         }

@@ -13,8 +13,10 @@ pub enum Channel {
     NodeSocket,
     /// Commands on descriptor 3 and events on 4, named by `SPEEDWELL_FDS` (docs/protocol.md).
     Harness,
-    /// One pipe from the child, its number in the named variable.
+    /// One pipe from the child, 3, which the named variable tells.
     Pipe(&'static str),
+    /// Its standard output, which otherwise is kept in part only.
+    Stdout,
 }
 
 /// What to do after a line was received.
@@ -82,6 +84,11 @@ impl Channel {
                 ends.child.push((commands_out, 3));
                 ends.child.push((events_in, 4));
                 ends.environment.push(("SPEEDWELL_FDS", "3,4".into()));
+            }
+            Channel::Stdout => {
+                let (ours, theirs) = pipe()?;
+                ends.read = Some(ours);
+                ends.child.push((theirs, libc::STDOUT_FILENO));
             }
             Channel::Pipe(variable) => {
                 let (ours, theirs) = pipe()?;

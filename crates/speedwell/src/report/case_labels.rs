@@ -7,6 +7,8 @@
 
 use super::table::Name;
 use crate::model::{Case, Value};
+use indexmap::{IndexMap, IndexSet};
+use std::hash::Hash;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -17,6 +19,8 @@ pub struct CaseLabels {
     pub shared: String,
     /// Headings and rows in the order of the table.
     pub lines: Vec<Line>,
+    /// Whether the lines so far end below a heading.
+    is_open: bool,
 }
 
 /// A line of the table.
@@ -48,12 +52,13 @@ impl CaseLabels {
         let folder = common_folder(&names);
         let mut labels = CaseLabels {
             shared: caption(&names, folder, &shared),
-            lines: Vec::new(),
+            ..CaseLabels::default()
         };
-        for &name in &names {
-            let members: Vec<usize> = (0..cases.len())
-                .filter(|&at| cases[at].benchmark == name)
-                .collect();
+        let mut members: IndexMap<&str, Vec<usize>> = IndexMap::new();
+        for (at, case) in cases.iter().enumerate() {
+            members.entry(&case.benchmark).or_default().push(at);
+        }
+        for (name, members) in members {
             let of_benchmark: Vec<&Case> = members.iter().map(|&at| &*cases[at]).collect();
             let constant = constants(&of_benchmark);
             let own: Vec<_> = constant
@@ -90,12 +95,9 @@ impl CaseLabels {
 
     /// Adds the only case of a benchmark, once for each of its `members`.
     fn add_single(&mut self, members: &[usize], name: &Name) {
-        let open = self.lines.iter().rev().find_map(|line| match line {
-            Line::Group(name) => Some(*name != Name::default()),
-            Line::Case { .. } => None,
-        });
-        if open == Some(true) {
+        if self.is_open {
             self.lines.push(Line::Group(Name::default()));
+            self.is_open = false;
         }
         let line = |&index: &usize| Line::Case {
             index,
@@ -113,6 +115,7 @@ impl CaseLabels {
             full: heading,
             short,
         }));
+        self.is_open = true;
         let pairs = widths(cases, varying, pair);
         let values = widths(cases, varying, bare);
         for (&index, case) in members.iter().zip(cases) {
@@ -140,14 +143,8 @@ fn constants<'a>(cases: &[&'a Case]) -> Vec<Pair<'a>> {
         .collect()
 }
 
-fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut seen = Vec::new();
-    for item in items {
-        if !seen.contains(&item) {
-            seen.push(item);
-        }
-    }
-    seen
+fn distinct<T: Hash + Eq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    items.collect::<IndexSet<T>>().into_iter().collect()
 }
 
 /// The folder, with its slash, in which all of several benchmarks are; else nothing.

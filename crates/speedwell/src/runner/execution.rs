@@ -6,7 +6,6 @@ use crate::harness::{self, Attempt, Observation, Setting};
 use crate::model::{Cause, Event, Failure, Observer, Run, Step};
 use crate::plan::{Plan, Slot};
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,13 +92,14 @@ impl<'a, 'o> Execution<'a, 'o> {
         let program = variant
             .program
             .clone()
-            .unwrap_or_else(|| PathBuf::from(harness.usual_program()));
+            .unwrap_or_else(|| harness.usual_program(&job.source));
         let setting = Setting {
             variant,
             program,
             slot: slot.index,
             ordinal: slot.ordinal,
             limit: Duration::from_millis(self.plan.sampling.timeout_ms),
+            samples: self.plan.sampling.samples,
             pin: self.plan.pin.as_ref(),
         };
         let attempt = harness.perform(job, &setting);

@@ -5,7 +5,6 @@ use crate::harness::{self, Attempt, Setting};
 use crate::model::{Event, Observer, Run};
 use crate::plan::Plan;
 use crate::process::interrupted;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -72,13 +71,14 @@ fn work(plan: &Plan, next: &AtomicUsize, stop: &AtomicBool, sender: mpsc::Sender
         let Some(job) = plan.jobs.get(at) else { return };
         let harness = harness::of(job.source.kind);
         let variant = &plan.variants[0];
-        let usual = || PathBuf::from(harness.usual_program());
+        let usual = || harness.usual_program(&job.source);
         let setting = Setting {
             variant,
             program: variant.program.clone().unwrap_or_else(usual),
             slot: at as u32,
             ordinal: 0,
             limit: Duration::from_millis(plan.sampling.timeout_ms),
+            samples: plan.sampling.samples,
             pin: plan.pin.as_ref(),
         };
         // A closed channel means that nobody wants to know any more.

@@ -6,7 +6,7 @@
 
 use super::matching::times;
 use super::{Pair, Rules, Times};
-use crate::exchange::google_benchmark::{Entry, ns_per};
+use crate::foreign::google_benchmark::{Entry, ns_per};
 use std::collections::HashMap;
 
 /// The means, and how many repetitions they do not contain.

@@ -4,7 +4,7 @@
 //! in. It must not know what is computed from them. Start at [`Matching::of`].
 
 use super::{Rules, Times};
-use crate::exchange::google_benchmark::{Entry, ns_per};
+use crate::foreign::google_benchmark::{Entry, ns_per};
 use indexmap::IndexMap;
 
 /// All entries by name.

@@ -71,6 +71,17 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A length of time as in [`duration`], or `0`.
+///
+/// # Errors
+/// Anything else, with an example.
+pub fn duration_or_none(text: &str) -> Result<Duration, String> {
+    match text {
+        "0" | "0s" | "0ms" => Ok(Duration::ZERO),
+        _ => duration(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +112,7 @@ mod tests {
         for wrong in ["", "0", "-1s", "3 weeks", "s"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(duration_or_none("0"), Ok(Duration::ZERO));
+        assert!(duration_or_none("-1s").is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! How much is measured.
 
 use super::parse;
-use crate::model::{Runs, Sampling};
+use crate::model::{Length, Runs, Samples, Sampling};
 use clap::Args;
 use std::time::Duration;
 
@@ -23,6 +23,18 @@ pub struct SamplingArgs {
     /// Without comparison: measure until the interval's half width is below this (at most 40 runs)
     #[arg(long, value_name = "PCT", value_parser = parse::percent, conflicts_with = "runs")]
     pub precision: Option<f64>,
+    /// Samples in one run, where the harness owns the loop (C++, Python) [default: 5]
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
+    pub samples: Option<u32>,
+    /// Length of a sample; the harness finds the number of iterations [default: 50ms]
+    #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
+    pub time: Option<Duration>,
+    /// Iterations of a sample, instead of a length
+    #[arg(short = 'i', long, value_name = "N", value_parser = parse::count, conflicts_with = "time")]
+    pub iterations: Option<u32>,
+    /// Time of iterations that are thrown away before the first sample; 0 for none [default: 100ms]
+    #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
+    pub warmup: Option<Duration>,
     /// End a run that takes longer than this
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration)]
     pub timeout: Duration,
@@ -42,6 +54,31 @@ impl SamplingArgs {
             runs,
             precision,
             timeout_ms: self.timeout.as_millis() as u64,
+            samples: self.samples(),
+        }
+    }
+
+    /// Whether a run is to be divided in another way than usual.
+    pub fn divides_runs(&self) -> bool {
+        self.samples.is_some()
+            || self.time.is_some()
+            || self.iterations.is_some()
+            || self.warmup.is_some()
+    }
+
+    fn samples(&self) -> Samples {
+        let usual = Samples::default();
+        let length = match (self.iterations, self.time) {
+            (Some(iterations), _) => Length::Iterations(iterations.into()),
+            (None, Some(time)) => Length::TimeNs(time.as_nanos() as u64),
+            (None, None) => usual.length,
+        };
+        Samples {
+            count: self.samples.unwrap_or(usual.count),
+            length,
+            warmup_ns: self
+                .warmup
+                .map_or(usual.warmup_ns, |warmup| warmup.as_nanos() as u64),
         }
     }
 }

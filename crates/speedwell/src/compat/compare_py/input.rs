@@ -5,7 +5,7 @@
 //! Start at [`Input::open`].
 
 use super::super::console::Console;
-use crate::exchange::google_benchmark::ResultFile;
+use crate::foreign::google_benchmark::ResultFile;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::{self, Read};

@@ -5,7 +5,7 @@
 
 use super::super::console::Console;
 use super::arguments::Request;
-use crate::exchange::google_benchmark::ResultFile;
+use crate::foreign::google_benchmark::ResultFile;
 use crate::process::{self, Ended};
 use anyhow::{Context, Result, bail};
 use std::fs;

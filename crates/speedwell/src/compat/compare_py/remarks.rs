@@ -5,7 +5,7 @@
 
 use super::side::Side;
 use crate::analysis::u_test_table::UTestTable;
-use crate::exchange::google_benchmark::Entry;
+use crate::foreign::google_benchmark::Entry;
 use indexmap::IndexMap;
 use serde_json::Value;
 use std::borrow::Cow;

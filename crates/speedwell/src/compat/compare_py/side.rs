@@ -5,7 +5,7 @@
 //! other side. Start at [`Side::of`].
 
 use super::filter::Filter;
-use crate::exchange::google_benchmark::Entry;
+use crate::foreign::google_benchmark::Entry;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 

@@ -9,7 +9,7 @@ use super::arguments::Request;
 use super::input::{Input, Kind};
 use super::program::{self, OUT, Ran};
 use super::{COULD_NOT, INTERRUPTED, TOOL};
-use crate::exchange::google_benchmark::ResultFile;
+use crate::foreign::google_benchmark::ResultFile;
 use anyhow::{Context, Result, bail, ensure};
 use std::io;
 

@@ -1,6 +1,7 @@
 //! Rows of every kind that the library and its older versions write.
 
 use super::*;
+use crate::model::Better;
 
 fn rows(rows: &str) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
@@ -136,10 +137,10 @@ fn what_is_wrong_is_named() {
     );
     assert_eq!(
         message(r#"{"benchmarks":[{"name":"a","real_time":1,"time_unit":"ps"}]}"#),
-        "'benchmarks[0].time_unit' is 'ps', not ns, us, ms or s"
+        "in 'benchmarks[0]': 'time_unit' is 'ps', not ns, us, ms or s"
     );
     assert_eq!(
         message(r#"{"benchmarks":[{"name":"a","real_time":"fast","time_unit":"ns"}]}"#),
-        "'benchmarks[0].real_time' is \"fast\", not a number"
+        "in 'benchmarks[0]': 'real_time': invalid type: string \"fast\", expected f64"
     );
 }

@@ -42,6 +42,8 @@ pub fn table(table: &Table, room: Option<usize>, color: bool, out: &mut String) 
 struct Page<'a> {
     table: &'a Table,
     room: usize,
+    /// Positions of the columns that people see.
+    people: Vec<usize>,
     layout: Vec<Placed>,
     /// Whether rows have their short names.
     short: bool,
@@ -54,6 +56,7 @@ impl<'a> Page<'a> {
         let mut page = Page {
             table,
             room,
+            people: table.for_people(),
             layout: Vec::new(),
             short: false,
             color,
@@ -71,7 +74,7 @@ impl<'a> Page<'a> {
 
     /// The columns whose order is at most `expendable`; 0 are those that must be shown.
     fn columns(&self, expendable: u8) -> Vec<Placed> {
-        let shown = self.table.for_people().into_iter();
+        let shown = self.people.iter().copied();
         let taken = shown.filter(|&at| self.table.columns[at].expendable <= expendable);
         taken.map(|at| (at, self.natural(at))).collect()
     }
@@ -79,7 +82,7 @@ impl<'a> Page<'a> {
     /// Adds the other columns, the most important ones first, as far as there is room.
     fn add_expendable(&mut self) {
         let columns = &self.table.columns;
-        let mut others = self.table.for_people();
+        let mut others = self.people.clone();
         others.retain(|&at| columns[at].expendable > 0);
         others.sort_by_key(|&at| columns[at].expendable);
         for at in others {
@@ -115,7 +118,7 @@ impl<'a> Page<'a> {
     }
 
     fn is_first(&self, at: usize) -> bool {
-        self.table.for_people().first() == Some(&at)
+        self.people.first() == Some(&at)
     }
 
     fn name<'n>(&self, name: &'n Name) -> &'n str {
@@ -188,7 +191,7 @@ impl<'a> Page<'a> {
 
     fn left_out(&self, out: &mut String) {
         let shown = |at: &usize| self.layout.iter().any(|(known, _)| known == at);
-        let missing = self.table.for_people().into_iter().filter(|at| !shown(at));
+        let missing = self.people.iter().copied().filter(|at| !shown(at));
         let names: Vec<_> = missing
             .map(|at| self.table.columns[at].header.as_str())
             .collect();

@@ -3,8 +3,7 @@
 //! Decides which facts are worth comparing and which spoil figures. It must not know rows. The
 //! entry point is [`environment`].
 
-use crate::exchange::foreign_json::Node;
-use crate::exchange::imported::VARIANT;
+use crate::foreign::json::Node;
 use crate::model::{Environment, Program};
 use anyhow::Result;
 use time::OffsetDateTime;
@@ -14,11 +13,11 @@ use time::format_description::well_known::Rfc3339;
 /// library writes custom context (`--benchmark_context`) at the same level.
 const NO_FACTS: [&str; 3] = ["date", "host_name", "executable"];
 
-/// Circumstances of the measuring.
+/// Circumstances of the measuring, with the program as that of a variant.
 ///
 /// # Errors
 /// A known key has a value of another type.
-pub fn environment(context: &Node<'_>) -> Result<Environment> {
+pub fn environment(context: &Node<'_>, variant: &str) -> Result<Environment> {
     let text = |key: &str| context.get(key).map(|node| node.text()).transpose();
     let number = |key: &str| context.get(key).map(|node| node.number()).transpose();
     let flag = |key: &str| context.get(key).map(|node| node.is_true());
@@ -41,7 +40,7 @@ pub fn environment(context: &Node<'_>) -> Result<Environment> {
     environment
         .programs
         .extend(text("executable")?.map(|path| Program {
-            variant: VARIANT.to_owned(),
+            variant: variant.to_owned(),
             path: path.into(),
             ..Program::default()
         }));
@@ -70,11 +69,7 @@ pub fn started_unix_ms(context: &Node<'_>) -> Option<i64> {
 
 /// What spoils all figures. The library itself warns of the same when it runs.
 pub fn remarks(context: &Node<'_>) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let build = context.get("library_build_type");
-    if build.is_some_and(|node| node.value() == "debug") {
-        remarks.push("the benchmark library is a debug build, so times are too long".to_owned());
-    }
+    let mut remarks = Vec::from_iter(remark_on_build(context));
     if context
         .get("cpu_scaling_enabled")
         .is_some_and(|node| node.is_true())
@@ -82,4 +77,11 @@ pub fn remarks(context: &Node<'_>) -> Vec<String> {
         remarks.push("the processor could change its clock while measuring".to_owned());
     }
     remarks
+}
+
+/// Whether the library itself was built without optimisation.
+pub fn remark_on_build(context: &Node<'_>) -> Option<String> {
+    let build = context.get("library_build_type")?;
+    (build.value() == "debug")
+        .then(|| "the benchmark library is a debug build, so times are too long".to_owned())
 }

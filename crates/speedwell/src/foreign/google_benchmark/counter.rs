@@ -1,13 +1,20 @@
-//! What a counter of a row measures. The file has only its name.
+//! What a time or counter of a row measures. The file has only its name.
 //!
 //! Decides unit and good direction from the names that the library itself gives, and admits when
 //! it guesses. Start at [`metric`].
 
 use crate::model::{Better, Metric};
 
-/// Counters of the library itself: name, unit, good direction. The rates come from
+/// Wall time per iteration.
+pub const REAL_TIME: &str = "real_time";
+/// CPU time per iteration.
+pub const CPU_TIME: &str = "cpu_time";
+
+/// Times, and counters of the library itself: name, unit, good direction. The rates come from
 /// `SetItemsProcessed` and `SetBytesProcessed`, the others from a memory manager.
-const KNOWN: [(&str, &str, Better); 6] = [
+const KNOWN: [(&str, &str, Better); 8] = [
+    (REAL_TIME, "ns", Better::Lower),
+    (CPU_TIME, "ns", Better::Lower),
     ("items_per_second", "1/s", Better::Higher),
     ("bytes_per_second", "B/s", Better::Higher),
     ("allocs_per_iter", "", Better::Lower),
@@ -19,7 +26,7 @@ const KNOWN: [(&str, &str, Better); 6] = [
 /// Hardware events, whose names libpfm decides; all of them are costs.
 const EVENTS: [&str; 4] = ["cycles", "instructions", "misses", "faults"];
 
-/// The metric of a counter, and whether its direction is more than a guess.
+/// The metric of a time or counter, and whether its direction is more than a guess.
 pub fn metric(name: &str) -> (Metric, bool) {
     if let Some((_, unit, better)) = KNOWN.iter().find(|(known, ..)| *known == name) {
         return (Metric::new(name, *unit, *better), true);

@@ -2,10 +2,12 @@
 //!
 //! Decides which members of an entry matter for `compare.py`. Nothing is converted, judged or left
 //! out, and texts are borrowed from the file, so that large files stay cheap. It must not know what
-//! an entry means for a session; that is [`read`](super::read). Start at [`ResultFile`].
+//! an entry stands for; that is [`Row`](super::Row). Start at [`ResultFile`].
 
-use super::{context, must_be_known};
-use crate::exchange::foreign_json::{Node, Text};
+use super::context;
+use super::file::must_be_known;
+use super::members::Text as Borrowed;
+use crate::foreign::json::{Node, Text};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -55,7 +57,7 @@ impl ResultFile {
         ensure!(self.text.is_object(), no_list);
         let members: Members<'_> = self.text.parse()?;
         let context = members.context.unwrap_or_default();
-        must_be_known(&Node::root(&context))?;
+        must_be_known(&context)?;
         Ok(Results {
             entries: members.benchmarks.context(no_list)?,
             context,
@@ -124,10 +126,6 @@ struct Members<'a> {
     benchmarks: Option<Vec<Entry<'a>>>,
 }
 
-/// A text that is borrowed where it has no escapes.
-#[derive(Deserialize)]
-struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
-
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Key {
@@ -173,7 +171,7 @@ impl<'de> Visitor<'de> for Reading {
         while let Some(key) = map.next_key()? {
             match key {
                 Key::Name => {
-                    entry.name = map.next_value::<Borrowed>()?.0;
+                    entry.name = map.next_value::<Borrowed<'de>>()?.0;
                     is_named = true;
                 }
                 Key::RunName => entry.run_name = text(&mut map)?,

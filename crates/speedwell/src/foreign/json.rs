@@ -56,10 +56,21 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
 /// # Errors
 /// The text is not UTF-8 or not JSON; the message names line and column.
 pub fn parse(bytes: &[u8]) -> Result<Value> {
+    with_text(bytes, |text| serde_json::from_str(text))
+}
+
+/// Hands the text of a file to `read`; once more in strict JSON if it finds a mistake.
+///
+/// # Errors
+/// The text is not UTF-8, or what `read` says of the strict text.
+pub fn with_text<T>(
+    bytes: &[u8],
+    mut read: impl FnMut(&str) -> serde_json::Result<T>,
+) -> Result<T> {
     let text = std::str::from_utf8(bytes).context("it is not UTF-8")?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    serde_json::from_str(text)
-        .or_else(|_| serde_json::from_str(&strict(text)))
+    read(text)
+        .or_else(|_| read(&strict(text)))
         .map_err(explained)
 }
 
@@ -168,6 +179,11 @@ impl<'a> Node<'a> {
             at: String::new(),
             value,
         }
+    }
+
+    /// A value that stands at `place` of a larger one.
+    pub fn at(place: String, value: &'a Value) -> Node<'a> {
+        Node { at: place, value }
     }
 
     /// A member of an object; `None` if it is absent or null, or this is no object.

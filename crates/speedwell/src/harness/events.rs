@@ -1,4 +1,4 @@
-//! What a process of our Node.js package says over the harness protocol.
+//! What a process says over the harness protocol, and what it means for one case.
 
 use super::job::Job;
 use super::report::{Rate, observe};
@@ -17,6 +17,9 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
         .case
         .clone()
         .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    if let Some(timed) = events.first("timed") {
+        return observe_timed(case, timed, events);
+    }
     let Some(once) = events.first("once") else {
         return (None, Some(events.error().unwrap_or(Cause::Silent)));
     };
@@ -50,8 +53,63 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
     (Some(seen), events.error().or(fault).or(lost))
 }
 
+/// Several samples of a case whose loop the harness owns: iterations and time of each.
+fn observe_timed(
+    case: Case,
+    timed: &Message,
+    events: &Events,
+) -> (Option<Observation>, Option<Cause>) {
+    let mut seen = Observation {
+        case,
+        samples: Vec::new(),
+        metrics: vec![Metric::throughput()],
+        notes: events.first("ready").map(warnings).unwrap_or_default(),
+        check: events.first("check").and_then(|check| check.get("text")),
+    };
+    let numbers = |key| -> Vec<u64> {
+        let texts = timed.list(key);
+        texts.iter().filter_map(|text| text.parse().ok()).collect()
+    };
+    let (times, counts) = (numbers("ns"), numbers("loop"));
+    let workers = timed.number::<f64>("workers").unwrap_or(1.0);
+    let mut fault = (times.len() != timed.list("ns").len() || counts.is_empty()).then(|| {
+        let reason = "reported samples that are not numbers".to_owned();
+        Cause::Invalid { reason }
+    });
+    for (at, &elapsed_ns) in times.iter().enumerate() {
+        // One count stands for all samples, several are one for each.
+        let count = counts.get(at).or(counts.first()).copied().unwrap_or(0);
+        let iterations = count as f64 * workers;
+        if elapsed_ns == 0 || iterations == 0.0 {
+            fault = fault.or(Some(Cause::Invalid {
+                reason: format!("reported {iterations} iterations in {elapsed_ns} ns"),
+            }));
+            continue;
+        }
+        seen.samples.push(Sample {
+            metric: Arc::from(Metric::THROUGHPUT),
+            value: iterations / elapsed_ns as f64 * 1e9,
+            elapsed_ns: Some(elapsed_ns),
+            iterations: Some(iterations),
+        });
+    }
+    for metric in events.all("metric") {
+        add_metric(&mut seen, metric);
+    }
+    (Some(seen), events.error().or(fault))
+}
+
+/// What the harness says may spoil the figures, as whole sentences.
+fn warnings(ready: &Message) -> Vec<String> {
+    let keys = ready.keys().filter(|key| key.starts_with("warn"));
+    keys.filter_map(|key| ready.get(key))
+        .map(|text| format!("The harness warns: {}.", text.trim_end_matches('.')))
+        .collect()
+}
+
+/// Keeps the values of one `metric` event: one, or one for each sample.
 fn add_metric(seen: &mut Observation, event: &Message) {
-    let (Some(name), Some(value)) = (event.get("name"), event.number::<f64>("value")) else {
+    let Some(name) = event.get("name") else {
         return;
     };
     let higher = event.get("better").as_deref() == Some("higher");
@@ -60,18 +118,19 @@ fn add_metric(seen: &mut Observation, event: &Message) {
     } else {
         Better::Lower
     };
-    let metric = Arc::from(name.as_str());
-    seen.metrics.push(Metric::new(
-        name,
-        event.get("unit").unwrap_or_default(),
-        better,
-    ));
-    seen.samples.push(Sample {
-        metric,
+    let metric: Arc<str> = Arc::from(name.as_str());
+    let texts = event.list("value");
+    let values = texts.iter().filter_map(|text| text.parse::<f64>().ok());
+    seen.samples.extend(values.map(|value| Sample {
+        metric: metric.clone(),
         value,
         elapsed_ns: None,
         iterations: None,
-    });
+    }));
+    if seen.metrics.iter().all(|known| known.name != name) {
+        let unit = event.get("unit").unwrap_or_default();
+        seen.metrics.push(Metric::new(name, unit, better));
+    }
 }
 
 /// Sends its commands at once and keeps every event.
@@ -116,6 +175,7 @@ impl Events {
         let first_line = message.lines().next().unwrap_or_default().to_owned();
         match error.get("class").as_deref() {
             Some("NothingReported") => Some(Cause::Silent),
+            Some("Skipped") => Some(Cause::Skipped { reason: first_line }),
             // The exit status of the process tells this better.
             Some("ProcessExit") => None,
             Some(class) => Some(Cause::Invalid {

@@ -1,0 +1,143 @@
+//! C++ source files that use our header: compiled, then driven over the harness protocol.
+//!
+//! A variant's program is the compiler and its arguments are flags, so that two builds of one source
+//! are compared in one command. What is compiled when is decided in `compile.rs`.
+
+use super::compile::{self, Failed, Recipe};
+use super::job::{Description, Job, Request, Setting, Source};
+use super::protocol::{self, draft};
+use super::{Attempt, Harness, program, sources};
+use crate::model::{Cause, Failure, Step, Variant};
+use crate::process::Spec;
+use std::path::{Path, PathBuf};
+
+/// What every file is compiled with unless it or its variant says otherwise; later flags win.
+const USUAL_FLAGS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
+
+/// Begins a comment line with flags that a file needs.
+const COMMENT: &str = "// speedwell: flags ";
+
+/// The harness for C++ source files.
+pub struct Cpp;
+
+impl Harness for Cpp {
+    fn describe(&self, source: &Source, request: &Request) -> Description {
+        let recipe = match recipe(source, &request.program, &request.variant) {
+            Ok(recipe) => recipe,
+            Err(cause) => return protocol::failed(source, cause, &Spec::new(&request.program)),
+        };
+        match compile::build(&recipe) {
+            Ok(built) => {
+                let mut plain = program::plain(&built, source);
+                plain.environment = request.variant.environment.clone();
+                let spec = program::speaking(plain.clone());
+                let plain = plain.args(["--list"]);
+                protocol::describe(source, request, &spec, &plain, &draft(source, request))
+            }
+            Err(failed) => Description {
+                failure: Some(failure(source, failed, None)),
+                ..Description::default()
+            },
+        }
+    }
+
+    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+        let recipe = match recipe(&job.source, &setting.program, setting.variant) {
+            Ok(recipe) => recipe,
+            Err(cause) => {
+                let spec = Spec::new(&setting.program);
+                return Attempt::refused(&spec, &cause.to_string(), job, setting);
+            }
+        };
+        match compile::build(&recipe) {
+            Ok(built) => program::perform(job, setting, program::plain(&built, &job.source)),
+            Err(failed) => Attempt {
+                interrupted: failed.interrupted,
+                failure: Some(failure(&job.source, failed, Some((job, setting)))),
+                ..Attempt::default()
+            },
+        }
+    }
+
+    fn usual_program(&self, _source: &Source) -> PathBuf {
+        match words_of("CXX", &[]).into_iter().next() {
+            Some(compiler) => PathBuf::from(compiler),
+            None => first_in_path(&["c++", "g++", "clang++"]),
+        }
+    }
+
+    fn divides_runs(&self) -> bool {
+        true
+    }
+}
+
+/// How `source` is compiled under `variant`.
+fn recipe(source: &Source, compiler: &Path, variant: &Variant) -> Result<Recipe, Cause> {
+    let header = sources::CPP.folder().map_err(|error| Cause::Start {
+        reason: format!("{error:#}"),
+    })?;
+    let mut flags: Vec<String> = USUAL_FLAGS.map(str::to_owned).to_vec();
+    if variant.program.is_none() {
+        // `CXX='ccache g++'`: what follows the first word belongs to every call.
+        flags.splice(0..0, words_of("CXX", &[]).into_iter().skip(1));
+    }
+    flags.extend(words_of("CXXFLAGS", &variant.environment));
+    flags.extend(flags_of(&source.file));
+    flags.extend(variant.arguments.iter().cloned());
+    Ok(Recipe {
+        compiler: compiler.to_owned(),
+        flags,
+        header,
+        file: source.file.clone(),
+        directory: source.directory.clone(),
+        environment: variant.environment.clone(),
+    })
+}
+
+/// Flags in the comments of a file.
+fn flags_of(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let lines = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix(COMMENT));
+    lines
+        .flat_map(|words| shell_words::split(words).unwrap_or_default())
+        .collect()
+}
+
+/// The words of a variable, as a shell would split them; `own` variables come before ours.
+fn words_of(name: &str, own: &[(String, String)]) -> Vec<String> {
+    let set = own.iter().find(|(known, _)| known == name);
+    let text = set
+        .map(|(_, value)| value.clone())
+        .or_else(|| std::env::var(name).ok());
+    text.and_then(|text| shell_words::split(&text).ok())
+        .unwrap_or_default()
+}
+
+fn first_in_path(names: &[&str]) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let found = names
+        .iter()
+        .find(|name| folders.iter().any(|folder| folder.join(name).is_file()));
+    PathBuf::from(found.unwrap_or(&names[0]))
+}
+
+/// A compilation that gave no program, with the compiler's own words.
+fn failure(source: &Source, failed: Failed, of: Option<(&Job, &Setting<'_>)>) -> Failure {
+    Failure {
+        step: if of.is_some() {
+            Step::Run
+        } else {
+            Step::Describe
+        },
+        benchmark: source.name.clone(),
+        case: of.map(|(job, _)| job.label.clone()),
+        variant: of.map(|(_, setting)| setting.variant.name.clone()),
+        slot: of.map(|(_, setting)| setting.slot),
+        cause: failed.cause,
+        stderr_tail: failed.words,
+        replay: failed.replay,
+    }
+}

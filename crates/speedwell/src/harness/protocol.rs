@@ -1,0 +1,149 @@
+//! Describing files and performing cases over the harness protocol (docs/protocol.md).
+//!
+//! Every language that speaks it shares this half: what is sent, and what the answers mean. The
+//! languages decide how their process is started, and what a person would type to repeat it. All
+//! commands of a process are known before it starts, so they are sent at once and the process never
+//! waits for us. Start with [`describe`] and [`perform`].
+
+use super::attempt::{description_failure, start_reason};
+use super::describe::described;
+use super::events::{Events, observation};
+use super::job::{Description, Job, Request, Route, Setting, Source, Trial};
+use super::{Attempt, Message};
+use crate::model::{Case, Cause, Length};
+use crate::process::{Spec, run};
+
+/// Who calls start and end of the measured section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loop {
+    /// The file: it is measured once per process.
+    OfTheFile,
+    /// The harness: it takes several samples and finds the number of iterations.
+    OfTheHarness,
+}
+
+/// Asks the process of `spec` for the cases of a file. Each becomes a copy of `draft`; `plain` is
+/// what repeats a failure by hand.
+pub(super) fn describe(
+    source: &Source,
+    request: &Request,
+    spec: &Spec,
+    plain: &Spec,
+    draft: &Job,
+) -> Description {
+    let spec = Spec {
+        limit: request.limit,
+        ..spec.clone()
+    };
+    let mut message = Message::new("describe")
+        .with("id", 2)
+        .with("path", source.file.display())
+        .with("root", source.root.display())
+        .with_list("args", &request.words());
+    if request.trial != Trial::No {
+        message = message.with("test", 1);
+    }
+    let mut events = Events::after([message]);
+    match run(&spec, &mut events) {
+        Err(error) => {
+            let reason = start_reason(&spec, &error);
+            failed(source, Cause::Start { reason }, plain)
+        }
+        Ok(outcome) => match events.error().or_else(|| outcome.cause(spec.limit)) {
+            Some(cause) => Description {
+                failure: Some(description_failure(
+                    &source.name,
+                    cause,
+                    plain,
+                    Some(&outcome),
+                )),
+                ..Description::default()
+            },
+            None => described(source, request, &events, draft),
+        },
+    }
+}
+
+/// A description that came to nothing before a process could be asked.
+pub(super) fn failed(source: &Source, cause: Cause, spec: &Spec) -> Description {
+    let failure = Some(description_failure(&source.name, cause, spec, None));
+    Description {
+        failure,
+        ..Description::default()
+    }
+}
+
+/// A job without values: what the cases of `source` have in common.
+pub(super) fn draft(source: &Source, request: &Request) -> Job {
+    Job {
+        source: source.clone(),
+        label: source.name.clone(),
+        route: Route::Direct,
+        flags: Vec::new(),
+        arguments: Vec::new(),
+        names: Vec::new(),
+        test: request.trial != Trial::No,
+        http_tool: None,
+        unavailable: None,
+        case: None,
+    }
+}
+
+/// Has the process of `spec` perform one case. `plain` is what repeats it by hand.
+pub(super) fn perform(
+    job: &Job,
+    setting: &Setting<'_>,
+    spec: &Spec,
+    plain: &Spec,
+    owner: Loop,
+) -> Attempt {
+    let mut events = Events::after([load(job, setting), measure(job, setting, owner)]);
+    match run(spec, &mut events) {
+        Err(error) => Attempt::not_started(spec, &error, job, setting),
+        Ok(outcome) => {
+            let (seen, fault) = observation(job, &events);
+            let seen = seen.into_iter().collect();
+            Attempt::new(plain, &outcome, seen, fault, job, setting)
+        }
+    }
+}
+
+fn load(job: &Job, setting: &Setting<'_>) -> Message {
+    let mut message = Message::new("load")
+        .with("id", 2)
+        .with("job", "case")
+        .with("form", "case")
+        .with("path", job.source.file.display())
+        .with("root", job.source.root.display());
+    if let Some(case) = &job.case {
+        let own = job.name_under(&setting.variant.name);
+        let own = Case::parse(own).unwrap_or_else(|_| case.clone());
+        message = message.with("benchmark", own.benchmark);
+    }
+    if job.test {
+        message = message.with("test", 1);
+    }
+    for word in &job.arguments {
+        if let Some((name, value)) = word.split_once('=') {
+            message = message.with(format!("value.{name}"), value);
+        }
+    }
+    message
+}
+
+fn measure(job: &Job, setting: &Setting<'_>, owner: Loop) -> Message {
+    let run = Message::new("run").with("id", 3).with("jobs", "case");
+    // A trial only asks whether the case works.
+    if owner == Loop::OfTheFile || job.test {
+        return run.with("mode", "once");
+    }
+    let samples = &setting.samples;
+    let run = run
+        .with("mode", "timed")
+        .with("samples", samples.count)
+        .with("warmup_ns", samples.warmup_ns);
+    match samples.length {
+        Length::TimeNs(ns) => run.with("sample_ns", ns),
+        Length::Iterations(count) => run.with("loop", count),
+    }
+}

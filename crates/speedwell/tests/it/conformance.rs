@@ -1,0 +1,409 @@
+//! Section "Conformance" of docs/protocol.md: one suite, run unchanged for every harness found.
+//!
+//! The benchmarks are in `tests/conformance`, the same ones in every language. A language whose
+//! tools are missing is skipped.
+
+use super::harness_driver::{Harness, encoded};
+use std::time::Duration;
+
+const HELLO: &str = "hello\tid=1\tproto=1\tfuture=ignored\n";
+const ONCE: &str = "run\tid=4\tjobs=a\tmode=once\n";
+
+/// Texts that break careless framing.
+const AWKWARD: [&str; 7] = [
+    "tab\there",
+    "line\nfeed",
+    "100 %",
+    "%41",
+    "del\x7f",
+    "é😀, a=b",
+    "c,d",
+];
+
+/// Whether the harness owns the loop; one that does not measures once and nothing else.
+fn is_timed(harness: &Harness) -> bool {
+    let ended = harness.converse(&[HELLO.into()]);
+    ended
+        .only("ready")
+        .list("caps")
+        .contains(&"timed".to_owned())
+}
+
+fn says_what_it_is(harness: &Harness) {
+    let ended = harness.converse(&["hello\tid=x%251\tproto=1\tfuture=ignored\n".into()]);
+    let ready = ended.only("ready");
+    assert_eq!(
+        (ready.text("id").as_str(), ready.text("proto").as_str()),
+        ("x%1", "1")
+    );
+    assert!(!ready.text("lang").is_empty() && !ready.text("version").is_empty());
+    assert!(ready.number("cpus") >= 1.0 && ready.number("clock_res_ns") > 0.0);
+    assert!(ready.list("caps").contains(&"once".to_owned()), "{ready:?}");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
+}
+
+fn refuses_another_version_and_ends(harness: &Harness) {
+    let ended = harness.converse(&["hello\tid=1\tproto=2\n".into(), HELLO.into()]);
+    let error = ended.only("error");
+    assert_eq!(
+        (error.text("stage").as_str(), error.text("fatal").as_str()),
+        ("protocol", "1")
+    );
+    assert_eq!((ended.verbs().as_str(), ended.code), ("error", Some(0)));
+}
+
+fn goes_on_after_what_it_does_not_understand(harness: &Harness) {
+    let wrong = [
+        "dance\tid=5\n",
+        "run\tid=6\tjobs=a\tmode=once\n",
+        "load\tid=7\n",
+        "unload\tid=8\tjob=a\n",
+    ];
+    let mut commands: Vec<String> = wrong.map(str::to_owned).to_vec();
+    commands.push(HELLO.into());
+    let ended = harness.converse(&commands);
+    let errors = ended.all("error");
+    let told: Vec<_> = errors
+        .iter()
+        .map(|error| (error.text("id"), error.text("stage")))
+        .collect();
+    let expected = ["5", "6", "7", "8"].map(|id| (id.to_owned(), "protocol".to_owned()));
+    assert_eq!(told, expected);
+    assert_eq!(
+        (ended.events.last().unwrap().verb.as_str(), ended.code),
+        ("ready", Some(0))
+    );
+}
+
+fn carries_every_text_unchanged(harness: &Harness) {
+    let words: Vec<String> = AWKWARD
+        .iter()
+        .map(|text| encoded(&format!("q={text}")))
+        .collect();
+    let described =
+        harness.converse(&[harness.describe("echo", &format!("\targs={}", words.join(",")))]);
+    let cases = described.all("case");
+    let texts: Vec<String> = cases
+        .iter()
+        .filter(|case| case.text("benchmark").contains("echo"))
+        .map(|case| case.list("args")[0].clone())
+        .collect();
+    assert_eq!(texts, AWKWARD.map(|text| format!("q={text}")));
+    for text in AWKWARD {
+        let load = harness.load("a", "echo", &format!("\tvalue.q={}", encoded(text)));
+        let ended = harness.converse(&[load, ONCE.into()]);
+        assert_eq!(ended.only("check").text("text"), text);
+    }
+}
+
+fn describes_without_measuring(harness: &Harness) {
+    let ended = harness.converse(&[harness.describe("kinds", "\tfuture=ignored")]);
+    let all = ended.all("benchmark");
+    let benchmark = all
+        .iter()
+        .find(|one| one.text("name").contains("zoo/kinds"))
+        .unwrap();
+    let kinds = ["n", "share", "flag", "q"].map(|name| benchmark.text(&format!("type.{name}")));
+    assert_eq!(kinds, ["int", "float", "bool", "text"]);
+    assert_eq!(benchmark.list("param.n"), ["5", "7"]);
+    assert_eq!(benchmark.list("param.flag"), ["true", "false"]);
+    let cases = ended.all("case");
+    let of_kinds = cases
+        .iter()
+        .filter(|one| one.text("benchmark") == benchmark.text("name"));
+    assert_eq!(of_kinds.count(), 4);
+    assert_eq!(ended.only("described").number("cases"), cases.len() as f64);
+    assert_eq!(
+        (ended.stdout.as_str(), ended.code),
+        ("", Some(0)),
+        "nothing was measured"
+    );
+}
+
+fn takes_the_values_it_is_given(harness: &Harness) {
+    let ended = harness.converse(&[harness.describe("kinds", "\targs=n=3,n=4,flag=true")]);
+    let cases = ended.all("case");
+    let of_kinds = cases
+        .iter()
+        .filter(|one| one.text("benchmark").contains("zoo/kinds"));
+    let given: Vec<bool> = of_kinds
+        .map(|one| one.list("args").contains(&"flag=true".to_owned()))
+        .collect();
+    assert_eq!(given, [true, true]);
+    let wrong = harness.converse(&[harness.describe("kinds", "\targs=n=many")]);
+    assert_eq!(wrong.all("described").len(), 0);
+    assert!(
+        wrong
+            .only("error")
+            .text("msg")
+            .contains("bad argument: n=many")
+    );
+}
+
+fn splits_long_lists(harness: &Harness) {
+    let words: Vec<String> = (0..60_000)
+        .map(|n| format!("point={}", 1_000_000 + n))
+        .collect();
+    let ended =
+        harness.converse(&[harness.describe("points", &format!("\targs={}", words.join(",")))]);
+    let all = ended.all("benchmark");
+    let parts: Vec<_> = all
+        .iter()
+        .filter(|one| one.text("name").contains("zoo/points"))
+        .collect();
+    assert!(parts.len() > 1);
+    let more: Vec<String> = parts.iter().map(|part| part.text("more")).collect();
+    assert!(
+        more[..more.len() - 1].iter().all(|flag| flag == "1") && more.last().unwrap().is_empty()
+    );
+    let joined: Vec<String> = parts
+        .iter()
+        .flat_map(|part| part.list("param.point"))
+        .collect();
+    let expected: Vec<String> = (0..60_000).map(|n| (1_000_000 + n).to_string()).collect();
+    assert!(joined == expected, "{} values", joined.len());
+}
+
+fn refuses_cases_that_are_not_whole(harness: &Harness) {
+    for (benchmark, values) in [
+        ("kinds", "\tvalue.n=5"),
+        ("answer", "\tvalue.n=many"),
+        ("picky", "\tvalue.n=2"),
+    ] {
+        let ended = harness.converse(&[harness.load("a", benchmark, values)]);
+        assert_eq!(
+            (ended.verbs().as_str(), ended.code),
+            ("error", Some(0)),
+            "{benchmark}"
+        );
+    }
+    let ended =
+        harness.converse(&[harness.load("a", "picky", "\tvalue.n=1\tvalue.more=passed_on")]);
+    assert_eq!(ended.verbs(), "loaded");
+}
+
+fn measures_one_case_once(harness: &Harness) {
+    let load = harness.load("a", "answer", "\tvalue.n=1000\tfuture=ignored");
+    let ended = harness.converse(&[HELLO.into(), load, ONCE.into()]);
+    let (once, end) = (ended.only("once"), ended.only("end"));
+    assert_eq!(
+        (once.text("job").as_str(), once.text("id").as_str()),
+        ("a", "4")
+    );
+    let rate = once.number("iterations") / (once.number("elapsed_ns") / 1e9);
+    assert!((once.number("rate") / rate - 1.0).abs() < 1e-9, "{once:?}");
+    assert!(end.number("elapsed_ns") >= once.number("elapsed_ns"));
+    let metric = ended.only("metric");
+    assert_eq!(
+        ["name", "unit", "better"].map(|key| metric.text(key)),
+        ["weight", "B", "lower"]
+    );
+    assert_eq!(metric.number("value"), 64_000.0);
+    assert_eq!(ended.only("check").text("text"), "sum 499500");
+    assert_eq!(
+        (end.list("jobs"), ended.code, ended.stdout.as_str()),
+        (vec!["a".to_owned()], Some(0), "")
+    );
+}
+
+fn goes_on_after_a_job_that_fails(harness: &Harness) {
+    let load = |job, name| harness.load(job, name, "\tvalue.n=1");
+    let run = "run\tid=4\tjobs=a,b\tmode=once\n".to_owned();
+    let ended = harness.converse(&[load("a", "throws"), load("b", "answer"), run]);
+    let error = ended.only("error");
+    assert_eq!(
+        ["job", "stage", "msg"].map(|key| error.text(key)),
+        ["a", "run", "bad\tluck"]
+    );
+    assert_eq!(ended.only("once").text("job"), "b");
+    assert_eq!(
+        (ended.only("end").list("jobs"), ended.code),
+        (vec!["a".to_owned(), "b".to_owned()], Some(0))
+    );
+}
+
+fn tells_a_failed_preparation_apart(harness: &Harness) {
+    let load = harness.load("a", "unready", "\tvalue.n=1");
+    let ended = harness.converse(&[load, ONCE.into()]);
+    let error = ended.only("error");
+    assert_eq!(
+        ["stage", "msg"].map(|key| error.text(key)),
+        ["init", "no room"]
+    );
+    assert_eq!(ended.verbs(), "loaded error end");
+}
+
+fn dies_with_its_benchmark(harness: &Harness) {
+    let load = harness.load("a", "dies", "\tvalue.n=1");
+    let ended = harness.converse(&[HELLO.into(), load, ONCE.into()]);
+    assert_eq!(
+        (ended.verbs().as_str(), ended.signal),
+        ("ready loaded", Some(libc::SIGKILL))
+    );
+}
+
+fn ends_with_the_commands_when_idle(harness: &Harness) {
+    let mut talk = harness.start();
+    talk.say(HELLO);
+    talk.hear("ready");
+    talk.close();
+    assert_eq!(talk.end().code, Some(0));
+}
+
+fn ends_with_the_commands_in_a_run_without_end(harness: &Harness) {
+    let mut talk = harness.start();
+    talk.say(&harness.load("a", "hangs", "\tvalue.n=1"));
+    talk.say(ONCE);
+    talk.hear("loaded");
+    std::thread::sleep(Duration::from_millis(100));
+    talk.close();
+    let ended = talk.end();
+    assert_eq!((ended.verbs().as_str(), ended.code), ("", Some(0)));
+}
+
+fn stops_with_what_it_has(harness: &Harness) {
+    let timed = is_timed(harness);
+    let (name, values) = if timed {
+        ("sleeps", "\tvalue.ms=20")
+    } else {
+        ("hangs", "\tvalue.n=1")
+    };
+    let mode = if timed {
+        "timed\tsamples=100000\tloop=1\twarmup_ns=0"
+    } else {
+        "once"
+    };
+    let mut talk = harness.start();
+    talk.say(&harness.load("a", name, values));
+    talk.say(&format!("run\tid=4\tjobs=a\tmode={mode}\n"));
+    talk.hear("loaded");
+    std::thread::sleep(Duration::from_millis(300));
+    talk.say("stop\tid=5\tjob=a\nquit\tid=6\n");
+    let ended = talk.end();
+    assert_eq!(ended.only("stopped").text("id"), "5");
+    assert_eq!(
+        (ended.only("end").text("id").as_str(), ended.code),
+        ("4", Some(0))
+    );
+    if timed {
+        let samples = ended.only("timed").list("ns").len();
+        assert!(
+            (2..=15).contains(&samples),
+            "{samples} samples of 20 ms in .3 s"
+        );
+    }
+}
+
+fn times_a_known_sleep(harness: &Harness) {
+    if !is_timed(harness) {
+        return;
+    }
+    let load = harness.load("a", "sleeps", "\tvalue.ms=20");
+    let run = "run\tid=4\tjobs=a\tmode=timed\tsamples=4\tloop=3\twarmup_ns=0\n".to_owned();
+    let ended = harness.converse(&[load, run]);
+    let timed = ended.only("timed");
+    let times: Vec<f64> = timed
+        .list("ns")
+        .iter()
+        .map(|ns| ns.parse().unwrap())
+        .collect();
+    assert_eq!(
+        (
+            times.len(),
+            timed.list("loop"),
+            timed.text("workers").as_str()
+        ),
+        (4, vec!["3".to_owned()], "1")
+    );
+    // The smallest, because a busy machine only makes sleeping longer, at times by milliseconds.
+    let least = times.iter().copied().fold(f64::INFINITY, f64::min) / 3e6;
+    assert!(
+        (20.0..25.0).contains(&least),
+        "{least} ms per iteration of 20 ms"
+    );
+    let whole = ended.only("end").number("elapsed_ns");
+    assert!(whole >= times.iter().sum::<f64>() && whole < times.iter().sum::<f64>() * 1.2);
+    assert_eq!(ended.stdout.trim(), "undone");
+}
+
+fn adapts_the_iterations_to_the_time(harness: &Harness) {
+    if !is_timed(harness) {
+        return;
+    }
+    let load = harness.load("a", "answer", "\tvalue.n=10");
+    let run = "run\tid=4\tjobs=a\tmode=timed\tsamples=5\tsample_ns=10000000\twarmup_ns=30000000\n"
+        .to_owned();
+    let ended = harness.converse(&[load, run]);
+    let mut times: Vec<f64> = ended
+        .only("timed")
+        .list("ns")
+        .iter()
+        .map(|ns| ns.parse::<f64>().unwrap() / 1e6)
+        .collect();
+    times.sort_by(f64::total_cmp);
+    // A busy machine makes it longer.
+    assert!(
+        (3.0..60.0).contains(&times[2]),
+        "samples of 10 ms took {times:?}"
+    );
+    assert!(ended.only("end").number("elapsed_ns") > 30e6);
+    assert_eq!(
+        ended.only("metric").list("value").len(),
+        5,
+        "one value for each sample"
+    );
+}
+
+fn undoes_what_it_prepared_when_the_commands_end(harness: &Harness) {
+    if !is_timed(harness) {
+        return;
+    }
+    let mut talk = harness.start();
+    talk.say(&harness.load("a", "sleeps", "\tvalue.ms=20"));
+    talk.say("run\tid=4\tjobs=a\tmode=timed\tsamples=100000\tloop=1\twarmup_ns=0\n");
+    talk.hear("loaded");
+    std::thread::sleep(Duration::from_millis(100));
+    talk.close();
+    let ended = talk.end();
+    assert_eq!((ended.stdout.trim(), ended.code), ("undone", Some(0)));
+}
+
+/// One test of each name for each language.
+macro_rules! suite {
+    ($($name:ident)*) => {
+        suite!(@of node $($name)*);
+        suite!(@of cpp $($name)*);
+        suite!(@of python $($name)*);
+    };
+    (@of $language:ident $($name:ident)*) => {
+        mod $language {
+            $(#[test]
+            fn $name() {
+                if let Some(harness) = super::Harness::of(stringify!($language)) {
+                    super::$name(&harness);
+                }
+            })*
+        }
+    };
+}
+
+suite! {
+    says_what_it_is
+    refuses_another_version_and_ends
+    goes_on_after_what_it_does_not_understand
+    carries_every_text_unchanged
+    describes_without_measuring
+    takes_the_values_it_is_given
+    splits_long_lists
+    refuses_cases_that_are_not_whole
+    measures_one_case_once
+    goes_on_after_a_job_that_fails
+    tells_a_failed_preparation_apart
+    dies_with_its_benchmark
+    ends_with_the_commands_when_idle
+    ends_with_the_commands_in_a_run_without_end
+    stops_with_what_it_has
+    times_a_known_sleep
+    adapts_the_iterations_to_the_time
+    undoes_what_it_prepared_when_the_commands_end
+}

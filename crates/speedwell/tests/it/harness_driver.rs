@@ -1,0 +1,361 @@
+//! The other end of the harness protocol, for tests: starts a harness, says lines, hears lines. It
+//! is written without the code under test, so what it cannot read is a fault of the harness.
+
+use super::project::repository;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// Longer than any conversation takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A harness that is there: how it is started, and where its zoo of benchmarks lies.
+pub struct Harness {
+    command: Vec<String>,
+    folder: PathBuf,
+    /// One file with all benchmarks, or the ending of one file for each.
+    zoo: Result<&'static str, &'static str>,
+}
+
+/// A message as key and still escaped value.
+#[derive(Debug, Clone)]
+pub struct Event {
+    pub verb: String,
+    fields: Vec<(String, String)>,
+}
+
+/// A harness under way.
+pub struct Talk {
+    child: Child,
+    commands: Option<File>,
+    events: Receiver<Event>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub events: Vec<Event>,
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub stdout: String,
+}
+
+impl Harness {
+    /// The harness of that language; none if its tools are missing.
+    pub fn of(language: &str) -> Option<Harness> {
+        let folder = repository()
+            .join("crates/speedwell/tests/conformance")
+            .join(language);
+        let program = |path: &str| repository().join(path).to_string_lossy().into_owned();
+        let (command, zoo) = match language {
+            "node" => (
+                vec![tool(&["node"])?, program("harness/node/harness.cjs")],
+                Err(".js"),
+            ),
+            "python" => (
+                vec![tool(&["python3"])?, program("harness/python/harness.py")],
+                Ok("zoo.py"),
+            ),
+            _ => (vec![compiled(&folder.join("zoo.cpp"))?], Ok("zoo.cpp")),
+        };
+        Some(Harness {
+            command,
+            folder,
+            zoo,
+        })
+    }
+
+    /// Starts the harness.
+    pub fn start(&self) -> Talk {
+        let (commands_out, commands) = pipe();
+        let (events, events_in) = pipe();
+        let mut command = Command::new(&self.command[0]);
+        command
+            .args(&self.command[1..])
+            .env("SPEEDWELL_FDS", "3,4")
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let moves = [(commands_out.as_raw_fd(), 3), (events_in.as_raw_fd(), 4)];
+        // SAFETY: only dup2 and fcntl are called between fork and exec. The descriptors lie above
+        // those that they are moved to, because the pipes were made above them.
+        unsafe {
+            command.pre_exec(move || {
+                for (from, to) in moves {
+                    if libc::dup2(from, to) < 0 {
+                        return Err(std::io::Error::last_os_error());
+                    }
+                }
+                Ok(())
+            });
+        }
+        let child = command.spawn().unwrap();
+        let (told, heard) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(events).split(b'\n') {
+                let line = String::from_utf8(line.unwrap()).expect("events are UTF-8");
+                assert!(line.len() < 1 << 20, "a line of {} bytes", line.len());
+                if told.send(Event::read(&line)).is_err() {
+                    return;
+                }
+            }
+        });
+        Talk {
+            child,
+            commands: Some(commands),
+            events: heard,
+        }
+    }
+
+    /// The file of a benchmark of the zoo.
+    pub fn file(&self, benchmark: &str) -> PathBuf {
+        match self.zoo {
+            Ok(file) => self.folder.join(file),
+            Err(ending) => self.folder.join("zoo").join(format!("{benchmark}{ending}")),
+        }
+    }
+
+    /// `describe` of a benchmark's file; `more` are further fields as they stand on the line.
+    pub fn describe(&self, benchmark: &str, more: &str) -> String {
+        format!(
+            "describe\tid=2\tpath={}\troot={}{more}\n",
+            self.file(benchmark).display(),
+            self.folder.display()
+        )
+    }
+
+    /// `load` of a benchmark as job `job`; `values` are fields as they stand on the line.
+    pub fn load(&self, job: &str, benchmark: &str, values: &str) -> String {
+        let name = match self.zoo {
+            Ok(_) => format!("zoo/{benchmark}"),
+            Err(ending) => format!("zoo/{benchmark}{ending}"),
+        };
+        format!(
+            "load\tid=3\tjob={job}\tform=case\tpath={}\troot={}\tbenchmark={name}{values}\n",
+            self.file(benchmark).display(),
+            self.folder.display()
+        )
+    }
+
+    /// Says everything, then waits for the end.
+    pub fn converse(&self, commands: &[String]) -> Ended {
+        let mut talk = self.start();
+        talk.say(&commands.concat());
+        talk.say("quit\tid=9\n");
+        talk.end()
+    }
+}
+
+impl Talk {
+    /// Writes lines; a harness that has gone hears nothing.
+    pub fn say(&mut self, lines: &str) {
+        if let Some(commands) = &mut self.commands {
+            let _ = commands.write_all(lines.as_bytes());
+        }
+    }
+
+    /// Waits for an event of that verb, passing over others.
+    pub fn hear(&self, verb: &str) -> Event {
+        loop {
+            let event = self.events.recv_timeout(PATIENCE);
+            let event = event.unwrap_or_else(|_| panic!("no '{verb}' came"));
+            if event.verb == verb {
+                return event;
+            }
+        }
+    }
+
+    /// Closes the command pipe.
+    pub fn close(&mut self) {
+        self.commands = None;
+    }
+
+    /// Hears the rest and waits for the end of the process. The command pipe stays open until then,
+    /// unless it was closed before.
+    pub fn end(mut self) -> Ended {
+        let mut events = Vec::new();
+        while let Ok(event) = self.events.recv_timeout(PATIENCE) {
+            events.push(event);
+        }
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while self.child.try_wait().unwrap().is_none() {
+            if std::time::Instant::now() > deadline {
+                self.child.kill().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let output = self.child.wait_with_output().unwrap();
+        Ended {
+            events,
+            code: output.status.code(),
+            signal: output.status.signal(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+        }
+    }
+}
+
+impl Ended {
+    /// The verbs, one word each.
+    pub fn verbs(&self) -> String {
+        let verbs: Vec<&str> = self
+            .events
+            .iter()
+            .map(|event| event.verb.as_str())
+            .collect();
+        verbs.join(" ")
+    }
+
+    /// All events of that verb.
+    pub fn all(&self, verb: &str) -> Vec<&Event> {
+        self.events
+            .iter()
+            .filter(|event| event.verb == verb)
+            .collect()
+    }
+
+    /// The only event of that verb.
+    #[track_caller]
+    pub fn only(&self, verb: &str) -> &Event {
+        let all = self.all(verb);
+        assert_eq!(all.len(), 1, "{verb} in {self:#?}");
+        all[0]
+    }
+}
+
+impl Event {
+    fn read(line: &str) -> Event {
+        let mut words = line.split('\t');
+        let verb = words.next().unwrap_or_default().to_owned();
+        let pair = |word: &str| {
+            word.split_once('=')
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        };
+        let fields = words
+            .map(|word| pair(word).unwrap_or_else(|| panic!("'{word}' is no field")))
+            .collect();
+        Event { verb, fields }
+    }
+
+    /// A value, decoded; empty if it is missing.
+    pub fn text(&self, key: &str) -> String {
+        decoded(self.raw(key))
+    }
+
+    /// A list, decoded.
+    pub fn list(&self, key: &str) -> Vec<String> {
+        let raw = self.raw(key);
+        let items = raw.split(',').filter(|_| !raw.is_empty());
+        items.map(decoded).collect()
+    }
+
+    /// A value as a number.
+    #[track_caller]
+    pub fn number(&self, key: &str) -> f64 {
+        let text = self.text(key);
+        text.parse()
+            .unwrap_or_else(|_| panic!("{key}='{text}' in {self:?}"))
+    }
+
+    fn raw(&self, key: &str) -> &str {
+        let found = self.fields.iter().find(|(known, _)| known == key);
+        found.map_or("", |(_, value)| value)
+    }
+}
+
+/// A value as it stands on a line; with `%2C`, in a list.
+pub fn encoded(text: &str) -> String {
+    let unsafe_byte = |byte: u8| byte < 0x20 || byte == b'%' || byte == b',' || byte == 0x7f;
+    let mut made = Vec::new();
+    for byte in text.bytes() {
+        match unsafe_byte(byte) {
+            true => made.extend(format!("%{byte:02x}").bytes()),
+            false => made.push(byte),
+        }
+    }
+    String::from_utf8(made).unwrap()
+}
+
+fn decoded(text: &str) -> String {
+    let mut made = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(&after[..2]).unwrap();
+            made.push(u8::from_str_radix(digits, 16).unwrap());
+            rest = &after[2..];
+        } else {
+            made.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(made).unwrap()
+}
+
+/// The first of these programs that is in `PATH`; says that the test is skipped if none is.
+pub fn tool(names: &[&str]) -> Option<String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let found = names
+        .iter()
+        .find(|name| folders.iter().any(|folder| folder.join(name).is_file()));
+    if found.is_none() {
+        eprintln!("skipped: there is no '{}' in PATH", names.join("' or '"));
+    }
+    found.map(|name| (*name).to_owned())
+}
+
+/// The zoo of the C++ harness as a program, compiled once for all tests.
+pub fn compiled(file: &Path) -> Option<String> {
+    static PROGRAM: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    let compiler = tool(&["c++", "g++", "clang++"])?;
+    let (_, program) = PROGRAM.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("zoo");
+        let mut command = Command::new(compiler);
+        command.args([
+            "-std=c++17",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-pthread",
+            "-I",
+        ]);
+        command
+            .arg(repository().join("harness/cpp"))
+            .arg(file)
+            .arg("-o")
+            .arg(&program);
+        let output = command.output().unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        (folder, program)
+    });
+    Some(program.to_string_lossy().into_owned())
+}
+
+/// A pipe (read end, write end), both above the descriptors that a harness gets, and not inherited.
+fn pipe() -> (File, File) {
+    let mut ends = [0; 2];
+    // SAFETY: the descriptors are made here and belong to the files that are returned.
+    unsafe {
+        assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
+        let [read, write] = ends.map(|low| {
+            let high = libc::fcntl(low, libc::F_DUPFD_CLOEXEC, 10);
+            libc::close(low);
+            File::from_raw_fd(high)
+        });
+        (read, write)
+    }
+}

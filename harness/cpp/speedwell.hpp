@@ -1,0 +1,1281 @@
+// speedwell.hpp: benchmarks in C++17, in one header.
+//
+//     #include <speedwell.hpp>
+//
+//     SPEEDWELL_BENCHMARK(copy, speedwell::param("bytes", {8, 64, 512})) {
+//       std::vector<char> from(bench.get<int>("bytes"), 'x'), to(from.size());
+//       for (auto _ : bench) {
+//         std::memcpy(to.data(), from.data(), from.size());
+//         speedwell::keep(to.data());
+//       }
+//       bench.bytes(bench.iterations() * from.size());
+//     }
+//
+// `speedwell run FILE.cpp` compiles and measures it. Built and started by hand, the program measures
+// every case once and prints a table. docs/cpp.md explains every name; docs/protocol.md says what is
+// said over the descriptors that SPEEDWELL_FDS names. Sections: what users write, how a pass is
+// measured, the protocol, the table, main.
+
+#ifndef SPEEDWELL_HPP
+#define SPEEDWELL_HPP
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#if defined(__GXX_RTTI)
+#include <cxxabi.h>
+#include <typeinfo>
+#endif
+
+namespace speedwell {
+
+// ---- What users write ----
+
+/// Which direction of a metric is the good one.
+enum Better { higher, lower };
+
+/// Makes the compiler believe that `value` is read here and, unless it is const, that it may have
+/// changed; so neither the value nor what computes it is optimised away. Memory counts as read and
+/// written as well. Costs no instruction where the value lies in a register or in memory anyway.
+template <class T>
+inline __attribute__((always_inline)) void keep(T&& value) {
+  using Plain = std::remove_reference_t<T>;
+  constexpr bool in_register = std::is_trivially_copyable_v<Plain> && !std::is_array_v<Plain> &&
+                               sizeof(Plain) <= sizeof(void*);
+#if defined(__x86_64__)
+  if constexpr (std::is_floating_point_v<Plain> && in_register) {
+    asm volatile("" : : "x,m"(value) : "memory");
+  } else
+#endif
+      if constexpr (!in_register) {
+    asm volatile("" : : "m"(value) : "memory");
+  } else if constexpr (std::is_const_v<Plain> || !std::is_lvalue_reference_v<T>) {
+    asm volatile("" : : "r,m"(value) : "memory");
+  } else {
+    asm volatile("" : "+r,m"(value) : : "memory");
+  }
+}
+
+/// Makes the compiler believe that all memory is read and written here: pending stores happen.
+inline __attribute__((always_inline)) void clobber() { asm volatile("" : : : "memory"); }
+
+namespace detail {
+
+// Kept out of line: written out at every place where text is made, this took half of the time of
+// compiling a benchmark.
+#define SPEEDWELL_APART __attribute__((noinline))
+
+SPEEDWELL_APART inline std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string all;
+  for (const std::string_view& part : parts) all.append(part);
+  return all;
+}
+
+struct Error {
+  std::string stage, type, message;
+};
+
+/// What is thrown to leave a benchmark on purpose.
+struct Leave {
+  Error error;
+};
+
+/// The shortest decimal text that is the same number again.
+SPEEDWELL_APART inline std::string text_of_number(double value) {
+  char text[40];
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, value);
+    if (std::strtod(text, nullptr) == value) break;
+  }
+  return text;
+}
+
+template <class T>
+std::string text_of(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return text_of_number(static_cast<double>(value));
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return std::to_string(value);
+  } else {
+    return std::string(value);
+  }
+}
+
+template <class T>
+constexpr const char* type_of() {
+  if constexpr (std::is_same_v<T, bool>) return "bool";
+  else if constexpr (std::is_floating_point_v<T>) return "float";
+  else if constexpr (std::is_arithmetic_v<T>) return "int";
+  else return "text";
+}
+
+/// Sends or prints an error and ends the process, where exceptions are switched off.
+inline std::function<void(const Error&)> give_up;
+
+[[noreturn]] SPEEDWELL_APART inline void leave(const Error& error) {
+#if defined(__cpp_exceptions)
+  throw Leave{error};
+#else
+  if (give_up) give_up(error);
+  std::_Exit(2);
+#endif
+}
+
+[[noreturn]] SPEEDWELL_APART inline void leave(std::string_view stage, std::string_view type,
+                                               std::string_view message) {
+  leave(Error{std::string(stage), std::string(type), std::string(message)});
+}
+
+struct Definition;
+
+}  // namespace detail
+
+/// A named input of a benchmark and the values it takes.
+struct Parameter {
+  std::string name;
+  const char* type;
+  std::vector<std::string> values;
+};
+
+/// A parameter with these values: whole numbers, numbers, texts or truth values.
+template <class T>
+Parameter param(std::string name, std::initializer_list<T> values) {
+  Parameter made{std::move(name), detail::type_of<T>(), {}};
+  for (const T& value : values) made.values.push_back(detail::text_of(value));
+  return made;
+}
+
+/// The same, for values that are computed.
+template <class T>
+Parameter param(std::string name, const std::vector<T>& values) {
+  Parameter made{std::move(name), detail::type_of<T>(), {}};
+  for (const T& value : values) made.values.push_back(detail::text_of(value));
+  return made;
+}
+
+/// A parameter that grows by a factor: range("n", 8, 512) is 8, 64, 512. `last` is always a value.
+inline Parameter range(std::string name, std::int64_t first, std::int64_t last,
+                       std::int64_t factor = 8) {
+  std::vector<std::int64_t> values;
+  for (std::int64_t value = first; value < last && factor > 1 && value > 0; value *= factor) {
+    values.push_back(value);
+    if (value > last / factor) break;
+  }
+  values.push_back(last);
+  return param(std::move(name), values);
+}
+
+/// A parameter that grows by a step: steps("n", 0, 4, 2) is 0, 2, 4.
+inline Parameter steps(std::string name, std::int64_t first, std::int64_t last,
+                       std::int64_t step = 1) {
+  std::vector<std::int64_t> values;
+  for (std::int64_t value = first; value <= last && step > 0; value += step) values.push_back(value);
+  return param(std::move(name), values);
+}
+
+/// How many threads execute the benchmark at once, each with iterations of its own.
+inline Parameter concurrency(std::initializer_list<int> workers) {
+  return param("concurrency", workers);
+}
+
+/// A benchmark with one value for each parameter.
+class Case {
+ public:
+  /// The value of a parameter.
+  template <class T>
+  T get(const std::string& name) const;
+
+  const detail::Definition* definition = nullptr;
+  std::vector<std::string> values;
+};
+
+/// Called once per process before the first iteration, or after the last one.
+struct Setup { std::function<void(const Case&)> call; };
+struct Teardown { std::function<void(const Case&)> call; };
+/// Called before or after every pass over the loop, outside of what is measured.
+struct BeforeSample { std::function<void(const Case&)> call; };
+struct AfterSample { std::function<void(const Case&)> call; };
+/// Says whether a combination of values is a case.
+struct Only { std::function<bool(const Case&)> call; };
+
+template <class F> Setup setup(F call) { return {call}; }
+template <class F> Teardown teardown(F call) { return {call}; }
+template <class F> BeforeSample before_sample(F call) { return {call}; }
+template <class F> AfterSample after_sample(F call) { return {call}; }
+template <class F> Only only(F call) { return {call}; }
+
+namespace detail {
+
+using Clock = std::chrono::steady_clock;
+
+inline std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+}
+
+/// Lets all workers go on at the same time. A worker that fails breaks it, so that nobody waits.
+class Gate {
+ public:
+  explicit Gate(int workers) : workers_(workers) {}
+  void pass() {
+    if (workers_ == 1) return;
+    const int round = round_.load();
+    if (arrived_.fetch_add(1) + 1 == workers_) {
+      arrived_.store(0);
+      round_.fetch_add(1);
+      return;
+    }
+    while (round_.load() == round && !broken_.load()) std::this_thread::yield();
+    if (broken_.load()) leave("run", "Abandoned", "another worker failed");
+  }
+  void fail() { broken_.store(true); }
+
+ private:
+  const int workers_;
+  std::atomic<int> arrived_{0}, round_{0};
+  std::atomic<bool> broken_{false};
+};
+
+/// A further figure: an amount that is divided by the measured time, or a value as it is.
+struct Reading {
+  std::string name, unit;
+  Better better;
+  bool per_second;
+  double amount;
+};
+
+}  // namespace detail
+
+/// What a benchmark's function talks to. One per worker and pass.
+class Bench {
+ public:
+  Bench(const Case& of, std::int64_t iterations, int worker, int workers, detail::Gate& gate)
+      : case_(of), iterations_(iterations), worker_(worker), workers_(workers), gate_(gate) {}
+
+  /// The value of a parameter: get<int>("bytes"), get<std::string>("kind").
+  template <class T>
+  T get(const std::string& name) const { return case_.get<T>(name); }
+
+  /// How often the loop is gone through in this pass, by this worker.
+  std::int64_t iterations() const { return iterations_; }
+  /// The number of this worker, from 0, and how many there are.
+  int worker() const { return worker_; }
+  int workers() const { return workers_; }
+
+  /// Leaves what follows, up to resume(), out of the measured time. The two read the clock, which
+  /// takes some 50 ns: good for iterations of microseconds.
+  void pause() { paused_at_ns_ = detail::now_ns(); }
+  void resume() { paused_ns_ += detail::now_ns() - paused_at_ns_; }
+
+  /// Adds to the time that counts, instead of the time of the loop: for work that is timed elsewhere.
+  template <class Rep, class Period>
+  void took(std::chrono::duration<Rep, Period> time) {
+    is_manual_ = true;
+    manual_ns_ += std::chrono::duration<double, std::nano>(time).count();
+  }
+
+  /// How much the loop worked through in this pass, shown per second. To be called after the loop.
+  template <class N> void bytes(N amount) { rate("bytes", static_cast<double>(amount), "B/s"); }
+  template <class N> void items(N amount) { rate("items", static_cast<double>(amount), "1/s"); }
+  void rate(std::string name, double amount, std::string unit = "1/s") {
+    readings.push_back({std::move(name), std::move(unit), higher, true, amount});
+  }
+  /// Any other figure, as it is. Of several workers the mean counts.
+  void metric(std::string name, double value, std::string unit, Better better) {
+    readings.push_back({std::move(name), std::move(unit), better, false, value});
+  }
+
+  /// The computed answer. Speedwell compares it between variants, so it must not depend on the
+  /// number of iterations.
+  template <class T>
+  void check(const T& answer) { answer_ = detail::text_of(answer); has_answer = true; }
+
+  /// Ends the benchmark: it cannot run here, and that is no failure. fail() is one.
+  [[noreturn]] void skip(const std::string& reason) const {
+    detail::leave("run", "Skipped", reason);
+  }
+  [[noreturn]] void fail(const std::string& reason) const {
+    detail::leave("run", "Failed", reason);
+  }
+
+  // The loop: `for (auto _ : bench)`. A counter in a register that is decremented and compared.
+  struct __attribute__((unused)) Turn {};
+  struct End {};
+  class Turns {
+   public:
+    explicit Turns(Bench* bench) : left_(bench->iterations_), bench_(bench) {}
+    inline __attribute__((always_inline)) Turn operator*() const { return Turn(); }
+    inline __attribute__((always_inline)) Turns& operator++() { --left_; return *this; }
+    inline __attribute__((always_inline)) bool operator!=(End) {
+      // Without this, which emits nothing, an empty loop would be removed together with its time.
+      asm volatile("");
+      if (__builtin_expect(left_ != 0, 1)) return true;
+      bench_->stop();
+      return false;
+    }
+
+   private:
+    std::int64_t left_;
+    Bench* const bench_;
+  };
+  // The clock is read last, after all that it takes to begin.
+  inline __attribute__((always_inline)) Turns begin() {
+    Turns turns(this);
+    start();
+    return turns;
+  }
+  End end() const { return End(); }
+
+  // Read by the code that measures.
+  std::int64_t begun_ns = 0, ended_ns = 0;
+  int loops = 0;
+  bool has_answer = false;
+  std::vector<detail::Reading> readings;
+  const std::string& answer() const { return answer_; }
+  bool is_manual() const { return is_manual_; }
+  double manual_ns() const { return manual_ns_; }
+  std::int64_t paused_ns() const { return paused_ns_; }
+
+ private:
+  __attribute__((noinline)) void start() {
+    if (++loops > 1) detail::leave("run", "SecondLoop", "the benchmark looped over bench twice");
+    gate_.pass();
+    paused_ns_ = 0;
+    begun_ns = detail::now_ns();
+  }
+  __attribute__((noinline)) void stop() {
+    ended_ns = detail::now_ns();
+    gate_.pass();
+  }
+
+  const Case& case_;
+  const std::int64_t iterations_;
+  const int worker_, workers_;
+  detail::Gate& gate_;
+  std::int64_t paused_at_ns_ = 0, paused_ns_ = 0;
+  double manual_ns_ = 0;
+  bool is_manual_ = false;
+  std::string answer_;
+};
+
+namespace detail {
+
+/// A benchmark as it was declared.
+struct Definition {
+  std::string name;
+  std::function<void(Bench&)> body;
+  std::vector<Parameter> parameters;
+  std::function<void(const Case&)> setup, teardown, before_sample, after_sample;
+  std::function<bool(const Case&)> only;
+
+  void apply(Parameter made) { parameters.push_back(std::move(made)); }
+  void apply(Setup made) { setup = std::move(made.call); }
+  void apply(Teardown made) { teardown = std::move(made.call); }
+  void apply(BeforeSample made) { before_sample = std::move(made.call); }
+  void apply(AfterSample made) { after_sample = std::move(made.call); }
+  void apply(Only made) { only = std::move(made.call); }
+};
+
+inline std::deque<Definition>& definitions() {
+  static std::deque<Definition> all;
+  return all;
+}
+
+}  // namespace detail
+
+/// Declares a benchmark whose function has no name of its own: a lambda, or a template's instance.
+template <class F, class... Options>
+bool add(std::string name, F body, Options... options) {
+  // A name is one word of a case's id, and the macro hands over all its arguments as text.
+  name = name.substr(0, name.find(','));
+  for (char& letter : name) {
+    if (letter == ' ' || letter == '/') letter = '_';
+  }
+  detail::Definition made;
+  made.name = std::move(name);
+  made.body = body;
+  (made.apply(std::move(options)), ...);
+  detail::definitions().push_back(std::move(made));
+  return true;
+}
+
+#define SPEEDWELL_FIRST_OF(first, ...) first
+#define SPEEDWELL_JOIN_NAMES(a, b) a##b
+#define SPEEDWELL_JOIN(a, b) SPEEDWELL_JOIN_NAMES(a, b)
+
+/// SPEEDWELL_BENCHMARK(name, options...) { body }: declares the function `name(speedwell::Bench& bench)`.
+#define SPEEDWELL_BENCHMARK(...)                                                              \
+  static void SPEEDWELL_FIRST_OF(__VA_ARGS__, )(::speedwell::Bench & bench);                  \
+  [[maybe_unused]] static const bool SPEEDWELL_JOIN(                                          \
+      speedwell_has_, SPEEDWELL_FIRST_OF(__VA_ARGS__, )) = ::speedwell::add(#__VA_ARGS__,     \
+                                                                            __VA_ARGS__);     \
+  static void SPEEDWELL_FIRST_OF(__VA_ARGS__, )([[maybe_unused]] ::speedwell::Bench & bench)
+
+template <class T>
+T Case::get(const std::string& name) const {
+  const auto& parameters = definition->parameters;
+  for (std::size_t at = 0; at < parameters.size(); ++at) {
+    if (parameters[at].name != name) continue;
+    const std::string& text = values[at];
+    if constexpr (std::is_same_v<T, bool>) return text == "true";
+    else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(std::strtod(text.c_str(), nullptr));
+    else if constexpr (std::is_unsigned_v<T>) return static_cast<T>(std::strtoull(text.c_str(), nullptr, 10));
+    else if constexpr (std::is_arithmetic_v<T>) return static_cast<T>(std::strtoll(text.c_str(), nullptr, 10));
+    else return T(text);
+  }
+  detail::leave("run", "UnknownParameter", detail::joined({"the benchmark has no parameter '", name, "'"}));
+}
+
+// ---- How a pass is measured ----
+
+namespace detail {
+
+/// Executes `code`; whatever it throws becomes an error of `stage`.
+template <class F>
+std::unique_ptr<Error> guarded(const char* stage, F&& code) {
+#if defined(__cpp_exceptions)
+  try {
+    code();
+  } catch (const Leave& left) {
+    return std::make_unique<Error>(left.error);
+  } catch (const std::exception& thrown) {
+    std::string type = "std::exception";
+#if defined(__GXX_RTTI)
+    int status = 0;
+    char* name = abi::__cxa_demangle(typeid(thrown).name(), nullptr, nullptr, &status);
+    if (name) type = name;
+    std::free(name);
+#endif
+    return std::make_unique<Error>(Error{stage, type, thrown.what()});
+  } catch (...) {
+    return std::make_unique<Error>(Error{stage, "unknown", "something was thrown that is no std::exception"});
+  }
+#else
+  (void)stage;
+  code();
+#endif
+  return nullptr;
+}
+
+/// One call of the function by every worker.
+struct Pass {
+  std::int64_t elapsed_ns = 0;
+  std::vector<Reading> readings;
+  std::string answer;
+  bool has_answer = false;
+};
+
+/// The time from the common start to the last worker's end, without its pauses; or what it told.
+inline std::int64_t elapsed_ns(const std::deque<Bench>& workers) {
+  std::int64_t begun_ns = workers[0].begun_ns, longest_ns = 0;
+  for (const Bench& bench : workers) begun_ns = std::min(begun_ns, bench.begun_ns);
+  for (const Bench& bench : workers) {
+    const auto own_ns = bench.is_manual() ? static_cast<std::int64_t>(bench.manual_ns() + .5)
+                                          : bench.ended_ns - begun_ns - bench.paused_ns();
+    longest_ns = std::max(longest_ns, own_ns);
+  }
+  return longest_ns;
+}
+
+inline Pass combine(std::deque<Bench>& workers) {
+  Pass pass;
+  for (Bench& bench : workers) {
+    if (bench.loops == 0) leave("run", "NoLoop", "the benchmark did not loop over bench");
+    if (bench.ended_ns == 0) leave("run", "LeftLoop", "the benchmark left its loop before the end");
+    for (Reading& reading : bench.readings) {
+      const double share = reading.per_second ? 1.0 : 1.0 / static_cast<double>(workers.size());
+      auto known = std::find_if(pass.readings.begin(), pass.readings.end(),
+                                [&](const Reading& one) { return one.name == reading.name; });
+      if (known == pass.readings.end()) {
+        known = pass.readings.insert(known, reading);
+        known->amount = 0;
+      }
+      known->amount += reading.amount * share;
+    }
+    if (bench.has_answer && !pass.has_answer) {
+      pass.has_answer = true;
+      pass.answer = bench.answer();
+    }
+  }
+  pass.elapsed_ns = elapsed_ns(workers);
+  for (Reading& reading : pass.readings) {
+    if (reading.per_second) reading.amount /= static_cast<double>(std::max<std::int64_t>(pass.elapsed_ns, 1)) / 1e9;
+  }
+  return pass;
+}
+
+inline int workers_of(const Case& of) {
+  for (std::size_t at = 0; at < of.values.size(); ++at) {
+    if (of.definition->parameters[at].name == "concurrency") return std::max(1, of.get<int>("concurrency"));
+  }
+  return 1;
+}
+
+/// Calls the function once in every worker, each with so many iterations.
+inline Pass one_pass(const Case& of, std::int64_t iterations) {
+  const Definition& definition = *of.definition;
+  const int count = workers_of(of);
+  if (definition.before_sample) definition.before_sample(of);
+  Gate gate(count);
+  std::deque<Bench> workers;
+  for (int worker = 0; worker < count; ++worker) workers.emplace_back(of, iterations, worker, count, gate);
+  if (count == 1) {
+    // No thread is started, because a process that has had one synchronises more ever after.
+    definition.body(workers[0]);
+  } else {
+    std::vector<std::unique_ptr<Error>> errors(workers.size());
+    std::vector<std::thread> threads;
+    for (int worker = 0; worker < count; ++worker) {
+      threads.emplace_back([&, worker] {
+        errors[worker] = guarded("run", [&] { definition.body(workers[worker]); });
+        if (errors[worker]) gate.fail();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    // The first worker that failed by itself tells why.
+    for (bool abandoned : {false, true}) {
+      for (const auto& error : errors) {
+        if (error && (error->type == "Abandoned") == abandoned) leave(*error);
+      }
+    }
+  }
+  Pass pass = combine(workers);
+  if (definition.after_sample) definition.after_sample(of);
+  return pass;
+}
+
+/// What is asked of a run. `iterations` 0: to be found, so that a sample takes `sample_ns`.
+struct Order {
+  int samples = 5;
+  std::int64_t sample_ns = 50'000'000, warmup_ns = 100'000'000, iterations = 0;
+};
+
+struct Figures {
+  std::vector<std::int64_t> elapsed_ns, iterations;
+  std::map<std::string, std::pair<Reading, std::vector<double>>> metrics;
+  std::string answer;
+  bool has_answer = false;
+};
+
+/// Takes the samples of one case. `enough` is asked between passes whether to end early.
+class Sampler {
+ public:
+  Sampler(const Case& of, Order order, std::function<bool()> enough)
+      : case_(of), order_(order), enough_(std::move(enough)) {}
+
+  void take(Figures& figures) {
+    std::int64_t count = warm_up();
+    for (int sample = 0; sample < order_.samples && !enough_(); ++sample) {
+      Pass pass = one_pass(case_, count);
+      keep_figures(figures, pass, count);
+      // What was fast while warming up may be slow now, or the other way round.
+      const double share = aim(count, pass.elapsed_ns);
+      if (order_.iterations == 0 && (share > 2 || share < .5)) count = scaled(count, share);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t most = 1'000'000'000'000;
+
+  static std::int64_t scaled(std::int64_t count, double factor) {
+    const double wanted = static_cast<double>(count) * factor;
+    return wanted >= static_cast<double>(most) ? most : std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted));
+  }
+
+  /// How many times as many iterations a sample should have as a pass that had `count`. The fastest
+  /// of the last three passes tells, because a busy machine makes passes longer and never shorter.
+  double aim(std::int64_t count, std::int64_t elapsed_ns) {
+    recent_[pass_++ % 3] = static_cast<double>(std::max<std::int64_t>(elapsed_ns, 1)) / static_cast<double>(count);
+    const double least = *std::min_element(recent_, recent_ + std::min(pass_, 3));
+    return static_cast<double>(order_.sample_ns) / (least * static_cast<double>(count));
+  }
+
+  /// Finds the number of iterations and spends the warm-up with it: growing tenfold while far from
+  /// the wanted time, then by estimate. A pass may take long although little of it is measured.
+  std::int64_t warm_up() {
+    const std::int64_t begin_ns = now_ns();
+    const auto spent_ns = [&] { return now_ns() - begin_ns; };
+    std::int64_t count = order_.iterations ? order_.iterations : 1;
+    bool found = order_.iterations != 0;
+    while (!enough_() && (!found || spent_ns() < order_.warmup_ns)) {
+      const std::int64_t pass_ns = now_ns();
+      const double share = aim(count, one_pass(case_, count).elapsed_ns);
+      if (order_.iterations) continue;
+      found = found || share <= 1.25 || count == most || now_ns() - pass_ns > 5 * order_.sample_ns;
+      if (!found) count = std::max(count + 1, scaled(count, std::min(10.0, 1.1 * share)));
+      else count = scaled(count, std::min(10.0, share));
+    }
+    return count;
+  }
+
+  void keep_figures(Figures& figures, const Pass& pass, std::int64_t count) {
+    figures.elapsed_ns.push_back(pass.elapsed_ns);
+    figures.iterations.push_back(count);
+    for (const Reading& reading : pass.readings) {
+      auto& place = figures.metrics.try_emplace(reading.name, reading, std::vector<double>()).first->second;
+      place.second.push_back(reading.amount);
+    }
+    if (!pass.has_answer) return;
+    if (figures.has_answer && figures.answer != pass.answer) {
+      leave("run", "AnswerChanged", joined({"the answer was '", figures.answer, "', then '", pass.answer, "': it must not depend on the number of iterations"}));
+    }
+    figures.has_answer = true;
+    figures.answer = pass.answer;
+  }
+
+  const Case& case_;
+  const Order order_;
+  const std::function<bool()> enough_;
+  double recent_[3] = {};
+  int pass_ = 0;
+};
+
+/// All allowed combinations; the last parameter varies fastest.
+inline std::vector<Case> cases_of(const Definition& definition, const std::vector<Parameter>& parameters) {
+  std::vector<Case> made(1);
+  made[0].definition = &definition;
+  for (const Parameter& parameter : parameters) {
+    std::vector<Case> longer;
+    for (const Case& begun : made) {
+      for (const std::string& value : parameter.values) {
+        longer.push_back(begun);
+        longer.back().values.push_back(value);
+      }
+    }
+    made = std::move(longer);
+  }
+  if (definition.only) {
+    made.erase(std::remove_if(made.begin(), made.end(), [&](const Case& one) { return !definition.only(one); }), made.end());
+  }
+  return made;
+}
+
+/// `text` as a value of this type, in its usual spelling; false if it is none.
+inline bool canonical(const char* type, std::string& text) {
+  if (!std::strcmp(type, "text")) return true;
+  if (!std::strcmp(type, "bool")) return text == "true" || text == "false";
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end || !(number - number == 0)) return false;
+  if (!std::strcmp(type, "int")) {
+    const std::int64_t whole = std::strtoll(text.c_str(), &end, 10);
+    if (*end == 0) return true;
+    if (number != static_cast<double>(static_cast<std::int64_t>(number))) return false;
+    text = std::to_string(static_cast<std::int64_t>(number));
+    (void)whole;
+  }
+  return true;
+}
+
+/// Puts `name=value` words in the place of declared values. Words of other names are left alone.
+inline std::vector<Parameter> with_words(std::vector<Parameter> parameters, const std::vector<std::string>& words) {
+  for (Parameter& parameter : parameters) {
+    std::vector<std::string> given;
+    for (const std::string& word : words) {
+      if (word.compare(0, parameter.name.size() + 1, joined({parameter.name, "="})) != 0) continue;
+      std::string text = word.substr(parameter.name.size() + 1);
+      if (!canonical(parameter.type, text)) leave("protocol", "BadArgument", joined({"bad argument: ", word}));
+      given.push_back(text);
+    }
+    if (!given.empty()) parameter.values = given;
+  }
+  return parameters;
+}
+
+// ---- The protocol ----
+
+SPEEDWELL_APART inline std::string escaped(std::string_view text, bool in_list) {
+  std::string made;
+  for (const char letter : text) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (code < 0x20 || code == 0x7f || letter == '%' || (in_list && letter == ',')) {
+      char hex[4];
+      std::snprintf(hex, sizeof hex, "%%%02X", code);
+      made += hex;
+    } else {
+      made += letter;
+    }
+  }
+  return made;
+}
+
+SPEEDWELL_APART inline std::string unescaped(const std::string& text) {
+  std::string made;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto is_hex = [&](std::size_t place) { return place < text.size() && std::isxdigit(static_cast<unsigned char>(text[place])); };
+    if (text[at] == '%' && is_hex(at + 1) && is_hex(at + 2)) {
+      made += static_cast<char>(std::strtol(text.substr(at + 1, 2).c_str(), nullptr, 16));
+      at += 2;
+    } else {
+      made += text[at];
+    }
+  }
+  return made;
+}
+
+SPEEDWELL_APART inline std::vector<std::string> split(const std::string& text, char by) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text.find(by, begin)) != std::string::npos; begin = end + 1) {
+    parts.push_back(text.substr(begin, end - begin));
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
+/// A command, its values still escaped.
+struct Command {
+  std::string verb;
+  std::vector<std::pair<std::string, std::string>> fields;
+
+  explicit Command(const std::string& line) {
+    for (const std::string& word : split(line, '\t')) {
+      const std::size_t equals = word.find('=');
+      if (verb.empty()) verb = word;
+      else if (equals != std::string::npos) fields.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+    }
+  }
+  SPEEDWELL_APART const std::string* raw(std::string_view key) const {
+    for (const auto& field : fields) {
+      if (field.first == key) return &field.second;
+    }
+    return nullptr;
+  }
+  SPEEDWELL_APART std::string text(std::string_view key) const {
+    const std::string* value = raw(key);
+    return value ? unescaped(*value) : std::string();
+  }
+  SPEEDWELL_APART std::int64_t number(std::string_view key, std::int64_t otherwise) const {
+    const std::string* value = raw(key);
+    return value ? std::strtoll(value->c_str(), nullptr, 10) : otherwise;
+  }
+  SPEEDWELL_APART std::vector<std::string> list(std::string_view key) const {
+    const std::string value = raw(key) ? *raw(key) : std::string();
+    if (value.empty()) return {};
+    std::vector<std::string> items = split(value, ',');
+    for (std::string& item : items) item = unescaped(item);
+    return items;
+  }
+};
+
+/// An event under construction. Lists that would make a line too long are continued in more lines.
+class Event {
+ public:
+  explicit Event(const std::string& verb, const Command& cause) : head_(verb) {
+    if (const std::string* id = cause.raw("id")) head_ += "\tid=" + *id;
+  }
+  SPEEDWELL_APART Event& with(std::string_view key, std::string_view value) {
+    head_ += joined({"\t", key, "=", escaped(value, false)});
+    return *this;
+  }
+  SPEEDWELL_APART Event& with(std::string_view key, std::int64_t value) {
+    return with(key, std::to_string(value));
+  }
+  template <class T>
+  SPEEDWELL_APART Event& list(std::string_view key, const std::vector<T>& items) {
+    lists_.push_back({std::string(key), {}});
+    for (const T& item : items) lists_.back().second.push_back(escaped(text_of(item), true));
+    return *this;
+  }
+  std::string lines() const {
+    // Far below the limit of 1 MiB for a line.
+    constexpr std::size_t budget = 200'000;
+    std::vector<std::size_t> next(lists_.size(), 0);
+    std::string all;
+    for (bool more = true, first = true; more; first = false) {
+      std::string line = head_;
+      std::size_t used = 0;
+      more = false;
+      for (std::size_t at = 0; at < lists_.size(); ++at) {
+        const auto& items = lists_[at].second;
+        std::string text;
+        const std::size_t begin = next[at];
+        while (next[at] < items.size() && (used < budget)) {
+          used += items[next[at]].size() + 1;
+          text += (next[at] > begin ? "," : "") + items[next[at]];
+          ++next[at];
+        }
+        if (next[at] > begin || (first && items.empty())) line += joined({"\t", lists_[at].first, "=", text});
+        more = more || next[at] < items.size();
+      }
+      all += joined({line, more ? "\tmore=1\n" : "\n"});
+    }
+    return all;
+  }
+
+ private:
+  std::string head_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> lists_;
+};
+
+/// The two descriptors. Between passes it looks whether a stop or the end has come. While user code
+/// runs, a signal tells the end; no thread listens, because it would change what is measured.
+class Channel {
+ public:
+  Channel(int commands, int events) : commands_(commands), events_(events) {
+    for (int fd : {commands, events}) fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+
+  void send(const Event& event) const {
+    const std::string text = event.lines();
+    for (std::size_t sent = 0; sent < text.size();) {
+      const ssize_t count = ::write(events_, text.data() + sent, text.size() - sent);
+      if (count < 0 && errno != EINTR) return;
+      if (count > 0) sent += static_cast<std::size_t>(count);
+    }
+  }
+
+  /// The next command; false at the end.
+  bool next(std::string& line) {
+    while (lines_.empty() && !ended_) read_more();
+    if (lines_.empty()) return false;
+    line = lines_.front();
+    lines_.pop_front();
+    return true;
+  }
+
+  /// Takes a `stop` out of the waiting commands, if there is one.
+  bool overtaking_stop(std::string& line) {
+    while (ready(0) & POLLIN && !ended_) read_more();
+    const auto found = std::find_if(lines_.begin(), lines_.end(), [](const std::string& one) { return Command(one).verb == "stop"; });
+    if (found == lines_.end()) return false;
+    line = *found;
+    lines_.erase(found);
+    return true;
+  }
+
+  /// Whether the other side has gone.
+  bool closed() const { return ended_ || ready(0) & POLLHUP; }
+
+  /// From now on, the end of the commands ends the process within a second even if user code hangs.
+  void watch() const {
+    watched() = commands_;
+    struct sigaction action = {};
+    action.sa_handler = [](int) {
+      struct pollfd one = {watched(), 0, 0};
+      if (poll(&one, 1, 0) < 1 || !(one.revents & POLLHUP)) return;
+      struct sigaction leave = {};
+      leave.sa_handler = [](int) { _exit(0); };
+      sigaction(SIGALRM, &leave, nullptr);
+      alarm(1);
+    };
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGIO, &action, nullptr);
+    fcntl(commands_, F_SETOWN, getpid());
+    fcntl(commands_, F_SETFL, fcntl(commands_, F_GETFL) | O_ASYNC);
+  }
+
+ private:
+  static int& watched() {
+    static int fd = -1;
+    return fd;
+  }
+
+  int ready(int patience_ms) const {
+    struct pollfd one = {commands_, POLLIN, 0};
+    return poll(&one, 1, patience_ms) > 0 ? one.revents : 0;
+  }
+
+  void read_more() {
+    char bytes[65536];
+    const ssize_t count = ::read(commands_, bytes, sizeof bytes);
+    if (count < 0 && errno == EINTR) return;
+    if (count <= 0) {
+      ended_ = true;
+      return;
+    }
+    partial_.append(bytes, static_cast<std::size_t>(count));
+    std::vector<std::string> parts = split(partial_, '\n');
+    partial_ = parts.back();
+    lines_.insert(lines_.end(), parts.begin(), parts.end() - 1);
+  }
+
+  const int commands_, events_;
+  std::deque<std::string> lines_;
+  std::string partial_;
+  bool ended_ = false;
+};
+
+inline std::string compiler() {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#elif defined(__GNUC__)
+  return "gcc " __VERSION__;
+#else
+  return "unknown";
+#endif
+}
+
+/// What may spoil figures, known from how the program was compiled.
+inline std::vector<std::string> warnings() {
+  std::vector<std::string> all;
+#if !defined(__OPTIMIZE__)
+  all.push_back("the program was compiled without optimisation");
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  all.push_back("the program was compiled with a sanitizer");
+#endif
+  return all;
+}
+
+inline std::int64_t clock_step_ns() {
+  std::int64_t smallest = INT64_MAX, before = now_ns();
+  for (int read = 0; read < 32; ++read) {
+    const std::int64_t now = now_ns();
+    if (now > before) smallest = std::min(smallest, now - before);
+    before = now;
+  }
+  return smallest == INT64_MAX ? 0 : smallest;
+}
+
+/// The file without its folder and ending: benchmarks of `root/memory/copy.cpp` are `memory/copy/NAME`.
+inline std::string group_of(const std::string& path, std::string root) {
+  if (!root.empty() && root.back() != '/') root += '/';
+  std::string group = path.compare(0, root.size(), root) == 0 ? path.substr(root.size()) : path.substr(path.rfind('/') + 1);
+  for (const char* ending : {".cpp", ".cc", ".cxx", ".C"}) {
+    const std::size_t length = std::strlen(ending);
+    if (group.size() > length && group.compare(group.size() - length, length, ending) == 0) {
+      return group.substr(0, group.size() - length);
+    }
+  }
+  return group;
+}
+
+/// One conversation with Speedwell.
+class Session {
+ public:
+  Session(int commands, int events) : channel_(commands, events) {}
+
+  void serve() {
+    for (std::string line; !leaving_ && channel_.next(line);) {
+      const Command command(line);
+      if (command.verb == "quit") break;
+      give_up = [&](const Error& error) { fail(command, command.text("job"), error); std::_Exit(0); };
+      if (auto error = guarded("run", [&] { answer(command); })) fail(command, command.text("job"), *error);
+    }
+  }
+
+ private:
+  void answer(const Command& command) {
+    if (command.verb == "hello") hello(command);
+    else if (command.verb == "describe") describe(command);
+    else if (command.verb == "load") load(command);
+    else if (command.verb == "run") run(command);
+    else if (command.verb == "stop") channel_.send(Event("stopped", command).with("job", command.text("job")));
+    else if (command.verb == "unload") unload(command);
+    else leave("protocol", "UnknownVerb", joined({"unknown verb '", command.verb, "'"}));
+  }
+
+  void fail(const Command& command, const std::string& job, const Error& error, bool fatal = false) {
+    Event event("error", command);
+    if (!job.empty()) event.with("job", job);
+    channel_.send(event.with("stage", error.stage).with("class", error.type).with("msg", error.message).with("fatal", fatal ? 1 : 0));
+  }
+
+  void hello(const Command& command) {
+    if (command.text("proto") != "1") {
+      fail(command, "", {"protocol", "Version", "only protocol version 1 is spoken here"}, true);
+      leaving_ = true;
+      return;
+    }
+    Event ready("ready", command);
+#if defined(__OPTIMIZE__)
+    const char* build = "opt";
+#else
+    const char* build = "debug";
+#endif
+    ready.with("proto", 1).with("lang", "cpp").with("version", compiler()).with("flavor", "native").with("build", build)
+        .with("cpus", static_cast<std::int64_t>(std::thread::hardware_concurrency())).with("clock", "steady_clock").with("clock_res_ns", clock_step_ns())
+        .with("caps", "once,timed,workers").with("gauges", "");
+    const std::vector<std::string> all = warnings();
+    for (std::size_t at = 0; at < all.size(); ++at) ready.with(joined({"warn", std::to_string(at)}), all[at]);
+    channel_.send(ready);
+  }
+
+  void describe(const Command& command) {
+    const std::string path = command.text("path");
+    if (path.empty()) leave("protocol", "MissingKey", "describe needs 'path'");
+    const std::string group = group_of(path, command.text("root"));
+    std::int64_t count = 0;
+    for (const Definition& definition : definitions()) {
+      const std::vector<Parameter> parameters = with_words(definition.parameters, command.list("args"));
+      const std::string name = joined({group, "/", definition.name});
+      Event benchmark("benchmark", command);
+      benchmark.with("name", name).list("modes", std::vector<std::string>{"timed", "once"}).with("flags", "");
+      for (const Parameter& one : parameters) benchmark.with(joined({"type.", one.name}), one.type).list(joined({"param.", one.name}), one.values);
+      channel_.send(benchmark);
+      for (const Case& one : cases_of(definition, parameters)) {
+        std::vector<std::string> words;
+        for (std::size_t at = 0; at < parameters.size(); ++at) words.push_back(joined({parameters[at].name, "=", one.values[at]}));
+        channel_.send(Event("case", command).with("benchmark", name).list("args", words));
+        ++count;
+      }
+    }
+    channel_.send(Event("described", command).with("count", static_cast<std::int64_t>(definitions().size())).with("cases", count));
+  }
+
+  void load(const Command& command) {
+    const std::string job = command.text("job"), form = command.text("form");
+    if (job.empty()) leave("protocol", "MissingKey", "load needs 'job'");
+    if (form != "case") leave("protocol", "Form", joined({"form '", form, "' is not offered, only 'case'"}));
+    Case made;
+    made.definition = &wanted(command);
+    for (const Parameter& parameter : made.definition->parameters) {
+      const std::string key = joined({"value.", parameter.name});
+      std::string text = command.text(key);
+      if (!command.raw(key)) leave("protocol", "MissingValue", joined({"no value for '", parameter.name, "'"}));
+      if (!canonical(parameter.type, text)) leave("protocol", "BadArgument", joined({"bad argument: ", parameter.name, "=", text}));
+      made.values.push_back(text);
+    }
+    if (made.definition->only && !made.definition->only(made)) leave("compile", "NoCase", "the file's own filter rejects this case");
+    jobs_[job] = made;
+    channel_.send(Event("loaded", command).with("job", job).with("form", form).with("source", command.text("path")).with("arity", 1));
+  }
+
+  const Definition& wanted(const Command& command) const {
+    const std::string name = command.text("benchmark"), group = group_of(command.text("path"), command.text("root"));
+    if (!command.raw("benchmark") && definitions().size() == 1) return definitions()[0];
+    for (const Definition& definition : definitions()) {
+      if (name == joined({group, "/", definition.name}) || name == definition.name) return definition;
+    }
+    leave("protocol", "UnknownBenchmark", joined({"the file has no benchmark '", name, "'"}));
+  }
+
+  void unload(const Command& command) {
+    const std::string job = command.text("job");
+    if (!jobs_.erase(job)) leave("protocol", "UnknownJob", joined({"no job '", job, "'"}));
+    channel_.send(Event("unloaded", command).with("job", job));
+  }
+
+  void run(const Command& command) {
+    const std::string mode = command.text("mode");
+    if (mode != "once" && mode != "timed") leave("protocol", "Mode", joined({"mode '", mode, "' is not offered, only 'timed' and 'once'"}));
+    Order order;
+    order.samples = static_cast<int>(command.number("samples", order.samples));
+    order.sample_ns = command.number("sample_ns", order.sample_ns);
+    order.warmup_ns = command.number("warmup_ns", order.warmup_ns);
+    order.iterations = command.number("loop", 0);
+    if (mode == "once") order = {1, 0, 0, 1};
+    const std::vector<std::string> jobs = command.list("jobs");
+    for (const std::string& job : jobs) {
+      if (!jobs_.count(job)) leave("protocol", "UnknownJob", joined({"no job '", job, "'"}));
+    }
+    const std::int64_t begin_ns = now_ns();
+    channel_.watch();
+    for (const std::string& job : jobs) {
+      run_job(command, job, order, mode == "once");
+      if (leaving_) return;
+    }
+    channel_.send(Event("end", command).list("jobs", jobs).with("elapsed_ns", now_ns() - begin_ns).with("max_late_ns", 0));
+  }
+
+  /// Runs one case; its error is an event, so that the other jobs go on.
+  void run_job(const Command& command, const std::string& job, Order order, bool once) {
+    const Case& of = jobs_[job];
+    const Definition& definition = *of.definition;
+    give_up = [&](const Error& error) {
+      fail(command, job, error);
+      channel_.send(Event("end", command).with("jobs", job).with("elapsed_ns", 0).with("max_late_ns", 0));
+      std::_Exit(0);
+    };
+    if (auto error = guarded("init", [&] { if (definition.setup) definition.setup(of); })) return fail(command, job, *error);
+    bool stopping = false;
+    const auto enough = [&] {
+      std::string line;
+      leaving_ = leaving_ || channel_.closed();
+      if (!leaving_ && channel_.overtaking_stop(line)) {
+        stopping = true;
+        channel_.send(Event("stopped", Command(line)).with("job", job));
+      }
+      return stopping || leaving_;
+    };
+    Figures figures;
+    const auto failed = guarded("run", [&] { Sampler(of, order, enough).take(figures); });
+    if (!leaving_) {
+      if (!figures.elapsed_ns.empty()) report(command, job, figures, once, workers_of(of));
+      if (failed) fail(command, job, *failed);
+    }
+    auto error = guarded("done", [&] { if (definition.teardown) definition.teardown(of); });
+    if (error && !leaving_) fail(command, job, *error);
+  }
+
+  void report(const Command& command, const std::string& job, const Figures& figures, bool once, int workers) {
+    if (once) {
+      const double iterations = static_cast<double>(figures.iterations[0]) * workers;
+      const auto elapsed_ns = std::max<std::int64_t>(figures.elapsed_ns[0], 1);
+      channel_.send(Event("once", command).with("job", job).with("iterations", static_cast<std::int64_t>(iterations))
+                        .with("elapsed_ns", elapsed_ns).with("rate", text_of_number(iterations / (static_cast<double>(elapsed_ns) / 1e9))));
+    } else {
+      std::vector<std::int64_t> loop = figures.iterations;
+      if (std::equal(loop.begin() + 1, loop.end(), loop.begin())) loop.resize(1);
+      channel_.send(Event("timed", command).with("job", job).list("loop", loop).with("workers", workers).list("ns", figures.elapsed_ns));
+    }
+    for (const auto& entry : figures.metrics) {
+      const Reading& reading = entry.second.first;
+      channel_.send(Event("metric", command).with("job", job).with("name", reading.name).with("unit", reading.unit)
+                        .with("better", reading.better == higher ? "higher" : "lower").list("value", entry.second.second));
+    }
+    if (figures.has_answer) channel_.send(Event("check", command).with("job", job).with("text", figures.answer));
+  }
+
+  Channel channel_;
+  std::map<std::string, Case> jobs_;
+  bool leaving_ = false;
+};
+
+// ---- The table of a program that is started by hand ----
+
+/// Four digits and a fitting unit.
+inline std::string shown(double value, const std::string& unit) {
+  static const std::vector<std::pair<double, const char*>> times = {{1e9, " s"}, {1e6, " ms"}, {1e3, " us"}, {0, " ns"}};
+  static const std::vector<std::pair<double, const char*>> rates = {{1e9, " G"}, {1e6, " M"}, {1e3, " k"}, {0, " "}};
+  const bool is_time = unit == "ns";
+  char text[64];
+  for (const auto& step : is_time ? times : rates) {
+    if (value < step.first) continue;
+    std::snprintf(text, sizeof text, "%.4g%s%s", step.first > 0 ? value / step.first : value, step.second, is_time ? "" : unit.c_str());
+    return text;
+  }
+  return joined({text_of_number(value), " ", unit});
+}
+
+inline std::string name_of(const Case& one) {
+  std::string name = one.definition->name;
+  for (std::size_t at = 0; at < one.values.size(); ++at) name += joined({" ", one.definition->parameters[at].name, "=", one.values[at]});
+  return name;
+}
+
+/// One line of the table; false if the case failed.
+inline bool print_case(const Case& one, const Order& order) {
+  Figures figures;
+  std::printf("%-44s", name_of(one).c_str());
+  std::fflush(stdout);
+  auto failed = guarded("init", [&] { if (one.definition->setup) one.definition->setup(one); });
+  if (!failed) failed = guarded("run", [&] { Sampler(one, order, [] { return false; }).take(figures); });
+  auto undone = guarded("done", [&] { if (one.definition->teardown) one.definition->teardown(one); });
+  if (!failed) failed = std::move(undone);
+  if (failed) {
+    std::printf("  %s: %s\n", failed->type.c_str(), failed->message.c_str());
+    return failed->type == "Skipped";
+  }
+  std::vector<double> times;
+  for (std::size_t at = 0; at < figures.elapsed_ns.size(); ++at) {
+    times.push_back(static_cast<double>(figures.elapsed_ns[at]) / static_cast<double>(figures.iterations[at]));
+  }
+  std::sort(times.begin(), times.end());
+  std::printf("  %12s  %10s ... %-10s", shown(times[times.size() / 2], "ns").c_str(), shown(times.front(), "ns").c_str(), shown(times.back(), "ns").c_str());
+  for (auto& entry : figures.metrics) {
+    std::vector<double>& values = entry.second.second;
+    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    std::printf("  %s %s", entry.first.c_str(), shown(values[values.size() / 2], entry.second.first.unit == "1/s" ? "/s" : entry.second.first.unit).c_str());
+  }
+  std::printf("\n");
+  return true;
+}
+
+constexpr const char* usage =
+    "usage: [--list] [--samples=N] [--iterations=N] [--time=SECONDS] [--warmup=SECONDS] [BENCHMARK...] [NAME=VALUE...]\n";
+
+/// Reads `--NAME=NUMBER`; false if the word is not that.
+inline bool option(const std::string& word, std::string_view name, double& number) {
+  const std::string begin = joined({"--", name, "="});
+  if (word.compare(0, begin.size(), begin) != 0) return false;
+  char* end = nullptr;
+  number = std::strtod(word.c_str() + begin.size(), &end);
+  return *end == 0 && number >= 0;
+}
+
+/// `PROGRAM [OPTION...] [BENCHMARK...] [NAME=VALUE...]`.
+inline int by_hand(const std::vector<std::string>& words) {
+  std::vector<std::string> names, values;
+  Order order;
+  bool list = false;
+  double number = 0;
+  for (const std::string& word : words) {
+    if (word == "--version") return std::printf("speedwell.hpp, protocol 1, compiled by %s\n", compiler().c_str()) < 0;
+    if (word == "--list") list = true;
+    else if (option(word, "samples", number) && number >= 1) order.samples = static_cast<int>(number);
+    else if (option(word, "iterations", number) && number >= 1) order.iterations = static_cast<std::int64_t>(number);
+    else if (option(word, "time", number)) order.sample_ns = static_cast<std::int64_t>(number * 1e9);
+    else if (option(word, "warmup", number)) order.warmup_ns = static_cast<std::int64_t>(number * 1e9);
+    else if (word.compare(0, 1, "-") == 0) return std::fprintf(stderr, "%s", usage), 2;
+    else (word.find('=') == std::string::npos ? names : values).push_back(word);
+  }
+  bool good = true;
+  if (!list) {
+    for (const std::string& warning : warnings()) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    std::printf("%-44s  %12s  %s\n", "case", "time", "fastest ... slowest sample");
+  }
+  for (const Definition& definition : definitions()) {
+    if (!names.empty() && std::find(names.begin(), names.end(), definition.name) == names.end()) continue;
+    std::vector<Case> cases;
+    if (auto wrong = guarded("protocol", [&] { cases = cases_of(definition, with_words(definition.parameters, values)); })) {
+      return std::fprintf(stderr, "%s\n", wrong->message.c_str()), 2;
+    }
+    for (const Case& one : cases) {
+      if (list) std::printf("%s\n", name_of(one).c_str());
+      else good = print_case(one, order) && good;
+    }
+  }
+  if (!list) std::fprintf(stderr, "hint: one process is one observation; 'speedwell run' starts many and says how sure the figures are\n");
+  return good ? 0 : 2;
+}
+
+/// Tells from outside, without starting the program, that it speaks the protocol: an ELF note
+/// (System V ABI, chapter 5) of the owner "Speedwell", whose content is the protocol's version.
+struct Note {
+  std::uint32_t name_bytes, content_bytes, type;
+  char name[12];
+  std::uint32_t version;
+};
+__attribute__((used, section(".note.speedwell"), aligned(4))) static const Note note = {10, 4, 1, "Speedwell", 1};
+
+}  // namespace detail
+
+/// Speaks with Speedwell if it started the program, else measures and prints a table.
+inline int main(int argc, char** argv) {
+  const char* named = std::getenv("SPEEDWELL_FDS");
+  int commands = -1, events = -1;
+  if (!named) return detail::by_hand(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  if (std::sscanf(named, "%d,%d", &commands, &events) != 2) {
+    std::fprintf(stderr, "SPEEDWELL_FDS must name two descriptors, such as '3,4'\n");
+    return 2;
+  }
+  // Processes that a benchmark starts must not believe that the descriptors are theirs.
+  unsetenv("SPEEDWELL_FDS");
+  detail::Session(commands, events).serve();
+  return 0;
+}
+
+}  // namespace speedwell
+
+// A program that has a main of its own defines SPEEDWELL_NO_MAIN and calls speedwell::main in it. It
+// is weak, so that several files of one program may include this header.
+#ifndef SPEEDWELL_NO_MAIN
+__attribute__((weak)) int main(int argc, char** argv) { return speedwell::main(argc, argv); }
+#endif
+
+#endif

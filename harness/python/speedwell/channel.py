@@ -1,0 +1,91 @@
+"""The two descriptors of the harness protocol.
+
+Commands are read when they are wanted. While a benchmark runs, a signal tells that something came or
+that the other side has gone: no thread listens, because the interpreter would have to take turns.
+"""
+
+import fcntl
+import os
+import select
+import signal
+
+from .wire import Command, encode
+
+
+class Closed(KeyboardInterrupt):
+    """The other side has gone. Like Ctrl-C, it is passed on by asyncio and by `except Exception`."""
+
+
+class Stopped(KeyboardInterrupt):
+    """The run is to end early."""
+
+
+class Channel:
+    def __init__(self, commands, events):
+        self._commands = commands
+        self._events = events
+        self._lines = []
+        self._partial = b""
+        self._ended = False
+        self._armed = False
+        for descriptor in (commands, events):
+            os.set_inheritable(descriptor, False)
+
+    def send(self, verb, **fields):
+        """Writes one message; returns when the system has taken it."""
+        data = encode(verb, fields).encode("utf-8", "surrogateescape")
+        try:
+            while data:
+                data = data[os.write(self._events, data):]
+        except BrokenPipeError:
+            pass
+
+    def next(self):
+        """The next command; None at the end."""
+        while not self._lines and not self._ended:
+            self._read()
+        return Command(self._lines.pop(0)) if self._lines else None
+
+    def __enter__(self):
+        """From now on Closed and Stopped are raised, wherever the main thread is."""
+        signal.signal(signal.SIGIO, self._signalled)
+        fcntl.fcntl(self._commands, fcntl.F_SETOWN, os.getpid())
+        flags = fcntl.fcntl(self._commands, fcntl.F_GETFL)
+        fcntl.fcntl(self._commands, fcntl.F_SETFL, flags | os.O_ASYNC)
+        self._armed = True
+        self._signalled()
+        return self
+
+    def __exit__(self, *_):
+        self._armed = False
+
+    def _signalled(self, *_):
+        if not self._armed:
+            return
+        state = self._state()
+        while state & select.POLLIN and not state & select.POLLHUP and not self._ended:
+            self._read()
+            state = self._state()
+        if state & select.POLLHUP or self._ended:
+            self._armed = False
+            self._ended, self._lines = True, []
+            raise Closed
+        stops = [line for line in self._lines if line.split("\t")[0] == "stop"]
+        if stops:
+            self._armed = False
+            self._lines.remove(stops[0])
+            stop = Command(stops[0])
+            self.send("stopped", id=stop.text("id"), job=stop.text("job"))
+            raise Stopped
+
+    def _state(self):
+        poll = select.poll()
+        poll.register(self._commands, select.POLLIN)
+        return poll.poll(0)[0][1] if poll.poll(0) else 0
+
+    def _read(self):
+        data = os.read(self._commands, 65536)
+        if not data:
+            self._ended = True
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        self._lines += [line.decode("utf-8", "replace") for line in lines]
