@@ -24,7 +24,6 @@ use self::table::Table;
 use super::console::{self, Console};
 use crate::analysis::u_test_table::{Rules, UTestTable, u_test_table};
 use crate::foreign::google_benchmark::Results;
-use crate::process;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::BufWriter;
@@ -72,7 +71,6 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
 
 fn compare(request: &Request, console: &mut Console<'_>) -> Result<i32> {
     let comparison = Comparison::of(request)?;
-    process::on_interrupt()?;
     let sources = match Sources::gather(request, console)? {
         Gathered::Sources(sources) => sources,
         Gathered::Ended(status) => return Ok(status),

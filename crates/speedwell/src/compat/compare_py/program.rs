@@ -59,19 +59,24 @@ pub fn run(
         Ended::Signal(signal) => format!("was ended by signal {signal}"),
         Ended::Timeout | Ended::Lingered => "was ended".to_owned(),
     };
-    let words = arguments
-        .iter()
-        .filter(|word| scratch.is_none() || !word.starts_with(OUT));
-    let words: Vec<String> = words.map(|word| process::quote(word)).collect();
-    let again = format!(
-        "{} {}",
-        process::quote(&program.to_string_lossy()),
-        words.join(" ")
-    );
     Ok(Ran::Failed(format!(
         "'{label}' {how}\nhint: repeat it with: {}",
-        again.trim_end()
+        again(program, &arguments, scratch.as_ref())
     )))
+}
+
+/// A line for a shell that does the same; the results, which are nowhere else, are not kept.
+fn again(program: &Path, arguments: &[String], scratch: Option<&Scratch>) -> String {
+    let name = program.to_string_lossy();
+    let mut words = vec![process::quote(&name)];
+    for word in arguments {
+        let is_scratch = scratch.is_some() && word.starts_with(OUT);
+        words.push(match is_scratch {
+            true => format!("{OUT}/dev/null"),
+            false => process::quote(word),
+        });
+    }
+    words.join(" ")
 }
 
 /// In the order of the original: those given, then its own, so that its own win.

@@ -10,6 +10,7 @@ use super::input::{Input, Kind};
 use super::program::{self, OUT, Ran};
 use super::{COULD_NOT, INTERRUPTED, TOOL};
 use crate::foreign::google_benchmark::ResultFile;
+use crate::process;
 use anyhow::{Context, Result, bail, ensure};
 use std::io;
 
@@ -59,6 +60,7 @@ impl Sources {
         }
         if are_programs != [false; 2] {
             check(request, inputs, console)?;
+            process::on_interrupt()?;
         } else if request.is_one_input && request.both_filters().is_none() && !request.strict {
             bail!(
                 "nothing compared: a filter is empty, so both sides are all of '{}'",

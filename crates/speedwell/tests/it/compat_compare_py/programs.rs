@@ -137,7 +137,7 @@ fn a_failing_program_is_shown_and_ends_the_comparison() {
     assert!(
         answer.stderr.ends_with(
             "no such flag\ncompare.py: './old' ended with status 7\nhint: repeat it with: ./old \
-             '--bogus=1 2'\n"
+             '--bogus=1 2' --benchmark_out=/dev/null\n"
         ),
         "{answer:#?}"
     );
