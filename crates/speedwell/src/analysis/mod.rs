@@ -26,6 +26,7 @@ pub mod scatter_table;
 mod settings;
 mod study;
 mod summary;
+pub mod u_test_table;
 mod warnings;
 pub mod welch_table;
 

@@ -6,7 +6,7 @@ use crate::compat::{self, Console};
 use clap::Args;
 use std::io::{BufWriter, IsTerminal, Write};
 
-/// Stand in for another tool: run.js compare.js scatter.js compare.R scatter.R bar.R
+/// Stand in for another tool: compare.py run.js compare.js scatter.js compare.R scatter.R bar.R
 ///
 /// Arguments and output are those of the original.
 #[derive(Debug, Args)]
@@ -14,7 +14,8 @@ use std::io::{BufWriter, IsTerminal, Write};
     disable_help_flag = true,
     after_help = "Examples:
   speedwell as compare.js --old ./node-18 --new ./node-22 string_decoder > results.csv
-  cat results.csv | speedwell as compare.R --plot box.png"
+  cat results.csv | speedwell as compare.R --plot box.png
+  speedwell as compare.py benchmarks old.json new.json"
 )]
 pub struct AsArgs {
     /// Name of the tool, then its own arguments
@@ -42,6 +43,7 @@ pub fn run(args: AsArgs) -> anyhow::Result<Status> {
         stdin: &mut stdin.lock(),
         stdout: &mut BufWriter::new(stdout.lock()),
         stderr: &mut std::io::stderr(),
+        stdout_is_terminal: std::io::stdout().is_terminal(),
         progress: shown.then(|| Box::new(stderr) as Box<dyn Write + Send>),
         directory: std::env::current_dir()?,
         variable: &|name| std::env::var(name).ok(),

@@ -15,6 +15,8 @@ pub struct Console<'a> {
     pub stdout: &'a mut dyn Write,
     /// Standard error.
     pub stderr: &'a mut dyn Write,
+    /// Whether standard output is a terminal.
+    pub stdout_is_terminal: bool,
     /// Where a progress line may be rewritten; `None` unless standard error is a terminal and
     /// standard output is not.
     pub progress: Option<Box<dyn Write + Send>>,
@@ -78,7 +80,8 @@ impl Console<'_> {
     }
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+/// Whether an error says that the reader of the results has gone.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())

@@ -11,6 +11,7 @@ pub mod benchmark_folder;
 pub mod child_failures;
 pub mod command_line;
 pub mod compare_js;
+pub mod compare_py;
 pub mod compare_r;
 pub mod console;
 pub mod driver;
@@ -53,6 +54,10 @@ const TOOLS: &[DropIn] = &[
     DropIn {
         name: "scatter.js",
         run: scatter_js::run,
+    },
+    DropIn {
+        name: "compare.py",
+        run: |words, console, _| compare_py::run(words, console),
     },
     DropIn {
         name: "compare.R",

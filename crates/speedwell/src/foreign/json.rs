@@ -2,10 +2,12 @@
 //!
 //! Decides what counts as JSON here: numbers that are not finite and raw control characters, which
 //! C++ programs write, are forgiven. It must not know any format. Start at [`keys`] to tell
-//! formats apart, at [`parse`] and [`Node`] to read.
+//! formats apart, at [`parse`] and [`Node`] to read; at [`Text`] where a file is too large for that.
 
 use anyhow::{Context, Error, Result, anyhow};
+use serde::Deserialize;
 use serde_json::Value;
+use std::cell::OnceCell;
 
 /// As much of a file as is looked at to find its kind.
 const BEGINNING: usize = 64 * 1024;
@@ -69,10 +71,53 @@ pub fn with_text<T>(
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     read(text)
         .or_else(|_| read(&strict(text)))
-        .map_err(|error| match error.is_eof() {
-            true => anyhow!("{error}\nhint: is the file cut short?"),
-            false => error.into(),
+        .map_err(explained)
+}
+
+fn explained(error: serde_json::Error) -> Error {
+    match error.is_eof() {
+        true => anyhow!("{error}\nhint: is the file cut short?"),
+        false => error.into(),
+    }
+}
+
+/// A JSON text that what is read from it may borrow from, forgiven what [`parse`] forgives.
+#[derive(Debug)]
+pub struct Text {
+    written: String,
+    strict: OnceCell<String>,
+}
+
+impl Text {
+    /// Takes all bytes of a file.
+    ///
+    /// # Errors
+    /// They are not UTF-8.
+    pub fn new(bytes: Vec<u8>) -> Result<Text> {
+        let mut written = String::from_utf8(bytes).context("it is not UTF-8")?;
+        if written.starts_with('\u{feff}') {
+            written.remove(0);
+        }
+        Ok(Text {
+            written,
+            strict: OnceCell::new(),
         })
+    }
+
+    /// Whether it begins as an object does.
+    pub fn is_object(&self) -> bool {
+        self.written.trim_start().starts_with('{')
+    }
+
+    /// Reads all of it. A number that is not finite becomes null.
+    ///
+    /// # Errors
+    /// It is not JSON, or does not say what `T` needs; the message names line and column.
+    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
+        serde_json::from_str(&self.written)
+            .or_else(|_| serde_json::from_str(self.strict.get_or_init(|| strict(&self.written))))
+            .map_err(explained)
+    }
 }
 
 /// The text in strict JSON: `null` for `NaN`, `Infinity` and the like, escapes for raw control

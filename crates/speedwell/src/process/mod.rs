@@ -4,6 +4,7 @@
 //! its time is up, and leaves no process behind. Start with [`run`]; [`Spec`] says what to start
 //! and [`Outcome`] what became of it.
 
+mod attached;
 mod capture;
 mod channel;
 mod cpus;
@@ -15,6 +16,7 @@ mod spec;
 mod start;
 mod stray;
 
+pub use attached::run_attached;
 pub use capture::Capture;
 pub use channel::{Channel, Conversation, Next};
 pub use cpus::CpuSet;

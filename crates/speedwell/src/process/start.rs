@@ -58,7 +58,7 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
     unsafe {
         command.pre_exec(move || prepare(&moves, mask.as_ref()));
     }
-    let pid = stray::start(&mut command)?;
+    let pid = stray::spawn(&mut command)?.id() as i32;
     // The command still holds the child's ends of the standard streams; `pairs` the others.
     drop(command);
     drop(pairs);
@@ -110,7 +110,7 @@ fn prepare(moves: &[(RawFd, RawFd)], mask: Option<&libc::cpu_set_t>) -> io::Resu
 }
 
 /// A descriptor that becomes readable when the process ends (Linux 5.3 and newer).
-fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+pub(super) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open returns a new descriptor or -1 and touches no memory.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     if fd < 0 {

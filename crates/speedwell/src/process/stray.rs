@@ -4,6 +4,7 @@
 //! daemon). As "subreaper" we become the parent of such orphans, so the kernel tells us of them.
 
 use std::io;
+use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -89,14 +90,13 @@ fn orphans() -> Vec<i32> {
 static WATCHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// Starts a child and registers it in one step, so that no other thread takes it for an orphan.
-pub(super) fn start(command: &mut std::process::Command) -> io::Result<i32> {
+pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut watched = WATCHED
         .lock()
         .map_err(|_| io::Error::other("a listening thread panicked"))?;
     let child = command.spawn()?;
-    let pid = child.id() as i32;
-    watched.push(pid);
-    Ok(pid)
+    watched.push(child.id() as i32);
+    Ok(child)
 }
 
 /// Takes a child off the register after it was reaped.

@@ -110,6 +110,7 @@ impl DropIn {
             stdin: &mut self.stdin.as_slice(),
             stdout: &mut stdout,
             stderr: &mut stderr,
+            stdout_is_terminal: false,
             progress: self.terminal.map(|screen| Box::new(screen) as Box<_>),
             directory: self.directory,
             variable: &variable,

@@ -7,6 +7,7 @@ mod arbitrary;
 mod broken_files;
 mod by_hand;
 mod compat_compare_js;
+mod compat_compare_py;
 mod compat_grammar;
 mod compat_r;
 mod compat_run_js;

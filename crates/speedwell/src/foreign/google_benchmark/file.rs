@@ -45,20 +45,26 @@ impl File {
 
     fn of(outline: Outline<'_>) -> Result<File> {
         let context = outline.context;
-        let version = Node::at("context".to_owned(), &context).get("json_schema_version");
-        if let Some(version) = version {
-            ensure!(
-                version.number()? == SCHEMA_VERSION,
-                "its json_schema_version is {}; {SCHEMA_VERSION} is known",
-                version.value()
-            );
-        }
+        must_be_known(&context)?;
         let rows = outline
             .benchmarks
             .context("the key 'benchmarks' is missing")?;
         let rows = rows.iter().enumerate().map(row).collect::<Result<_>>()?;
         Ok(File { context, rows })
     }
+}
+
+/// Refuses a file of another version; one that does not say is taken.
+pub(super) fn must_be_known(context: &Value) -> Result<()> {
+    let version = Node::at("context".to_owned(), context).get("json_schema_version");
+    if let Some(version) = version {
+        ensure!(
+            version.number()? == SCHEMA_VERSION,
+            "its json_schema_version is {}; {SCHEMA_VERSION} is known",
+            version.value()
+        );
+    }
+    Ok(())
 }
 
 fn row((index, text): (usize, &&RawValue)) -> Result<Row> {

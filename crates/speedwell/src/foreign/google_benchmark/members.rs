@@ -164,21 +164,23 @@ fn member<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
 }
 
 fn ns_per_unit<E: Error>(unit: Option<&str>) -> Result<f64, E> {
-    Ok(match unit {
-        Some("ns") => 1.0,
-        Some("us") => 1e3,
-        Some("ms") => 1e6,
-        Some("s") => 1e9,
-        Some(other) => {
-            let text = format!("'time_unit' is '{other}', not ns, us, ms or s");
-            return Err(E::custom(text));
-        }
-        None => return Err(E::custom("the key 'time_unit' is missing")),
+    let unit = unit.ok_or_else(|| E::custom("the key 'time_unit' is missing"))?;
+    ns_per(unit).ok_or_else(|| E::custom(format!("'time_unit' is '{unit}', not ns, us, ms or s")))
+}
+
+/// Nanoseconds in one of a unit that the library writes; `None` for any other name.
+pub fn ns_per(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return None,
     })
 }
 
 /// A text that is copied only if it holds escapes.
-struct Text<'de>(Cow<'de, str>);
+pub(super) struct Text<'de>(pub(super) Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Text<'de> {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Text<'de>, D::Error> {

@@ -1,0 +1,476 @@
+//! The command line of `compare.py`.
+//!
+//! Decides its grammar, which is that of Python's argparse: long options may be cut short, values
+//! may stand behind `=` or blank, everything behind the inputs belongs to the measured programs.
+//! It must not know what an input is. Start at [`Asked::parse`].
+
+use std::path::PathBuf;
+
+/// What a command line asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    /// The help text.
+    Help,
+    /// Nothing: there is no mode.
+    Nothing,
+    /// A comparison.
+    Compare(Request),
+}
+
+/// A comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Baseline and contender; the same word twice in the mode `filters`.
+    pub inputs: [String; 2],
+    /// Which part of each input; `None` in the mode `benchmarks`.
+    pub filters: Option<[String; 2]>,
+    /// Whether one input is taken for both sides.
+    pub is_one_input: bool,
+    /// `-a`.
+    pub aggregates_only: bool,
+    /// `-d`.
+    pub dump: Option<PathBuf>,
+    /// Not `--no-utest`.
+    pub tests: bool,
+    /// `--alpha`.
+    pub alpha: f64,
+    /// When to use colours.
+    pub color: Color,
+    /// `--strict-compat`.
+    pub strict: bool,
+    /// Options for the measured programs.
+    pub passed: Vec<String>,
+    /// Whether a `--` says that all of them are really meant for the programs.
+    pub is_separated: bool,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Color {
+    /// As the original: always, unless `NO_COLOR` is set.
+    Unsaid,
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Name {
+    Help,
+    AggregatesOnly,
+    NoColor,
+    Dump,
+    NoTest,
+    Alpha,
+    Color,
+    Strict,
+}
+
+/// Long names and letters. The last two are not in the original; no abbreviation of an original
+/// name became ambiguous by them.
+const OPTIONS: [(Name, &str, Option<char>); 8] = [
+    (Name::Help, "--help", Some('h')),
+    (Name::AggregatesOnly, "--display_aggregates_only", Some('a')),
+    (Name::NoColor, "--no-color", None),
+    (Name::Dump, "--dump_to_json", Some('d')),
+    (Name::NoTest, "--no-utest", None),
+    (Name::Alpha, "--alpha", None),
+    (Name::Color, "--color", None),
+    (Name::Strict, "--strict-compat", None),
+];
+
+/// The modes, and what their words mean: inputs and filters.
+const MODES: [(&str, &[&str]); 3] = [
+    ("benchmarks", &["baseline", "contender"]),
+    (
+        "filters",
+        &["input", "filter of the baseline", "filter of the contender"],
+    ),
+    (
+        "benchmarksfiltered",
+        &[
+            "baseline",
+            "filter of the baseline",
+            "contender",
+            "filter of the contender",
+        ],
+    ),
+];
+
+impl Name {
+    fn needs_value(self) -> bool {
+        matches!(self, Name::Dump | Name::Alpha | Name::Color)
+    }
+}
+
+impl Asked {
+    /// Reads a command line.
+    ///
+    /// # Errors
+    /// It is none of `compare.py`; a fragment of a sentence says why.
+    pub fn parse(arguments: &[String]) -> Result<Asked, String> {
+        let mut reading = Reading::new(arguments);
+        while let Some(word) = reading.rest.next() {
+            if word == "--" && !reading.is_literal {
+                reading.is_literal = true;
+            } else if !reading.is_literal && is_option(word) {
+                if reading.option(word)? == Name::Help {
+                    return Ok(Asked::Help);
+                }
+            } else {
+                reading.word(word)?;
+            }
+            if reading.is_complete() {
+                break;
+            }
+        }
+        reading.finish()
+    }
+}
+
+struct Reading<'a> {
+    rest: std::slice::Iter<'a, String>,
+    /// Behind `--`.
+    is_literal: bool,
+    mode: Option<(&'static str, &'static [&'static str])>,
+    words: Vec<&'a String>,
+    request: Request,
+}
+
+impl<'a> Reading<'a> {
+    fn new(arguments: &'a [String]) -> Reading<'a> {
+        Reading {
+            rest: arguments.iter(),
+            is_literal: false,
+            mode: None,
+            words: Vec::new(),
+            request: Request {
+                inputs: Default::default(),
+                filters: None,
+                is_one_input: false,
+                aggregates_only: false,
+                dump: None,
+                tests: true,
+                alpha: 0.05,
+                color: Color::Unsaid,
+                strict: false,
+                passed: Vec::new(),
+                is_separated: false,
+            },
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.mode
+            .is_some_and(|(_, needed)| self.words.len() == needed.len())
+    }
+
+    fn word(&mut self, word: &'a String) -> Result<(), String> {
+        if self.mode.is_some() {
+            self.words.push(word);
+            return Ok(());
+        }
+        let known = MODES.into_iter().find(|(name, _)| name == word);
+        self.mode = Some(known.ok_or_else(|| {
+            format!("'{word}' is no mode; there are benchmarks, filters and benchmarksfiltered")
+        })?);
+        Ok(())
+    }
+
+    /// One option; its value may be the next word.
+    fn option(&mut self, word: &str) -> Result<Name, String> {
+        if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
+            return self.letters(letters);
+        }
+        let (typed, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        let name = find(typed).map_err(|candidates| self.unknown(typed, &candidates))?;
+        match (name.needs_value(), value) {
+            (false, Some(_)) => Err(format!("the option '{typed}' takes no value")),
+            (true, None) => self.apply_next(name, typed),
+            (_, value) => self.apply(name, value.unwrap_or_default()),
+        }
+    }
+
+    /// Options of one letter, in one word: `-ad FILE`, `-dFILE`, `-d=FILE`.
+    fn letters(&mut self, letters: &str) -> Result<Name, String> {
+        let mut rest = letters.chars();
+        let mut last = Err(self.unknown("-", &[]));
+        while let Some(letter) = rest.next() {
+            let known = OPTIONS.iter().find(|(.., short)| *short == Some(letter));
+            let typed = format!("-{letter}");
+            let name = known.ok_or_else(|| self.unknown(&typed, &[]))?.0;
+            if name == Name::Help {
+                return Ok(name);
+            }
+            if !name.needs_value() {
+                last = self.apply(name, "");
+                continue;
+            }
+            let value = rest.as_str();
+            return match value {
+                "" => self.apply_next(name, &typed),
+                value => self.apply(name, value.strip_prefix('=').unwrap_or(value)),
+            };
+        }
+        last
+    }
+
+    fn apply_next(&mut self, name: Name, typed: &str) -> Result<Name, String> {
+        let next = self.rest.clone().next().filter(|word| !is_option(word));
+        let value = next.ok_or_else(|| format!("the option '{typed}' needs a value"))?;
+        self.rest.next();
+        self.apply(name, value)
+    }
+
+    fn apply(&mut self, name: Name, value: &str) -> Result<Name, String> {
+        let request = &mut self.request;
+        match name {
+            Name::Help => {}
+            Name::AggregatesOnly => request.aggregates_only = true,
+            Name::NoColor => request.color = Color::Never,
+            Name::Dump => request.dump = Some(value.into()),
+            Name::NoTest => request.tests = false,
+            Name::Strict => request.strict = true,
+            Name::Alpha => {
+                let number = value.trim().parse();
+                request.alpha = number.map_err(|_| format!("--alpha '{value}' is no number"))?;
+            }
+            Name::Color => {
+                request.color = match value {
+                    "auto" => Color::Auto,
+                    "always" => Color::Always,
+                    "never" => Color::Never,
+                    _ => return Err(format!("--color '{value}' is not auto, always or never")),
+                }
+            }
+        }
+        Ok(name)
+    }
+
+    fn unknown(&self, typed: &str, candidates: &[&str]) -> String {
+        let hint = match self.mode {
+            _ if !candidates.is_empty() => format!("could be {}", candidates.join(" or ")),
+            Some(_) => "options of the measured programs stand behind the inputs".to_owned(),
+            None => "options of the measured programs stand behind mode and inputs".to_owned(),
+        };
+        format!("unknown option '{typed}'\nhint: {hint}")
+    }
+
+    fn finish(self) -> Result<Asked, String> {
+        let Some((mode, needed)) = self.mode else {
+            return Ok(Asked::Nothing);
+        };
+        if let Some(missing) = needed.get(self.words.len()) {
+            return Err(format!("the mode '{mode}' needs one more word: {missing}"));
+        }
+        let word = |at: usize| self.words[at].clone();
+        let (inputs, filters) = match mode {
+            "benchmarks" => ([word(0), word(1)], None),
+            "filters" => ([word(0), word(0)], Some([word(1), word(2)])),
+            _ => ([word(0), word(2)], Some([word(1), word(3)])),
+        };
+        // The first `--` is a separator wherever it stands before or just behind the last input.
+        let mut rest = self.rest.as_slice();
+        let mut is_separated = self.is_literal;
+        if let [first, behind @ ..] = rest
+            && first == "--"
+            && !self.is_literal
+        {
+            rest = behind;
+            is_separated = true;
+        }
+        Ok(Asked::Compare(Request {
+            inputs,
+            filters,
+            is_one_input: mode == "filters",
+            passed: rest.to_vec(),
+            is_separated,
+            ..self.request
+        }))
+    }
+}
+
+/// The option that a word names, cut short or not; else the names that it could stand for.
+fn find(typed: &str) -> Result<Name, Vec<&'static str>> {
+    if let Some((name, ..)) = OPTIONS.iter().find(|(_, long, _)| *long == typed) {
+        return Ok(*name);
+    }
+    let fitting = OPTIONS
+        .iter()
+        .filter(|(_, long, _)| long.starts_with(typed));
+    match &fitting.collect::<Vec<_>>()[..] {
+        [(name, ..)] => Ok(*name),
+        several => Err(several.iter().map(|(_, long, _)| *long).collect()),
+    }
+}
+
+/// Whether a word is an option for argparse: neither `-` nor a negative number nor with a blank.
+fn is_option(word: &str) -> bool {
+    let is_number = word.starts_with('-') && word.parse::<f64>().is_ok_and(f64::is_finite);
+    word.len() > 1 && word.starts_with('-') && !is_number && !word.contains(' ')
+}
+
+impl Request {
+    /// Own options among those for the measured programs: misplaced, unless separated by `--`.
+    pub fn misplaced(&self) -> Vec<&str> {
+        let is_own = |word: &&String| {
+            let name = word.split('=').next().unwrap_or_default();
+            !self.is_separated && OPTIONS[1..].iter().any(|(_, long, _)| *long == name)
+        };
+        self.passed
+            .iter()
+            .filter(is_own)
+            .map(String::as_str)
+            .collect()
+    }
+
+    /// The value of the last option for the measured programs that begins with `prefix`.
+    pub fn passed_value(&self, prefix: &str) -> Option<&str> {
+        let values = self.passed.iter().rev();
+        values.filter_map(|word| word.strip_prefix(prefix)).next()
+    }
+
+    /// The filters, if both are there and not empty: only then does the original use them.
+    pub fn both_filters(&self) -> Option<[&str; 2]> {
+        let [baseline, contender] = self.filters.as_ref()?;
+        (!baseline.is_empty() && !contender.is_empty()).then_some([baseline, contender])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Asked, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Asked::parse(&words)
+    }
+
+    fn request(line: &str) -> Request {
+        match parse(line) {
+            Ok(Asked::Compare(request)) => request,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_mode_takes_its_words_and_passes_on_the_rest() {
+        let plain = request("benchmarks a b");
+        assert_eq!(plain.inputs, ["a", "b"]);
+        assert_eq!(
+            (plain.filters, plain.alpha, plain.tests),
+            (None, 0.05, true)
+        );
+        let one = request("filters t x y --benchmark_min_time=1s z");
+        assert_eq!(
+            (one.inputs, one.is_one_input),
+            (["t", "t"].map(str::to_owned), true)
+        );
+        assert_eq!(one.filters, Some(["x", "y"].map(str::to_owned)));
+        assert_eq!(one.passed, ["--benchmark_min_time=1s", "z"]);
+        let two = request("benchmarksfiltered a x b y");
+        assert_eq!(two.inputs, ["a", "b"]);
+        assert_eq!(two.filters, Some(["x", "y"].map(str::to_owned)));
+    }
+
+    #[test]
+    fn one_separator_is_dropped_and_lets_filters_begin_with_a_dash() {
+        for line in [
+            "benchmarks a b -- e",
+            "benchmarks a -- b e",
+            "benchmarks -- a b e",
+        ] {
+            let request = request(line);
+            assert_eq!(
+                (request.inputs, request.passed),
+                (["a", "b"].map(str::to_owned), vec!["e".to_owned()])
+            );
+        }
+        assert_eq!(request("benchmarks a b -- -- e").passed, ["--", "e"]);
+        assert_eq!(request("benchmarks a b x -- e").passed, ["x", "--", "e"]);
+        assert_eq!(
+            request("filters t -- -x -y").filters,
+            Some(["-x", "-y"].map(str::to_owned))
+        );
+    }
+
+    #[test]
+    fn options_may_be_cut_short_and_joined() {
+        let request = request("-ad out.json --no-u --alp=0.5 --no-c benchmarks a b");
+        assert!(request.aggregates_only && !request.tests);
+        assert_eq!((request.alpha, request.color), (0.5, Color::Never));
+        assert_eq!(request.dump, Some("out.json".into()));
+        assert_eq!(
+            super::tests::request("-dx benchmarks a b").dump,
+            Some("x".into())
+        );
+        assert_eq!(
+            super::tests::request("--alpha -1 benchmarks a b").alpha,
+            -1.0
+        );
+        let error = parse("--no- benchmarks a b").unwrap_err();
+        assert!(
+            error.ends_with("could be --no-color or --no-utest"),
+            "{error}"
+        );
+        let error = parse("--d=x benchmarks a b").unwrap_err();
+        assert!(
+            error.contains("--display_aggregates_only or --dump_to_json"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn own_options_are_taken_up_to_the_inputs_and_noticed_behind_them() {
+        assert!(request("benchmarks --no-utest a -a b").aggregates_only);
+        let late = request("benchmarks a b --no-color --alpha=1 -a --x");
+        assert_eq!(late.color, Color::Unsaid);
+        assert_eq!(late.passed, ["--no-color", "--alpha=1", "-a", "--x"]);
+        assert_eq!(late.misplaced(), ["--no-color", "--alpha=1"]);
+        assert_eq!(request("benchmarks a b -- --no-color").misplaced(), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (line, expected) in [
+            ("foo a b", "'foo' is no mode"),
+            ("benchmarks a", "needs one more word: contender"),
+            (
+                "filters a x",
+                "needs one more word: filter of the contender",
+            ),
+            ("--alpha=x benchmarks a b", "--alpha 'x' is no number"),
+            ("--alpha benchmarks", "--alpha 'benchmarks' is no number"),
+            (
+                "-d --no-color benchmarks a b",
+                "the option '-d' needs a value",
+            ),
+            ("--no-color=1 benchmarks a b", "takes no value"),
+            ("--color=red benchmarks a b", "not auto, always or never"),
+            ("-x benchmarks a b", "unknown option '-x'"),
+            (
+                "benchmarks --benchmark_filter=x a b",
+                "stand behind the inputs",
+            ),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+        assert_eq!(parse(""), Ok(Asked::Nothing));
+        assert_eq!(parse("-a"), Ok(Asked::Nothing));
+        assert_eq!(parse("benchmarks a --he"), Ok(Asked::Help));
+    }
+
+    #[test]
+    fn the_last_of_several_passed_values_counts() {
+        let request = request("benchmarks a b --benchmark_filter=x --benchmark_filter=y");
+        assert_eq!(request.passed_value("--benchmark_filter="), Some("y"));
+        assert_eq!(request.passed_value("--benchmark_out="), None);
+    }
+}

@@ -1,0 +1,279 @@
+//! A result file as it was written: every entry in the order of the file, aggregates included.
+//!
+//! Decides which members of an entry matter for `compare.py`. Nothing is converted, judged or left
+//! out, and texts are borrowed from the file, so that large files stay cheap. It must not know what
+//! an entry stands for; that is [`Row`](super::Row). Start at [`ResultFile`].
+
+use super::context;
+use super::file::must_be_known;
+use super::members::Text as Borrowed;
+use crate::foreign::json::{Node, Text};
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+
+/// The text of a result file.
+#[derive(Debug)]
+pub struct ResultFile {
+    text: Text,
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub struct Results<'a> {
+    /// Machine, library, program; null if the file does not say.
+    pub context: Value,
+    /// In the order of the file.
+    pub entries: Vec<Entry<'a>>,
+}
+
+impl ResultFile {
+    /// Whether bytes could be JSON; the whole text is not looked at.
+    pub fn recognises(bytes: &[u8]) -> bool {
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let text = text.trim_ascii_start();
+        text.starts_with(b"{") || text.starts_with(b"[")
+    }
+
+    /// Takes all bytes of a file.
+    ///
+    /// # Errors
+    /// They are not UTF-8.
+    pub fn new(bytes: Vec<u8>) -> Result<ResultFile> {
+        let text = Text::new(bytes)?;
+        Ok(ResultFile { text })
+    }
+
+    /// Reads all entries.
+    ///
+    /// # Errors
+    /// The text is no JSON, of another version, or without a list of benchmarks; the message says
+    /// where.
+    pub fn results(&self) -> Result<Results<'_>> {
+        let no_list = "there is no 'benchmarks' in it";
+        ensure!(self.text.is_object(), no_list);
+        let members: Members<'_> = self.text.parse()?;
+        let context = members.context.unwrap_or_default();
+        must_be_known(&context)?;
+        Ok(Results {
+            entries: members.benchmarks.context(no_list)?,
+            context,
+        })
+    }
+}
+
+impl Results<'_> {
+    /// What spoils all figures, in fragments of sentences.
+    pub fn remarks(&self) -> Vec<String> {
+        context::remarks(&Node::root(&self.context))
+    }
+}
+
+/// One element of `benchmarks`.
+#[derive(Debug, Clone, Default)]
+pub struct Entry<'a> {
+    /// With arguments and the end that aggregates have.
+    pub name: Cow<'a, str>,
+    /// Without that end.
+    pub run_name: Option<Cow<'a, str>>,
+    /// `iteration` or `aggregate`.
+    pub run_type: Option<Cow<'a, str>>,
+    /// `mean`, `median`, ...
+    pub aggregate_name: Option<Cow<'a, str>>,
+    /// What the program says of it.
+    pub label: Option<Cow<'a, str>>,
+    /// Place of its family in the program.
+    pub family_index: Option<f64>,
+    /// Place in its family.
+    pub per_family_instance_index: Option<f64>,
+    /// Which repetition it is.
+    pub repetition_index: Option<f64>,
+    /// Wall time of an iteration in `time_unit`, NaN if it is no number; `None` if there is none.
+    pub real_time: Option<f64>,
+    /// Processor time of an iteration, likewise.
+    pub cpu_time: Option<f64>,
+    /// `ns`, `us`, `ms` or `s`.
+    pub time_unit: Option<Cow<'a, str>>,
+    /// `error_occurred`.
+    pub has_failed: bool,
+    /// `error_message`.
+    pub error_message: Option<Cow<'a, str>>,
+    /// `skipped`.
+    pub was_skipped: bool,
+    /// `skip_message`.
+    pub skip_message: Option<Cow<'a, str>>,
+}
+
+impl Entry<'_> {
+    /// Whether it is said to be a figure over several repetitions.
+    pub fn is_aggregate(&self) -> bool {
+        self.run_type.as_deref() == Some("aggregate")
+    }
+
+    /// Whether it has no result of its own: its times are 0.
+    pub fn is_without_result(&self) -> bool {
+        self.has_failed || self.was_skipped
+    }
+}
+
+#[derive(Deserialize)]
+struct Members<'a> {
+    context: Option<Value>,
+    #[serde(borrow)]
+    benchmarks: Option<Vec<Entry<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Key {
+    Name,
+    RunName,
+    RunType,
+    AggregateName,
+    Label,
+    FamilyIndex,
+    PerFamilyInstanceIndex,
+    RepetitionIndex,
+    RealTime,
+    CpuTime,
+    TimeUnit,
+    ErrorOccurred,
+    ErrorMessage,
+    Skipped,
+    SkipMessage,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entry<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Reading)
+    }
+}
+
+/// By hand, because a counter may have the name of another member: then the key comes twice, and
+/// the last one counts, as for all readers of such files.
+struct Reading;
+
+impl<'de> Visitor<'de> for Reading {
+    type Value = Entry<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with a 'name'")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry<'de>, A::Error> {
+        let mut entry = Entry::default();
+        let mut is_named = false;
+        while let Some(key) = map.next_key()? {
+            match key {
+                Key::Name => {
+                    entry.name = map.next_value::<Borrowed<'de>>()?.0;
+                    is_named = true;
+                }
+                Key::RunName => entry.run_name = text(&mut map)?,
+                Key::RunType => entry.run_type = text(&mut map)?,
+                Key::AggregateName => entry.aggregate_name = text(&mut map)?,
+                Key::Label => entry.label = text(&mut map)?,
+                Key::FamilyIndex => entry.family_index = map.next_value()?,
+                Key::PerFamilyInstanceIndex => {
+                    entry.per_family_instance_index = map.next_value()?;
+                }
+                Key::RepetitionIndex => entry.repetition_index = map.next_value()?,
+                Key::RealTime => entry.real_time = Some(number(&mut map)?),
+                Key::CpuTime => entry.cpu_time = Some(number(&mut map)?),
+                Key::TimeUnit => entry.time_unit = text(&mut map)?,
+                Key::ErrorOccurred => entry.has_failed = is_true(&mut map)?,
+                Key::ErrorMessage => entry.error_message = text(&mut map)?,
+                Key::Skipped => entry.was_skipped = is_true(&mut map)?,
+                Key::SkipMessage => entry.skip_message = text(&mut map)?,
+                Key::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        match is_named {
+            true => Ok(entry),
+            false => Err(serde::de::Error::missing_field("name")),
+        }
+    }
+}
+
+fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Cow<'de, str>>, A::Error> {
+    let text: Option<Borrowed<'de>> = map.next_value()?;
+    Ok(text.map(|text| text.0))
+}
+
+fn number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
+    let number: Option<f64> = map.next_value()?;
+    Ok(number.unwrap_or(f64::NAN))
+}
+
+/// A counter of that name is a number, which is not an error.
+fn is_true<'de, A: MapAccess<'de>>(map: &mut A) -> Result<bool, A::Error> {
+    Ok(map.next_value::<Value>()? == Value::Bool(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> ResultFile {
+        ResultFile::new(text.as_bytes().to_vec()).unwrap()
+    }
+
+    fn message(text: &str) -> String {
+        file(text).results().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn texts_are_borrowed_and_what_is_not_known_is_passed_over() {
+        let file = file(
+            r#"{"context": {"x": [1]}, "benchmarks": [
+                {"name": "a\tb", "run_type": "aggregate", "threads": 1, "deep": {"a": [{}]},
+                 "real_time": 10, "cpu_time": 1.5e+00, "time_unit": "us"},
+                {"name": "c", "skipped": 7, "error_occurred": true, "error_message": "no"}]}"#,
+        );
+        let results = file.results().unwrap();
+        let [first, second] = &results.entries[..] else {
+            panic!("{results:?}")
+        };
+        assert!(matches!(first.name, Cow::Owned(_)) && matches!(second.name, Cow::Borrowed("c")));
+        assert!(first.is_aggregate() && !first.is_without_result());
+        assert_eq!((first.real_time, first.cpu_time), (Some(10.0), Some(1.5)));
+        assert_eq!(first.family_index, None);
+        assert!(second.has_failed && !second.was_skipped);
+        assert_eq!(second.error_message.as_deref(), Some("no"));
+    }
+
+    #[test]
+    fn what_cpp_programs_write_is_forgiven() {
+        let file =
+            file("{\"benchmarks\": [{\"name\": \"a\tb\", \"real_time\": NaN, \"x\": -inf}]}");
+        let results = file.results().unwrap();
+        assert_eq!(results.entries[0].name, "a\tb");
+        assert!(results.entries[0].real_time.unwrap().is_nan());
+    }
+
+    #[test]
+    fn the_last_of_two_members_of_one_name_counts() {
+        let file = file(r#"{"benchmarks": [{"name": "a", "real_time": 1, "real_time": 2}]}"#);
+        assert_eq!(file.results().unwrap().entries[0].real_time, Some(2.0));
+    }
+
+    #[test]
+    fn what_is_no_result_file_is_told() {
+        assert_eq!(message("{}"), "there is no 'benchmarks' in it");
+        assert_eq!(message("[1]"), "there is no 'benchmarks' in it");
+        assert!(message(r#"{"benchmarks": [{}]}"#).contains("missing field `name`"));
+        assert!(message(r#"{"benchmarks": ["#).contains("cut short"));
+        assert!(
+            message(r#"{"context": {"json_schema_version": 2}, "benchmarks": []}"#)
+                .contains("json_schema_version is 2; 1 is known")
+        );
+        assert!(ResultFile::recognises(b"\xef\xbb\xbf {") && !ResultFile::recognises(b"nope"));
+    }
+}

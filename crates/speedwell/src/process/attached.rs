@@ -1,0 +1,100 @@
+//! A child that talks to the user itself: it has our own streams, and we only wait for its end.
+//!
+//! It stays in our process group, so that the terminal treats it like us. Nothing is captured and
+//! there is no time limit. Start at [`run_attached`].
+
+use super::{Ended, interrupted, start, stray};
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// How often we look up while nothing happens: often enough for Ctrl-C, too rare to disturb.
+const PULSE: Duration = Duration::from_millis(250);
+
+/// How long a child may take to end itself after the user asked us to stop.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Starts `program` in `directory` and waits until it has ended.
+///
+/// # Errors
+/// The program could not be started or waited for.
+pub fn run_attached<S: AsRef<OsStr>>(
+    program: &Path,
+    arguments: &[S],
+    directory: &Path,
+) -> io::Result<Ended> {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory);
+    // SAFETY: prctl is async-signal-safe and touches no memory.
+    unsafe {
+        command.pre_exec(|| {
+            // If we are killed without a chance to clean up, the kernel ends the child for us.
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
+    }
+    let mut child = stray::spawn(&mut command)?;
+    let ended = wait(&mut child);
+    stray::forget(child.id() as i32);
+    ended
+}
+
+fn wait(child: &mut Child) -> io::Result<Ended> {
+    let pid = child.id() as i32;
+    let end = start::pidfd_open(pid)?;
+    let mut kill_at: Option<Instant> = None;
+    loop {
+        let mut polled = libc::pollfd {
+            fd: end.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: the entry outlives the call, and there is one.
+        unsafe { libc::poll(&mut polled, 1, PULSE.as_millis() as i32) };
+        if let Some(status) = child.try_wait()? {
+            let by_itself = match status.signal() {
+                Some(signal) => Ended::Signal(signal),
+                None => Ended::Exit(status.code().unwrap_or_default()),
+            };
+            return Ok(match interrupted() {
+                true => Ended::Interrupted,
+                false => by_itself,
+            });
+        }
+        if interrupted() {
+            let deadline = kill_at.get_or_insert_with(|| Instant::now() + GRACE);
+            let signal = match Instant::now() < *deadline {
+                true => libc::SIGTERM,
+                false => libc::SIGKILL,
+            };
+            // SAFETY: kill only sends a signal, to a child we have not reaped.
+            unsafe { libc::kill(pid, signal) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(script: &str) -> Ended {
+        run_attached(Path::new("/bin/sh"), &["-c", script], Path::new("/")).unwrap()
+    }
+
+    #[test]
+    fn the_way_a_child_ends_is_told() {
+        assert_eq!(run("exit 0"), Ended::Exit(0));
+        assert_eq!(run("exit 7"), Ended::Exit(7));
+        assert_eq!(run("kill -9 $$"), Ended::Signal(9));
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_an_error() {
+        let error = run_attached::<&str>(Path::new("/nowhere/x"), &[], Path::new("/"));
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
