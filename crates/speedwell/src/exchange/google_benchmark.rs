@@ -145,6 +145,9 @@ impl Reading<'_> {
     fn run(&mut self, case: Case, row: &Row, notes: Vec<String>) {
         let (imported, guessed) = (&mut self.imported, &mut self.guessed);
         let samples = row.samples(|name| {
+            if let Some(known) = imported.known(name) {
+                return known;
+            }
             let (metric, is_sure) = counter::metric(name);
             if !is_sure {
                 guessed.insert(name.to_owned());

@@ -26,9 +26,12 @@ pub const REMARK_ON_REPETITIONS: &str = "repetitions of one process are not inde
 #[derive(Debug, Default)]
 pub struct Imported {
     metrics: Vec<Metric>,
-    cases: HashMap<String, Arc<Case>>,
-    /// How many runs there are of each case.
-    counts: HashMap<String, u32>,
+    /// Their names, as samples share them.
+    names: Vec<Arc<str>>,
+    /// Every case by its id, with the number of its runs.
+    cases: HashMap<String, (Arc<Case>, u32)>,
+    /// The name of the only variant, as runs share it.
+    variant: Option<Arc<str>>,
     runs: Vec<Run>,
     failures: Vec<Failure>,
 }
@@ -47,22 +50,30 @@ pub struct Process {
 impl Imported {
     /// Makes a metric known; the first one is the primary one. Gives its name for samples.
     pub fn metric(&mut self, metric: Metric) -> Arc<str> {
-        let name = metric.name.as_str().into();
-        if !self.metrics.iter().any(|known| known.name == metric.name) {
-            self.metrics.push(metric);
+        if let Some(known) = self.names.iter().find(|known| ***known == *metric.name) {
+            return known.clone();
         }
+        let name: Arc<str> = metric.name.as_str().into();
+        self.names.push(name.clone());
+        self.metrics.push(metric);
         name
+    }
+
+    /// The shared name of a metric that was made known before.
+    pub fn known(&self, name: &str) -> Option<Arc<str>> {
+        self.names.iter().find(|known| &***known == name).cloned()
     }
 
     /// Adds a run.
     pub fn run(&mut self, case: Case, process: Process) {
-        let count = self.counts.entry(case.id()).or_default();
+        let slot = self.next_slot();
+        let known = self.cases.entry(case.id());
+        let (case, count) = known.or_insert_with(|| (case.into(), 0));
         let block = *count;
         *count += 1;
-        let slot = self.next_slot();
         self.runs.push(Run {
-            case: self.cases.entry(case.id()).or_insert(case.into()).clone(),
-            variant: VARIANT.into(),
+            case: case.clone(),
+            variant: self.variant.get_or_insert_with(|| VARIANT.into()).clone(),
             slot,
             block,
             started_unix_ms: 0,
@@ -113,7 +124,7 @@ impl Imported {
             ..empty_session(
                 label,
                 vec![Variant::plain(VARIANT)],
-                self.counts.values().copied().max(),
+                self.cases.values().map(|(_, runs)| *runs).max(),
             )
         };
         Ok(Session {
