@@ -3,9 +3,11 @@
 use super::options::ComparisonArgs;
 use super::report::document_of;
 use super::run::{self, RunArgs};
-use super::{Status, gate, source};
+use super::source::{self, Source};
+use super::{Status, gate};
 use crate::analysis::{self, Findings};
 use crate::model::Session;
+use crate::report;
 use anyhow::bail;
 use clap::Args;
 
@@ -57,14 +59,27 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
         }
     };
     let output = args.output.settings();
-    args.output.print(&document_of(
-        session,
-        &findings,
-        &args.study,
-        &settings,
-        &output,
-    )?)?;
+    let mut document = document_of(session, &findings, &args.study, &settings, &output)?;
+    document.append(report::circumstances(&measured(&sources), &findings));
+    args.output.print(&document)?;
     Ok(gate::judge(&findings, args.comparison.fail_on))
+}
+
+/// The sessions behind the sources, each once, by name where there are several.
+fn measured(sources: &[Source]) -> Vec<(Option<&str>, &Session)> {
+    let mut sessions: Vec<(Option<&str>, &Session)> = Vec::new();
+    for source in sources {
+        if sessions
+            .iter()
+            .all(|(_, known)| known.id != source.session.id)
+        {
+            sessions.push((Some(source.label.as_str()), &source.session));
+        }
+    }
+    if let [(name, _)] = &mut sessions[..] {
+        *name = None;
+    }
+    sessions
 }
 
 fn within(

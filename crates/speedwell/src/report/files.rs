@@ -166,6 +166,7 @@ mod tests {
             Block::Chart(Box::new(Chart {
                 title: "t".into(),
                 picture: picture.clone(),
+                shown_elsewhere: false,
             }))
         };
         Document {
