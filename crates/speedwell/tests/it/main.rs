@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod arbitrary;
+mod browser;
 mod by_hand;
 mod compat_compare_js;
 mod compat_grammar;
@@ -26,6 +27,7 @@ mod process;
 mod project;
 mod recorder;
 mod report;
+mod report_page;
 mod resume;
 mod run;
 mod size;
