@@ -39,9 +39,9 @@ impl Chart {
     }
 
     /// The chart as SVG text to stand inside of an HTML page, `width_px` wide and as high as it wants.
-    /// Its colours are variables of the page, listed in [`page_colours`](crate::page_colours), with those
-    /// of white paper where the page sets none. Its own ids begin with `id`, which must be another one for
-    /// every chart of the page.
+    /// Its colours are variables that the page must set, listed in [`page_colours`](crate::page_colours) with
+    /// their values on white paper. Its own ids begin with `id`, which must be another one for every chart
+    /// of the page.
     pub fn svg_on_page(&self, width_px: u32, id: &str) -> String {
         let medium = Medium::Page(id.to_owned());
         let size = page::natural_size(self.figure(), width_px, &medium);

@@ -46,14 +46,12 @@ pub(crate) fn render(figure: &dyn Figure, size: Size, medium: Medium) -> String 
         ("role", "img"),
         ("aria-label", spoken.trim_start_matches(". ")),
     ];
+    // A page has paper of its own, and what its charts hold twice adds up.
+    let alone = !matches!(medium, Medium::Page(_));
     Svg::document(medium, &attributes, |svg| {
-        svg.element("title").containing_text(header.title);
-        svg.element("desc").containing_text(&summary);
-        svg.element("rect")
-            .num("width", width)
-            .num("height", height)
-            .set("fill", PAPER)
-            .close();
+        if alone {
+            draw_paper(svg, header.title, &summary, (width, height));
+        }
         let placed = header.lay_out(width - 2.0 * margin);
         placed.draw(svg, margin, margin);
         let top = margin + placed.height();
@@ -64,6 +62,17 @@ pub(crate) fn render(figure: &dyn Figure, size: Size, medium: Medium) -> String 
             figure.draw(svg, area)
         }
     })
+}
+
+/// The sheet of a chart in a file of its own, and its words for programs that do not read labels.
+fn draw_paper(svg: &mut Svg, title: &str, summary: &str, (width, height): (f64, f64)) {
+    svg.element("title").containing_text(title);
+    svg.element("desc").containing_text(summary);
+    svg.element("rect")
+        .num("width", width)
+        .num("height", height)
+        .set("fill", PAPER)
+        .close();
 }
 
 fn no_data(svg: &mut Svg, area: Rect) {

@@ -310,7 +310,7 @@ mod tests {
             ("id", "dot", "c7-dot"),
             ("href", "#dot", "#c7-dot"),
             ("fill", "url(#hatch)", "url(#c7-hatch)"),
-            ("fill", INK, "var(--plot-ink,#1f2328)"),
+            ("fill", INK, "var(--plot-ink)"),
             ("fill", "none", "none"),
             ("class", INK, INK),
         ] {

@@ -1,5 +1,5 @@
-//! Colours that a page may change: each colour of the charts has a variable, whose value on white paper is
-//! the fallback. Knows no page; which other colours suit a dark one is the page's business.
+//! Colours that a page chooses: each colour of the charts has a variable, which the page sets. Knows no page;
+//! which colours suit a dark one is the page's business.
 
 use super::hatching::{FULL_LINE, PALE_LINE, TINT, blend};
 use super::style::{AXIS, BAND, COLOURS, GRID, INK, MUTED, NEUTRAL, PAPER};
@@ -37,7 +37,7 @@ pub fn page_colours() -> &'static [(String, String)] {
 /// A colour as its variable; other words as they are.
 pub(crate) fn themed(colour: &str) -> Cow<'_, str> {
     match VARIABLES.iter().find(|(_, light)| light == colour) {
-        Some((name, light)) => format!("var({name},{light})").into(),
+        Some((name, _)) => format!("var({name})").into(),
         None => colour.into(),
     }
 }

@@ -13,6 +13,8 @@ mod circumstances;
 mod made;
 #[path = "report/made_study.rs"]
 mod made_study;
+#[path = "report/page.rs"]
+mod page;
 
 use circumstances::{failures, session};
 use made::{comparison, load_test, one_sided};

@@ -340,3 +340,54 @@ fn without_its_script_the_page_has_all_contents_and_no_dead_controls() {
     let drawn = page.value("document.querySelectorAll('.case svg .point').length");
     assert_eq!(drawn, 64);
 }
+
+/// A thousand cases as the CSV of Node.js core's tools, 8 runs a side.
+fn thousand_cases() -> String {
+    let mut csv = String::from("\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n");
+    for case in 0..1_000 {
+        for run in 0..8 {
+            for (side, gain) in [("old", 0.0), ("new", 0.02 * f64::from(case % 7 - 3))] {
+                let noise = 0.01 * (f64::from(run * 7 + case % 13) * 0.618).fract();
+                let rate = 1e6 * (1.0 + gain + noise);
+                csv.push_str(&format!(
+                    "\"{side}\",\"group/file-{}.js\",\"n={case}\",{rate},1\n",
+                    case / 50
+                ));
+            }
+        }
+    }
+    csv
+}
+
+#[test]
+fn a_thousand_cases_can_still_be_sorted_and_filtered() {
+    let project = Project::new().with("large.csv", &thousand_cases());
+    project
+        .run(&["compare", "large.csv", "-q", "-o", "report.html"])
+        .expect_status(0);
+    let Some(mut page) = Page::open(&project.path("report.html"), Screen::default()) else {
+        return;
+    };
+    assert_eq!(shown(&mut page).len(), 1_000);
+    // The time until the browser has drawn the result, in milliseconds.
+    let timed = |action: &str| {
+        format!(
+            "(async () => {{ const begin = performance.now(); {action}; \
+             await new Promise(done => requestAnimationFrame(() => setTimeout(done))); \
+             return performance.now() - begin; }})()"
+        )
+    };
+    let sorted = page.value(&timed(
+        "document.querySelector('[data-k=change_shown] button').click()",
+    ));
+    let filtered = page.value(&timed(
+        "const box = document.querySelector('input[type=search]'); box.value = 'file-7.js'; \
+         box.dispatchEvent(new Event('input'))",
+    ));
+    assert_eq!(shown(&mut page).len(), 50);
+    eprintln!("1,000 cases: sorted in {sorted} ms, filtered in {filtered} ms");
+    for took_ms in [sorted, filtered] {
+        let took_ms = took_ms.as_f64().unwrap();
+        assert!(took_ms < 3_000.0, "{took_ms} ms, beside other tests");
+    }
+}

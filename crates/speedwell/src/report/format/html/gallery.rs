@@ -12,7 +12,7 @@ use crate::report::urgency::{by_urgency, urgency};
 /// and on a telephone the letters are still legible.
 const CASE_PX: u32 = 420;
 /// More cases than these are folded.
-const OPEN: usize = 24;
+const OPEN: usize = 60;
 
 /// How to read the charts.
 const LEGEND: &str = "Left, every run in order of execution: a slope or a step is drift of the machine. A \
@@ -72,10 +72,12 @@ pub fn gallery(cases: &[CaseView], writer: &mut Writer) {
         );
         writer.element("p", "left-out", &text);
     }
-    writer.raw("<div class=\"cases\">\n");
+    let folded = cases.len() > OPEN;
+    let class = if folded { "cases folded" } else { "cases" };
+    writer.raw(&format!("<div class=\"{class}\">\n"));
     for case in cases {
         if let Some((anchor, drawing)) = writer.take(&case.id) {
-            card(case, &anchor, &drawing, cases.len() > OPEN, writer);
+            card(case, &anchor, &drawing, folded, writer);
         }
     }
     writer.raw("</div>\n</section>\n");

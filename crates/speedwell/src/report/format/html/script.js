@@ -28,6 +28,43 @@ class Sheet {
     this.words = [];
     this.addSorting();
     this.addFilters();
+    this.addInsets();
+  }
+
+  /** Beside the name of a case, a button that shows its runs below the row, so that nobody loses the place. */
+  addInsets() {
+    for (const { row } of this.rows) {
+      const link = row.firstChild.querySelector('a[href^="#case-"]');
+      if (!link) continue;
+      const name = row.firstChild.dataset.v;
+      const button = make('button', { type: 'button', class: 'more', 'aria-expanded': 'false', 'aria-label': `Runs of ${name}` });
+      button.addEventListener('click', () => {
+        if (button.getAttribute('aria-expanded') === 'true') this.closeInset(row);
+        else this.openInset(row, button, link);
+      });
+      link.before(button);
+      this.table.classList.add('expandable');
+    }
+  }
+
+  openInset(row, button, link) {
+    const drawings = document.getElementById(link.hash.slice(1)).querySelectorAll('svg');
+    const cell = make('td', { colspan: this.headers.length });
+    for (const drawing of drawings) {
+      const copy = drawing.cloneNode(true);
+      // The marks keep using the shapes of the original; a second element of the same id must not be.
+      copy.querySelectorAll('defs').forEach((shapes) => shapes.remove());
+      cell.append(copy);
+    }
+    row.after(make('tr', { class: 'inset' }, cell));
+    button.setAttribute('aria-expanded', 'true');
+  }
+
+  closeInset(row) {
+    const inset = row.nextElementSibling;
+    if (!inset?.classList.contains('inset')) return;
+    inset.remove();
+    row.querySelector('.more').setAttribute('aria-expanded', 'false');
   }
 
   /** Every heading of figures or words becomes a button; narrow screens, which show no headings, get a list. */
@@ -61,6 +98,7 @@ class Sheet {
   }
 
   sort(column, order) {
+    for (const { row } of this.rows) this.closeInset(row);
     this.headers.forEach((header, at) => {
       if (header.hasAttribute('aria-sort')) header.setAttribute('aria-sort', at === column ? order : 'none');
     });
@@ -109,6 +147,7 @@ class Sheet {
     const button = make('button', { type: 'button', 'aria-pressed': 'false' });
     button.append(...item.childNodes);
     item.append(button);
+    item.classList.add('switch');
     button.addEventListener('click', () => {
       const value = item.dataset.v;
       const on = !this.chosen.has(value);
@@ -127,6 +166,7 @@ class Sheet {
       const wanted = this.words.every((word) => text.includes(word))
         && (this.chosen.size === 0 || this.chosen.has(value));
       row.hidden = !wanted;
+      if (!wanted) this.closeInset(row);
       if (wanted) shown += 1;
       homes.set(home, homes.get(home) || wanted);
     }

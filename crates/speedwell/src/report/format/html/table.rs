@@ -18,7 +18,7 @@ const DRAWING_PX: u32 = 190;
 /// A longer heading, the path of a file say, is broken anywhere.
 const LONG_HEADER: usize = 24;
 /// A table with more rows gets a window of its own, in which its header stays.
-const LONG: usize = 30;
+const LONG: usize = 60;
 
 /// A whole table with what stands around it.
 pub fn table(table: &Table, top: bool, writer: &mut Writer) {
@@ -210,7 +210,12 @@ fn rows(sheet: &Sheet<'_>, writer: &mut Writer) {
         match row {
             Row::Group(name) => {
                 group = &name.full;
-                writer.raw("</tbody>\n<tbody>\n");
+                let class = if group.is_empty() {
+                    ""
+                } else {
+                    " class=\"grouped\""
+                };
+                writer.raw(&format!("</tbody>\n<tbody{class}>\n"));
                 if !group.is_empty() {
                     writer.raw(&format!(
                         "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
