@@ -17,6 +17,7 @@ mod report;
 mod resume;
 mod run;
 mod source;
+mod source_labels;
 mod status;
 mod trial;
 

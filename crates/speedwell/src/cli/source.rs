@@ -1,6 +1,7 @@
 //! SOURCE operands: a file, `-`, or a stored session, each with an optional `[VARIANT]` and
 //! `::REGEX`.
 
+use super::source_labels::labels;
 use super::status;
 use crate::exchange;
 use crate::model::Session;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 /// One operand, read.
 #[derive(Debug)]
 pub struct Source {
-    /// What it is called in tables: as typed.
+    /// What it is called in tables.
     pub label: String,
     /// Its results.
     pub session: Session,
@@ -36,6 +37,11 @@ pub fn read(
         sources.extend(read_one(word, store).with_context(|| format!("in source '{word}'"))?);
     }
     join_parts(&mut sources);
+    let typed: Vec<String> = sources.iter().map(|source| source.label.clone()).collect();
+    let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
+    for (source, label) in sources.iter_mut().zip(labels(&typed)) {
+        source.label = label;
+    }
     Ok(sources)
 }
 
