@@ -1,9 +1,11 @@
 //! The one type a caller needs: a chart of any kind, and the two things it can become.
 //! What a kind of chart looks like is in the file of that kind; the sheet around it in `page`.
 
-use crate::draw::Lettering;
+use crate::draw::Medium;
 use crate::page::{self, Figure};
-use crate::{BarChart, BoxChart, ForestChart, HistogramChart, LineChart, ScatterChart, Size};
+use crate::{
+    BarChart, BoxChart, ForestChart, HistogramChart, LineChart, RunsChart, ScatterChart, Size,
+};
 
 /// A chart of any kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,18 +22,30 @@ pub enum Chart {
     Forest(ForestChart),
     /// How often values occur.
     Histogram(HistogramChart),
+    /// Values in the order in which they were measured, with a box for each series.
+    Runs(RunsChart),
 }
 
 impl Chart {
     /// The chart as SVG text. The same data and size always give the same text.
     pub fn svg(&self, size: Size) -> String {
-        page::render(self.figure(), size, Lettering::Live)
+        page::render(self.figure(), size, Medium::File)
     }
 
     /// The chart as SVG text with letters as outlines: it looks the same in every program, with or without
     /// fonts, but its words can be neither selected nor searched.
     pub fn svg_outlined(&self, size: Size) -> String {
-        page::render(self.figure(), size, Lettering::Outlines)
+        page::render(self.figure(), size, Medium::Painter)
+    }
+
+    /// The chart as SVG text to stand inside of an HTML page, `width_px` wide and as high as it wants.
+    /// Its colours are variables that the page must set, listed in [`page_colours`](crate::page_colours) with
+    /// their values on white paper. Its own ids begin with `id`, which must be another one for every chart
+    /// of the page.
+    pub fn svg_on_page(&self, width_px: u32, id: &str) -> String {
+        let medium = Medium::Page(id.to_owned());
+        let size = page::natural_size(self.figure(), width_px, &medium);
+        page::render(self.figure(), size, medium)
     }
 
     /// The chart as the bytes of a PNG file of exactly `size`.
@@ -56,7 +70,7 @@ impl Chart {
     /// A size at which every label of this chart has room: 960 wide, and as high as the number of
     /// categories or rows asks for.
     pub fn natural_size(&self) -> Size {
-        page::natural_size(self.figure())
+        page::natural_size(self.figure(), Size::default().width_px, &Medium::File)
     }
 
     fn figure(&self) -> &dyn Figure {
@@ -67,6 +81,7 @@ impl Chart {
             Self::Bar(chart) => chart,
             Self::Forest(chart) => chart,
             Self::Histogram(chart) => chart,
+            Self::Runs(chart) => chart,
         }
     }
 }

@@ -38,7 +38,7 @@ impl ForestChart {
 
     /// From the lowest to the highest end, yet an interval much wider than the others does not squeeze
     /// them: it is cut at four median half-widths from the estimates, and an arrow says so.
-    fn extent(&self) -> Option<Extent> {
+    pub(crate) fn extent(&self) -> Option<Extent> {
         let estimates = Extent::of(&Scale::Linear, self.shown().map(|row| row.estimate))?;
         let mut halves: Vec<f64> = self
             .shown()

@@ -75,7 +75,14 @@ impl<'a> ForestPlot<'a> {
         self.draw_ground(svg);
         for (at, (row, figures)) in self.chart.rows.iter().zip(&self.figures).enumerate() {
             if row.estimate.is_finite() {
-                draw_row(svg, row, &self.x, self.row_middle(at), self.row_px, figures);
+                let tooltip = format!("{}: {figures}, {}", row.label, row.mark.word());
+                draw_row(
+                    svg,
+                    row,
+                    &self.x,
+                    (self.row_middle(at), self.row_px),
+                    &tooltip,
+                );
             }
         }
         if self.with_column {
@@ -90,24 +97,9 @@ impl<'a> ForestPlot<'a> {
     /// Band, axis, reference line and labels.
     fn draw_ground(&self, svg: &mut Svg) {
         let Rect { top, bottom, .. } = self.plot;
-        if let Some((low, high)) = self.chart.band {
-            let (one, other) = (self.x.at(low), self.x.at(high));
-            svg.element("rect")
-                .set("class", "band")
-                .num("x", one.min(other))
-                .num("y", top)
-                .num("width", (other - one).abs())
-                .num("height", bottom - top)
-                .set("fill", BAND)
-                .titled(&format!("{} to {}", figure(low), figure(high)));
-        }
+        draw_band(svg, self.chart, &self.x, (top, bottom));
         draw_bottom_axis(svg, self.sheet, self.plot, &self.x, &self.chart.x_label);
-        let reference = self.x.at(self.chart.reference);
-        svg.line((reference, top), (reference, bottom))
-            .set("class", "reference")
-            .set("stroke", AXIS)
-            .num("stroke-width", 1.5)
-            .close();
+        draw_reference(svg, self.chart, &self.x, (top, bottom));
         self.labels
             .draw_beside(svg, self.plot.left - LABEL_GAP, |at| self.row_middle(at));
     }
@@ -143,7 +135,50 @@ impl<'a> ForestPlot<'a> {
     }
 }
 
-fn draw_row(svg: &mut Svg, row: &ForestRow, x: &Mapping, y: f64, row_px: f64, figures: &str) {
+/// Shades what does not matter, from `top` to `bottom`.
+pub(crate) fn draw_band(
+    svg: &mut Svg,
+    chart: &ForestChart,
+    x: &Mapping,
+    (top, bottom): (f64, f64),
+) {
+    let Some((low, high)) = chart.band else {
+        return;
+    };
+    let (one, other) = (x.at(low), x.at(high));
+    svg.element("rect")
+        .set("class", "band")
+        .num("x", one.min(other))
+        .num("y", top)
+        .num("width", (other - one).abs())
+        .num("height", bottom - top)
+        .set("fill", BAND)
+        .titled(&format!("{} to {}", figure(low), figure(high)));
+}
+
+/// The line at which there is no difference.
+pub(crate) fn draw_reference(
+    svg: &mut Svg,
+    chart: &ForestChart,
+    x: &Mapping,
+    (top, bottom): (f64, f64),
+) {
+    let reference = x.at(chart.reference);
+    svg.line((reference, top), (reference, bottom))
+        .set("class", "reference")
+        .set("stroke", AXIS)
+        .num("stroke-width", 1.5)
+        .close();
+}
+
+/// Draws the mark of one row with its interval, around the middle of a row of some height.
+pub(crate) fn draw_row(
+    svg: &mut Svg,
+    row: &ForestRow,
+    x: &Mapping,
+    (y, row_px): (f64, f64),
+    tooltip: &str,
+) {
     let radius = (row_px * 0.3).clamp(1.6, LABEL_PX * 0.44);
     let colour = row.mark.colour();
     svg.group("row")
@@ -159,9 +194,8 @@ fn draw_row(svg: &mut Svg, row: &ForestRow, x: &Mapping, y: f64, row_px: f64, fi
                     draw_end(svg, x.reaches(end), at, y, turn, radius);
                 }
             }
-            let tooltip = format!("{}: {figures}, {}", row.label, row.mark.word());
             row.mark
-                .draw(svg, x.at(row.estimate), y, radius, Some(&tooltip));
+                .draw(svg, x.at(row.estimate), y, radius, Some(tooltip));
         });
 }
 

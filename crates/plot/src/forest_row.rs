@@ -1,7 +1,7 @@
 //! One row of a forest plot, and what its mark means: shape and colour say the same, so that either
 //! is enough.
 
-use crate::draw::{Marker, PAPER, Svg};
+use crate::draw::{Marker, NEUTRAL, PAPER, Svg};
 
 /// One estimate with its interval.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ impl Mark {
             Self::Better => "#009e73",
             Self::Worse => "#d55e00",
             Self::Same => "#0072b2",
-            Self::Unclear => "#6b7280",
+            Self::Unclear => NEUTRAL,
         }
     }
 

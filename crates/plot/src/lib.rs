@@ -1,10 +1,11 @@
 //! Statistical charts as SVG text and PNG bytes: box plots with every value shown, scatter and line
-//! charts with error bars, grouped bars, forest plots and histograms.
+//! charts with error bars, grouped bars, forest plots, histograms, and runs in the order of execution.
 //!
 //! A chart is plain data. [`Chart::svg`] and [`Chart::png`] draw it; nothing else has to be set up. The
 //! letters' widths come from one embedded font, so the same data give the same bytes on every
 //! machine and no text runs into another. Colours are those of Okabe and Ito, and whatever a colour
-//! says, a marker, dash or hatching says too. Start reading at [`Chart`].
+//! says, a marker, dash or hatching says too. [`Chart::svg_on_page`] draws for a page that has a dark and a
+//! light theme. Start reading at [`Chart`].
 //!
 //! ```
 //! use speedwell_plot::{Axis, BarCategory, Bar, BarChart, Chart, Size};
@@ -35,6 +36,7 @@ mod draw;
 mod forest_chart;
 mod forest_plot;
 mod forest_row;
+mod forest_strip;
 mod histogram_chart;
 mod histogram_plots;
 mod jitter;
@@ -45,6 +47,8 @@ mod page;
 #[cfg(feature = "png")]
 mod png;
 mod point_series;
+mod runs_boxes;
+mod runs_chart;
 mod scale;
 mod scatter_chart;
 mod size;
@@ -56,13 +60,16 @@ pub use axis::{Axis, Scale};
 pub use bar_chart::{Bar, BarCategory, BarChart};
 pub use box_chart::{BoxCategory, BoxChart, BoxSeries};
 pub use chart::Chart;
+pub use draw::page_colours;
 pub use forest_chart::ForestChart;
 pub use forest_row::{ForestRow, Mark};
+pub use forest_strip::ForestStrips;
 pub use histogram_chart::{HistogramChart, HistogramSeries};
 pub use line_chart::LineChart;
 #[cfg(feature = "png")]
 pub use png::PlotError;
 pub use point_series::{Point, PointSeries};
+pub use runs_chart::RunsChart;
 pub use scatter_chart::ScatterChart;
 pub use size::Size;
 pub use text::text_width;

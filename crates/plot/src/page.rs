@@ -2,11 +2,13 @@
 //! on top, and the remaining area for the chart itself.
 
 use crate::Size;
-use crate::draw::{Anchor, Lettering, MUTED, PAPER, Rect, Svg, Text, decimal};
+use crate::draw::{Anchor, MUTED, Medium, PAPER, Rect, Svg, Text, decimal};
 use crate::layout::Header;
 
-/// Empty pixels around everything.
+/// Empty pixels around everything in a file of its own.
 const MARGIN: f64 = 20.0;
+/// The same on a page, which has margins itself.
+const MARGIN_ON_PAGE: f64 = 4.0;
 
 /// What the sheet must know of a chart.
 pub(crate) trait Figure {
@@ -27,7 +29,8 @@ pub(crate) trait Figure {
 }
 
 /// Draws a whole sheet.
-pub(crate) fn render(figure: &dyn Figure, size: Size, lettering: Lettering) -> String {
+pub(crate) fn render(figure: &dyn Figure, size: Size, medium: Medium) -> String {
+    let margin = margin(&medium);
     let (width, height) = (
         f64::from(size.width_px.max(1)),
         f64::from(size.height_px.max(1)),
@@ -43,18 +46,16 @@ pub(crate) fn render(figure: &dyn Figure, size: Size, lettering: Lettering) -> S
         ("role", "img"),
         ("aria-label", spoken.trim_start_matches(". ")),
     ];
-    Svg::document(lettering, &attributes, |svg| {
-        svg.element("title").containing_text(header.title);
-        svg.element("desc").containing_text(&summary);
-        svg.element("rect")
-            .num("width", width)
-            .num("height", height)
-            .set("fill", PAPER)
-            .close();
-        let placed = header.lay_out(width - 2.0 * MARGIN);
-        placed.draw(svg, MARGIN, MARGIN);
-        let top = MARGIN + placed.height();
-        let area = Rect::new(MARGIN, top, width - MARGIN, height - MARGIN);
+    // A page has paper of its own, and what its charts hold twice adds up.
+    let alone = !matches!(medium, Medium::Page(_));
+    Svg::document(medium, &attributes, |svg| {
+        if alone {
+            draw_paper(svg, header.title, &summary, (width, height));
+        }
+        let placed = header.lay_out(width - 2.0 * margin);
+        placed.draw(svg, margin, margin);
+        let top = margin + placed.height();
+        let area = Rect::new(margin, top, width - margin, height - margin);
         if figure.is_empty() {
             no_data(svg, area)
         } else {
@@ -63,24 +64,42 @@ pub(crate) fn render(figure: &dyn Figure, size: Size, lettering: Lettering) -> S
     })
 }
 
+/// The sheet of a chart in a file of its own, and its words for programs that do not read labels.
+fn draw_paper(svg: &mut Svg, title: &str, summary: &str, (width, height): (f64, f64)) {
+    svg.element("title").containing_text(title);
+    svg.element("desc").containing_text(summary);
+    svg.element("rect")
+        .num("width", width)
+        .num("height", height)
+        .set("fill", PAPER)
+        .close();
+}
+
 fn no_data(svg: &mut Svg, area: Rect) {
     let text = Text::at("no data", area.middle_x(), area.middle_y(), 15.0);
     svg.text(&text.anchored(Anchor::Middle).coloured(MUTED));
 }
 
-/// 960 wide and as high as the chart wants.
-pub(crate) fn natural_size(figure: &dyn Figure) -> Size {
-    let width_px = Size::default().width_px;
-    let inner = f64::from(width_px) - 2.0 * MARGIN;
+/// `width_px` wide and as high as the chart wants.
+pub(crate) fn natural_size(figure: &dyn Figure, width_px: u32, medium: &Medium) -> Size {
+    let margin = margin(medium);
+    let inner = f64::from(width_px) - 2.0 * margin;
     let header = figure.header().lay_out(inner).height();
     let chart = if figure.is_empty() {
         160.0
     } else {
         figure.natural_height(inner)
     };
-    let height_px = (header + chart + 2.0 * MARGIN).ceil() as u32;
+    let height_px = (header + chart + 2.0 * margin).ceil() as u32;
     Size {
         width_px,
         height_px,
+    }
+}
+
+fn margin(medium: &Medium) -> f64 {
+    match medium {
+        Medium::File | Medium::Painter => MARGIN,
+        Medium::Page(_) => MARGIN_ON_PAGE,
     }
 }

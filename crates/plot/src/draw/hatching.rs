@@ -3,6 +3,11 @@
 
 use super::{Style, Svg};
 
+/// Share of the colour in a pale area, in the lines on a pale area, and in those on a full one.
+pub(super) const TINT: f64 = 0.22;
+pub(super) const PALE_LINE: f64 = 0.45;
+pub(super) const FULL_LINE: f64 = 0.6;
+
 /// What to write into `fill` for a full area of this style.
 pub(crate) fn hatched(style: Style) -> String {
     match style.hatching() {
@@ -39,9 +44,9 @@ pub(crate) fn define_hatchings(svg: &mut Svg, count: usize, pale: bool) {
 fn define(svg: &mut Svg, style: Style, pale: bool) {
     let colour = style.colour();
     let (ground, line) = if pale {
-        (tint(colour), blend(colour, 0.45))
+        (tint(colour), blend(colour, PALE_LINE))
     } else {
-        (colour.to_owned(), blend(colour, 0.6))
+        (colour.to_owned(), blend(colour, FULL_LINE))
     };
     let (data, width) = match style.hatching() {
         1 => ("M-2 2L2 -2M0 8L8 0M6 10L10 6", 1.3),
@@ -73,11 +78,11 @@ fn id(style: Style, kind: &str) -> String {
 }
 
 fn tint(colour: &str) -> String {
-    blend(colour, 0.22)
+    blend(colour, TINT)
 }
 
 /// A share of the colour on white paper, as an opaque colour: what overlaps then stays as it is.
-fn blend(colour: &str, share: f64) -> String {
+pub(super) fn blend(colour: &str, share: f64) -> String {
     let channel = |at: usize| {
         let full = u8::from_str_radix(colour.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
         (255.0 - (255.0 - f64::from(full)) * share).round() as u8

@@ -17,10 +17,12 @@ pub(crate) const AXIS: &str = "#8b939e";
 pub(crate) const GRID: &str = "#e4e7eb";
 /// A range behind the data.
 pub(crate) const BAND: &str = "#eef1f5";
+/// What is neither good nor bad.
+pub(crate) const NEUTRAL: &str = "#6b7280";
 /// The sheet.
 pub(crate) const PAPER: &str = "#ffffff";
 
-const COLOURS: [&str; 7] = [
+pub(super) const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d",
 ];
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];

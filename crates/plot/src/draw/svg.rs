@@ -1,18 +1,23 @@
 //! Writes SVG: elements, attributes, text, and nothing that the charts need not.
 //! Numbers have at most two decimals, so that the same chart is the same text everywhere.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::INK;
+use super::theme::themed;
 use crate::text::{FAMILIES, outline, text_width};
 
-/// How letters are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lettering {
-    /// As text: can be selected, searched and read aloud.
-    Live,
-    /// As outlines, for a painter without fonts.
-    Outlines,
+/// What a drawing is made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Medium {
+    /// A file of its own. Letters are text: they can be selected, searched and read aloud.
+    File,
+    /// A painter without fonts: letters are outlines.
+    Painter,
+    /// A part of a page, which may change the colours by its own variables and may hold several
+    /// drawings: every id begins with this one.
+    Page(String),
 }
 
 /// Which part of a line of text is at its x.
@@ -62,27 +67,33 @@ impl<'a> Text<'a> {
 /// An SVG document being written.
 pub(crate) struct Svg {
     out: String,
-    lettering: Lettering,
+    medium: Medium,
 }
 
 impl Svg {
     /// Writes a whole document: `attributes` are those of the root, `content` writes inside.
     pub fn document(
-        lettering: Lettering,
+        medium: Medium,
         attributes: &[(&str, &str)],
         content: impl FnOnce(&mut Self),
     ) -> String {
         let mut svg = Self {
             out: String::new(),
-            lettering,
+            medium,
         };
-        let root = svg
-            .element("svg")
-            .set("xmlns", "http://www.w3.org/2000/svg");
-        let root = attributes
+        // A page knows the name space of SVG, and sets its letters in the families of the charts.
+        let alone = !matches!(svg.medium, Medium::Page(_));
+        let mut root = svg.element("svg");
+        if alone {
+            root = root.set("xmlns", "http://www.w3.org/2000/svg");
+        }
+        root = attributes
             .iter()
             .fold(root, |root, (name, value)| root.set(name, value));
-        root.set("font-family", FAMILIES).containing(content);
+        if alone {
+            root = root.set("font-family", FAMILIES);
+        }
+        root.containing(content);
         svg.out
     }
 
@@ -112,9 +123,9 @@ impl Svg {
         if text.content.trim().is_empty() {
             return;
         }
-        match self.lettering {
-            Lettering::Live => self.live(text),
-            Lettering::Outlines => self.outlined(text),
+        match &self.medium {
+            Medium::File | Medium::Page(_) => self.live(text),
+            Medium::Painter => self.outlined(text),
         }
     }
 
@@ -176,7 +187,10 @@ impl Element<'_> {
     /// Sets an attribute to a text.
     pub fn set(self, name: &str, value: &str) -> Self {
         let _ = write!(self.svg.out, " {name}=\"");
-        escape(value, &mut self.svg.out);
+        match &self.svg.medium {
+            Medium::Page(id) => escape(&on_page(id, name, value), &mut self.svg.out),
+            Medium::File | Medium::Painter => escape(value, &mut self.svg.out),
+        }
         self.svg.out.push('"');
         self
     }
@@ -215,6 +229,20 @@ impl Element<'_> {
         self.svg.out.push('>');
         escape(text, &mut self.svg.out);
         let _ = writeln!(self.svg.out, "</{}>", self.tag);
+    }
+}
+
+/// An attribute's value on a page that has other drawings with ids of their own and colours that follow
+/// its theme.
+fn on_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
+    match name {
+        "id" => format!("{id}-{value}").into(),
+        "href" => value.replacen('#', &format!("#{id}-"), 1).into(),
+        "fill" | "stroke" => match value.strip_prefix("url(#") {
+            Some(rest) => format!("url(#{id}-{rest}").into(),
+            None => themed(value),
+        },
+        _ => value.into(),
     }
 }
 
@@ -269,13 +297,24 @@ mod tests {
 
     #[test]
     fn text_is_written_live_or_as_outlines() {
-        let write = |lettering| {
-            Svg::document(lettering, &[], |svg| {
-                svg.text(&Text::at("Hi", 1.0, 2.0, 10.0))
-            })
-        };
-        assert!(write(Lettering::Live).contains(">Hi</text>"));
-        let outlined = write(Lettering::Outlines);
+        let write =
+            |medium| Svg::document(medium, &[], |svg| svg.text(&Text::at("Hi", 1.0, 2.0, 10.0)));
+        assert!(write(Medium::File).contains(">Hi</text>"));
+        let outlined = write(Medium::Painter);
         assert!(outlined.contains("<path d=\"M") && !outlined.contains("<text"));
+    }
+
+    #[test]
+    fn on_a_page_ids_are_its_own_and_colours_follow_its_theme() {
+        for (name, value, written) in [
+            ("id", "dot", "c7-dot"),
+            ("href", "#dot", "#c7-dot"),
+            ("fill", "url(#hatch)", "url(#c7-hatch)"),
+            ("fill", INK, "var(--plot-ink)"),
+            ("fill", "none", "none"),
+            ("class", INK, INK),
+        ] {
+            assert_eq!(on_page("c7", name, value), written);
+        }
     }
 }

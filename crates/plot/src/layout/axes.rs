@@ -22,8 +22,17 @@ pub(crate) fn bottom_ticks(mapping: &Mapping) -> Vec<Tick> {
 
 /// Ticks of a left axis whose labels stay apart.
 pub(crate) fn left_ticks(mapping: &Mapping) -> Vec<Tick> {
-    let most = (mapping.length_px() / 55.0).clamp(2.0, 10.0) as usize;
+    // A low plot has its ticks closer together: with one or two of them nothing could be read off.
+    let loose = (mapping.length_px() / 55.0).clamp(2.0, 10.0);
+    let close = (mapping.length_px() / 28.0).clamp(2.0, 4.0);
+    let most = loose.max(close) as usize;
     spread(mapping, most, |_| TICK_PX * 1.4)
+}
+
+/// Ticks of a small axis without lines, between small labels.
+pub(crate) fn small_ticks(mapping: &Mapping, size_px: f64) -> Vec<Tick> {
+    let most = (mapping.length_px() / 34.0).clamp(2.0, 8.0) as usize;
+    spread(mapping, most, |label| room_for(label, size_px) + 8.0)
 }
 
 /// As many ticks as possible, at most about `most`, whose labels have `room` along the axis.

@@ -66,6 +66,14 @@ impl<'a> Plane<'a> {
         }
     }
 
+    /// With whole numbers only on the bottom axis.
+    pub fn of_positions(self) -> Self {
+        Self {
+            x: self.x.of_counts(),
+            ..self
+        }
+    }
+
     /// Draws everything but the data.
     pub fn draw_axes(&self, svg: &mut Svg) {
         let Rect {

@@ -2,7 +2,8 @@
 
 use speedwell_plot::{
     Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, Chart, ForestChart,
-    ForestRow, HistogramChart, HistogramSeries, LineChart, Mark, Point, PointSeries, ScatterChart,
+    ForestRow, HistogramChart, HistogramSeries, LineChart, Mark, Point, PointSeries, RunsChart,
+    ScatterChart,
 };
 
 pub const LONG_LABEL: &str =
@@ -133,6 +134,33 @@ pub fn histogram(names: &[&str], count: usize) -> HistogramChart {
     }
 }
 
+/// Runs of each name, one after the other in turn, in blocks of four.
+pub fn runs(names: &[&str], count: usize) -> RunsChart {
+    let of = |(at, name): (usize, &&str)| {
+        let point = |run: usize| {
+            let place = run * names.len() + at + 1;
+            Point::new(
+                place as f64,
+                40.0 + 3.0 * at as f64 + even(place)[place - 1],
+            )
+        };
+        PointSeries {
+            name: (*name).into(),
+            points: (0..count).map(point).collect(),
+        }
+    };
+    RunsChart {
+        title: "Runs".into(),
+        subtitle: None,
+        x: Axis::linear("run, in order of execution"),
+        y: Axis::linear("throughput in M/s"),
+        series: names.iter().enumerate().map(of).collect(),
+        breaks: (1..names.len() * count / 4)
+            .map(|block| 4.0 * block as f64 + 0.5)
+            .collect(),
+    }
+}
+
 /// One small chart of every kind, with the name of its kind.
 pub fn one_of_each() -> Vec<(&'static str, Chart)> {
     vec![
@@ -151,6 +179,7 @@ pub fn one_of_each() -> Vec<(&'static str, Chart)> {
             "histogram",
             Chart::Histogram(histogram(&["old", "new"], 60)),
         ),
+        ("runs", Chart::Runs(runs(&["old", "new"], 8))),
     ]
 }
 
@@ -205,6 +234,7 @@ pub fn awkward() -> Vec<(String, Chart)> {
                 }),
             );
             add("scatter", Chart::Scatter(scatter(names, labels.len())));
+            add("runs", Chart::Runs(runs(names, 8)));
         }
     }
     charts

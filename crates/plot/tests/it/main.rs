@@ -13,5 +13,6 @@ mod golden;
 mod hard_data;
 mod labels;
 mod marks;
+mod on_page;
 mod picture;
 mod positions;

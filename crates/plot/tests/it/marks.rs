@@ -1,6 +1,6 @@
 //! Every value of the data is a mark of the drawing, and every mark says its figures.
 
-use crate::charts::{bars, boxes, forest, histogram, lines, one_of_each, scatter};
+use crate::charts::{bars, boxes, forest, histogram, lines, one_of_each, runs, scatter};
 use crate::drawing::{marks, tooltip};
 use roxmltree::Document;
 use speedwell_plot::{Chart, Size};
@@ -39,6 +39,14 @@ fn a_line_chart_has_lines_points_and_intervals_and_a_scatter_chart_points_only()
         count(&chart, "polyline", "line") + count(&chart, "line", "interval"),
         0
     );
+}
+
+#[test]
+fn a_runs_chart_has_a_point_per_run_and_a_box_per_series() {
+    let chart = Chart::Runs(runs(&["a", "b", "c"], 8));
+    assert_eq!(count(&chart, "use", "point"), 24);
+    assert_eq!(count(&chart, "rect", "box"), 3);
+    assert_eq!(count(&chart, "line", "median"), 3);
 }
 
 #[test]
@@ -81,6 +89,7 @@ fn every_mark_says_its_figures() {
         let classes = [
             ("rect", "box"),
             ("path", "point"),
+            ("use", "point"),
             ("rect", "bar"),
             ("path", "estimate"),
         ];

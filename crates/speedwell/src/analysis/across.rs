@@ -50,6 +50,9 @@ pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Setting
         return findings;
     };
     findings.warnings.extend(warnings::of_environments(&chosen));
+    findings.apart = candidates
+        .iter()
+        .any(|candidate| !std::ptr::eq(candidate.session, baseline.session));
     for metric in metrics(baseline.session, settings, &mut findings.warnings) {
         for candidate in candidates {
             compare_two(baseline, candidate, metric, settings, &mut findings);

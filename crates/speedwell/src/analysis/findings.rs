@@ -15,6 +15,8 @@ pub struct Findings {
     pub failures: Vec<Failure>,
     /// Whole sentences about the validity of all figures together.
     pub warnings: Vec<String>,
+    /// Whether the sides come from different sessions, so that their slots have no common order.
+    pub apart: bool,
 }
 
 /// One series in figures.

@@ -9,6 +9,7 @@ use super::{Status, gate, measure, programs};
 use crate::analysis::{self, Findings, Settings};
 use crate::define::Side;
 use crate::model::Session;
+use crate::report;
 use crate::store::Store;
 use anyhow::bail;
 use clap::Args;
@@ -118,7 +119,7 @@ fn mixed(
         })
         .collect();
     let findings = analysis::across(&sources, &settings);
-    Ok(ended.or(print(&findings, &session, &settings, args)?))
+    Ok(ended.or(print(&findings, &sources, &settings, args)?))
 }
 
 /// A label, a session, and which variant of it takes part.
@@ -126,14 +127,12 @@ type Labelled<'a> = (String, &'a Session, Option<String>);
 
 fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
     let settings = settings(args);
-    let findings = match sources {
-        [only] => within(&only.session, &args.comparison, args)?,
-        many => {
-            let sources: Vec<Labelled<'_>> = many.iter().map(Source::labelled).collect();
-            analysis::across(&sources, &settings)
-        }
+    let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
+    let findings = match &sources[..] {
+        [(_, only, _)] => within(only, &args.comparison, args)?,
+        many => analysis::across(many, &settings),
     };
-    print(&findings, &sources[0].session, &settings, args)
+    print(&findings, &sources, &settings, args)
 }
 
 fn settings(args: &RunArgs) -> Settings {
@@ -144,12 +143,14 @@ fn settings(args: &RunArgs) -> Settings {
 /// Prints the document, and says whether the gate lets it pass.
 fn print(
     findings: &Findings,
-    session: &Session,
+    sources: &[Labelled<'_>],
     settings: &Settings,
     args: &RunArgs,
 ) -> anyhow::Result<Status> {
     let output = args.output.settings();
-    let document = document_of(session, findings, &args.study, settings, &output)?;
+    let session = sources[0].1;
+    let mut document = document_of(session, findings, &args.study, settings, &output)?;
+    document.append(report::circumstances(&once(sources), findings));
     args.output.print(&document)?;
     if findings
         .comparisons
@@ -162,6 +163,20 @@ fn print(
         );
     }
     Ok(gate::judge(findings, args.comparison.fail_on))
+}
+
+/// The sessions behind the sources, each once, by name where there are several.
+fn once<'a>(sources: &'a [Labelled<'_>]) -> Vec<(Option<&'a str>, &'a Session)> {
+    let mut sessions: Vec<(Option<&str>, &Session)> = Vec::new();
+    for (label, session, _) in sources {
+        if sessions.iter().all(|(_, known)| known.id != session.id) {
+            sessions.push((Some(label.as_str()), session));
+        }
+    }
+    if let [(name, _)] = &mut sessions[..] {
+        *name = None;
+    }
+    sessions
 }
 
 fn within(

@@ -20,6 +20,7 @@ mod results_file;
 mod resume;
 mod run;
 mod source;
+mod source_labels;
 mod status;
 mod trial;
 

@@ -2,6 +2,7 @@
 //!
 //! Decides which characters mean what. It must not know what is in the places. Start at [`all`].
 
+use super::source_labels::labels;
 use crate::define::{self, Part};
 use anyhow::Context;
 use std::path::Path;
@@ -92,42 +93,20 @@ fn split(places: &str) -> Vec<String> {
     parts.map(str::to_owned).collect()
 }
 
-/// Calls operands by the names of their files where these tell them apart, and numbers those that
-/// are alike.
+/// Calls operands by as much of their paths as tells them apart, and numbers those that are alike.
 fn shorten(operands: &mut [(bool, Operand)]) {
-    let short: Vec<String> = operands
-        .iter()
-        .map(|(named, o)| file_name(*named, o))
-        .collect();
-    let distinct = |at: usize| short.iter().filter(|name| **name == short[at]).count() == 1;
-    if (0..short.len()).all(distinct) {
-        for ((_, operand), name) in operands.iter_mut().zip(short) {
-            operand.label = name;
-        }
-    }
-    let labels: Vec<String> = operands.iter().map(|(_, o)| o.label.clone()).collect();
+    let is_plain = |(named, operand): &(bool, Operand)| *named || operand.places.len() == 1;
+    let typed: Vec<String> = operands.iter().map(|(_, o)| o.label.clone()).collect();
+    let labels = match operands.iter().all(is_plain) {
+        true => labels(&typed.iter().map(String::as_str).collect::<Vec<_>>()),
+        false => typed,
+    };
     for (at, (_, operand)) in operands.iter_mut().enumerate() {
-        let alike = labels.iter().filter(|label| **label == labels[at]).count();
-        if alike > 1 {
-            let earlier = labels[..at]
-                .iter()
-                .filter(|label| **label == labels[at])
-                .count();
-            operand.label = format!("{} ({})", labels[at], earlier + 1);
-        }
-    }
-}
-
-fn file_name(named: bool, operand: &Operand) -> String {
-    match (named, operand.places.as_slice()) {
-        (false, [place]) if !place.starts_with('@') => {
-            let name = Path::new(place)
-                .file_name()
-                .map(|name| name.to_string_lossy());
-            let name = name.map_or_else(|| place.clone(), |name| name.into_owned());
-            operand.label.replacen(place.as_str(), &name, 1)
-        }
-        _ => operand.label.clone(),
+        let alike = |among: &[String]| among.iter().filter(|label| **label == labels[at]).count();
+        operand.label = match alike(&labels) {
+            1 => labels[at].clone(),
+            _ => format!("{} ({})", labels[at], alike(&labels[..at]) + 1),
+        };
     }
 }
 
@@ -140,7 +119,7 @@ mod tests {
         all(&words).unwrap()
     }
 
-    fn labels(words: &[&str]) -> Vec<String> {
+    fn called(words: &[&str]) -> Vec<String> {
         read(words)
             .into_iter()
             .map(|operand| operand.label)
@@ -160,15 +139,15 @@ mod tests {
         let operands = read(&["old=a.json", "new=c.json", "old=b.json", "x.json,y.json"]);
         let places: Vec<_> = operands.iter().map(|o| o.places.join(" ")).collect();
         assert_eq!(places, ["a.json b.json", "c.json", "x.json y.json"]);
-        assert_eq!(labels(&["old=a.json", "new=b.json"]), ["old", "new"]);
+        assert_eq!(called(&["old=a.json", "new=b.json"]), ["old", "new"]);
     }
 
     #[test]
     fn sides_are_called_after_their_files_where_that_tells_them_apart() {
-        assert_eq!(labels(&["r/a.json", "s/b.json"]), ["a.json", "b.json"]);
-        assert_eq!(labels(&["r/a", "s/a"]), ["r/a", "s/a"]);
-        assert_eq!(labels(&["./a::x", "./a::y"]), ["a::x", "a::y"]);
-        assert_eq!(labels(&["./a", "./a"]), ["./a (1)", "./a (2)"]);
-        assert_eq!(labels(&["@1", "-"]), ["@1", "-"]);
+        assert_eq!(called(&["r/a.json", "s/b.json"]), ["a.json", "b.json"]);
+        assert_eq!(called(&["q/r/a", "q/s/a"]), ["r/a", "s/a"]);
+        assert_eq!(called(&["./a::x", "./a::y"]), ["a::x", "a::y"]);
+        assert_eq!(called(&["./a", "./a"]), ["a (1)", "a (2)"]);
+        assert_eq!(called(&["@1", "-"]), ["@1", "-"]);
     }
 }

@@ -68,6 +68,8 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         let part = document_of(&session, &findings, &args.study, &settings, &output)?;
         document.report = part.report;
         document.append(part);
+        let name = (sources.len() > 1).then_some(source.label.as_str());
+        document.append(report::circumstances(&[(name, &session)], &findings));
     }
     if args.export.is_none() {
         args.output.print(&document)?;

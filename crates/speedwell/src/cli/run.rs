@@ -8,6 +8,7 @@ use super::options::{
 use super::report::document_of;
 use super::{Status, gate, resume, trial};
 use crate::analysis;
+use crate::report;
 use crate::store::Store;
 use clap::Args;
 
@@ -78,13 +79,9 @@ pub fn execute(plans: Plans, store: &mut Store, args: &RunArgs) -> anyhow::Resul
     let (session, ended) = measure(plans, &settings, store, args)?;
     let findings = analysis::of(&session, &settings);
     let output = args.output.settings();
-    args.output.print(&document_of(
-        &session,
-        &findings,
-        &args.study,
-        &settings,
-        &output,
-    )?)?;
+    let mut document = document_of(&session, &findings, &args.study, &settings, &output)?;
+    document.append(report::circumstances(&[(None, &session)], &findings));
+    args.output.print(&document)?;
     Ok(ended.or(gate::judge(&findings, args.comparison.fail_on)))
 }
 

@@ -60,3 +60,8 @@ pub fn values(runs: &[RunValue]) -> Vec<Value> {
         .map(|run| number(run.value).unwrap_or(Value::Null))
         .collect()
 }
+
+/// The position of each run in the order of execution of its session.
+pub fn slots(runs: &[RunValue]) -> Vec<u32> {
+    runs.iter().map(|run| run.slot).collect()
+}

@@ -32,13 +32,14 @@ pub fn supported_place(half_width: f64) -> Option<i32> {
     Some(if leading <= 354.0 { place + 1 } else { place })
 }
 
+/// The decimal place of the first digit; negative is left of the point. `None` for zero.
+pub fn first_place(figure: f64) -> Option<i32> {
+    (figure != 0.0 && figure.is_finite()).then(|| -figure.abs().log10().floor() as i32)
+}
+
 /// The last decimal place at which `figure` is to be rounded. At least its first digit stays.
 pub fn place(figure: f64, uncertainty: Uncertainty) -> i32 {
-    let first = if figure == 0.0 || !figure.is_finite() {
-        0
-    } else {
-        -figure.abs().log10().floor() as i32
-    };
+    let first = first_place(figure).unwrap_or(0);
     let last = first + MOST_DIGITS - 1;
     match uncertainty {
         Uncertainty::Half(half) => supported_place(half)

@@ -34,8 +34,12 @@ pub enum Block {
     Paragraph(String),
     /// Figures.
     Table(Table),
+    /// Names and what they are. For people: machines get the same as data.
+    Facts(Vec<Fact>),
     /// A picture, for formats that can show one.
     Chart(Box<Chart>),
+    /// Every case by itself, for formats that can hold thousands of pictures.
+    Gallery(Vec<CaseView>),
     /// An explanation of the figures above: one that an expert may skip.
     Note(String),
     /// Something that may spoil the figures.
@@ -63,6 +67,41 @@ pub enum Block {
         /// The details.
         blocks: Vec<Block>,
     },
+    /// Reference matter that is looked up rather than read. A page and Markdown fold it away; a
+    /// terminal leaves it out unless everything is asked for.
+    Appendix {
+        /// What is inside.
+        title: String,
+        /// What is said where it is left out, if anything.
+        instead: Option<String>,
+        /// The matter.
+        blocks: Vec<Block>,
+    },
+}
+
+/// A name and what it is.
+pub type Fact = (String, String);
+
+/// One case by itself.
+#[derive(Debug, Clone)]
+pub struct CaseView {
+    /// The id of the case, by which rows of tables refer to it.
+    pub id: String,
+    /// What was found about it.
+    pub answers: Vec<Answer>,
+    /// Its runs, one chart per metric.
+    pub charts: Vec<Chart>,
+}
+
+/// What was found about one candidate or variant of a case.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// What it is about; needed only beside other answers.
+    pub about: String,
+    /// The finding: `▲ better +8.2 % [+6.9, +9.6]`.
+    pub text: String,
+    /// How it stands out.
+    pub emphasis: Emphasis,
 }
 
 /// A chart with the words that stand in for it where it cannot be shown.
@@ -72,6 +111,8 @@ pub struct Chart {
     pub title: String,
     /// The picture as data.
     pub picture: speedwell_plot::Chart,
+    /// Whether the tables and the gallery of a page show the same, and more of it.
+    pub shown_elsewhere: bool,
 }
 
 /// How a piece of text is to stand out. No meaning rests on it alone.
@@ -117,6 +158,22 @@ impl Document {
         self.data.push((name, value));
     }
 
+    /// The blocks with the answer first: where there is a single headline, it comes before the warnings.
+    /// For readers who begin at the top of a page; on a terminal the end of the warnings is nearer to
+    /// the figures.
+    pub fn answer_first(&self) -> Vec<&Block> {
+        let headlines = self
+            .blocks
+            .iter()
+            .filter(|block| matches!(block, Block::Headline(_)));
+        let mut blocks: Vec<&Block> = self.blocks.iter().collect();
+        if headlines.count() == 1 {
+            // A stable sort moves the one headline and nothing else.
+            blocks.sort_by_key(|block| !matches!(block, Block::Headline(_)));
+        }
+        blocks
+    }
+
     /// Every block, those inside asides after the aside itself.
     pub fn walk(&self) -> Vec<&Block> {
         let mut all = Vec::new();
@@ -132,7 +189,7 @@ impl Document {
         })
     }
 
-    /// Every chart, in reading order.
+    /// Every chart that stands by itself, in reading order.
     pub fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.walk().into_iter().filter_map(|block| match block {
             Block::Chart(chart) => Some(&**chart),
@@ -144,7 +201,7 @@ impl Document {
 fn collect<'a>(blocks: &'a [Block], all: &mut Vec<&'a Block>) {
     for block in blocks {
         all.push(block);
-        if let Block::Aside { blocks, .. } = block {
+        if let Block::Aside { blocks, .. } | Block::Appendix { blocks, .. } = block {
             collect(blocks, all);
         }
     }

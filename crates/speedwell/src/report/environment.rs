@@ -2,43 +2,31 @@
 //! looked up are not shown.
 
 use super::digits::Uncertainty;
-use super::document::{Block, Document};
-use super::field::{Field, table_of};
+use super::document::{Block, Document, Fact};
 use super::quantity::quantity;
-use super::table::{Cell, Column, Kind};
 use crate::model::{Environment, Program};
 use serde_json::json;
 
-/// The block with the environment; for machines all of it, as it is stored. A document
-/// about several sessions gets several.
-pub fn environment(environment: &Environment) -> Document {
+/// The block with the environment, of the source of that name where there are several; for machines
+/// all of it, as it is stored.
+pub fn environment(environment: &Environment, source: Option<&str>) -> Document {
     let mut document = Document::new("environment");
     let facts = facts(environment);
     if !facts.is_empty() {
-        let table = table_of("", fields(), &facts);
-        document.push(Block::Aside {
-            summary: "Measured on".into(),
-            blocks: vec![Block::Table(table)],
+        let title = match source {
+            Some(source) => format!("Measured on: {source}"),
+            None => "Measured on".into(),
+        };
+        document.push(Block::Appendix {
+            title,
+            instead: None,
+            blocks: vec![Block::Facts(facts)],
         });
     }
     // The model's own form is the contract; it has no value that JSON lacks.
     let data = serde_json::to_value(environment).unwrap_or_else(|_| json!({}));
     document.attach("environments", json!([data]));
     document
-}
-
-type Fact = (String, String);
-
-fn fields() -> Vec<Field<Fact>> {
-    let people = |key, kind| Column::new(key, "", kind).for_people();
-    vec![
-        Field::new(people("fact", Kind::Words), |fact: &Fact| {
-            Cell::text(fact.0.clone())
-        }),
-        Field::new(people("value", Kind::Identifier), |fact: &Fact| {
-            Cell::text(fact.1.clone())
-        }),
-    ]
 }
 
 fn facts(environment: &Environment) -> Vec<Fact> {

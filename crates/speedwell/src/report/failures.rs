@@ -53,14 +53,15 @@ fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
     } else {
         SHOWN
     };
-    let mut blocks: Vec<Block> = groups
-        .iter()
-        .take(shown)
-        .flat_map(|group| one(*group))
-        .collect();
-    if groups.len() > shown {
-        let more = count(groups.len() - shown, "other failure", "other failures");
-        blocks.push(Block::Paragraph(format!("and {more}")));
+    let (first, others) = groups.split_at(shown.min(groups.len()));
+    let mut blocks: Vec<Block> = first.iter().flat_map(|group| one(*group)).collect();
+    if !others.is_empty() {
+        let more = count(others.len(), "other failure", "other failures");
+        blocks.push(Block::Appendix {
+            instead: Some(format!("and {more}")),
+            title: more,
+            blocks: others.iter().flat_map(|group| one(*group)).collect(),
+        });
     }
     let summary = format!("{} failed", count(failures.len(), "step", "steps"));
     vec![Block::Aside { summary, blocks }]

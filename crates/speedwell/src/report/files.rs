@@ -166,6 +166,7 @@ mod tests {
             Block::Chart(Box::new(Chart {
                 title: "t".into(),
                 picture: picture.clone(),
+                shown_elsewhere: false,
             }))
         };
         Document {
@@ -194,7 +195,7 @@ mod tests {
         let message = planned(1, &["r.pdf"]).unwrap_err().to_string();
         assert_eq!(
             message,
-            "cannot write 'r.pdf': unknown kind of file (known: .txt .md .csv .json .svg .png)"
+            "cannot write 'r.pdf': unknown kind of file (known: .txt .md .csv .json .html .svg .png)"
         );
         assert!(planned(1, &["report"]).is_err());
         let message = planned(0, &["r.PNG"]).unwrap_err().to_string();

@@ -10,6 +10,7 @@ mod case_labels;
 mod cases;
 mod charts;
 mod checks;
+mod circumstances;
 mod comparison;
 mod digits;
 mod document;
@@ -20,6 +21,7 @@ mod field;
 mod files;
 mod footnotes;
 mod format;
+mod gallery;
 mod hoist;
 mod metric_words;
 mod output;
@@ -31,17 +33,19 @@ mod summary;
 mod table;
 mod trial;
 mod unit;
+mod urgency;
 
 pub use cases::{CaseLine, cases};
 pub use charts::{ChartKind, UnknownChart};
 pub use checks::{CheckLine, checks};
+pub use circumstances::circumstances;
 pub use digits::Uncertainty;
-pub use document::{Block, Chart, Document, Emphasis};
+pub use document::{Answer, Block, CaseView, Chart, Document, Emphasis};
 pub use duration::{duration, moment};
 pub use environment::environment;
 pub use failures::failures;
 pub use footnotes::mark;
-pub use format::{Csv, Format, Json, Markdown, Render, Text, UnknownFormat};
+pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat};
 pub use output::{Output, Verbosity, print};
 pub use quantity::{change, change_interval, change_with_interval, quantity, share};
 pub use sessions::sessions;
@@ -87,6 +91,7 @@ pub fn of(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
     for chart in charts::of_findings(findings, output.chart, output.unit)? {
         document.push(Block::Chart(Box::new(chart)));
     }
+    document.blocks.extend(gallery::gallery(findings, output));
     Ok(document)
 }
 

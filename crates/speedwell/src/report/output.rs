@@ -3,7 +3,7 @@
 use super::charts::ChartKind;
 use super::document::Document;
 use super::files;
-use super::format::{Csv, Format, Json, Markdown, Render, Text};
+use super::format::{Csv, Format, Html, Json, Markdown, Render, Text};
 use super::table::Table;
 use super::unit::UnitChoice;
 use anyhow::{Context as _, bail};
@@ -73,6 +73,7 @@ pub fn print(
         Format::Text => Box::new(Text {
             width: output.width,
             color: output.color,
+            brief: output.verbosity < Verbosity::Verbose,
         }),
         other => renderer(other, Vec::new()),
     };
@@ -118,6 +119,7 @@ pub(super) fn renderer(format: Format, pictures: Vec<String>) -> Box<dyn Render>
         Format::Markdown => Box::new(Markdown { pictures }),
         Format::Csv => Box::new(Csv),
         Format::Json => Box::new(Json),
+        Format::Html => Box::new(Html),
     }
 }
 

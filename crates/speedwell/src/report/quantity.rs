@@ -3,7 +3,7 @@
 //! The one place where a figure meets its unit and its rounding. Units are chosen in `unit.rs`,
 //! digits in `digits.rs`.
 
-use super::digits::{Uncertainty, place, spell, spell_signed, supported_place};
+use super::digits::{Uncertainty, first_place, place, spell, spell_signed, supported_place};
 use super::unit::Scale;
 use crate::model::Estimate;
 
@@ -44,6 +44,11 @@ impl Scale {
             other => other,
         };
         place(self.shown(stored), shown)
+    }
+
+    /// The place of the first digit of `stored` on this scale, if it has one.
+    pub fn first_place(&self, stored: f64) -> Option<i32> {
+        first_place(self.shown(stored))
     }
 
     /// `stored` on this scale, rounded at `place`, without the unit.

@@ -173,7 +173,8 @@ fn shown<'a>() -> Vec<Field<PointLine<'a>>> {
     let mean = Column::new("mean_shown", "mean", Kind::Figure).for_people();
     vec![
         Field::new(mean, move |line: &PointLine<'a>| {
-            Cell::text(line.scale.bare(line.point.mean.value, place(line)))
+            Cell::figure(Some(line.point.mean.value))
+                .shown(line.scale.bare(line.point.mean.value, place(line)))
                 .emphasised(Emphasis::Strong)
         }),
         Field::people(

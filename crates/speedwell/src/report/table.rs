@@ -6,6 +6,7 @@
 
 use super::document::Emphasis;
 use serde_json::Value;
+use speedwell_plot::ForestRow;
 use std::cmp::Ordering;
 
 /// A table.
@@ -22,6 +23,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Remarks to which marks in cells refer, below the table; the first is number 1.
     pub footnotes: Vec<String>,
+    /// What is shaded behind drawn cells: changes within it count as none.
+    pub band: Option<(f64, f64)>,
 }
 
 /// A column.
@@ -37,6 +40,8 @@ pub struct Column {
     pub audience: Audience,
     /// Whether a narrow page may do without it: 0 never, the highest number goes first.
     pub expendable: u8,
+    /// Whether its few different values divide the rows, so that a page offers to show only some.
+    pub facet: bool,
 }
 
 /// What a column holds, which decides how it is set.
@@ -50,6 +55,9 @@ pub enum Kind {
     Words,
     /// Figures, set from the right.
     Figure,
+    /// Drawings on one axis for the whole column, for formats that can place them; the words are in
+    /// other columns.
+    Drawn,
 }
 
 /// Whom a column is for.
@@ -105,6 +113,8 @@ pub struct Cell {
     pub value: Option<Value>,
     /// How the text stands out.
     pub emphasis: Emphasis,
+    /// What a column of drawings shows here.
+    pub drawn: Option<Box<ForestRow>>,
 }
 
 impl Cell {
@@ -138,6 +148,14 @@ impl Cell {
     pub fn figure(figure: Option<f64>) -> Cell {
         Cell {
             value: figure.and_then(number),
+            ..Cell::default()
+        }
+    }
+
+    /// A drawing, if there is one.
+    pub fn drawing(drawn: Option<ForestRow>) -> Cell {
+        Cell {
+            drawn: drawn.map(Box::new),
             ..Cell::default()
         }
     }
@@ -181,6 +199,7 @@ impl Column {
             kind,
             audience: Audience::All,
             expendable: 0,
+            facet: false,
         }
     }
 
@@ -203,6 +222,12 @@ impl Column {
         self.expendable = order;
         self
     }
+
+    /// The same column, by whose values a page can choose rows.
+    pub fn facet(mut self) -> Column {
+        self.facet = true;
+        self
+    }
 }
 
 impl Table {
@@ -222,12 +247,29 @@ impl Table {
         })
     }
 
+    /// How each row with cells stands out: as its facet does.
+    pub fn emphases(&self) -> Vec<Emphasis> {
+        let facet = self.columns.iter().position(|column| column.facet);
+        let emphasis = |cells: &Vec<Cell>| facet.map_or(Emphasis::None, |at| cells[at].emphasis);
+        self.cells().map(emphasis).collect()
+    }
+
     /// Positions of the columns that people see: those with a word in some row.
     pub fn for_people(&self) -> Vec<usize> {
         let told = |at: usize| self.cells().any(|cells| !cells[at].text.is_empty());
         (0..self.columns.len())
             .filter(|&at| self.columns[at].audience != Audience::Machines && told(at))
             .collect()
+    }
+
+    /// Positions of the columns that a page shows: those for people, and drawings.
+    pub fn for_pages(&self) -> Vec<usize> {
+        let drawn = |at: usize| self.cells().any(|cells| cells[at].drawn.is_some());
+        let mut shown = self.for_people();
+        shown.extend((0..self.columns.len()).filter(|&at| drawn(at)));
+        shown.sort_unstable();
+        shown.dedup();
+        shown
     }
 
     /// Positions of the columns that machines get, empty or not: their number must not depend on

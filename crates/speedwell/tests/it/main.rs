@@ -5,6 +5,7 @@
 
 mod arbitrary;
 mod broken_files;
+mod browser;
 mod by_hand;
 mod compat_compare_js;
 mod compat_compare_py;
@@ -35,6 +36,7 @@ mod project;
 mod python;
 mod recorder;
 mod report;
+mod report_page;
 mod resume;
 mod run;
 mod size;

@@ -13,15 +13,17 @@ mod circumstances;
 mod made;
 #[path = "report/made_study.rs"]
 mod made_study;
+#[path = "report/page.rs"]
+mod page;
 
-use circumstances::{environment, failures};
+use circumstances::{failures, session};
 use made::{comparison, load_test, one_sided};
 use made_study::study;
 use speedwell::analysis::Findings;
 use speedwell::model::Verdict;
 use speedwell::report::{
     Block, ChartKind, Csv, Document, Json, Markdown, Output, Render, Text, Verbosity,
-    environment as environment_of, of, print, study as study_of,
+    circumstances as circumstances_of, of, print, study as study_of,
 };
 use std::path::PathBuf;
 
@@ -46,7 +48,7 @@ fn golden(name: &str, document: &Document, format: &dyn Render) {
 fn text(width: usize) -> Text {
     Text {
         width: Some(width),
-        color: false,
+        ..Text::default()
     }
 }
 
@@ -59,7 +61,7 @@ fn mixed() -> Findings {
 
 fn report_of(findings: &Findings) -> Document {
     let mut document = of(findings, &Output::default()).unwrap();
-    document.append(environment_of(&environment()));
+    document.append(circumstances_of(&[(None, &session())], findings));
     document
 }
 
@@ -73,6 +75,14 @@ fn a_comparison_in_every_format() {
         &document,
         &Markdown {
             pictures: vec!["changes.svg".into()],
+        },
+    );
+    golden(
+        "comparison-brief-80.txt",
+        &document,
+        &Text {
+            brief: true,
+            ..text(80)
         },
     );
     golden("comparison.csv", &document, &Csv);

@@ -24,13 +24,12 @@ fn forest(comparison: &Comparison) -> Chart {
     let (shared, names) = labels(&cases);
     let rows = names
         .into_iter()
-        .filter_map(|(index, label)| row(&comparison.rows[index], label));
+        .filter_map(|(index, label)| forest_row(&comparison.rows[index], label));
     let metric = &comparison.metric;
     let title = format!(
         "{}: {} against {}",
         metric.name, comparison.candidate, comparison.baseline
     );
-    let delta = comparison.delta * 100.0;
     let confidence = setting(comparison.confidence);
     Chart {
         picture: plot::Chart::Forest(plot::ForestChart {
@@ -41,14 +40,22 @@ fn forest(comparison: &Comparison) -> Chart {
                 direction(metric.better)
             ),
             reference: 0.0,
-            band: (delta > 0.0).then_some((-delta, delta)),
+            band: band(comparison),
             rows: rows.collect(),
         }),
         title,
+        shown_elsewhere: true,
     }
 }
 
-fn row(row: &CaseComparison, label: String) -> Option<plot::ForestRow> {
+/// The changes that count as none, in percent.
+pub fn band(comparison: &Comparison) -> Option<(f64, f64)> {
+    let delta = comparison.delta * 100.0;
+    (delta > 0.0).then_some((-delta, delta))
+}
+
+/// One case of a forest chart, in percent; `None` where the change is not known.
+pub fn forest_row(row: &CaseComparison, label: String) -> Option<plot::ForestRow> {
     let change = row.change?;
     Some(plot::ForestRow {
         label,

@@ -8,11 +8,17 @@
 //! | histogram | how often values occur, a chart per case |
 //! | scatter | values in the order of execution, a chart per case; of a study: its points |
 //! | line | a study: points with their intervals, joined |
+//!
+//! The gallery of a page has a chart of its own per case (`every_run.rs`), which nobody asks for by name.
 
 mod changes;
+mod every_run;
 mod gather;
 mod runs;
 mod study;
+
+pub use changes::{band, forest_row};
+pub use every_run::{Lane, every_run};
 
 use super::document::Chart;
 use super::unit::UnitChoice;
@@ -71,22 +77,27 @@ pub fn of_findings(
         .comparisons
         .first()
         .map(|comparison| comparison.baseline.as_str());
-    Ok(match kind {
-        None => {
-            let mut charts = changes::forests(&findings.comparisons);
-            charts.extend(runs::boxes(&findings.summaries, baseline, unit));
-            charts
-        }
-        Some(ChartKind::Forest) if findings.comparisons.is_empty() => {
+    let Some(kind) = kind else {
+        let mut charts = changes::forests(&findings.comparisons);
+        charts.extend(runs::boxes(&findings.summaries, baseline, unit));
+        return Ok(charts);
+    };
+    let mut charts = match kind {
+        ChartKind::Forest if findings.comparisons.is_empty() => {
             bail!("a forest chart shows changes, and there is nothing to compare")
         }
-        Some(ChartKind::Forest) => changes::forests(&findings.comparisons),
-        Some(ChartKind::Box) => runs::boxes(&findings.summaries, baseline, unit),
-        Some(ChartKind::Bar) => runs::bars(&findings.summaries, unit),
-        Some(ChartKind::Histogram) => runs::histograms(&findings.summaries, unit),
-        Some(ChartKind::Scatter) => runs::in_order(&findings.summaries, unit),
-        Some(ChartKind::Line) => bail!("a line chart needs a parameter study (--x-axis NAME)"),
-    })
+        ChartKind::Forest => changes::forests(&findings.comparisons),
+        ChartKind::Box => runs::boxes(&findings.summaries, baseline, unit),
+        ChartKind::Bar => runs::bars(&findings.summaries, unit),
+        ChartKind::Histogram => runs::histograms(&findings.summaries, unit),
+        ChartKind::Scatter => runs::in_order(&findings.summaries, unit),
+        ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
+    };
+    // What was asked for is shown, whatever else shows the same.
+    for chart in &mut charts {
+        chart.shown_elsewhere = false;
+    }
+    Ok(charts)
 }
 
 /// The chart of a parameter study; `log` doubles along the x axis.

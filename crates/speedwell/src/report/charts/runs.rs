@@ -84,6 +84,7 @@ fn box_chart(
             categories,
         }),
         title,
+        shown_elsewhere: true,
     }
 }
 
@@ -114,6 +115,7 @@ fn bar_chart(panel: &Panel<'_>) -> Chart {
             categories,
         }),
         title,
+        shown_elsewhere: false,
     }
 }
 
@@ -179,6 +181,7 @@ fn each_case(
             charts.push(Chart {
                 title,
                 picture: draw(panel, category),
+                shown_elsewhere: false,
             });
         }
     }

@@ -93,6 +93,7 @@ fn chart(drawing: &Drawing<'_>, draw: impl FnOnce(String, Option<String>) -> plo
     Chart {
         picture: draw(title.clone(), subtitle),
         title,
+        shown_elsewhere: false,
     }
 }
 

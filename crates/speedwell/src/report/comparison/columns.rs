@@ -4,7 +4,8 @@ use super::line::{Line, emphasis};
 use super::section::Section;
 use crate::analysis::{Comparison, Side};
 use crate::model::Estimate;
-use crate::report::case_fields::{CaseMetric, case_fields, values};
+use crate::report::case_fields::{CaseMetric, case_fields, slots, values};
+use crate::report::charts::forest_row;
 use crate::report::field::Field;
 use crate::report::output::Verbosity;
 use crate::report::quantity::{change, change_interval, probability, setting, share};
@@ -51,7 +52,9 @@ fn identity<'a>() -> Fields<'a> {
 
 /// Both sides in their common unit.
 fn sides<'a>(baseline: &str, candidate: &str) -> Fields<'a> {
-    let shown = |line: &Line<'_>, side: &Side| Cell::text(line.scale.bare(side.median, line.place));
+    let shown = |line: &Line<'_>, side: &Side| {
+        Cell::figure(Some(side.median)).shown(line.scale.bare(side.median, line.place))
+    };
     vec![
         Field::new(
             people("baseline_shown", baseline, Kind::Figure),
@@ -79,22 +82,25 @@ fn answer<'a>(comparison: &Comparison) -> Fields<'a> {
                     .row
                     .change
                     .map_or_else(|| "?".to_owned(), |c| change(&c));
-                Cell::text(text).emphasised(emphasis(line.row.verdict))
+                Cell::figure(line.row.change.map(|c| c.value))
+                    .shown(text)
+                    .emphasised(emphasis(line.row.verdict))
             },
         ),
         Field::new(
             people("interval_shown", interval, Kind::Figure),
             |line: &Line<'_>| {
-                Cell::text(
-                    line.row
-                        .change
-                        .map(|c| change_interval(&c))
-                        .unwrap_or_default(),
-                )
+                let change = line.row.change;
+                Cell::figure(change.map(|c| c.low))
+                    .shown(change.map(|c| change_interval(&c)).unwrap_or_default())
             },
         ),
         Field::new(
-            Column::new("verdict", "verdict", Kind::Words),
+            people("change_drawn", "change in %", Kind::Drawn),
+            |line: &Line<'_>| Cell::drawing(forest_row(line.row, String::new())),
+        ),
+        Field::new(
+            Column::new("verdict", "verdict", Kind::Words).facet(),
             |line: &Line<'_>| {
                 Cell::words(line.row.verdict.to_string())
                     .shown(line.verdict())
@@ -119,7 +125,9 @@ fn evidence<'a>() -> Fields<'a> {
         ),
         Field::new(
             people("runs_shown", "runs", Kind::Figure).expendable(4),
-            |line: &Line<'_>| Cell::text(&line.runs),
+            |line: &Line<'_>| {
+                Cell::figure(Some(line.row.baseline.runs.len() as f64)).shown(&line.runs)
+            },
         ),
         Field::new(
             Column::new("more_runs", "more runs", Kind::Figure).expendable(3),
@@ -141,7 +149,9 @@ fn evidence<'a>() -> Fields<'a> {
 
 /// The spread of the runs on both sides, for those who ask for more.
 fn spread<'a>(baseline: &str, candidate: &str) -> Fields<'a> {
-    let shown = |side: &Side| Cell::text(side.variation.map(share).unwrap_or_default());
+    let shown = |side: &Side| {
+        Cell::figure(side.variation).shown(side.variation.map(share).unwrap_or_default())
+    };
     let column = |key, side: &str| people(key, format!("CV {side}"), Kind::Figure).expendable(7);
     vec![
         Field::new(column("baseline_cv", baseline), move |line: &Line<'_>| {
@@ -153,12 +163,8 @@ fn spread<'a>(baseline: &str, candidate: &str) -> Fields<'a> {
         Field::new(
             people("cliffs", "Cliff's delta", Kind::Figure).expendable(8),
             |line: &Line<'_>| {
-                Cell::text(
-                    line.row
-                        .cliffs_delta
-                        .map(|d| format!("{d:+.2}"))
-                        .unwrap_or_default(),
-                )
+                let delta = line.row.cliffs_delta;
+                Cell::figure(delta).shown(delta.map(|d| format!("{d:+.2}")).unwrap_or_default())
             },
         ),
     ]
@@ -238,6 +244,12 @@ fn remarks<'a>() -> Fields<'a> {
         }),
         Field::machine("candidate_values", |line: &Line<'_>| {
             Cell::value(values(&line.row.candidate.runs))
+        }),
+        Field::machine("baseline_slots", |line: &Line<'_>| {
+            Cell::value(slots(&line.row.baseline.runs))
+        }),
+        Field::machine("candidate_slots", |line: &Line<'_>| {
+            Cell::value(slots(&line.row.candidate.runs))
         }),
     ]
 }

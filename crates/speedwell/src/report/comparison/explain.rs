@@ -53,14 +53,30 @@ pub fn notes(comparisons: &[Comparison], verbosity: Verbosity) -> Vec<String> {
 }
 
 fn method(comparison: &Comparison) -> String {
-    let method = match comparison.method {
+    let method = method_words(comparison.method);
+    let (confidence, delta) = (setting(comparison.confidence), setting(comparison.delta));
+    format!("Method: {method}, {confidence} intervals; a change within {delta} counts as the same.")
+}
+
+/// The test, and what it is a change of.
+pub fn method_words(method: Method) -> &'static str {
+    match method {
         Method::Rank => "rank test permuted within blocks, change of the typical run",
         Method::Welch => "Welch's t test, change of the mean",
         Method::MannWhitney => "Mann-Whitney U test, change of the typical run",
         Method::Bootstrap => "bootstrap of the change of the mean",
-    };
-    let (confidence, delta) = (setting(comparison.confidence), setting(comparison.delta));
-    format!("Method: {method}, {confidence} intervals; a change within {delta} counts as the same.")
+    }
+}
+
+/// How the p values of many cases are adjusted.
+pub fn correction_words(correction: Correction) -> &'static str {
+    match correction {
+        Correction::BenjaminiHochberg => {
+            "Benjamini-Hochberg over all cases of a metric: the expected share of false finds is kept"
+        }
+        Correction::Holm => "Holm over all cases of a metric: the chance of any false find is kept",
+        Correction::None => "none: each p value stands alone",
+    }
 }
 
 fn correction(comparison: &Comparison) -> Option<&'static str> {

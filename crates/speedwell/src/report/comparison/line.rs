@@ -88,9 +88,15 @@ pub fn prepare<'a>(
         let own = || Scale::fitting(&comparison.metric.unit, &medians, choice);
         let scale = whole.clone().unwrap_or_else(own);
         let place_of = |side: &Side| scale.place(side.median, uncertainty(side));
+        // A side that became much smaller still shows its first digit.
+        let first_digits = medians
+            .iter()
+            .filter_map(|median| scale.first_place(*median));
         Line {
             name: Name::default(),
-            place: place_of(&row.baseline).min(place_of(&row.candidate)),
+            place: place_of(&row.baseline)
+                .min(place_of(&row.candidate))
+                .max(first_digits.max().unwrap_or(i32::MIN)),
             unit: scale.symbol.clone(),
             runs: runs(row),
             marks: marks(row, footnotes),
@@ -138,4 +144,35 @@ fn marks(row: &CaseComparison, footnotes: &mut Footnotes) -> String {
         .map(|text| footnotes.mark(text))
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Settings;
+
+    #[test]
+    fn a_side_that_became_much_smaller_shows_its_first_digit() {
+        let session = crate::exchange::read(
+            "f.csv",
+            b"\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n\
+              \"old\",\"g/a.js\",\"\",1000,1\n\"old\",\"g/a.js\",\"\",1600,1\n\
+              \"new\",\"g/a.js\",\"\",15,1\n\"new\",\"g/a.js\",\"\",17,1\n",
+        )
+        .unwrap()
+        .remove(0);
+        let findings = crate::analysis::of(&session, &Settings::default());
+        let found = &findings.comparisons[0];
+        let lines = prepare(
+            vec![(found, &found.rows[0])],
+            None,
+            &mut Footnotes::default(),
+        );
+        let line = &lines[0];
+        let shown = |side: &Side| line.scale.bare(side.median, line.place);
+        assert_eq!(
+            (shown(&line.row.baseline), shown(&line.row.candidate)),
+            ("1,300".into(), "20".into())
+        );
+    }
 }

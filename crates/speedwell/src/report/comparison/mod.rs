@@ -12,7 +12,11 @@ mod line;
 mod section;
 mod unmatched;
 
+pub use explain::{correction_words, method_words};
+pub use line::{emphasis, symbol};
+
 use super::case_labels::Line as LabelLine;
+use super::charts::band;
 use super::document::{Block, Document};
 use super::field::row_of;
 use super::footnotes::Footnotes;
@@ -98,6 +102,7 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
         columns: fields.into_iter().map(|field| field.column).collect(),
         rows,
         footnotes: footnotes.into_texts(),
+        band: band(section.first()),
         ..Table::new(TABLE)
     };
     output.sort(&mut table);

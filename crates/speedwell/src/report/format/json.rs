@@ -9,7 +9,7 @@
 //! | `warnings` | what may spoil the figures, in words |
 //! | `notes` | explanations |
 //! | one member per table name | a list with one object per row, all with the same members in the same order |
-//! | further members | lists that are no table: `comparisons`, `failures`, `environments`, `exponents` |
+//! | further members | lists that are no table: `comparisons`, `failures`, `sources`, `environments`, `exponents` |
 //!
 //! The tables are `changes` (one row per case, candidate and metric), `summaries` (one per case,
 //! variant and metric), `points` of a study, `sessions`, `checks` and `cases`. Shares

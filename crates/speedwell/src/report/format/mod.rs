@@ -1,11 +1,13 @@
 //! The ways to write a document down. A new one is a new file here and a line in [`Format`].
 
 mod csv;
+mod html;
 mod json;
 mod markdown;
 mod text;
 
 pub use csv::Csv;
+pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;
 pub use text::Text;
@@ -34,6 +36,8 @@ pub enum Format {
     Csv,
     /// For programs: everything.
     Json,
+    /// For browsers: one page with everything.
+    Html,
 }
 
 impl Format {
@@ -43,12 +47,13 @@ impl Format {
         (Format::Markdown, &["md", "markdown"]),
         (Format::Csv, &["csv"]),
         (Format::Json, &["json"]),
+        (Format::Html, &["html", "htm"]),
     ];
 }
 
 /// A format that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format '{0}' (known: text, md, csv, json)")]
+#[error("unknown format '{0}' (known: text, md, csv, json, html)")]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {

@@ -2,7 +2,7 @@
 
 use super::line::{Line, shown};
 use crate::analysis::CaseSummary;
-use crate::report::case_fields::{CaseMetric, case_fields, values};
+use crate::report::case_fields::{CaseMetric, case_fields, slots, values};
 use crate::report::digits::spell;
 use crate::report::document::Emphasis;
 use crate::report::field::Field;
@@ -54,13 +54,21 @@ fn centre<'a>() -> Fields<'a> {
         Field::new(
             Column::new("median_shown", "median", Kind::Figure).for_people(),
             |line: &Line<'_>| {
-                Cell::text(shown(line, line.summary.center.value)).emphasised(Emphasis::Strong)
+                let median = line.summary.center.value;
+                Cell::figure(Some(median))
+                    .shown(shown(line, median))
+                    .emphasised(Emphasis::Strong)
             },
         ),
         Field::people("unit_shown", "unit", Kind::Words, |line: &Line<'_>| {
             line.unit.clone()
         }),
-        Field::people("interval_shown", "interval", Kind::Figure, interval),
+        figured(
+            "interval_shown",
+            "interval",
+            |s| Some(s.center.low),
+            interval,
+        ),
     ]
 }
 
@@ -79,30 +87,53 @@ fn interval(line: &Line<'_>) -> String {
 /// How much the runs differ.
 fn spread<'a>() -> Fields<'a> {
     vec![
-        Field::people("cv_shown", "CV", Kind::Figure, |line: &Line<'_>| {
-            line.summary.variation.map(share).unwrap_or_default()
-        }),
-        expendable(
-            Field::people("range_shown", "min … max", Kind::Figure, range),
-            3,
+        figured(
+            "cv_shown",
+            "CV",
+            |s| s.variation,
+            |line| line.summary.variation.map(share).unwrap_or_default(),
         ),
+        expendable(figured("range_shown", "min … max", least, range), 3),
+        expendable(time(), 2),
         expendable(
-            Field::people("time", "time", Kind::Figure, |line: &Line<'_>| {
-                line.time.clone()
-            }),
-            2,
-        ),
-        expendable(
-            Field::people("runs_shown", "runs", Kind::Figure, |line: &Line<'_>| {
-                line.runs.clone()
-            }),
+            figured("runs_shown", "runs", runs, |line| line.runs.clone()),
             1,
         ),
         expendable(
-            Field::people("outliers_shown", "outliers", Kind::Figure, outliers),
+            figured(
+                "outliers_shown",
+                "outliers",
+                |s| Some(s.outliers.len() as f64),
+                outliers,
+            ),
             5,
         ),
     ]
+}
+
+/// A column for people whose rows can be sorted by a figure.
+fn figured<'a>(
+    key: &'static str,
+    header: &str,
+    figure: fn(&CaseSummary) -> Option<f64>,
+    text: fn(&Line<'_>) -> String,
+) -> Field<Line<'a>> {
+    let column = Column::new(key, header, Kind::Figure).for_people();
+    Field::new(column, move |line: &Line<'_>| {
+        Cell::figure(figure(line.summary)).shown(text(line))
+    })
+}
+
+fn time<'a>() -> Field<Line<'a>> {
+    let column = Column::new("time", "time", Kind::Figure).for_people();
+    Field::new(column, |line: &Line<'_>| match &line.time {
+        Some((time_ns, text)) => Cell::figure(Some(*time_ns)).shown(text),
+        None => Cell::default(),
+    })
+}
+
+fn runs(summary: &CaseSummary) -> Option<f64> {
+    Some(summary.runs.len() as f64)
 }
 
 fn range(line: &Line<'_>) -> String {
@@ -137,24 +168,25 @@ fn more<'a>() -> Fields<'a> {
             .map(|r| format!("{r:+.2}"))
             .unwrap_or_default()
     };
-    vec![
-        expendable(
-            Field::people("mean_shown", "mean", Kind::Figure, |line: &Line<'_>| {
-                shown(line, line.summary.mean)
-            }),
-            6,
-        ),
-        expendable(
-            Field::people("r1_shown", "autocorrelation", Kind::Figure, correlation),
-            7,
-        ),
-    ]
+    let mean = figured(
+        "mean_shown",
+        "mean",
+        |s| Some(s.mean),
+        |line| shown(line, line.summary.mean),
+    );
+    let r1 = figured(
+        "r1_shown",
+        "autocorrelation",
+        |s| s.autocorrelation,
+        correlation,
+    );
+    vec![expendable(mean, 6), expendable(r1, 7)]
 }
 
 /// Every figure with all its digits, for machines.
 fn figures<'a>() -> Fields<'a> {
     let mut fields: Fields<'a> = vec![
-        figure("runs", |summary| Some(summary.runs.len() as f64)),
+        figure("runs", runs),
         figure("median", |summary| Some(summary.center.value)),
         figure("median_low", |summary| known(summary, summary.center.low)),
         figure("median_high", |summary| known(summary, summary.center.high)),
@@ -170,6 +202,9 @@ fn figures<'a>() -> Fields<'a> {
     }));
     fields.push(Field::machine("values", |line: &Line<'_>| {
         Cell::value(values(&line.summary.runs))
+    }));
+    fields.push(Field::machine("slots", |line: &Line<'_>| {
+        Cell::value(slots(&line.summary.runs))
     }));
     fields
 }

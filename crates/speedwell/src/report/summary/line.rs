@@ -25,8 +25,8 @@ pub struct Line<'a> {
     pub runs: String,
     /// The variant, unless the caption says it.
     pub variant: String,
-    /// Mean time of one iteration of one worker, where that can be told.
-    pub time: String,
+    /// Mean time of one iteration of one worker in nanoseconds and as text, where that can be told.
+    pub time: Option<(f64, String)>,
     /// Marks of the footnotes.
     pub marks: String,
 }
@@ -54,7 +54,7 @@ pub fn prepare<'a>(
             unit: scale.symbol.clone(),
             runs: spell(summary.runs.len() as f64, 0),
             variant: summary.variant.to_string(),
-            time: time_per_iteration(summary, choice).unwrap_or_default(),
+            time: time_per_iteration(summary, choice),
             marks: notes.collect::<Vec<_>>().join(" "),
             scale,
         }
@@ -79,7 +79,7 @@ fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<
 
 /// Time per iteration and worker: the workers that share a throughput are counted by the parameter
 /// `concurrency`, one without it.
-fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Option<String> {
+fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Option<(f64, String)> {
     let metric = &summary.metric;
     if metric.name != Metric::THROUGHPUT || metric.better != Better::Higher {
         return None;
@@ -96,7 +96,8 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
         Uncertainty::Exact | Uncertainty::Unknown => Uncertainty::Unknown,
     };
     let scale = Scale::fitting("ns", &[time_ns], choice);
-    Some(scale.full(time_ns, scale.place(time_ns, relative)))
+    let text = scale.full(time_ns, scale.place(time_ns, relative));
+    Some((time_ns, text))
 }
 
 /// The answer of a single summary: `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration`.
@@ -112,7 +113,7 @@ pub fn sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
         let ends = [summary.center.low, summary.center.high].map(|end| scale.bare(end, place));
         sentence.push_str(&format!(" [{}, {}]", ends[0], ends[1]));
     }
-    if let Some(time) = time_per_iteration(summary, choice) {
+    if let Some((_, time)) = time_per_iteration(summary, choice) {
         sentence.push_str(&format!(", {time} per iteration"));
     }
     let runs = count(summary.runs.len(), "run", "runs");

@@ -1,6 +1,9 @@
-//! Failures, a machine and two programs, made by hand.
+//! Failures, a session, a machine and two programs, made by hand.
 
-use speedwell::model::{Cause, Environment, Failure, Program, Step};
+use speedwell::model::{
+    Cause, Design, Environment, Failure, Metric, Order, Program, Session, State, Step, Stopping,
+    Variant,
+};
 
 /// A crash twice, one without a word on stderr, and a benchmark that cannot run here.
 pub fn failures() -> Vec<Failure> {
@@ -37,8 +40,43 @@ pub fn failures() -> Vec<Failure> {
     vec![crash(17), silent, skipped, crash(41)]
 }
 
+/// A session measured in blocks until a sequential test decided. What it measured is of no interest here.
+pub fn session() -> Session {
+    let variant = |name: &str| Variant {
+        program: Some(format!("/opt/node-{name}/bin/node").into()),
+        ..Variant::plain(name)
+    };
+    Session {
+        id: "0193b3c2-7b1e-7000-8000-000000000012".into(),
+        number: Some(12),
+        started_unix_ms: 1_769_868_300_000,
+        state: State::Complete,
+        tags: vec!["nightly".into()],
+        command: ["speedwell", "compare", "--old", "old node", "--new", "new"]
+            .map(String::from)
+            .to_vec(),
+        design: Design {
+            order: Order::Blocks,
+            stopping: Stopping::Sequential {
+                looks: vec![8, 14, 20, 26, 32],
+                alpha: 0.05,
+                delta: 0.02,
+            },
+            baseline: "old".into(),
+            seed: 4_711,
+            runs_per_block: 2,
+            threshold: None,
+        },
+        variants: vec![variant("old"), variant("new")],
+        metrics: vec![Metric::throughput()],
+        environment: environment(),
+        runs: Vec::new(),
+        failures: failures(),
+    }
+}
+
 /// A machine and two programs.
-pub fn environment() -> Environment {
+fn environment() -> Environment {
     let program = |variant: &str, version: &str| Program {
         variant: variant.into(),
         path: format!("/opt/node-{variant}/bin/node").into(),

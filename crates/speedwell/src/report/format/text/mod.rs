@@ -7,7 +7,7 @@ mod paint;
 mod wrap;
 
 use super::Render;
-use crate::report::document::{Block, Document, Emphasis};
+use crate::report::document::{Block, Document, Emphasis, Fact};
 use crate::report::footnotes::mark;
 use crate::report::table::Table;
 use paint::paint;
@@ -24,6 +24,8 @@ pub struct Text {
     pub width: Option<usize>,
     /// Whether to colour with ANSI escape sequences.
     pub color: bool,
+    /// Whether to leave out reference matter.
+    pub brief: bool,
 }
 
 impl Render for Text {
@@ -38,7 +40,7 @@ impl Text {
     fn blocks(&self, blocks: &[Block], indent: usize, out: &mut String) {
         let mut previous: Option<&Block> = None;
         for block in blocks {
-            if matches!(block, Block::Chart(_)) {
+            if !self.shows(block) {
                 continue;
             }
             if !previous.is_some_and(|previous| belong_together(previous, block)) {
@@ -46,6 +48,14 @@ impl Text {
             }
             self.block(block, indent, out);
             previous = Some(block);
+        }
+    }
+
+    fn shows(&self, block: &Block) -> bool {
+        match block {
+            Block::Chart(_) | Block::Gallery(_) => false,
+            Block::Appendix { instead, .. } => !self.brief || instead.is_some(),
+            _ => true,
         }
     }
 
@@ -62,17 +72,26 @@ impl Text {
                 }
             }
             Block::Table(table) => self.table(table, indent, out),
+            Block::Facts(facts) => self.facts(facts, indent, out),
             Block::Verbatim { label, text } => self.verbatim(label, text, indent, out),
             Block::Command { label, line } => {
                 out.push_str(&format!("{}{label}: {line}\n", " ".repeat(indent)));
             }
-            Block::Aside { summary, blocks } => {
-                self.sentences("", summary, indent, Emphasis::Strong, out);
+            Block::Appendix {
+                instead: Some(words),
+                ..
+            } if self.brief => self.sentences("", words, indent, Emphasis::None, out),
+            Block::Aside {
+                summary: title,
+                blocks,
+            }
+            | Block::Appendix { title, blocks, .. } => {
+                self.sentences("", title, indent, Emphasis::Strong, out);
                 let mut inside = String::new();
                 self.blocks(blocks, indent + 2, &mut inside);
                 out.push_str(inside.trim_start_matches('\n'));
             }
-            Block::Chart(_) => {}
+            Block::Chart(_) | Block::Gallery(_) => {}
         }
     }
 
@@ -126,6 +145,16 @@ impl Text {
         for (at, footnote) in table.footnotes.iter().enumerate() {
             let lead = format!("{} ", mark(at + 1));
             self.sentences(&lead, footnote, indent, Emphasis::Muted, out);
+        }
+    }
+
+    /// Names on the left, and what they are beside them.
+    fn facts(&self, facts: &[Fact], indent: usize, out: &mut String) {
+        let widest = facts.iter().map(|(name, _)| wrap::width(name)).max();
+        let widest = widest.unwrap_or(0);
+        for (name, value) in facts {
+            let free = " ".repeat(widest + 2 - wrap::width(name));
+            self.sentences(&format!("{name}{free}"), value, indent, Emphasis::None, out);
         }
     }
 

@@ -1,0 +1,89 @@
+//! Charts inside of a page: no id clashes with another chart, and every colour can be changed by the page.
+
+use crate::charts::{bars, boxes, one_of_each};
+use roxmltree::Document;
+use speedwell_plot::{Chart, page_colours};
+
+fn ids(svg: &str) -> Vec<String> {
+    let document = Document::parse(svg).unwrap();
+    let ids = document
+        .descendants()
+        .filter_map(|node| node.attribute("id"));
+    ids.map(str::to_owned).collect()
+}
+
+#[test]
+fn charts_with_different_ids_share_none() {
+    let mut seen = std::collections::HashSet::new();
+    let mut number = 0;
+    for (_, chart) in one_of_each() {
+        for id in ["a", "b"] {
+            for found in ids(&chart.svg_on_page(400, id)) {
+                number += 1;
+                assert!(seen.insert(found.clone()), "{found} twice");
+            }
+        }
+        seen.clear();
+    }
+    assert!(number >= 8, "hatchings and run marks have ids");
+}
+
+#[test]
+fn whatever_is_referred_to_is_in_the_same_chart() {
+    for (kind, chart) in one_of_each() {
+        let svg = chart.svg_on_page(400, "c");
+        let ids = ids(&svg);
+        for mark in ["url(#", "href=\"#"] {
+            for rest in svg.split(mark).skip(1) {
+                let id = rest.split([')', '"']).next().unwrap();
+                assert!(ids.contains(&id.to_owned()), "{kind}: #{id}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_colour_of_a_page_is_fixed() {
+    let many = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+    let mut charts = one_of_each();
+    charts.push(("boxes", Chart::Box(boxes(&["x"], &many, 5))));
+    charts.push(("bars", Chart::Bar(bars(&["x"], &many))));
+    for (kind, chart) in charts {
+        let svg = chart.svg_on_page(700, "c");
+        let document = Document::parse(&svg).unwrap();
+        for node in document.descendants() {
+            for name in ["fill", "stroke"] {
+                let colour = node.attribute(name).unwrap_or_default();
+                assert!(!colour.starts_with('#'), "{kind}: {name} is {colour}");
+            }
+        }
+        for used in svg.split("var(").skip(1) {
+            let name = used.split(')').next().unwrap();
+            let known = page_colours().iter().any(|(known, _)| known == name);
+            assert!(known, "{kind}: {name}");
+        }
+    }
+}
+
+#[test]
+fn a_chart_says_what_it_shows_to_those_who_do_not_see_it() {
+    for (kind, chart) in one_of_each() {
+        let svg = chart.svg_on_page(400, "c");
+        let document = Document::parse(&svg).unwrap();
+        let root = document.root_element();
+        assert_eq!(root.attribute("role"), Some("img"));
+        let label = root.attribute("aria-label").unwrap();
+        assert!(
+            label.contains("old") || label.contains("ascii"),
+            "{kind}: {label}"
+        );
+    }
+}
+
+#[test]
+fn a_chart_of_its_own_knows_no_page() {
+    for (kind, chart) in one_of_each() {
+        let svg = chart.svg(chart.natural_size());
+        assert!(!svg.contains("var("), "{kind}");
+    }
+}

@@ -1,0 +1,200 @@
+//! The page around the blocks: head, answer, table of contents, raw data, script and style.
+
+use super::super::Json;
+use super::super::Render as _;
+use super::escape::{escape, escape_json};
+use super::room::DATA_BYTES;
+use super::writer::Writer;
+use super::{blocks, gallery};
+use crate::report::document::{Block, Document};
+use std::io;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// Before anything is shown: the theme that the reader chose, and that there is a script.
+const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
+    try{const t=localStorage.getItem('speedwell-theme');\
+    if(t)document.documentElement.dataset.theme=t}catch{}";
+
+/// Nothing is fetched: the browser itself keeps the promise of a page without a network.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'";
+
+/// The whole page.
+///
+/// # Errors
+/// None but those of writing the raw data to memory.
+pub fn page(document: &Document) -> io::Result<String> {
+    let answer = Answer::of(document);
+    let mut writer = Writer::default();
+    gallery::prepare(document, &mut writer);
+    let headline = |block: &&Block| !(answer.is_headline && matches!(block, Block::Headline(_)));
+    let shown: Vec<&Block> = document
+        .answer_first()
+        .into_iter()
+        .filter(headline)
+        .collect();
+    blocks::top(&shown, &mut writer);
+    data(document, &mut writer)?;
+    let mut page = head(&answer.title);
+    page.push_str(&masthead(document, &answer, &writer.contents));
+    page.push_str("<main id=\"main\">\n");
+    page.push_str(&writer.out);
+    page.push_str("</main>\n");
+    page.push_str(concat!(
+        "<footer><p>Written by Speedwell ",
+        env!("CARGO_PKG_VERSION"),
+        ". This page is one file and loads nothing.</p></footer>\n"
+    ));
+    page.push_str(&format!("<script type=\"module\">\n{SCRIPT}</script>\n"));
+    page.push_str("</body>\n</html>\n");
+    Ok(page)
+}
+
+/// The words at the top of the page.
+struct Answer {
+    /// The title of the page.
+    title: String,
+    /// What follows it, in smaller letters.
+    rest: String,
+    /// Whether the document's only headline is the title.
+    is_headline: bool,
+}
+
+impl Answer {
+    fn of(document: &Document) -> Answer {
+        let mut headlines = document.blocks.iter().filter_map(|block| match block {
+            Block::Headline(text) => Some(text),
+            _ => None,
+        });
+        match (headlines.next(), headlines.next()) {
+            (Some(only), None) => {
+                let (title, rest) = sentences(only);
+                Answer {
+                    title: capitalised(title),
+                    rest: rest.to_owned(),
+                    is_headline: true,
+                }
+            }
+            (first, _) => Answer {
+                title: first.map_or_else(|| subject(document), |_| capitalised(document.report)),
+                rest: String::new(),
+                is_headline: false,
+            },
+        }
+    }
+}
+
+/// What a document without a headline is about: what all rows of its first table share, else its kind.
+fn subject(document: &Document) -> String {
+    let captions = document.tables().find_map(|table| table.caption.first());
+    capitalised(captions.map_or(document.report, String::as_str))
+}
+
+/// The first sentence without its full stop, and the others.
+fn sentences(text: &str) -> (&str, &str) {
+    match text.split_once(". ") {
+        Some((first, rest)) => (first, rest),
+        None => (text.strip_suffix('.').unwrap_or(text), ""),
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        // Variants and files are called as they are called, so only words of ours get a capital.
+        Some(first) if text.starts_with("it is ") => first.to_uppercase().chain(letters).collect(),
+        Some(first) if !text.contains(' ') => first.to_uppercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+fn head(title: &str) -> String {
+    let title = escape(title);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n\
+         <script>{EARLY_SCRIPT}</script>\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#main\">Skip to the report</a>\n"
+    )
+}
+
+fn masthead(document: &Document, answer: &Answer, contents: &[(String, String)]) -> String {
+    let kind = escape(document.report);
+    let title = escape(&answer.title);
+    let mut out = format!(
+        "<header class=\"masthead\">\n<p class=\"kind\"><b>Speedwell</b> {kind}</p>\n<h1>{title}</h1>\n"
+    );
+    if !answer.rest.is_empty() {
+        out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape(&answer.rest)));
+    }
+    let link = |(id, title): &(String, String)| {
+        format!("<li><a href=\"#{id}\">{}</a></li>", escape(title))
+    };
+    if contents.len() > 1 {
+        let links: String = contents.iter().map(link).collect();
+        out.push_str(&format!(
+            "<nav aria-label=\"Parts of this report\"><ul>{links}</ul></nav>\n"
+        ));
+    }
+    out + "</header>\n"
+}
+
+/// The raw data: the same that `-o report.json` writes.
+fn data(document: &Document, writer: &mut Writer) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    Json.render(document, &mut bytes)?;
+    let json = escape_json(&String::from_utf8_lossy(&bytes));
+    let id = "data";
+    writer.contents.push((id.into(), "Raw data".into()));
+    writer.raw(&format!(
+        "<section id=\"{id}\" class=\"data\">\n<h2>Raw data</h2>\n"
+    ));
+    if json.len() > DATA_BYTES {
+        writer.raw(&format!(
+            "<p>The raw data ({} MB) are left out to keep this page small; \
+             <code>-o report.json</code> writes them.</p>\n",
+            json.len() >> 20
+        ));
+    } else {
+        writer.raw(
+            "<p>Every figure with all its digits, and the value of every run, as JSON inside of \
+             this page: the element <code>#raw-data</code>.</p>\n",
+        );
+        writer.raw(&format!(
+            "<script type=\"application/json\" id=\"raw-data\">\n{json}</script>\n"
+        ));
+    }
+    writer.raw("</section>\n");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sentence_is_the_title() {
+        let text = "new is faster in 3.5 % of 2 cases; 1 unclear. Typical change: +6 % [+2, +10].";
+        assert_eq!(
+            sentences(text),
+            (
+                "new is faster in 3.5 % of 2 cases; 1 unclear",
+                "Typical change: +6 % [+2, +10]."
+            )
+        );
+        assert_eq!(sentences("all is well."), ("all is well", ""));
+    }
+
+    #[test]
+    fn names_of_variants_keep_their_letters() {
+        assert_eq!(capitalised("new is faster"), "new is faster");
+        assert_eq!(capitalised("it is unclear"), "It is unclear");
+        assert_eq!(capitalised("sessions"), "Sessions");
+    }
+}

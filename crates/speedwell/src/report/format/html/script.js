@@ -1,0 +1,300 @@
+// What the report can do beyond being read: sort and filter tables, choose a theme, copy, open what
+// is printed or linked to. Everything is added here, so that a page without scripts shows no dead
+// controls.
+
+const wide = new Intl.Collator('en', { numeric: true });
+
+/** Makes an element with attributes and children. */
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/** A table with its rows in the order in which they were written. */
+class Sheet {
+  constructor(section) {
+    this.section = section;
+    this.table = section.querySelector('table');
+    this.headers = [...this.table.querySelectorAll('thead th')];
+    this.rows = [...this.table.querySelectorAll('tr.row')].map((row) => ({
+      row,
+      home: row.parentNode,
+      text: `${row.firstChild.dataset.v ?? ''} ${row.textContent}`.toLowerCase(),
+    }));
+    this.mixed = make('tbody');
+    this.chosen = new Set();
+    this.words = [];
+    this.addSorting();
+    this.addFilters();
+    this.addInsets();
+  }
+
+  /** Beside the name of a case, a button that shows its runs below the row, so that nobody loses the place. */
+  addInsets() {
+    for (const { row } of this.rows) {
+      const link = row.firstChild.querySelector('a[href^="#case-"]');
+      if (!link) continue;
+      const name = row.firstChild.dataset.v;
+      const button = make('button', { type: 'button', class: 'more', 'aria-expanded': 'false', 'aria-label': `Runs of ${name}` });
+      button.addEventListener('click', () => {
+        if (button.getAttribute('aria-expanded') === 'true') this.closeInset(row);
+        else this.openInset(row, button, link);
+      });
+      link.before(button);
+      this.table.classList.add('expandable');
+    }
+  }
+
+  openInset(row, button, link) {
+    const drawings = document.getElementById(link.hash.slice(1)).querySelectorAll('svg');
+    const cell = make('td', { colspan: this.headers.length });
+    for (const drawing of drawings) {
+      const copy = drawing.cloneNode(true);
+      // The marks keep using the shapes of the original; a second element of the same id must not be.
+      copy.querySelectorAll('defs').forEach((shapes) => shapes.remove());
+      cell.append(copy);
+    }
+    row.after(make('tr', { class: 'inset' }, cell));
+    button.setAttribute('aria-expanded', 'true');
+  }
+
+  closeInset(row) {
+    const inset = row.nextElementSibling;
+    if (!inset?.classList.contains('inset')) return;
+    inset.remove();
+    row.querySelector('.more').setAttribute('aria-expanded', 'false');
+  }
+
+  /** Every heading of figures or words becomes a button; narrow screens, which show no headings, get a list. */
+  addSorting() {
+    this.choice = make('select');
+    this.choice.append(new Option('as measured', ''));
+    this.headers.forEach((header, column) => {
+      if (!header.dataset.k || this.rows.length < 2) return;
+      const name = header.textContent.trim() || header.dataset.k;
+      const button = make('button', { type: 'button', 'aria-label': `Sort by ${name}` });
+      button.append(...header.childNodes);
+      header.append(button);
+      header.setAttribute('aria-sort', 'none');
+      button.addEventListener('click', () => this.sort(column, this.following(header)));
+      for (const [order, words] of [['descending', 'largest first'], ['ascending', 'smallest first']]) {
+        this.choice.append(new Option(`${name}, ${words}`, `${column} ${order}`));
+      }
+    });
+    this.choice.addEventListener('change', () => {
+      const [column, order] = this.choice.value.split(' ');
+      this.sort(Number(column), order ?? 'none');
+    });
+  }
+
+  /** The order after the present one: figures begin with the largest, words with the first. */
+  following(header) {
+    const orders = header.classList.contains('f')
+      ? ['none', 'descending', 'ascending']
+      : ['none', 'ascending', 'descending'];
+    return orders[(orders.indexOf(header.getAttribute('aria-sort')) + 1) % 3];
+  }
+
+  sort(column, order) {
+    for (const { row } of this.rows) this.closeInset(row);
+    this.headers.forEach((header, at) => {
+      if (header.hasAttribute('aria-sort')) header.setAttribute('aria-sort', at === column ? order : 'none');
+    });
+    this.choice.value = order === 'none' ? '' : `${column} ${order}`;
+    this.table.classList.toggle('mixed', order !== 'none');
+    if (order === 'none') {
+      this.mixed.remove();
+      for (const { row, home } of this.rows) home.append(row);
+      this.apply();
+      return;
+    }
+    const keyed = this.rows.map(({ row }) => ({ row, key: keyOf(row.children[column]) }));
+    const turn = order === 'descending' ? -1 : 1;
+    keyed.sort((a, b) => compare(a.key, b.key, turn));
+    this.mixed.append(...keyed.map(({ row }) => row));
+    this.table.append(this.mixed);
+    this.apply();
+  }
+
+  /** The box for words, and a switch for every value of the facet. */
+  addFilters() {
+    if (this.rows.length < 2) return;
+    const tools = make('div', { class: 'tools', role: 'search' });
+    const tally = this.section.querySelector('.tally');
+    if (tally) {
+      const column = this.headers.findIndex((header) => header.dataset.k === tally.dataset.facet);
+      for (const entry of this.rows) {
+        const cell = entry.row.children[column];
+        entry.value = cell.dataset.v ?? cell.textContent;
+      }
+      if (tally.children.length > 1) [...tally.children].forEach((item) => this.makeSwitch(item));
+      tools.append(tally);
+    }
+    const box = make('input', { type: 'search', placeholder: 'Filter rows', 'aria-label': 'Filter rows by words' });
+    box.addEventListener('input', () => {
+      this.words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+      this.apply();
+    });
+    this.count = make('output', { class: 'count' });
+    const sortBy = make('label', { class: 'sort-by' }, 'Sort by ', this.choice);
+    tools.append(box, sortBy, this.count);
+    this.section.querySelector('.scroll').before(tools);
+  }
+
+  makeSwitch(item) {
+    const button = make('button', { type: 'button', 'aria-pressed': 'false' });
+    button.append(...item.childNodes);
+    item.append(button);
+    item.classList.add('switch');
+    button.addEventListener('click', () => {
+      const value = item.dataset.v;
+      const on = !this.chosen.has(value);
+      if (on) this.chosen.add(value);
+      else this.chosen.delete(value);
+      button.setAttribute('aria-pressed', String(on));
+      this.apply();
+    });
+  }
+
+  /** Shows the rows that are wanted, and the groups and cases that have one. */
+  apply() {
+    let shown = 0;
+    const homes = new Map();
+    for (const { row, home, text, value } of this.rows) {
+      const wanted = this.words.every((word) => text.includes(word))
+        && (this.chosen.size === 0 || this.chosen.has(value));
+      row.hidden = !wanted;
+      if (!wanted) this.closeInset(row);
+      if (wanted) shown += 1;
+      homes.set(home, homes.get(home) || wanted);
+    }
+    for (const [home, wanted] of homes) home.hidden = !wanted;
+    if (this.count) {
+      const all = this.rows.length;
+      this.count.textContent = shown === all ? '' : `${shown} of ${all} rows`;
+    }
+    showCases();
+  }
+}
+
+/** What a cell is sorted by: a number where it has one, else its words; nothing where it is empty. */
+function keyOf(cell) {
+  const text = cell.dataset.v ?? cell.textContent.trim();
+  if (text === '') return undefined;
+  const number = Number(text);
+  return Number.isNaN(number) ? text : number;
+}
+
+/** Unknown values come last in both directions. */
+function compare(a, b, turn) {
+  if (a === undefined || b === undefined) return (a === undefined) - (b === undefined);
+  if (typeof a === 'number' && typeof b === 'number') return turn * (a - b);
+  return turn * wide.compare(String(a), String(b));
+}
+
+/** A case is shown unless every row that leads to it is hidden. */
+function showCases() {
+  const wanted = new Map();
+  for (const link of document.querySelectorAll('tr.row > th a')) {
+    const id = link.hash.slice(1);
+    wanted.set(id, wanted.get(id) || !link.closest('tr').hidden);
+  }
+  for (const card of document.querySelectorAll('.case')) card.hidden = wanted.get(card.id) === false;
+}
+
+/** Opens whatever the address leads to. */
+function openTarget() {
+  let target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const found = target;
+  for (; target; target = target.parentElement) {
+    if (target.localName === 'details') target.open = true;
+  }
+  found?.scrollIntoView({ block: 'start' });
+}
+
+/** Paper has nothing to click on: everything is open while printing, and as it was afterwards. */
+function openForPrint() {
+  let closed = [];
+  const begin = () => {
+    if (closed.length > 0) return;
+    closed = [...document.querySelectorAll('details:not([open])')];
+    for (const details of closed) details.open = true;
+  };
+  const end = () => {
+    for (const details of closed) details.open = false;
+    closed = [];
+  };
+  addEventListener('beforeprint', begin);
+  addEventListener('afterprint', end);
+  matchMedia('print').addEventListener('change', (event) => (event.matches ? begin() : end()));
+}
+
+/** A button that goes through the themes: that of the system, dark, light. */
+function addThemes() {
+  const root = document.documentElement;
+  const button = make('button', { type: 'button', class: 'theme' });
+  const themes = { '': '◐ Auto', dark: '● Dark', light: '○ Light' };
+  const show = () => {
+    const words = themes[root.dataset.theme ?? ''];
+    button.textContent = words;
+    button.setAttribute('aria-label', `Theme: ${words.slice(2)}. Change it`);
+  };
+  button.addEventListener('click', () => {
+    const names = Object.keys(themes);
+    const next = names[(names.indexOf(root.dataset.theme ?? '') + 1) % names.length];
+    if (next) root.dataset.theme = next;
+    else delete root.dataset.theme;
+    try {
+      localStorage.setItem('speedwell-theme', next);
+    } catch {
+      // A page opened as a file may not keep anything; the choice then holds until it is closed.
+    }
+    show();
+  });
+  show();
+  document.querySelector('.masthead').append(button);
+}
+
+/** A button that copies, and says whether it did. */
+function copyButton(words, text) {
+  const button = make('button', { type: 'button', class: 'copy' }, words);
+  button.addEventListener('click', async () => {
+    let done = 'Copied';
+    try {
+      await navigator.clipboard.writeText(text());
+    } catch {
+      done = 'Not allowed here';
+    }
+    button.textContent = done;
+    setTimeout(() => { button.textContent = words; }, 1500);
+  });
+  return button;
+}
+
+function addDataButtons() {
+  const data = document.getElementById('raw-data');
+  if (!data) return;
+  const download = make('button', { type: 'button' }, 'Download JSON');
+  download.addEventListener('click', () => {
+    const address = URL.createObjectURL(new Blob([data.textContent], { type: 'application/json' }));
+    make('a', { href: address, download: 'speedwell-report.json' }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  });
+  data.before(make('p', { class: 'tools' }, download, copyButton('Copy JSON', () => data.textContent)));
+}
+
+for (const section of document.querySelectorAll('.sheet')) new Sheet(section);
+for (const line of document.querySelectorAll('pre.command')) {
+  line.before(copyButton('Copy', () => line.textContent));
+}
+addThemes();
+addDataButtons();
+openForPrint();
+addEventListener('hashchange', openTarget);
+// A link that is followed a second time changes no address, yet its case may have been closed.
+document.addEventListener('click', (event) => {
+  if (event.target.closest?.('a[href^="#"]')) setTimeout(openTarget);
+});
+if (location.hash) openTarget();

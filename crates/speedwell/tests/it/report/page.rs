@@ -1,0 +1,196 @@
+//! The report as one page: what is in it, whatever it is about, and how large it gets. What a browser
+//! makes of it is in `report_page.rs`.
+
+use super::made::{comparison, contest, load_compared, load_test, one_sided, verdicts};
+use super::made_study::study;
+use super::{mixed, report_of};
+use regex::Regex;
+use speedwell::analysis::Findings;
+use speedwell::model::Verdict;
+use speedwell::report::{Block, Document, Html, Output, Render, of, study as study_of};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+fn page(document: &Document) -> String {
+    let mut bytes = Vec::new();
+    Html.render(document, &mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+fn of_findings(findings: &Findings) -> Document {
+    of(findings, &Output::default()).unwrap()
+}
+
+/// Pages of every kind of report.
+fn pages() -> Vec<(&'static str, String)> {
+    let summaries = |summaries| Findings {
+        summaries,
+        ..Findings::default()
+    };
+    vec![
+        ("comparison", page(&report_of(&mixed()))),
+        ("summary", page(&of_findings(&summaries(one_sided())))),
+        ("load", page(&of_findings(&summaries(load_test())))),
+        ("load compared", page(&of_findings(&load_compared()))),
+        ("contest", page(&of_findings(&contest()))),
+        (
+            "study",
+            page(&study_of(&study(), true, &Output::default()).unwrap()),
+        ),
+        ("nothing", page(&of_findings(&Findings::default()))),
+    ]
+}
+
+fn found<'p>(pattern: &str, page: &'p str) -> Vec<&'p str> {
+    let pattern = Regex::new(pattern).unwrap();
+    pattern
+        .captures_iter(page)
+        .map(|found| found.get(1).unwrap().as_str())
+        .collect()
+}
+
+#[test]
+fn a_page_refers_to_nothing_outside_of_it() {
+    for (kind, page) in pages() {
+        // The names of properties in the raw data are no attributes.
+        let markup = page
+            .split("<script type=\"application/json\"")
+            .next()
+            .unwrap();
+        for outside in ["http://", "https://", "src=", "@import", "url(\"", "url('"] {
+            assert!(!markup.contains(outside), "{kind}: {outside}");
+        }
+        assert!(page.contains("default-src 'none'"), "{kind}");
+    }
+}
+
+#[test]
+fn ids_are_given_once_and_every_link_has_its_target() {
+    for (kind, page) in pages() {
+        let ids = found(r#" id="([^"]+)""#, &page);
+        let once: HashSet<&str> = ids.iter().copied().collect();
+        assert_eq!(once.len(), ids.len(), "{kind}: {ids:?}");
+        for target in found(r##"href="#([^"]+)""##, &page) {
+            assert!(once.contains(target), "{kind}: #{target}");
+        }
+        for target in found(r#"aria-labelledby="([^"]+)""#, &page) {
+            assert!(once.contains(target), "{kind}: {target}");
+        }
+    }
+}
+
+#[test]
+fn the_style_knows_every_colour_of_the_charts() {
+    for (kind, page) in pages() {
+        for variable in found(r"var\((--[a-z0-9-]+)[,)]", &page) {
+            assert!(
+                page.contains(&format!("{variable}: ")),
+                "{kind}: {variable} has no value"
+            );
+        }
+    }
+}
+
+#[test]
+fn everything_that_the_text_says_is_on_the_page() {
+    let document = report_of(&mixed());
+    let page = page(&document);
+    let escaped = |text: &str| {
+        let text = text
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;");
+        text.replace('"', "&quot;").replace('\'', "&#39;")
+    };
+    for block in document.walk() {
+        let texts: Vec<&str> = match block {
+            Block::Paragraph(text) | Block::Note(text) | Block::Warning(text) => vec![text],
+            Block::Headline(text) => vec![text],
+            Block::Command { line, .. } => vec![line],
+            Block::List(items) => items.iter().map(String::as_str).collect(),
+            Block::Facts(facts) => facts.iter().map(|(_, value)| value.as_str()).collect(),
+            Block::Table(table) => {
+                let shown = table.for_people();
+                let texts = |cells: &'_ Vec<speedwell::report::Cell>| {
+                    shown
+                        .iter()
+                        .map(|&at| cells[at].text.clone())
+                        .collect::<Vec<_>>()
+                };
+                for text in table.cells().flat_map(texts) {
+                    assert!(page.contains(&escaped(&text)), "{text}");
+                }
+                table.footnotes.iter().map(String::as_str).collect()
+            }
+            _ => Vec::new(),
+        };
+        for text in texts {
+            assert!(page.contains(&escaped(text)), "{text}");
+        }
+    }
+}
+
+/// Cases of all verdicts, with intervals far from and near to zero.
+fn many(cases: usize) -> Document {
+    let verdict = |at: usize| match at % 10 {
+        0 => (Verdict::Worse, -0.08),
+        1 | 2 => (Verdict::Better, 0.05),
+        3 => (Verdict::Unclear, 0.02),
+        _ => (Verdict::Same, 0.001),
+    };
+    let verdicts_: Vec<_> = (0..cases).map(verdict).collect();
+    of_findings(&verdicts(&verdicts_))
+}
+
+#[test]
+fn a_thousand_cases_make_a_page_that_can_be_sent_around() {
+    let document = many(1_000);
+    let begin = Instant::now();
+    let page = page(&document);
+    let took = begin.elapsed();
+    assert_eq!(page.matches("<tr class=\"row\">").count(), 1_000);
+    assert_eq!(
+        page.matches("class=\"point\"").count(),
+        1_000 * 16,
+        "8 runs a side"
+    );
+    assert!(!page.contains("class=\"left-out\""), "everything has room");
+    assert!(page.len() < 9 << 20, "{} bytes", page.len());
+    // Without optimisation, beside other tests; a release takes a twentieth of it.
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    eprintln!("1,000 cases: {:.1} MB in {took:?}", page.len() as f64 / 1e6);
+}
+
+#[test]
+fn what_ten_thousand_cases_have_no_room_for_is_left_out_and_told() {
+    let page = page(&many(10_000));
+    assert!(page.len() < 30 << 20, "{} bytes", page.len());
+    let left_out = found(r#"<p class="left-out">([^<]+)</p>"#, &page);
+    assert!(
+        left_out
+            .iter()
+            .any(|text| text.starts_with("6,000 rows of 10000")),
+        "{left_out:?}"
+    );
+    assert!(
+        left_out.iter().any(|text| text.contains("charts of 10000")),
+        "{left_out:?}"
+    );
+    for (verdict, number) in [("worse", 1_000), ("better", 2_000)] {
+        assert_eq!(
+            page.matches(&format!("data-v=\"{verdict}\">")).count(),
+            number + 1
+        );
+    }
+    assert!(
+        page.contains("8000 same") || page.contains("6000 same"),
+        "all are counted"
+    );
+}
+
+#[test]
+fn a_comparison_of_several_metrics_has_a_title_and_a_headline_for_each() {
+    let page = page(&of_findings(&comparison()));
+    assert!(page.contains("<h1>Comparison</h1>"));
+    assert_eq!(page.matches("<p class=\"headline\">").count(), 2);
+}

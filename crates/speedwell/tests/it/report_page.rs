@@ -1,0 +1,393 @@
+//! The report as one page, in a browser: it loads nothing, sorts, filters, draws, prints, fits a
+//! telephone, and can be read without its script.
+
+use super::browser::{Page, Screen};
+use super::project::Project;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// A case for every verdict, one that fails, and names that would like to be markup.
+const CASES: &str = r#"case len=16 type=ascii
+old 100 101 99 100.5 99.5 100.2 99.8 100.1
+new 120 121 119 120.5 119.5 120.2 119.8 120.1
+case len=1024 type=ascii
+old 200 201 199 200.5 199.5 200.2 199.8 200.1
+new 200.3 199.7 200.6 199.4 200.1 199.9 200.4 199.6
+case len=16 type="</script><img src=x onerror=alert(1)>"
+old 300 301 299 300.5 299.5 300.2 299.8 300.1
+new 270 271 269 270.5 269.5 270.2 269.8 270.1
+case len=64 type="'\"&<b>Größe⇄語"
+old 50 90 40 70 60 80 45 55
+new 60 45 85 50 75 40 65 95
+case len=1 type=ascii
+* exit:3
+"#;
+
+/// Waits until the page was drawn anew: it hears of another medium only then.
+const FRAME: &str = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))";
+
+/// A project with the report of a comparison, and its page.
+fn report() -> (Project, PathBuf) {
+    // A name may even try to turn the direction of the text around it.
+    let cases = CASES.replace('⇄', "\u{202e}");
+    let project = Project::new().with("bench/strings/decode.fake", &cases);
+    let words = [
+        "run",
+        "bench/strings",
+        "--variant",
+        "old=",
+        "--variant",
+        "new=",
+        "--runs",
+        "8",
+        "--seed",
+        "5",
+        "-o",
+        "report.html",
+        "-o",
+        "report.json",
+    ];
+    project.run(&words).expect_status(2);
+    let page = project.path("report.html");
+    (project, page)
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    let items = value.as_array().expect("a list").iter();
+    items
+        .map(|item| item.as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The names of the rows that are shown, from top to bottom.
+fn shown(page: &mut Page) -> Vec<String> {
+    let names = page.value(
+        "[...document.querySelectorAll('tr.row')].filter(r => r.getClientRects().length)\
+         .map(r => r.querySelector('th').dataset.v)",
+    );
+    texts(&names)
+}
+
+#[test]
+fn the_page_loads_nothing_but_itself_and_complains_of_nothing() {
+    let (_project, file) = report();
+    let Some(mut page) = Page::open(&file, Screen::default()) else {
+        return;
+    };
+    assert_eq!(page.requests, [format!("file://{}", file.display())]);
+    assert_eq!(page.complaints, [] as [&str; 0]);
+    let title = page.value("document.querySelector('h1').textContent");
+    assert_eq!(
+        title,
+        "new is faster than old in 1 of 4 cases, slower in 1, the same within 2 % in 1; 1 unclear"
+    );
+    let images = page.value("document.querySelectorAll('img, iframe, object, b b').length");
+    assert_eq!(images, 0, "names of benchmarks are no markup");
+    let ids = "(() => { const ids = [...document.querySelectorAll('[id]')].map(e => e.id); \
+               return ids.filter((id, at) => ids.indexOf(id) !== at); })()";
+    assert_eq!(page.value(ids), json!([]), "ids that occur twice");
+    let dead = "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.hash.slice(1))\
+                .filter(id => !document.getElementById(id))";
+    assert_eq!(page.value(dead), json!([]), "links that lead nowhere");
+}
+
+#[test]
+fn tables_are_sorted_by_mouse_and_by_keyboard() {
+    let (_project, file) = report();
+    let Some(mut page) = Page::open(&file, Screen::default()) else {
+        return;
+    };
+    let measured = shown(&mut page);
+    let first_words = |names: &[String]| -> Vec<String> {
+        let word = |name: &String| name.split(' ').nth(1).unwrap().to_owned();
+        names.iter().map(word).collect()
+    };
+    assert_eq!(
+        first_words(&measured),
+        ["len=16", "len=1024", "len=16", "len=64"]
+    );
+    let header = "th[data-k=change_shown]";
+    page.click(&format!("{header} button"));
+    let sort = format!("document.querySelector('{header}').getAttribute('aria-sort')");
+    assert_eq!(page.value(&sort), "descending");
+    let falling = page.value(
+        "[...document.querySelectorAll('tr.row')].map(r => +r.querySelector('[data-l=change]').dataset.v)",
+    );
+    let falling: Vec<f64> = falling
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|v| v.as_f64().unwrap())
+        .collect();
+    assert!(
+        falling.windows(2).all(|two| two[0] >= two[1]),
+        "{falling:?}"
+    );
+    assert!(
+        falling.len() == 4 && falling[0] > 0.15 && falling[3] < -0.05,
+        "{falling:?}"
+    );
+
+    page.value(&format!(
+        "document.querySelector('{header} button').focus()"
+    ));
+    page.press("Enter", "\r", 13);
+    assert_eq!(page.value(&sort), "ascending");
+    assert_eq!(
+        shown(&mut page)[0],
+        measured[2],
+        "the worst one comes first"
+    );
+    page.press("Enter", "\r", 13);
+    assert_eq!(page.value(&sort), "none");
+    assert_eq!(
+        shown(&mut page),
+        measured,
+        "and once more as it was measured"
+    );
+}
+
+#[test]
+fn rows_are_chosen_by_verdict_and_by_words() {
+    let (_project, file) = report();
+    let Some(mut page) = Page::open(&file, Screen::default()) else {
+        return;
+    };
+    let all = shown(&mut page);
+    page.click(".tally [data-v=worse] button");
+    assert_eq!(shown(&mut page), [all[2].clone()]);
+    let pressed =
+        "document.querySelector('.tally [data-v=worse] button').getAttribute('aria-pressed')";
+    assert_eq!(page.value(pressed), "true");
+    assert_eq!(
+        page.value("document.querySelector('.count').textContent"),
+        "1 of 4 rows"
+    );
+    let cases =
+        "[...document.querySelectorAll('.case')].filter(c => c.getClientRects().length).length";
+    assert_eq!(
+        page.value(cases),
+        1,
+        "the charts of the other cases are gone as well"
+    );
+    page.click(".tally [data-v=worse] button");
+
+    page.value("document.querySelector('input[type=search]').focus()");
+    page.write("ASCII 1024");
+    assert_eq!(
+        shown(&mut page),
+        [all[1].clone()],
+        "every word must occur, in any case"
+    );
+    page.value("document.querySelector('input[type=search]').select()");
+    page.write("nothing is called that");
+    assert!(shown(&mut page).is_empty());
+}
+
+#[test]
+fn every_run_is_a_mark_of_its_case() {
+    let (_project, file) = report();
+    let Some(mut page) = Page::open(&file, Screen::default()) else {
+        return;
+    };
+    let marks = page.value(
+        "[...document.querySelectorAll('.case svg')].map(svg => \
+         [...svg.querySelectorAll('.point')].filter(m => m.getBoundingClientRect().width > 1).length)",
+    );
+    assert_eq!(marks, json!([16, 16, 16, 16]), "8 runs a side");
+    let drawn = page.value(
+        "[...document.querySelectorAll('td .strip')].every(s => s.getBoundingClientRect().width > 100 \
+         && s.querySelector('.estimate').getBoundingClientRect().width > 4)",
+    );
+    assert_eq!(drawn, true, "every change is drawn in its row");
+    page.click("tr.row th a");
+    let there = page.value(
+        "new Promise(done => setTimeout(() => done(location.hash + ' ' \
+         + (document.querySelector(':target').getBoundingClientRect().top < innerHeight)), 1500))",
+    );
+    assert_eq!(there, "#case-0 true", "a row leads to its runs");
+}
+
+#[test]
+fn the_raw_data_are_those_of_the_json_report() {
+    let (project, file) = report();
+    let Some(mut page) = Page::open(&file, Screen::default()) else {
+        return;
+    };
+    let inside = page.value("JSON.parse(document.getElementById('raw-data').textContent)");
+    let beside = std::fs::read(project.path("report.json")).unwrap();
+    let beside: Value = serde_json::from_slice(&beside).unwrap();
+    assert_eq!(inside, beside);
+    assert_eq!(
+        inside["changes"][0]["baseline_values"]
+            .as_array()
+            .unwrap()
+            .len(),
+        8
+    );
+}
+
+#[test]
+fn the_theme_follows_the_system_until_the_reader_chooses() {
+    let (_project, file) = report();
+    let Some(mut page) = Page::open(&file, Screen::default()) else {
+        return;
+    };
+    let colours = "[getComputedStyle(document.body).backgroundColor, \
+                   getComputedStyle(document.querySelector('.case text')).fill].join()";
+    let light = page.value(colours);
+    page.media("screen", true);
+    let dark = page.value(colours);
+    assert_ne!(light, dark, "page and charts follow the system");
+    page.media("screen", false);
+    page.click("button.theme");
+    assert_eq!(
+        page.value(colours),
+        dark,
+        "the first choice is the dark one"
+    );
+    page.click("button.theme");
+    page.media("screen", true);
+    assert_eq!(
+        page.value(colours),
+        light,
+        "light although the system is dark"
+    );
+}
+
+#[test]
+fn a_telephone_scrolls_downwards_only() {
+    let (_project, file) = report();
+    let screen = Screen {
+        width: 360,
+        ..Screen::default()
+    };
+    let Some(mut page) = Page::open(&file, screen) else {
+        return;
+    };
+    page.value("document.querySelectorAll('details').forEach(d => { d.open = true; })");
+    assert_eq!(page.value("document.documentElement.scrollWidth"), 360);
+    // Of what may be wider, only frames that scroll by themselves are.
+    let wide = page.value(
+        "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > 361 \
+         && !e.closest('pre, .chart, .scroll, .unseen, thead, svg')).map(e => e.outerHTML.slice(0, 80))",
+    );
+    assert_eq!(wide, json!([]));
+    let legible = page.value(
+        "Math.min(...[...document.querySelectorAll('.case text')]\
+         .map(t => t.getBoundingClientRect().height))",
+    );
+    assert!(
+        legible.as_f64().unwrap() > 9.0,
+        "letters of charts are {legible} pixels high"
+    );
+}
+
+#[test]
+fn paper_shows_everything_and_no_controls() {
+    let (_project, file) = report();
+    let Some(mut page) = Page::open(&file, Screen::default()) else {
+        return;
+    };
+    let closed = "document.querySelectorAll('details:not([open])').length";
+    assert!(page.value(closed).as_u64().unwrap() > 0);
+    page.media("print", true);
+    page.value(FRAME);
+    assert_eq!(page.value(closed), 0, "everything is open");
+    let controls = "[...document.querySelectorAll('input, select, .theme, .copy, nav, p.tools')]\
+                    .filter(e => e.getClientRects().length).length";
+    assert_eq!(page.value(controls), 0);
+    let background = page.value("getComputedStyle(document.body).backgroundColor");
+    assert_eq!(
+        background, "rgb(255, 255, 255)",
+        "paper is white, whatever the system likes"
+    );
+    let printed = page.send("Page.printToPDF", json!({}));
+    assert!(printed["data"].as_str().unwrap().len() > 10_000);
+    page.media("screen", false);
+    assert!(
+        page.value(closed).as_u64().unwrap() > 0,
+        "and afterwards as it was"
+    );
+}
+
+#[test]
+fn without_its_script_the_page_has_all_contents_and_no_dead_controls() {
+    let (_project, file) = report();
+    let screen = Screen {
+        scripts: false,
+        ..Screen::default()
+    };
+    let Some(mut page) = Page::open(&file, screen) else {
+        return;
+    };
+    // Scripts of the page are off; those of a test are not.
+    assert_eq!(
+        page.value("document.querySelectorAll('button, input, select').length"),
+        0
+    );
+    assert_eq!(shown(&mut page).len(), 4);
+    let text = page.value("document.body.textContent");
+    for word in [
+        "1 worse",
+        "exited with status 3",
+        "to repeat it",
+        "randomised blocks",
+        "seed",
+    ] {
+        assert!(text.as_str().unwrap().contains(word), "{word}");
+    }
+    let drawn = page.value("document.querySelectorAll('.case svg .point').length");
+    assert_eq!(drawn, 64);
+}
+
+/// A thousand cases as the CSV of Node.js core's tools, 8 runs a side.
+fn thousand_cases() -> String {
+    let mut csv = String::from("\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n");
+    for case in 0..1_000 {
+        for run in 0..8 {
+            for (side, gain) in [("old", 0.0), ("new", 0.02 * f64::from(case % 7 - 3))] {
+                let noise = 0.01 * (f64::from(run * 7 + case % 13) * 0.618).fract();
+                let rate = 1e6 * (1.0 + gain + noise);
+                csv.push_str(&format!(
+                    "\"{side}\",\"group/file-{}.js\",\"n={case}\",{rate},1\n",
+                    case / 50
+                ));
+            }
+        }
+    }
+    csv
+}
+
+#[test]
+fn a_thousand_cases_can_still_be_sorted_and_filtered() {
+    let project = Project::new().with("large.csv", &thousand_cases());
+    project
+        .run(&["compare", "large.csv", "-q", "-o", "report.html"])
+        .expect_status(0);
+    let Some(mut page) = Page::open(&project.path("report.html"), Screen::default()) else {
+        return;
+    };
+    assert_eq!(shown(&mut page).len(), 1_000);
+    // The time until the browser has drawn the result, in milliseconds.
+    let timed = |action: &str| {
+        format!(
+            "(async () => {{ const begin = performance.now(); {action}; \
+             await new Promise(done => requestAnimationFrame(() => setTimeout(done))); \
+             return performance.now() - begin; }})()"
+        )
+    };
+    let sorted = page.value(&timed(
+        "document.querySelector('[data-k=change_shown] button').click()",
+    ));
+    let filtered = page.value(&timed(
+        "const box = document.querySelector('input[type=search]'); box.value = 'file-7.js'; \
+         box.dispatchEvent(new Event('input'))",
+    ));
+    assert_eq!(shown(&mut page).len(), 50);
+    eprintln!("1,000 cases: sorted in {sorted} ms, filtered in {filtered} ms");
+    for took_ms in [sorted, filtered] {
+        let took_ms = took_ms.as_f64().unwrap();
+        assert!(took_ms < 3_000.0, "{took_ms} ms, beside other tests");
+    }
+}
