@@ -46,6 +46,7 @@
 #include <vector>
 #if defined(__GXX_RTTI)
 #include <cxxabi.h>
+
 #include <typeinfo>
 #endif
 
@@ -56,25 +57,39 @@ namespace speedwell {
 /// Which direction of a metric is the good one.
 enum Better { higher, lower };
 
+// Where a scalar may lie for `keep`. Numbers with a fraction have registers of their own; asked for
+// others, they would be moved. Given the choice, clang always takes memory, which costs a store and a
+// load, so it is given none. gcc takes what fits, if memory is named first: it cannot put a value that
+// it knows to be constant into a register that is written.
+#if defined(__x86_64__)
+#define SPEEDWELL_FLOATS "x"
+#elif defined(__aarch64__)
+#define SPEEDWELL_FLOATS "w"
+#else
+#define SPEEDWELL_FLOATS "m"
+#endif
+#if defined(__clang__)
+#define SPEEDWELL_PLACE(registers) registers
+#else
+#define SPEEDWELL_PLACE(registers) "m," registers
+#endif
+
 /// Makes the compiler believe that `value` is read here and, unless it is const, that it may have
 /// changed; so neither the value nor what computes it is optimised away. Memory counts as read and
-/// written as well. Costs no instruction where the value lies in a register or in memory anyway.
+/// written as well. Costs no instruction where the value lies in a register anyway.
 template <class T>
 inline __attribute__((always_inline)) void keep(T&& value) {
   using Plain = std::remove_reference_t<T>;
-  constexpr bool in_register = std::is_trivially_copyable_v<Plain> && !std::is_array_v<Plain> &&
-                               sizeof(Plain) <= sizeof(void*);
-#if defined(__x86_64__)
-  if constexpr (std::is_floating_point_v<Plain> && in_register) {
-    asm volatile("" : : "x,m"(value) : "memory");
-  } else
-#endif
-      if constexpr (!in_register) {
-    asm volatile("" : : "m"(value) : "memory");
-  } else if constexpr (std::is_const_v<Plain> || !std::is_lvalue_reference_v<T>) {
-    asm volatile("" : : "r,m"(value) : "memory");
+  constexpr bool may_change = std::is_lvalue_reference_v<T> && !std::is_const_v<Plain>;
+  if constexpr (!std::is_scalar_v<Plain> || sizeof(Plain) > sizeof(void*)) {
+    if constexpr (may_change) asm volatile("" : "+m"(value) : : "memory");
+    else asm volatile("" : : "m"(value) : "memory");
+  } else if constexpr (std::is_floating_point_v<Plain>) {
+    if constexpr (may_change) asm volatile("" : "+" SPEEDWELL_PLACE(SPEEDWELL_FLOATS)(value) : : "memory");
+    else asm volatile("" : : SPEEDWELL_FLOATS(value) : "memory");
   } else {
-    asm volatile("" : "+r,m"(value) : : "memory");
+    if constexpr (may_change) asm volatile("" : "+" SPEEDWELL_PLACE("r")(value) : : "memory");
+    else asm volatile("" : : "r"(value) : "memory");
   }
 }
 
@@ -83,8 +98,8 @@ inline __attribute__((always_inline)) void clobber() { asm volatile("" : : : "me
 
 namespace detail {
 
-// Kept out of line: written out at every place where text is made, this took half of the time of
-// compiling a benchmark.
+// Kept out of line: written out at every place where text is made, a benchmark took a quarter longer to
+// compile.
 #define SPEEDWELL_APART __attribute__((noinline))
 
 SPEEDWELL_APART inline std::string joined(std::initializer_list<std::string_view> parts) {
@@ -178,8 +193,7 @@ Parameter param(std::string name, const std::vector<T>& values) {
 }
 
 /// A parameter that grows by a factor: range("n", 8, 512) is 8, 64, 512. `last` is always a value.
-inline Parameter range(std::string name, std::int64_t first, std::int64_t last,
-                       std::int64_t factor = 8) {
+inline Parameter range(std::string name, std::int64_t first, std::int64_t last, std::int64_t factor = 8) {
   std::vector<std::int64_t> values;
   for (std::int64_t value = first; value < last && factor > 1 && value > 0; value *= factor) {
     values.push_back(value);
@@ -190,17 +204,14 @@ inline Parameter range(std::string name, std::int64_t first, std::int64_t last,
 }
 
 /// A parameter that grows by a step: steps("n", 0, 4, 2) is 0, 2, 4.
-inline Parameter steps(std::string name, std::int64_t first, std::int64_t last,
-                       std::int64_t step = 1) {
+inline Parameter steps(std::string name, std::int64_t first, std::int64_t last, std::int64_t step = 1) {
   std::vector<std::int64_t> values;
   for (std::int64_t value = first; value <= last && step > 0; value += step) values.push_back(value);
   return param(std::move(name), values);
 }
 
 /// How many threads execute the benchmark at once, each with iterations of its own.
-inline Parameter concurrency(std::initializer_list<int> workers) {
-  return param("concurrency", workers);
-}
+inline Parameter concurrency(std::initializer_list<int> workers) { return param("concurrency", workers); }
 
 /// A benchmark with one value for each parameter.
 class Case {
@@ -214,19 +225,44 @@ class Case {
 };
 
 /// Called once per process before the first iteration, or after the last one.
-struct Setup { std::function<void(const Case&)> call; };
-struct Teardown { std::function<void(const Case&)> call; };
+struct Setup {
+  std::function<void(const Case&)> call;
+};
+struct Teardown {
+  std::function<void(const Case&)> call;
+};
 /// Called before or after every pass over the loop, outside of what is measured.
-struct BeforeSample { std::function<void(const Case&)> call; };
-struct AfterSample { std::function<void(const Case&)> call; };
+struct BeforeSample {
+  std::function<void(const Case&)> call;
+};
+struct AfterSample {
+  std::function<void(const Case&)> call;
+};
 /// Says whether a combination of values is a case.
-struct Only { std::function<bool(const Case&)> call; };
+struct Only {
+  std::function<bool(const Case&)> call;
+};
 
-template <class F> Setup setup(F call) { return {call}; }
-template <class F> Teardown teardown(F call) { return {call}; }
-template <class F> BeforeSample before_sample(F call) { return {call}; }
-template <class F> AfterSample after_sample(F call) { return {call}; }
-template <class F> Only only(F call) { return {call}; }
+template <class F>
+Setup setup(F call) {
+  return {call};
+}
+template <class F>
+Teardown teardown(F call) {
+  return {call};
+}
+template <class F>
+BeforeSample before_sample(F call) {
+  return {call};
+}
+template <class F>
+AfterSample after_sample(F call) {
+  return {call};
+}
+template <class F>
+Only only(F call) {
+  return {call};
+}
 
 namespace detail {
 
@@ -277,7 +313,9 @@ class Bench {
 
   /// The value of a parameter: get<int>("bytes"), get<std::string>("kind").
   template <class T>
-  T get(const std::string& name) const { return case_.get<T>(name); }
+  T get(const std::string& name) const {
+    return case_.get<T>(name);
+  }
 
   /// How often the loop is gone through in this pass, by this worker.
   std::int64_t iterations() const { return iterations_; }
@@ -298,8 +336,14 @@ class Bench {
   }
 
   /// How much the loop worked through in this pass, shown per second. To be called after the loop.
-  template <class N> void bytes(N amount) { rate("bytes", static_cast<double>(amount), "B/s"); }
-  template <class N> void items(N amount) { rate("items", static_cast<double>(amount), "1/s"); }
+  template <class N>
+  void bytes(N amount) {
+    rate("bytes", static_cast<double>(amount), "B/s");
+  }
+  template <class N>
+  void items(N amount) {
+    rate("items", static_cast<double>(amount), "1/s");
+  }
   void rate(std::string name, double amount, std::string unit = "1/s") {
     readings.push_back({std::move(name), std::move(unit), higher, true, amount});
   }
@@ -311,15 +355,14 @@ class Bench {
   /// The computed answer. Speedwell compares it between variants, so it must not depend on the
   /// number of iterations.
   template <class T>
-  void check(const T& answer) { answer_ = detail::text_of(answer); has_answer = true; }
+  void check(const T& answer) {
+    answer_ = detail::text_of(answer);
+    has_answer = true;
+  }
 
   /// Ends the benchmark: it cannot run here, and that is no failure. fail() is one.
-  [[noreturn]] void skip(const std::string& reason) const {
-    detail::leave("run", "Skipped", reason);
-  }
-  [[noreturn]] void fail(const std::string& reason) const {
-    detail::leave("run", "Failed", reason);
-  }
+  [[noreturn]] void skip(const std::string& reason) const { detail::leave("run", "Skipped", reason); }
+  [[noreturn]] void fail(const std::string& reason) const { detail::leave("run", "Failed", reason); }
 
   // The loop: `for (auto _ : bench)`. A counter in a register that is decremented and compared.
   struct __attribute__((unused)) Turn {};
@@ -328,7 +371,10 @@ class Bench {
    public:
     explicit Turns(Bench* bench) : left_(bench->iterations_), bench_(bench) {}
     inline __attribute__((always_inline)) Turn operator*() const { return Turn(); }
-    inline __attribute__((always_inline)) Turns& operator++() { --left_; return *this; }
+    inline __attribute__((always_inline)) Turns& operator++() {
+      --left_;
+      return *this;
+    }
     inline __attribute__((always_inline)) bool operator!=(End) {
       // Without this, which emits nothing, an empty loop would be removed together with its time.
       asm volatile("");
@@ -427,11 +473,10 @@ bool add(std::string name, F body, Options... options) {
 #define SPEEDWELL_JOIN(a, b) SPEEDWELL_JOIN_NAMES(a, b)
 
 /// SPEEDWELL_BENCHMARK(name, options...) { body }: declares the function `name(speedwell::Bench& bench)`.
-#define SPEEDWELL_BENCHMARK(...)                                                              \
-  static void SPEEDWELL_FIRST_OF(__VA_ARGS__, )(::speedwell::Bench & bench);                  \
-  [[maybe_unused]] static const bool SPEEDWELL_JOIN(                                          \
-      speedwell_has_, SPEEDWELL_FIRST_OF(__VA_ARGS__, )) = ::speedwell::add(#__VA_ARGS__,     \
-                                                                            __VA_ARGS__);     \
+#define SPEEDWELL_BENCHMARK(...)                                                                         \
+  static void SPEEDWELL_FIRST_OF(__VA_ARGS__, )(::speedwell::Bench & bench);                             \
+  [[maybe_unused]] static const bool SPEEDWELL_JOIN(speedwell_has_, SPEEDWELL_FIRST_OF(__VA_ARGS__, )) = \
+      ::speedwell::add(#__VA_ARGS__, __VA_ARGS__);                                                       \
   static void SPEEDWELL_FIRST_OF(__VA_ARGS__, )([[maybe_unused]] ::speedwell::Bench & bench)
 
 template <class T>
@@ -443,7 +488,8 @@ T Case::get(const std::string& name) const {
     if constexpr (std::is_same_v<T, bool>) return text == "true";
     else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(std::strtod(text.c_str(), nullptr));
     else if constexpr (std::is_unsigned_v<T>) return static_cast<T>(std::strtoull(text.c_str(), nullptr, 10));
-    else if constexpr (std::is_arithmetic_v<T>) return static_cast<T>(std::strtoll(text.c_str(), nullptr, 10));
+    else if constexpr (std::is_arithmetic_v<T>)
+      return static_cast<T>(std::strtoll(text.c_str(), nullptr, 10));
     else return T(text);
   }
   detail::leave("run", "UnknownParameter", detail::joined({"the benchmark has no parameter '", name, "'"}));
@@ -522,7 +568,8 @@ inline Pass combine(std::deque<Bench>& workers) {
   }
   pass.elapsed_ns = elapsed_ns(workers);
   for (Reading& reading : pass.readings) {
-    if (reading.per_second) reading.amount /= static_cast<double>(std::max<std::int64_t>(pass.elapsed_ns, 1)) / 1e9;
+    if (reading.per_second)
+      reading.amount /= static_cast<double>(std::max<std::int64_t>(pass.elapsed_ns, 1)) / 1e9;
   }
   return pass;
 }
@@ -602,13 +649,15 @@ class Sampler {
 
   static std::int64_t scaled(std::int64_t count, double factor) {
     const double wanted = static_cast<double>(count) * factor;
-    return wanted >= static_cast<double>(most) ? most : std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted));
+    return wanted >= static_cast<double>(most) ? most
+                                               : std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted));
   }
 
   /// How many times as many iterations a sample should have as a pass that had `count`. The fastest
   /// of the last three passes tells, because a busy machine makes passes longer and never shorter.
   double aim(std::int64_t count, std::int64_t elapsed_ns) {
-    recent_[pass_++ % 3] = static_cast<double>(std::max<std::int64_t>(elapsed_ns, 1)) / static_cast<double>(count);
+    recent_[pass_++ % 3] =
+        static_cast<double>(std::max<std::int64_t>(elapsed_ns, 1)) / static_cast<double>(count);
     const double least = *std::min_element(recent_, recent_ + std::min(pass_, 3));
     return static_cast<double>(order_.sample_ns) / (least * static_cast<double>(count));
   }
@@ -640,7 +689,9 @@ class Sampler {
     }
     if (!pass.has_answer) return;
     if (figures.has_answer && figures.answer != pass.answer) {
-      leave("run", "AnswerChanged", joined({"the answer was '", figures.answer, "', then '", pass.answer, "': it must not depend on the number of iterations"}));
+      leave("run", "AnswerChanged",
+            joined({"the answer was '", figures.answer, "', then '", pass.answer,
+                    "': it must not depend on the number of iterations"}));
     }
     figures.has_answer = true;
     figures.answer = pass.answer;
@@ -668,7 +719,9 @@ inline std::vector<Case> cases_of(const Definition& definition, const std::vecto
     made = std::move(longer);
   }
   if (definition.only) {
-    made.erase(std::remove_if(made.begin(), made.end(), [&](const Case& one) { return !definition.only(one); }), made.end());
+    made.erase(
+        std::remove_if(made.begin(), made.end(), [&](const Case& one) { return !definition.only(one); }),
+        made.end());
   }
   return made;
 }
@@ -691,13 +744,15 @@ inline bool canonical(const char* type, std::string& text) {
 }
 
 /// Puts `name=value` words in the place of declared values. Words of other names are left alone.
-inline std::vector<Parameter> with_words(std::vector<Parameter> parameters, const std::vector<std::string>& words) {
+inline std::vector<Parameter> with_words(std::vector<Parameter> parameters,
+                                         const std::vector<std::string>& words) {
   for (Parameter& parameter : parameters) {
     std::vector<std::string> given;
     for (const std::string& word : words) {
       if (word.compare(0, parameter.name.size() + 1, joined({parameter.name, "="})) != 0) continue;
       std::string text = word.substr(parameter.name.size() + 1);
-      if (!canonical(parameter.type, text)) leave("protocol", "BadArgument", joined({"bad argument: ", word}));
+      if (!canonical(parameter.type, text))
+        leave("protocol", "BadArgument", joined({"bad argument: ", word}));
       given.push_back(text);
     }
     if (!given.empty()) parameter.values = given;
@@ -725,7 +780,9 @@ SPEEDWELL_APART inline std::string escaped(std::string_view text, bool in_list) 
 SPEEDWELL_APART inline std::string unescaped(const std::string& text) {
   std::string made;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const auto is_hex = [&](std::size_t place) { return place < text.size() && std::isxdigit(static_cast<unsigned char>(text[place])); };
+    const auto is_hex = [&](std::size_t place) {
+      return place < text.size() && std::isxdigit(static_cast<unsigned char>(text[place]));
+    };
     if (text[at] == '%' && is_hex(at + 1) && is_hex(at + 2)) {
       made += static_cast<char>(std::strtol(text.substr(at + 1, 2).c_str(), nullptr, 16));
       at += 2;
@@ -755,7 +812,8 @@ struct Command {
     for (const std::string& word : split(line, '\t')) {
       const std::size_t equals = word.find('=');
       if (verb.empty()) verb = word;
-      else if (equals != std::string::npos) fields.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+      else if (equals != std::string::npos)
+        fields.emplace_back(word.substr(0, equals), word.substr(equals + 1));
     }
   }
   SPEEDWELL_APART const std::string* raw(std::string_view key) const {
@@ -860,7 +918,8 @@ class Channel {
   /// Takes a `stop` out of the waiting commands, if there is one.
   bool overtaking_stop(std::string& line) {
     while (ready(0) & POLLIN && !ended_) read_more();
-    const auto found = std::find_if(lines_.begin(), lines_.end(), [](const std::string& one) { return Command(one).verb == "stop"; });
+    const auto found = std::find_if(lines_.begin(), lines_.end(),
+                                    [](const std::string& one) { return Command(one).verb == "stop"; });
     if (found == lines_.end()) return false;
     line = *found;
     lines_.erase(found);
@@ -954,7 +1013,8 @@ inline std::int64_t clock_step_ns() {
 /// The file without its folder and ending: benchmarks of `root/memory/copy.cpp` are `memory/copy/NAME`.
 inline std::string group_of(const std::string& path, std::string root) {
   if (!root.empty() && root.back() != '/') root += '/';
-  std::string group = path.compare(0, root.size(), root) == 0 ? path.substr(root.size()) : path.substr(path.rfind('/') + 1);
+  std::string group =
+      path.compare(0, root.size(), root) == 0 ? path.substr(root.size()) : path.substr(path.rfind('/') + 1);
   for (const char* ending : {".cpp", ".cc", ".cxx", ".C"}) {
     const std::size_t length = std::strlen(ending);
     if (group.size() > length && group.compare(group.size() - length, length, ending) == 0) {
@@ -973,7 +1033,10 @@ class Session {
     for (std::string line; !leaving_ && channel_.next(line);) {
       const Command command(line);
       if (command.verb == "quit") break;
-      give_up = [&](const Error& error) { fail(command, command.text("job"), error); std::_Exit(0); };
+      give_up = [&](const Error& error) {
+        fail(command, command.text("job"), error);
+        std::_Exit(0);
+      };
       if (auto error = guarded("run", [&] { answer(command); })) fail(command, command.text("job"), *error);
     }
   }
@@ -984,7 +1047,8 @@ class Session {
     else if (command.verb == "describe") describe(command);
     else if (command.verb == "load") load(command);
     else if (command.verb == "run") run(command);
-    else if (command.verb == "stop") channel_.send(Event("stopped", command).with("job", command.text("job")));
+    else if (command.verb == "stop")
+      channel_.send(Event("stopped", command).with("job", command.text("job")));
     else if (command.verb == "unload") unload(command);
     else leave("protocol", "UnknownVerb", joined({"unknown verb '", command.verb, "'"}));
   }
@@ -992,7 +1056,10 @@ class Session {
   void fail(const Command& command, const std::string& job, const Error& error, bool fatal = false) {
     Event event("error", command);
     if (!job.empty()) event.with("job", job);
-    channel_.send(event.with("stage", error.stage).with("class", error.type).with("msg", error.message).with("fatal", fatal ? 1 : 0));
+    channel_.send(event.with("stage", error.stage)
+                      .with("class", error.type)
+                      .with("msg", error.message)
+                      .with("fatal", fatal ? 1 : 0));
   }
 
   void hello(const Command& command) {
@@ -1007,9 +1074,16 @@ class Session {
 #else
     const char* build = "debug";
 #endif
-    ready.with("proto", 1).with("lang", "cpp").with("version", compiler()).with("flavor", "native").with("build", build)
-        .with("cpus", static_cast<std::int64_t>(std::thread::hardware_concurrency())).with("clock", "steady_clock").with("clock_res_ns", clock_step_ns())
-        .with("caps", "once,timed,workers").with("gauges", "");
+    ready.with("proto", 1)
+        .with("lang", "cpp")
+        .with("version", compiler())
+        .with("flavor", "native")
+        .with("build", build)
+        .with("cpus", static_cast<std::int64_t>(std::thread::hardware_concurrency()))
+        .with("clock", "steady_clock")
+        .with("clock_res_ns", clock_step_ns())
+        .with("caps", "once,timed,workers")
+        .with("gauges", "");
     const std::vector<std::string> all = warnings();
     for (std::size_t at = 0; at < all.size(); ++at) ready.with(joined({"warn", std::to_string(at)}), all[at]);
     channel_.send(ready);
@@ -1025,16 +1099,20 @@ class Session {
       const std::string name = joined({group, "/", definition.name});
       Event benchmark("benchmark", command);
       benchmark.with("name", name).list("modes", std::vector<std::string>{"timed", "once"}).with("flags", "");
-      for (const Parameter& one : parameters) benchmark.with(joined({"type.", one.name}), one.type).list(joined({"param.", one.name}), one.values);
+      for (const Parameter& one : parameters)
+        benchmark.with(joined({"type.", one.name}), one.type).list(joined({"param.", one.name}), one.values);
       channel_.send(benchmark);
       for (const Case& one : cases_of(definition, parameters)) {
         std::vector<std::string> words;
-        for (std::size_t at = 0; at < parameters.size(); ++at) words.push_back(joined({parameters[at].name, "=", one.values[at]}));
+        for (std::size_t at = 0; at < parameters.size(); ++at)
+          words.push_back(joined({parameters[at].name, "=", one.values[at]}));
         channel_.send(Event("case", command).with("benchmark", name).list("args", words));
         ++count;
       }
     }
-    channel_.send(Event("described", command).with("count", static_cast<std::int64_t>(definitions().size())).with("cases", count));
+    channel_.send(Event("described", command)
+                      .with("count", static_cast<std::int64_t>(definitions().size()))
+                      .with("cases", count));
   }
 
   void load(const Command& command) {
@@ -1046,17 +1124,25 @@ class Session {
     for (const Parameter& parameter : made.definition->parameters) {
       const std::string key = joined({"value.", parameter.name});
       std::string text = command.text(key);
-      if (!command.raw(key)) leave("protocol", "MissingValue", joined({"no value for '", parameter.name, "'"}));
-      if (!canonical(parameter.type, text)) leave("protocol", "BadArgument", joined({"bad argument: ", parameter.name, "=", text}));
+      if (!command.raw(key))
+        leave("protocol", "MissingValue", joined({"no value for '", parameter.name, "'"}));
+      if (!canonical(parameter.type, text))
+        leave("protocol", "BadArgument", joined({"bad argument: ", parameter.name, "=", text}));
       made.values.push_back(text);
     }
-    if (made.definition->only && !made.definition->only(made)) leave("compile", "NoCase", "the file's own filter rejects this case");
+    if (made.definition->only && !made.definition->only(made))
+      leave("compile", "NoCase", "the file's own filter rejects this case");
     jobs_[job] = made;
-    channel_.send(Event("loaded", command).with("job", job).with("form", form).with("source", command.text("path")).with("arity", 1));
+    channel_.send(Event("loaded", command)
+                      .with("job", job)
+                      .with("form", form)
+                      .with("source", command.text("path"))
+                      .with("arity", 1));
   }
 
   const Definition& wanted(const Command& command) const {
-    const std::string name = command.text("benchmark"), group = group_of(command.text("path"), command.text("root"));
+    const std::string name = command.text("benchmark"),
+                      group = group_of(command.text("path"), command.text("root"));
     if (!command.raw("benchmark") && definitions().size() == 1) return definitions()[0];
     for (const Definition& definition : definitions()) {
       if (name == joined({group, "/", definition.name}) || name == definition.name) return definition;
@@ -1072,7 +1158,8 @@ class Session {
 
   void run(const Command& command) {
     const std::string mode = command.text("mode");
-    if (mode != "once" && mode != "timed") leave("protocol", "Mode", joined({"mode '", mode, "' is not offered, only 'timed' and 'once'"}));
+    if (mode != "once" && mode != "timed")
+      leave("protocol", "Mode", joined({"mode '", mode, "' is not offered, only 'timed' and 'once'"}));
     Order order;
     order.samples = static_cast<int>(command.number("samples", order.samples));
     order.sample_ns = command.number("sample_ns", order.sample_ns);
@@ -1089,7 +1176,10 @@ class Session {
       run_job(command, job, order, mode == "once");
       if (leaving_) return;
     }
-    channel_.send(Event("end", command).list("jobs", jobs).with("elapsed_ns", now_ns() - begin_ns).with("max_late_ns", 0));
+    channel_.send(Event("end", command)
+                      .list("jobs", jobs)
+                      .with("elapsed_ns", now_ns() - begin_ns)
+                      .with("max_late_ns", 0));
   }
 
   /// Runs one case; its error is an event, so that the other jobs go on.
@@ -1101,7 +1191,10 @@ class Session {
       channel_.send(Event("end", command).with("jobs", job).with("elapsed_ns", 0).with("max_late_ns", 0));
       std::_Exit(0);
     };
-    if (auto error = guarded("init", [&] { if (definition.setup) definition.setup(of); })) return fail(command, job, *error);
+    if (auto error = guarded("init", [&] {
+          if (definition.setup) definition.setup(of);
+        }))
+      return fail(command, job, *error);
     bool stopping = false;
     const auto enough = [&] {
       std::string line;
@@ -1118,27 +1211,42 @@ class Session {
       if (!figures.elapsed_ns.empty()) report(command, job, figures, once, workers_of(of));
       if (failed) fail(command, job, *failed);
     }
-    auto error = guarded("done", [&] { if (definition.teardown) definition.teardown(of); });
+    auto error = guarded("done", [&] {
+      if (definition.teardown) definition.teardown(of);
+    });
     if (error && !leaving_) fail(command, job, *error);
   }
 
-  void report(const Command& command, const std::string& job, const Figures& figures, bool once, int workers) {
+  void report(const Command& command, const std::string& job, const Figures& figures, bool once,
+              int workers) {
     if (once) {
       const double iterations = static_cast<double>(figures.iterations[0]) * workers;
       const auto elapsed_ns = std::max<std::int64_t>(figures.elapsed_ns[0], 1);
-      channel_.send(Event("once", command).with("job", job).with("iterations", static_cast<std::int64_t>(iterations))
-                        .with("elapsed_ns", elapsed_ns).with("rate", text_of_number(iterations / (static_cast<double>(elapsed_ns) / 1e9))));
+      channel_.send(Event("once", command)
+                        .with("job", job)
+                        .with("iterations", static_cast<std::int64_t>(iterations))
+                        .with("elapsed_ns", elapsed_ns)
+                        .with("rate", text_of_number(iterations / (static_cast<double>(elapsed_ns) / 1e9))));
     } else {
       std::vector<std::int64_t> loop = figures.iterations;
       if (std::equal(loop.begin() + 1, loop.end(), loop.begin())) loop.resize(1);
-      channel_.send(Event("timed", command).with("job", job).list("loop", loop).with("workers", workers).list("ns", figures.elapsed_ns));
+      channel_.send(Event("timed", command)
+                        .with("job", job)
+                        .list("loop", loop)
+                        .with("workers", workers)
+                        .list("ns", figures.elapsed_ns));
     }
     for (const auto& entry : figures.metrics) {
       const Reading& reading = entry.second.first;
-      channel_.send(Event("metric", command).with("job", job).with("name", reading.name).with("unit", reading.unit)
-                        .with("better", reading.better == higher ? "higher" : "lower").list("value", entry.second.second));
+      channel_.send(Event("metric", command)
+                        .with("job", job)
+                        .with("name", reading.name)
+                        .with("unit", reading.unit)
+                        .with("better", reading.better == higher ? "higher" : "lower")
+                        .list("value", entry.second.second));
     }
-    if (figures.has_answer) channel_.send(Event("check", command).with("job", job).with("text", figures.answer));
+    if (figures.has_answer)
+      channel_.send(Event("check", command).with("job", job).with("text", figures.answer));
   }
 
   Channel channel_;
@@ -1150,13 +1258,16 @@ class Session {
 
 /// Four digits and a fitting unit.
 inline std::string shown(double value, const std::string& unit) {
-  static const std::vector<std::pair<double, const char*>> times = {{1e9, " s"}, {1e6, " ms"}, {1e3, " us"}, {0, " ns"}};
-  static const std::vector<std::pair<double, const char*>> rates = {{1e9, " G"}, {1e6, " M"}, {1e3, " k"}, {0, " "}};
+  static const std::vector<std::pair<double, const char*>> times = {
+      {1e9, " s"}, {1e6, " ms"}, {1e3, " us"}, {0, " ns"}};
+  static const std::vector<std::pair<double, const char*>> rates = {
+      {1e9, " G"}, {1e6, " M"}, {1e3, " k"}, {0, " "}};
   const bool is_time = unit == "ns";
   char text[64];
   for (const auto& step : is_time ? times : rates) {
     if (value < step.first) continue;
-    std::snprintf(text, sizeof text, "%.4g%s%s", step.first > 0 ? value / step.first : value, step.second, is_time ? "" : unit.c_str());
+    std::snprintf(text, sizeof text, "%.4g%s%s", step.first > 0 ? value / step.first : value, step.second,
+                  is_time ? "" : unit.c_str());
     return text;
   }
   return joined({text_of_number(value), " ", unit});
@@ -1164,7 +1275,8 @@ inline std::string shown(double value, const std::string& unit) {
 
 inline std::string name_of(const Case& one) {
   std::string name = one.definition->name;
-  for (std::size_t at = 0; at < one.values.size(); ++at) name += joined({" ", one.definition->parameters[at].name, "=", one.values[at]});
+  for (std::size_t at = 0; at < one.values.size(); ++at)
+    name += joined({" ", one.definition->parameters[at].name, "=", one.values[at]});
   return name;
 }
 
@@ -1178,9 +1290,13 @@ inline bool print_case(const Case& one, const Order& order) {
     std::fflush(stdout);
     std::_Exit(2);
   };
-  auto failed = guarded("init", [&] { if (one.definition->setup) one.definition->setup(one); });
+  auto failed = guarded("init", [&] {
+    if (one.definition->setup) one.definition->setup(one);
+  });
   if (!failed) failed = guarded("run", [&] { Sampler(one, order, [] { return false; }).take(figures); });
-  auto undone = guarded("done", [&] { if (one.definition->teardown) one.definition->teardown(one); });
+  auto undone = guarded("done", [&] {
+    if (one.definition->teardown) one.definition->teardown(one);
+  });
   if (!failed) failed = std::move(undone);
   if (failed) {
     std::printf("  %s: %s\n", failed->type.c_str(), failed->message.c_str());
@@ -1188,21 +1304,27 @@ inline bool print_case(const Case& one, const Order& order) {
   }
   std::vector<double> times;
   for (std::size_t at = 0; at < figures.elapsed_ns.size(); ++at) {
-    times.push_back(static_cast<double>(figures.elapsed_ns[at]) / static_cast<double>(figures.iterations[at]));
+    times.push_back(static_cast<double>(figures.elapsed_ns[at]) /
+                    static_cast<double>(figures.iterations[at]));
   }
   std::sort(times.begin(), times.end());
-  std::printf("  %12s  %10s ... %-10s", shown(times[times.size() / 2], "ns").c_str(), shown(times.front(), "ns").c_str(), shown(times.back(), "ns").c_str());
+  std::printf("  %12s  %10s ... %-10s", shown(times[times.size() / 2], "ns").c_str(),
+              shown(times.front(), "ns").c_str(), shown(times.back(), "ns").c_str());
   for (auto& entry : figures.metrics) {
     std::vector<double>& values = entry.second.second;
     std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-    std::printf("  %s %s", entry.first.c_str(), shown(values[values.size() / 2], entry.second.first.unit == "1/s" ? "/s" : entry.second.first.unit).c_str());
+    std::printf(
+        "  %s %s", entry.first.c_str(),
+        shown(values[values.size() / 2], entry.second.first.unit == "1/s" ? "/s" : entry.second.first.unit)
+            .c_str());
   }
   std::printf("\n");
   return true;
 }
 
 constexpr const char* usage =
-    "usage: [--list] [--samples=N] [--iterations=N] [--time=SECONDS] [--warmup=SECONDS] [BENCHMARK...] [NAME=VALUE...]\n";
+    "usage: [--list] [--samples=N] [--iterations=N] [--time=SECONDS] [--warmup=SECONDS] [BENCHMARK...] "
+    "[NAME=VALUE...]\n";
 
 /// Reads `--NAME=NUMBER`; false if the word is not that.
 inline bool option(const std::string& word, std::string_view name, double& number) {
@@ -1220,10 +1342,12 @@ inline int by_hand(const std::vector<std::string>& words) {
   bool list = false;
   double number = 0;
   for (const std::string& word : words) {
-    if (word == "--version") return std::printf("speedwell.hpp, protocol 1, compiled by %s\n", compiler().c_str()) < 0;
+    if (word == "--version")
+      return std::printf("speedwell.hpp, protocol 1, compiled by %s\n", compiler().c_str()) < 0;
     if (word == "--list") list = true;
     else if (option(word, "samples", number) && number >= 1) order.samples = static_cast<int>(number);
-    else if (option(word, "iterations", number) && number >= 1) order.iterations = static_cast<std::int64_t>(number);
+    else if (option(word, "iterations", number) && number >= 1)
+      order.iterations = static_cast<std::int64_t>(number);
     else if (option(word, "time", number)) order.sample_ns = static_cast<std::int64_t>(number * 1e9);
     else if (option(word, "warmup", number)) order.warmup_ns = static_cast<std::int64_t>(number * 1e9);
     else if (word.compare(0, 1, "-") == 0) return std::fprintf(stderr, "%s", usage), 2;
@@ -1237,7 +1361,8 @@ inline int by_hand(const std::vector<std::string>& words) {
   for (const Definition& definition : definitions()) {
     if (!names.empty() && std::find(names.begin(), names.end(), definition.name) == names.end()) continue;
     std::vector<Case> cases;
-    if (auto wrong = guarded("protocol", [&] { cases = cases_of(definition, with_words(definition.parameters, values)); })) {
+    if (auto wrong = guarded(
+            "protocol", [&] { cases = cases_of(definition, with_words(definition.parameters, values)); })) {
       return std::fprintf(stderr, "%s\n", wrong->message.c_str()), 2;
     }
     for (const Case& one : cases) {
@@ -1245,7 +1370,10 @@ inline int by_hand(const std::vector<std::string>& words) {
       else good = print_case(one, order) && good;
     }
   }
-  if (!list) std::fprintf(stderr, "hint: one process is one observation; 'speedwell run' starts many and says how sure the figures are\n");
+  if (!list)
+    std::fprintf(stderr,
+                 "hint: one process is one observation; 'speedwell run' starts many and says how sure the "
+                 "figures are\n");
   return good ? 0 : 2;
 }
 
@@ -1256,7 +1384,8 @@ struct Note {
   char name[12];
   std::uint32_t version;
 };
-__attribute__((used, section(".note.speedwell"), aligned(4))) static const Note note = {10, 4, 1, "Speedwell", 1};
+__attribute__((used, section(".note.speedwell"), aligned(4))) static const Note note = {10, 4, 1, "Speedwell",
+                                                                                        1};
 
 }  // namespace detail
 

@@ -213,3 +213,85 @@ impl Conversation for Events {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::{Kind, Source};
+
+    fn observed(lines: &[&str]) -> (Observation, Option<Cause>) {
+        let mut events = Events::after([]);
+        for line in lines {
+            events.received(line.as_bytes());
+        }
+        let source = Source {
+            kind: Kind::Cpp,
+            name: "g/b.cpp".into(),
+            file: "/g/b.cpp".into(),
+            root: "/".into(),
+            directory: "/".into(),
+        };
+        let job = Job {
+            source,
+            label: "g/b/x".into(),
+            route: crate::harness::Route::Direct,
+            flags: Vec::new(),
+            arguments: Vec::new(),
+            test: false,
+            http_tool: None,
+            unavailable: None,
+            case: None,
+        };
+        let (seen, fault) = observation(&job, &events);
+        (seen.expect("something was reported"), fault)
+    }
+
+    fn values(seen: &Observation, metric: &str) -> Vec<f64> {
+        let of_metric = seen.samples.iter().filter(|s| &*s.metric == metric);
+        of_metric.map(|sample| sample.value).collect()
+    }
+
+    #[test]
+    fn samples_count_the_iterations_of_all_workers() {
+        let (seen, fault) = observed(&[
+            "ready\twarn0=compiled without optimisation",
+            "timed\tjob=case\tns=1000,2000\tloop=500\tworkers=2",
+            "metric\tname=bytes\tunit=B/s\tbetter=higher\tvalue=7,8.5",
+            "end",
+        ]);
+        assert_eq!(values(&seen, "throughput"), [1e9, 0.5e9]);
+        assert_eq!(seen.samples[1].iterations, Some(1000.0));
+        assert_eq!(values(&seen, "bytes"), [7.0, 8.5]);
+        assert_eq!(
+            seen.notes,
+            ["The harness warns: compiled without optimisation."]
+        );
+        assert_eq!((seen.metrics.len(), fault), (2, None));
+    }
+
+    #[test]
+    fn each_sample_may_have_its_own_number_of_iterations() {
+        let (seen, _) = observed(&["timed\tns=1000,1000\tloop=1,3\tworkers=1"]);
+        assert_eq!(values(&seen, "throughput"), [1e6, 3e6]);
+    }
+
+    #[test]
+    fn a_sample_that_took_no_time_is_a_fault() {
+        for line in [
+            "timed\tns=0\tloop=9",
+            "timed\tns=5\tloop=",
+            "timed\tns=x\tloop=1",
+        ] {
+            let (_, fault) = observed(&[line]);
+            assert!(matches!(fault, Some(Cause::Invalid { .. })), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_run_here_is_skipped() {
+        let mut events = Events::after([]);
+        events.received(b"error\tstage=run\tclass=Skipped\tmsg=no device");
+        let reason = "no device".to_owned();
+        assert_eq!(events.error(), Some(Cause::Skipped { reason }));
+    }
+}

@@ -253,3 +253,57 @@ fn started_by_hand_a_program_prints_a_table_and_a_hint() {
         .expect_status(2)
         .expect_stderr(&["bad argument: n=x"]);
 }
+
+#[test]
+fn every_kind_of_value_can_be_kept_by_every_compiler() {
+    // A value known to be constant cannot be put where some constraints of `asm` want it.
+    let text = r#"#include <speedwell.hpp>
+struct Big { int numbers[8]; };
+struct Odd { char letters[3]; };
+enum Kind { first };
+void keep_all() {
+  int array[4] = {1}, number = 1;
+  Big big{};
+  Odd odd{};
+  Kind kind = first;
+  bool truth = true;
+  const char* letters = "a";
+  const float share = .5f;
+  double change = 2;
+  long double longer = 2;
+  std::string string = "x";
+  std::vector<int> vector;
+  speedwell::keep(array), speedwell::keep(number), speedwell::keep(big), speedwell::keep(odd);
+  speedwell::keep(kind), speedwell::keep(truth), speedwell::keep(letters), speedwell::keep(share);
+  speedwell::keep(change), speedwell::keep(longer), speedwell::keep(string), speedwell::keep(vector);
+  speedwell::keep(3), speedwell::keep(2.5f), speedwell::keep(vector.size());
+  speedwell::keep(std::string("y")), speedwell::keep(nullptr);
+}
+"#;
+    let compilers = ["g++", "clang++"].map(|name| tool(&[name]));
+    let project = Project::new().with("keep.cpp", text);
+    for compiler in compilers.into_iter().flatten() {
+        for more in [
+            &["-O2", "-DSPEEDWELL_NO_MAIN"][..],
+            &["-O0", "-fno-exceptions", "-fno-rtti", "-fsyntax-only"],
+        ] {
+            let mut command = std::process::Command::new(&compiler);
+            command.args([
+                "-std=c++17",
+                "-Wall",
+                "-Wextra",
+                "-Wpedantic",
+                "-Werror",
+                "-c",
+                "keep.cpp",
+            ]);
+            command
+                .args(more)
+                .args(["-o", "/dev/null", "-I"])
+                .arg(repository().join("harness/cpp"));
+            let output = command.current_dir(project.path(".")).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{compiler} {more:?}: {said}");
+        }
+    }
+}

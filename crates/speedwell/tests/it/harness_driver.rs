@@ -321,7 +321,7 @@ pub fn compiled(file: &Path) -> Option<String> {
         let mut command = Command::new(compiler);
         command.args([
             "-std=c++17",
-            "-O1",
+            "-O0",
             "-Wall",
             "-Wextra",
             "-Wpedantic",

@@ -82,3 +82,35 @@ impl SamplingArgs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        sampling: SamplingArgs,
+    }
+
+    fn args(words: &[&str]) -> SamplingArgs {
+        Line::parse_from([&["x"], words].concat()).sampling
+    }
+
+    #[test]
+    fn a_run_is_divided_as_asked_and_usually_as_always() {
+        assert_eq!(args(&[]).sampling(1).samples, Samples::default());
+        assert!(!args(&["--runs", "3"]).divides_runs());
+        let asked = args(&["-n", "9", "-t", "2ms", "-w", "0"]);
+        let expected = Samples {
+            count: 9,
+            length: Length::TimeNs(2_000_000),
+            warmup_ns: 0,
+        };
+        assert_eq!(asked.sampling(2).samples, expected);
+        let fixed = args(&["-i", "10k"]);
+        assert_eq!(fixed.sampling(1).samples.length, Length::Iterations(10_000));
+        assert!(asked.divides_runs() && fixed.divides_runs());
+    }
+}
