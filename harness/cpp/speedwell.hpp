@@ -1173,6 +1173,11 @@ inline bool print_case(const Case& one, const Order& order) {
   Figures figures;
   std::printf("%-44s", name_of(one).c_str());
   std::fflush(stdout);
+  give_up = [](const Error& error) {
+    std::printf("  %s: %s\n", error.type.c_str(), error.message.c_str());
+    std::fflush(stdout);
+    std::_Exit(2);
+  };
   auto failed = guarded("init", [&] { if (one.definition->setup) one.definition->setup(one); });
   if (!failed) failed = guarded("run", [&] { Sampler(one, order, [] { return false; }).take(figures); });
   auto undone = guarded("done", [&] { if (one.definition->teardown) one.definition->teardown(one); });

@@ -15,8 +15,8 @@ use clap::Args;
 
 /// Compare existing results, or measure programs and compare
 ///
-/// A SOURCE is a result file (JSON of google/benchmark, hyperfine, pyperf; Node CSV; own JSON
-/// lines; '-' is stdin), a folder of result files, a stored session (@latest, @prev, @NUMBER,
+/// A SOURCE is a result file (own JSON lines, Node CSV, google/benchmark, go test -bench, hyperfine,
+/// pyperf, ab, autocannon, wrk, h2load, hey, oha; '-' is stdin), a folder of result files, a stored session (@latest, @prev, @NUMBER,
 /// @TAG), or a google/benchmark program, which is measured in randomised blocks of fresh processes.
 /// The first is the baseline. One source that holds several variants is compared within itself.
 ///

@@ -1,17 +1,15 @@
 //! `speedwell import`: foreign or exported results into the store.
 
 use super::options::{OutputArgs, StoreArgs};
-use super::{Status, status};
-use crate::exchange;
-use anyhow::Context;
+use super::{Status, results_file, status};
 use clap::Args;
-use std::io::Read;
 use std::path::PathBuf;
 
 /// Read results of other tools, or exported ones, into the store
 ///
 /// The kind of a file is found by its content: own JSON lines, CSV of Node core's run.js,
-/// compare.js or scatter.js, JSON of google/benchmark, hyperfine or pyperf.
+/// compare.js or scatter.js, JSON of google/benchmark, hyperfine, pyperf, autocannon or oha, and text
+/// of go test -bench, ab, wrk, h2load, hey or oha.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files to read; '-' is stdin
@@ -30,19 +28,7 @@ pub struct ImportArgs {
 pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
     let mut sessions = Vec::new();
     for file in &args.files {
-        let label = file.display().to_string();
-        let mut bytes = Vec::new();
-        if label == "-" {
-            std::io::stdin()
-                .lock()
-                .read_to_end(&mut bytes)
-                .context("cannot read stdin")?;
-        } else {
-            bytes = std::fs::read(file).with_context(|| format!("cannot read '{label}'"))?;
-        }
-        let mut warnings = Vec::new();
-        sessions.extend(exchange::read_noting(&label, &bytes, &mut warnings)?);
-        warnings.iter().for_each(|warning| status::warn(warning));
+        sessions.extend(results_file::read(file)?);
     }
     let mut store = args.store.open()?;
     for mut session in sessions {

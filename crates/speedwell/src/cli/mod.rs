@@ -16,6 +16,7 @@ mod options;
 mod programs;
 mod progress;
 mod report;
+mod results_file;
 mod resume;
 mod run;
 mod source;

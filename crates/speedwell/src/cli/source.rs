@@ -4,14 +4,13 @@
 //! How an operand is typed is decided in `operand`.
 
 use super::operand::{self, Operand};
-use super::status;
+use super::{results_file, status};
 use crate::define::Part;
 use crate::exchange;
 use crate::model::Session;
 use crate::store::{Reference, Store};
 use anyhow::{Context, bail};
 use std::collections::HashSet;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -128,21 +127,7 @@ fn sessions_of(
         let number = store.find(&place.parse::<Reference>()?)?;
         return Ok(vec![store.session(number)?]);
     }
-    let mut bytes = Vec::new();
-    if place == "-" {
-        std::io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .context("cannot read stdin")?;
-    } else {
-        bytes = std::fs::read(place).with_context(|| {
-            format!("cannot read the file '{place}'\nhint: stored sessions are named @latest, @prev, @NUMBER or @TAG")
-        })?;
-    }
-    let mut warnings = Vec::new();
-    let sessions = exchange::read_noting(place, &bytes, &mut warnings)?;
-    warnings.iter().for_each(|warning| status::warn(warning));
-    Ok(sessions)
+    results_file::read(place.as_ref())
 }
 
 fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {

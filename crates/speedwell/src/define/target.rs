@@ -178,7 +178,10 @@ fn own_folder(path: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
                 };
                 found.extend(inner);
             }
-        } else if let Ok(source) = source_of(&entry, here) {
+        } else if let Ok(source) = source_of(&entry, here)
+            // What has been built beside a source file is not one more benchmark.
+            && source.kind != Kind::Program
+        {
             found.push(source);
         }
     }
@@ -206,26 +209,24 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
     if harness::is_program_with_harness(file) || harness::is_google_benchmark(file) {
         return Ok(program_source(file, here));
     }
-    let known = ["js", "cjs", "mjs", "cpp", "cc", "cxx", "py"];
-    if !known.contains(&extension) {
+    let languages = ["js", "cjs", "mjs", "cpp", "cc", "cxx", "py"];
+    if !languages.contains(&extension) {
         bail!("files ending in '.{extension}' are not known to hold benchmarks");
     }
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
-    if extension == "py" {
-        let imports =
-            |line: &str| line.starts_with("import speedwell") || line.starts_with("from speedwell");
-        if !text.lines().map(str::trim_start).any(imports) {
-            bail!("it does not import speedwell");
-        }
-        return Ok(source(Kind::Python));
-    }
-    if extension.starts_with('c') && extension != "cjs" {
-        let includes = |line: &str| line.starts_with("#include") && line.contains("speedwell.hpp");
-        if !text.lines().any(includes) {
-            bail!("it does not include speedwell.hpp");
-        }
-        return Ok(source(Kind::Cpp));
+    let has_line = |begins: &[&str]| {
+        let lines = text.lines().map(str::trim_start);
+        lines
+            .filter(|line| begins.iter().any(|begin| line.starts_with(begin)))
+            .any(|line| line.contains("speedwell"))
+    };
+    match extension {
+        "py" if has_line(&["import ", "from "]) => return Ok(source(Kind::Python)),
+        "py" => bail!("it does not import speedwell"),
+        "cpp" | "cc" | "cxx" if has_line(&["#include"]) => return Ok(source(Kind::Cpp)),
+        "cpp" | "cc" | "cxx" => bail!("it does not include speedwell.hpp"),
+        _ => {}
     }
     if let Some(root) = core_root_of(file, &text) {
         let is_index = file.file_name().is_some_and(|name| name == "index.js");

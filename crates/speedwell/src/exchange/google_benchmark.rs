@@ -4,13 +4,18 @@
 //! for replicates too, with the remark that they share one process. It must not know where the file
 //! came from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
-use super::imported::{Imported, NOTE_ON_REPETITIONS, Process, VARIANT};
+use super::imported::{
+    Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, VARIANT, sample,
+};
 use crate::foreign::google_benchmark::{self, File, Kind, Row, context, counter};
 use crate::foreign::json::{self, Node};
-use crate::model::{Case, Session};
+use crate::model::{Case, Sample, Session, Value};
 use anyhow::Result;
 use indexmap::IndexMap;
 use std::collections::{BTreeSet, HashSet};
+
+/// What is said of the coefficient and the RMS of a family.
+const NOTE_ON_FIT: &str = "A fit of the times over all arguments of this family.";
 
 /// Whether bytes are of this kind.
 pub fn recognises(bytes: &[u8]) -> bool {
@@ -73,6 +78,9 @@ struct Reading<'a> {
     executable: Option<&'a str>,
     has_repetitions: bool,
     has_only_aggregates: bool,
+    has_fits: bool,
+    /// Benchmarks whose wall time is well above their CPU time, and all that can be judged.
+    waiting: (usize, usize),
     /// Counters whose good direction is a guess.
     guessed: BTreeSet<String>,
 }
@@ -87,6 +95,10 @@ impl Reading<'_> {
         let centre = ["median", "mean"]
             .iter()
             .find_map(|kind| rows.iter().find(|row| row.is_centre(kind)));
+        let judged: Vec<bool> = repetitions.iter().filter_map(|row| row.waits()).collect();
+        let waiting = judged.iter().filter(|waits| **waits).count();
+        self.waiting.0 += usize::from(waiting > judged.len() / 2);
+        self.waiting.1 += usize::from(!judged.is_empty());
         let case = Case::new(name, Vec::new());
         for row in &repetitions {
             let mut notes = row.notes();
@@ -105,11 +117,37 @@ impl Reading<'_> {
             self.has_only_aggregates = true;
             self.run(case, row, row.notes());
         }
+        self.fit(name, rows);
+    }
+
+    /// The fit over all arguments of a family stands in two rows. Its coefficient means something
+    /// for one kind of growth only, so that is part of the case.
+    fn fit(&mut self, name: &str, rows: &[&Row]) {
+        let figures = rows.iter().flat_map(|row| &row.fit);
+        let samples: Vec<Sample> = figures
+            .map(|(metric, value)| sample(&self.imported.metric(metric.clone()), *value))
+            .collect();
+        if samples.is_empty() {
+            return;
+        }
+        let big_o = rows.iter().find_map(|row| row.big_o.clone());
+        let values = big_o.map(|big_o| ("big_o".to_owned(), Value::Text(big_o)));
+        let process = Process {
+            samples,
+            notes: vec![NOTE_ON_FIT.to_owned()],
+            ..Process::default()
+        };
+        let case = Case::new(name, values.into_iter().collect());
+        self.has_fits = true;
+        self.imported.run(case, process);
     }
 
     fn run(&mut self, case: Case, row: &Row, notes: Vec<String>) {
         let (imported, guessed) = (&mut self.imported, &mut self.guessed);
         let samples = row.samples(|name| {
+            if let Some(known) = imported.known(name) {
+                return known;
+            }
             let (metric, is_sure) = counter::metric(name);
             if !is_sure {
                 guessed.insert(name.to_owned());
@@ -127,15 +165,24 @@ impl Reading<'_> {
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.has_repetitions {
-            remarks.push(
-                "repetitions of one process are not independent; they count as runs here, so \
-                 differences look surer than they are"
-                    .to_owned(),
-            );
+            remarks.push(REMARK_ON_REPETITIONS.to_owned());
         }
         if self.has_only_aggregates {
             remarks.push(
                 "some benchmarks have aggregates only; their median or mean counts as one run"
+                    .to_owned(),
+            );
+        }
+        if let (waiting @ 1.., judged) = self.waiting {
+            remarks.push(format!(
+                "wall time is more than a tenth above CPU time in {waiting} of {judged} benchmarks: \
+                 the machine was busy, or the code waits; --metric cpu_time shows CPU time"
+            ));
+        }
+        if self.has_fits {
+            remarks.push(
+                "its fits of whole families (BigO, RMS) are kept; --metric real_coefficient shows \
+                 them"
                     .to_owned(),
             );
         }

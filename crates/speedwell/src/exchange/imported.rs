@@ -15,16 +15,23 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The name of the only variant.
 pub const VARIANT: &str = "default";
 
-/// What is said of every run that is one of several repetitions inside one process.
+/// What every repetition of several in one process is told to the reader.
 pub const NOTE_ON_REPETITIONS: &str = "Repetitions of one process are not independent.";
+
+/// What is told of a file that has such repetitions.
+pub const REMARK_ON_REPETITIONS: &str = "repetitions of one process are not independent; they \
+    count as runs here, so differences look surer than they are";
 
 /// What has been read of a file. Runs take their slots in the order in which they are added.
 #[derive(Debug, Default)]
 pub struct Imported {
     metrics: Vec<Metric>,
-    cases: HashMap<String, Arc<Case>>,
-    /// How many runs there are of each case.
-    counts: HashMap<String, u32>,
+    /// Their names, as samples share them.
+    names: Vec<Arc<str>>,
+    /// Every case by its id, with the number of its runs.
+    cases: HashMap<String, (Arc<Case>, u32)>,
+    /// The name of the only variant, as runs share it.
+    variant: Option<Arc<str>>,
     runs: Vec<Run>,
     failures: Vec<Failure>,
 }
@@ -43,22 +50,30 @@ pub struct Process {
 impl Imported {
     /// Makes a metric known; the first one is the primary one. Gives its name for samples.
     pub fn metric(&mut self, metric: Metric) -> Arc<str> {
-        let name = metric.name.as_str().into();
-        if !self.metrics.iter().any(|known| known.name == metric.name) {
-            self.metrics.push(metric);
+        if let Some(known) = self.names.iter().find(|known| ***known == *metric.name) {
+            return known.clone();
         }
+        let name: Arc<str> = metric.name.as_str().into();
+        self.names.push(name.clone());
+        self.metrics.push(metric);
         name
+    }
+
+    /// The shared name of a metric that was made known before.
+    pub fn known(&self, name: &str) -> Option<Arc<str>> {
+        self.names.iter().find(|known| &***known == name).cloned()
     }
 
     /// Adds a run.
     pub fn run(&mut self, case: Case, process: Process) {
-        let count = self.counts.entry(case.id()).or_default();
+        let slot = self.next_slot();
+        let known = self.cases.entry(case.id());
+        let (case, count) = known.or_insert_with(|| (case.into(), 0));
         let block = *count;
         *count += 1;
-        let slot = self.next_slot();
         self.runs.push(Run {
-            case: self.cases.entry(case.id()).or_insert(case.into()).clone(),
-            variant: VARIANT.into(),
+            case: case.clone(),
+            variant: self.variant.get_or_insert_with(|| VARIANT.into()).clone(),
             slot,
             block,
             started_unix_ms: 0,
@@ -84,6 +99,11 @@ impl Imported {
         });
     }
 
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.failures.is_empty()
+    }
+
     /// All of it as a session. `label` is what the user calls the file; `started_unix_ms` is when
     /// it was measured, else now is taken.
     ///
@@ -95,40 +115,58 @@ impl Imported {
         environment: Environment,
         started_unix_ms: Option<i64>,
     ) -> Result<Session> {
-        ensure!(
-            !self.runs.is_empty() || !self.failures.is_empty(),
-            "there are no results in it"
-        );
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        Ok(Session {
-            id: uuid::Uuid::now_v7().to_string(),
-            number: None,
-            started_unix_ms: started_unix_ms.unwrap_or(now.as_millis() as i64),
-            state: State::Imported,
-            tags: Vec::new(),
-            command: vec!["import".to_owned(), label.to_owned()],
-            design: Design {
-                order: Order::Imported,
-                stopping: Stopping::Fixed {
-                    runs: self.counts.values().copied().max().unwrap_or(1),
-                },
-                baseline: VARIANT.to_owned(),
-                seed: 0,
-                runs_per_block: 1,
-                threshold: None,
-            },
-            variants: vec![Variant::plain(VARIANT)],
+        ensure!(!self.is_empty(), "there are no results in it");
+        let session = Session {
             metrics: self.metrics,
             environment,
             runs: self.runs,
             failures: self.failures,
+            ..empty_session(
+                label,
+                vec![Variant::plain(VARIANT)],
+                self.cases.values().map(|(_, runs)| *runs).max(),
+            )
+        };
+        Ok(Session {
+            started_unix_ms: started_unix_ms.unwrap_or(session.started_unix_ms),
+            ..session
         })
     }
 
     fn next_slot(&self) -> u32 {
         (self.runs.len() + self.failures.len()) as u32
+    }
+}
+
+/// A session without results, begun now. The first variant is the baseline; no case has more than
+/// `most_runs` runs under one of them.
+pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>) -> Session {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let baseline = variants.first().map(|variant| variant.name.clone());
+    Session {
+        id: uuid::Uuid::now_v7().to_string(),
+        number: None,
+        started_unix_ms: now.as_millis() as i64,
+        state: State::Imported,
+        tags: Vec::new(),
+        command: vec!["import".to_owned(), label.to_owned()],
+        design: Design {
+            order: Order::Imported,
+            stopping: Stopping::Fixed {
+                runs: most_runs.unwrap_or(1),
+            },
+            baseline: baseline.unwrap_or_default(),
+            seed: 0,
+            runs_per_block: 1,
+            threshold: None,
+        },
+        variants,
+        metrics: Vec::new(),
+        environment: Environment::default(),
+        runs: Vec::new(),
+        failures: Vec::new(),
     }
 }
 

@@ -4,68 +4,115 @@
 //! the bytes came from or where the sessions go. A further format is a file beside this one and a
 //! line in `FORMATS`. Start at [`read`].
 
+pub mod ab;
+pub mod go_bench;
 pub mod google_benchmark;
+pub mod hey_oha;
+pub mod http_tools;
 pub mod hyperfine;
 mod imported;
 pub mod json_lines;
+mod load_report;
 mod merge;
 pub mod node_csv;
 pub mod pyperf;
+mod skipped;
+
+pub use skipped::Skipped;
 
 pub use merge::merge;
 
+use crate::foreign::{json, utf8};
 use crate::model::Session;
 use anyhow::{Context, Result, bail};
 
 /// A kind of file that can be read.
-struct Format {
+pub struct Format {
     /// Its name in messages.
-    name: &'static str,
+    pub name: &'static str,
     /// Whether bytes are of this kind, judged by their beginning.
-    recognises: fn(&[u8]) -> bool,
+    pub recognises: fn(&[u8]) -> bool,
     /// Reads all of it.
-    read: ReadAll,
+    pub read: ReadAll,
 }
 
 /// Reads the bytes that the user calls by a label; sentences about what was left out are added to
 /// the last argument.
-type ReadAll = fn(&str, &[u8], &mut Vec<String>) -> Result<Vec<Session>>;
+pub type ReadAll = fn(&str, &[u8], &mut Vec<String>) -> Result<Vec<Session>>;
 
 /// Every kind known. The first that recognises a file reads it. Other programs' JSON may stand in
 /// one line, so it is looked for before JSON lines.
-const FORMATS: &[Format] = &[
+pub const FORMATS: &[Format] = &[
     Format {
         name: "JSON of pyperf",
         recognises: pyperf::recognises,
-        read: |label, bytes, _| pyperf::read(label, bytes).map(|session| vec![session]),
+        read: |label, bytes, _| one(pyperf::read(label, bytes)),
     },
     Format {
         name: "JSON of google/benchmark",
         recognises: google_benchmark::recognises,
-        read: |label, bytes, warnings| {
-            google_benchmark::read(label, bytes, warnings).map(|session| vec![session])
-        },
+        read: |label, bytes, warnings| one(google_benchmark::read(label, bytes, warnings)),
     },
     Format {
         name: "JSON of hyperfine",
         recognises: hyperfine::recognises,
-        read: |label, bytes, warnings| {
-            hyperfine::read(label, bytes, warnings).map(|session| vec![session])
-        },
+        read: |label, bytes, warnings| one(hyperfine::read(label, bytes, warnings)),
+    },
+    Format {
+        name: "JSON of autocannon",
+        recognises: http_tools::recognises_autocannon,
+        read: |label, bytes, warnings| one(http_tools::read_autocannon(label, bytes, warnings)),
+    },
+    Format {
+        name: "JSON of oha",
+        recognises: hey_oha::recognises_json,
+        read: |label, bytes, warnings| one(hey_oha::read_json(label, bytes, warnings)),
     },
     Format {
         name: "JSON lines of Speedwell",
         recognises: is_json_lines,
-        read: |_, bytes, _| json_lines::read(std::str::from_utf8(bytes)?),
+        read: |_, bytes, _| json_lines::read(utf8(bytes)?),
     },
     Format {
         name: "CSV of Node.js run.js, compare.js or scatter.js",
         recognises: |bytes| node_csv::layout::first_header(beginning(bytes)).is_some(),
-        read: |label, bytes, warnings| {
-            node_csv::sessions::read(label, bytes, warnings).map(|session| vec![session])
-        },
+        read: |label, bytes, warnings| one(node_csv::sessions::read(label, bytes, warnings)),
+    },
+    Format {
+        name: "text of ab",
+        recognises: ab::recognises,
+        read: |label, bytes, warnings| one(ab::read(label, bytes, warnings)),
+    },
+    Format {
+        name: "CSV of ab -e",
+        recognises: ab::recognises_percentages,
+        read: |label, bytes, warnings| one(ab::read_percentages(label, bytes, warnings)),
+    },
+    Format {
+        name: "TSV of ab -g",
+        recognises: ab::recognises_requests,
+        read: |label, bytes, warnings| one(ab::read_requests(label, bytes, warnings)),
+    },
+    Format {
+        name: "text of wrk or h2load",
+        recognises: http_tools::recognises_text,
+        read: |label, bytes, warnings| one(http_tools::read_text(label, bytes, warnings)),
+    },
+    Format {
+        name: "text of hey or oha",
+        recognises: hey_oha::recognises_text,
+        read: |label, bytes, warnings| one(hey_oha::read_text(label, bytes, warnings)),
+    },
+    Format {
+        name: "text of go test -bench",
+        recognises: go_bench::recognises,
+        read: |label, bytes, warnings| one(go_bench::read(label, bytes, warnings)),
     },
 ];
+
+fn one(session: Result<Session>) -> Result<Vec<Session>> {
+    session.map(|session| vec![session])
+}
 
 /// Reads results of any known kind. `label` is what the user calls the bytes: a path, or `-`.
 ///
@@ -82,15 +129,29 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
 pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let Some(format) = FORMATS.iter().find(|format| (format.recognises)(bytes)) else {
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-        let found = if bytes.trim_ascii().is_empty() {
-            "is empty"
-        } else {
-            "is of no known kind"
-        };
-        bail!("'{label}' {found}; expected {}", names.join(", or "));
+        let (found, hint) = what_else(bytes);
+        bail!("'{label}' {found}; expected {}{hint}", names.join(", or "));
     };
     (format.read)(label, bytes, warnings)
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
+}
+
+/// What bytes of no known kind are, and what may help.
+fn what_else(bytes: &[u8]) -> (&'static str, &'static str) {
+    if bytes.trim_ascii().is_empty() {
+        return (
+            "is empty",
+            "\nhint: did the program that wrote it end well?",
+        );
+    }
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        // PowerShell's `>` writes so.
+        return ("is UTF-16 text", "\nhint: save it as UTF-8");
+    }
+    if beginning(bytes).contains(&0) {
+        return ("is a binary file", "");
+    }
+    ("is of no known kind", "")
 }
 
 /// As much of a file as is looked at to find its kind.
@@ -98,15 +159,17 @@ fn beginning(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(64 * 1024)]
 }
 
-/// Every line of that format is a JSON object; that of another program's JSON spans many lines or
-/// is an array.
+/// The first line of that format is an object with a key that only we write. Files cut short within
+/// that line are ours, too.
 fn is_json_lines(bytes: &[u8]) -> bool {
-    let line = bytes
-        .split(|&byte| byte == b'\n')
-        .next()
-        .unwrap_or_default();
+    let ours: [&[u8]; 3] = [b"speedwell", b"run", b"failure"];
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let line = bytes.trim_ascii_start();
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
     line.starts_with(b"{")
-        && serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(line).is_ok()
+        && json::keys(line)
+            .iter()
+            .any(|(depth, key)| *depth == 1 && ours.contains(key))
 }
 
 #[cfg(test)]
@@ -120,10 +183,7 @@ mod tests {
             error.starts_with("'notes.txt' is of no known kind; expected JSON of pyperf, or "),
             "{error}"
         );
-        assert!(
-            error.ends_with("CSV of Node.js run.js, compare.js or scatter.js"),
-            "{error}"
-        );
+        assert!(error.ends_with(", or text of go test -bench"), "{error}");
         assert!(
             read("-", b" \n")
                 .unwrap_err()

@@ -67,7 +67,7 @@ pub fn with_text<T>(
     bytes: &[u8],
     mut read: impl FnMut(&str) -> serde_json::Result<T>,
 ) -> Result<T> {
-    let text = std::str::from_utf8(bytes).context("it is not UTF-8")?;
+    let text = super::utf8(bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     read(text)
         .or_else(|_| read(&strict(text)))

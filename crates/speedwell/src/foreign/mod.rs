@@ -6,3 +6,20 @@
 
 pub mod google_benchmark;
 pub mod json;
+
+use anyhow::{Result, anyhow};
+
+/// Bytes as text.
+///
+/// # Errors
+/// They are not UTF-8; the message names the line.
+pub fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        match error.error_len() {
+            Some(_) => anyhow!("line {line} is not UTF-8"),
+            None => anyhow!("line {line} ends within a letter\nhint: is the file cut short?"),
+        }
+    })
+}

@@ -48,6 +48,18 @@ pub(super) struct Failed {
     pub interrupted: bool,
 }
 
+impl Failed {
+    /// A compilation that was not even tried.
+    pub fn before_start(cause: Cause) -> Failed {
+        Failed {
+            cause,
+            words: String::new(),
+            replay: String::new(),
+            interrupted: false,
+        }
+    }
+}
+
 /// What was built in the life of this process, and what is being built by some thread.
 #[derive(Default)]
 struct Built {

@@ -1,14 +1,13 @@
 //! C++ source files that use our header: compiled, then driven over the harness protocol.
 //!
 //! A variant's program is the compiler and its arguments are flags, so that two builds of one source
-//! are compared in one command. What is compiled when is decided in `compile.rs`.
+//! are compared in one command. When something is compiled anew is decided in `compile.rs`.
 
 use super::compile::{self, Failed, Recipe};
 use super::job::{Description, Job, Request, Setting, Source};
 use super::protocol::{self, draft};
 use super::{Attempt, Harness, program, sources};
 use crate::model::{Cause, Failure, Step, Variant};
-use crate::process::Spec;
 use std::path::{Path, PathBuf};
 
 /// What every file is compiled with unless it or its variant says otherwise; later flags win.
@@ -22,11 +21,7 @@ pub struct Cpp;
 
 impl Harness for Cpp {
     fn describe(&self, source: &Source, request: &Request) -> Description {
-        let recipe = match recipe(source, &request.program, &request.variant) {
-            Ok(recipe) => recipe,
-            Err(cause) => return protocol::failed(source, cause, &Spec::new(&request.program)),
-        };
-        match compile::build(&recipe) {
+        match build(source, &request.program, &request.variant) {
             Ok(built) => {
                 let mut plain = program::plain(&built, source);
                 plain.environment = request.variant.environment.clone();
@@ -42,14 +37,7 @@ impl Harness for Cpp {
     }
 
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        let recipe = match recipe(&job.source, &setting.program, setting.variant) {
-            Ok(recipe) => recipe,
-            Err(cause) => {
-                let spec = Spec::new(&setting.program);
-                return Attempt::refused(&spec, &cause.to_string(), job, setting);
-            }
-        };
-        match compile::build(&recipe) {
+        match build(&job.source, &setting.program, setting.variant) {
             Ok(built) => program::perform(job, setting, program::plain(&built, &job.source)),
             Err(failed) => Attempt {
                 interrupted: failed.interrupted,
@@ -71,26 +59,38 @@ impl Harness for Cpp {
     }
 }
 
-/// How `source` is compiled under `variant`.
-fn recipe(source: &Source, compiler: &Path, variant: &Variant) -> Result<Recipe, Cause> {
-    let header = sources::CPP.folder().map_err(|error| Cause::Start {
-        reason: format!("{error:#}"),
+/// The program of `source` under `variant`. The harness in it takes far longer to compile than most
+/// benchmarks, so it is an object of its own, which other files and later edits share.
+fn build(source: &Source, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
+    let header = sources::CPP.folder().map_err(|error| {
+        let reason = format!("{error:#}");
+        Failed::before_start(Cause::Start { reason })
     })?;
-    let mut flags: Vec<String> = USUAL_FLAGS.map(str::to_owned).to_vec();
-    if variant.program.is_none() {
-        // `CXX='ccache g++'`: what follows the first word belongs to every call.
-        flags.splice(0..0, words_of("CXX", &[]).into_iter().skip(1));
-    }
+    let usual = USUAL_FLAGS.map(str::to_owned).into_iter();
+    // `CXX='ccache g++'`: what follows the first word belongs to every call.
+    let of_variable = words_of("CXX", &[]).into_iter().skip(1);
+    let mut flags: Vec<String> = match variant.program {
+        Some(_) => usual.collect(),
+        None => of_variable.chain(usual).collect(),
+    };
     flags.extend(words_of("CXXFLAGS", &variant.environment));
     flags.extend(flags_of(&source.file));
     flags.extend(variant.arguments.iter().cloned());
-    Ok(Recipe {
+    let harness = Recipe {
         compiler: compiler.to_owned(),
-        flags,
+        flags: [&flags[..], &["-c".to_owned()]].concat(),
+        file: header.join("main.cpp"),
+        directory: header.clone(),
         header,
+        environment: variant.environment.clone(),
+    };
+    let object = compile::build(&harness)?.to_string_lossy().into_owned();
+    flags.extend(["-DSPEEDWELL_NO_MAIN".to_owned(), object]);
+    compile::build(&Recipe {
+        flags,
         file: source.file.clone(),
         directory: source.directory.clone(),
-        environment: variant.environment.clone(),
+        ..harness
     })
 }
 

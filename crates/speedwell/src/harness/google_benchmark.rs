@@ -22,6 +22,10 @@ const MARKS: [&[u8]; 2] = [b"benchmark_list_tests", b"_ZN9benchmark"];
 /// The descriptor of the pipe that results come over.
 const RESULTS: &str = "--benchmark_out=/dev/fd/3";
 
+/// What is said of a run whose wall time tells little of the code.
+const NOTE_ON_WAITING: &str = "Wall time was more than a tenth above CPU time: the machine was busy, \
+     or the code waits; --metric cpu_time shows CPU time.";
+
 /// The harness for programs built with google/benchmark.
 pub struct GoogleBenchmark;
 
@@ -224,6 +228,9 @@ fn observation(job: &Job, name: &str, written: &[u8]) -> (Option<Observation>, O
         .clone()
         .unwrap_or_else(|| Case::new(name, Vec::new()));
     let mut notes = rows[0].notes();
+    if rows.iter().filter(|row| row.waits() == Some(true)).count() > rows.len() / 2 {
+        notes.push(NOTE_ON_WAITING.to_owned());
+    }
     let context = Node::at("context".to_owned(), &file.context);
     notes.extend(context::remark_on_build(&context).map(|remark| sentence(&remark)));
     (Some(seen(case, &rows, notes)), cause)

@@ -1,117 +1,236 @@
-//! What HTTP tools print: latency, errors and answers other than 2xx, which Node core's `common.js`
-//! throws away. Figures that a tool does not give are left out.
+//! What HTTP tools print: rate, latency, errors and answers other than 2xx. Figures that a tool does
+//! not give are left out.
+//!
+//! Decides what the words of each tool mean, for the tools that Node core's `common.js` starts and
+//! throws most of their words away, and for files of their output. Start at [`HttpOutput::read`].
 
 use serde_json::{Map, Value as Json, json};
 
-/// The figures in the output of `tool`, in the form that our own package reports; `None` when the
-/// output is not that of a finished measurement.
-pub(super) fn figures(tool: &str, output: &str) -> Option<Json> {
-    let mut figures = match tool {
-        "wrk" => wrk(output)?,
-        "autocannon" => autocannon(output)?,
-        "h2load" => h2load(output)?,
-        _ => return None,
-    };
-    figures.insert("tool".into(), json!(tool));
-    Some(Json::Object(figures))
+/// One finished load test, in the words of its tool.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HttpOutput {
+    /// The tool.
+    pub tool: &'static str,
+    /// The address, if it is printed.
+    pub url: Option<String>,
+    /// Connections at once.
+    pub connections: Option<f64>,
+    /// Length of the test.
+    pub seconds: Option<f64>,
+    /// Answers counted.
+    pub requests: Option<f64>,
+    /// Answers per second.
+    pub rate: Option<f64>,
+    /// Bytes received per second.
+    pub bytes_per_second: Option<f64>,
+    /// Requests without a good end.
+    pub errors: f64,
+    /// Answers other than 2xx; wrk does not count 3xx among them.
+    pub non2xx: f64,
+    /// `mean`, `p50`, `p99_9`, `max` and the like.
+    pub latency_ms: Vec<(String, f64)>,
+    /// Whether the tool tells that it sent requests at a fixed rate.
+    pub has_fixed_rate: bool,
+    /// What spoils figures, as fragments of sentences.
+    pub remarks: Vec<String>,
 }
 
-/// wrk 4.x, with `--latency`.
-fn wrk(output: &str) -> Option<Map<String, Json>> {
-    output
-        .lines()
-        .find(|line| line.starts_with("Requests/sec:"))?;
-    let words = |prefix: &str| {
+impl HttpOutput {
+    /// Reads the output of `tool`; `None` when it is not that of a finished measurement.
+    pub fn read(tool: &str, output: &str) -> Option<HttpOutput> {
+        match tool {
+            "wrk" => wrk(output),
+            "autocannon" => autocannon(&serde_json::from_str(output.trim()).ok()?),
+            "h2load" => h2load(output),
+            _ => None,
+        }
+    }
+
+    /// Latency and errors in the form that our own package for Node.js reports.
+    pub(super) fn figures(&self) -> Json {
+        let latency = self.latency_ms.iter();
+        let latency: Map<String, Json> = latency
+            .map(|(name, ms)| (name.clone(), json!(ms)))
+            .collect();
+        json!({
+            "errors": self.errors, "non2xx": self.non2xx, "latency_ms": latency, "tool": self.tool
+        })
+    }
+
+    fn keep_latency(&mut self, name: &str, ms: Option<f64>) {
+        let is_new = self.latency_ms.iter().all(|(known, _)| known != name);
+        self.latency_ms
+            .extend(ms.filter(|_| is_new).map(|ms| (name.to_owned(), ms)));
+    }
+}
+
+/// The name of a percentile: `p50`, `p99_9` for `99.900`, `max` for `100`.
+pub fn percentile(percent: &str) -> String {
+    let short = match percent.split_once('.') {
+        Some((whole, part)) => match part.trim_end_matches('0') {
+            "" => whole.to_owned(),
+            part => format!("{whole}_{part}"),
+        },
+        None => percent.to_owned(),
+    };
+    match short.as_str() {
+        "100" => "max".to_owned(),
+        short => format!("p{short}"),
+    }
+}
+
+/// wrk 4.x, with or without `--latency`, and wrk2.
+fn wrk(output: &str) -> Option<HttpOutput> {
+    let words = |prefix: &str| -> Option<Vec<&str>> {
         let line = output
             .lines()
             .find_map(|line| line.trim_start().strip_prefix(prefix));
-        line.map(|rest| {
-            rest.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        })
+        Some(line?.split_whitespace().collect())
     };
-    let mut latency = Map::new();
-    let mut keep = |name: &str, text: Option<&String>| {
-        if let Some(ms) = text.and_then(|text| milliseconds(text)) {
-            latency.insert(name.into(), json!(ms));
+    let first = |prefix: &str| words(prefix)?.first().copied();
+    let mut found = HttpOutput {
+        tool: "wrk",
+        rate: Some(first("Requests/sec:")?.parse().ok()?),
+        url: output
+            .lines()
+            .find_map(|line| line.strip_prefix("Running ")?.split_once(" @ "))
+            .map(|(_, url)| url.trim().to_owned()),
+        bytes_per_second: first("Transfer/sec:").and_then(bytes),
+        // Only wrk2 names its histogram, and it always has a rate.
+        has_fixed_rate: output.contains("HdrHistogram"),
+        ..HttpOutput::default()
+    };
+    for line in output.lines() {
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            [_, "threads", "and", count, "connections"] => found.connections = count.parse().ok(),
+            [count, "requests", "in", time, ..] => {
+                found.requests = count.parse().ok();
+                let ms = milliseconds(time.trim_end_matches(','));
+                found.seconds = ms.map(|ms| ms / 1e3);
+            }
+            _ => {}
         }
-    };
-    let stats = words("Latency  ").unwrap_or_default();
-    keep("mean", stats.first());
-    keep("max", stats.get(2));
-    for (name, prefix) in [
-        ("p50", "50% "),
-        ("p75", "75% "),
-        ("p90", "90% "),
-        ("p99", "99% "),
-    ] {
-        keep(name, words(prefix).unwrap_or_default().first());
     }
-    let errors = words("Socket errors:").map_or(0.0, |words| {
-        words
-            .iter()
+    let stats = words("Latency  ").unwrap_or_default();
+    found.keep_latency("mean", stats.first().and_then(|text| milliseconds(text)));
+    // wrk2 repeats its percentiles uncorrected below a second headline; the first ones count.
+    for line in output.lines() {
+        if let [percent, time] = line.split_whitespace().collect::<Vec<_>>()[..]
+            && let Some(percent) = percent.strip_suffix('%')
+            && percent.parse::<f64>().is_ok_and(|percent| percent < 100.0)
+        {
+            found.keep_latency(&percentile(percent), milliseconds(time));
+        }
+    }
+    found.keep_latency("max", stats.get(2).and_then(|text| milliseconds(text)));
+    found.errors = words("Socket errors:").map_or(0.0, |words| {
+        let counts = words.iter();
+        counts
             .filter_map(|word| word.trim_end_matches(',').parse::<f64>().ok())
-            .sum()
+            .fold(0.0, |sum, count| sum + count)
     });
-    let non2xx = words("Non-2xx or 3xx responses:").and_then(|words| words.first()?.parse().ok());
-    Some(object(errors, non2xx.unwrap_or(0.0), latency))
+    let non2xx = first("Non-2xx or 3xx responses:").and_then(|count| count.parse().ok());
+    found.non2xx = non2xx.unwrap_or(0.0);
+    Some(found)
 }
 
 /// autocannon with `-j`.
-fn autocannon(output: &str) -> Option<Map<String, Json>> {
-    let result: Json = serde_json::from_str(output.trim()).ok()?;
-    let mut latency = Map::new();
-    for (name, key) in [
-        ("mean", "average"),
-        ("p50", "p50"),
-        ("p75", "p75"),
-        ("p90", "p90"),
-        ("p99", "p99"),
-        ("max", "max"),
+pub fn autocannon(result: &Json) -> Option<HttpOutput> {
+    let count = |key: &str| result[key].as_f64();
+    let requests = result["requests"]["total"].as_f64();
+    let seconds = count("duration").filter(|seconds| *seconds > 0.0);
+    let mut found = HttpOutput {
+        tool: "autocannon",
+        url: result["url"].as_str().map(str::to_owned),
+        connections: count("connections"),
+        seconds,
+        requests,
+        // Its own average is one of whole seconds out of a histogram with rounded values.
+        rate: requests
+            .zip(seconds)
+            .map(|(requests, seconds)| requests / seconds),
+        bytes_per_second: result["throughput"]["total"]
+            .as_f64()
+            .zip(seconds)
+            .map(|(bytes, seconds)| bytes / seconds),
+        errors: count("errors")? + count("timeouts").unwrap_or(0.0),
+        non2xx: count("non2xx").unwrap_or(0.0),
+        ..HttpOutput::default()
+    };
+    let latency = &result["latency"];
+    found.keep_latency("mean", latency["average"].as_f64());
+    for name in [
+        "min", "p50", "p75", "p90", "p97_5", "p99", "p99_9", "p99_99", "max",
     ] {
-        if let Some(ms) = result["latency"][key].as_f64() {
-            latency.insert(name.into(), json!(ms));
+        found.keep_latency(name, latency[name].as_f64());
+    }
+    let recorded = latency["totalCount"].as_f64();
+    if let Some((recorded, requests)) = recorded.zip(requests)
+        && recorded > requests
+    {
+        found.has_fixed_rate = true;
+        found.remarks.push(format!(
+            "its {recorded} latencies belong to {requests} answers: autocannon made the others up to \
+             correct for a constant rate, in steps of 1 ms, which corrects too much"
+        ));
+    }
+    let under_way = count("connections").unwrap_or(1.0) * count("pipelining").unwrap_or(1.0);
+    if let Some((sent, requests)) = result["requests"]["sent"].as_f64().zip(requests) {
+        let lost = sent - requests - found.errors;
+        if lost > under_way {
+            found.remarks.push(format!(
+                "{lost} of {sent} requests were sent and neither answered nor counted as errors"
+            ));
         }
     }
-    let count = |key: &str| result[key].as_f64();
-    let errors = count("errors")? + count("timeouts").unwrap_or(0.0);
-    Some(object(errors, count("non2xx").unwrap_or(0.0), latency))
+    Some(found)
 }
 
 /// h2load: its counts of requests and status codes, and the mean time for a request.
-fn h2load(output: &str) -> Option<Map<String, Json>> {
+fn h2load(output: &str) -> Option<HttpOutput> {
     let line = |prefix: &str| output.lines().find_map(|line| line.strip_prefix(prefix));
     let counted = |line: &str, name: &str| -> Option<f64> {
         let part = line.split(',').find(|part| part.trim().ends_with(name))?;
         part.split_whitespace().next()?.parse().ok()
     };
     let requests = line("requests:")?;
-    let errors = counted(requests, "failed")? + counted(requests, "timeout").unwrap_or(0.0);
     let codes = line("status codes:").unwrap_or_default();
-    let non2xx = ["3xx", "4xx", "5xx"]
-        .iter()
-        .filter_map(|code| counted(codes, code))
-        .sum();
-    let times: Vec<&str> = line("time for request:")
+    let finished: Vec<&str> = line("finished in ")
         .unwrap_or_default()
-        .split_whitespace()
+        .split(", ")
         .collect();
-    let mut latency = Map::new();
-    for (name, at) in [("max", 1), ("mean", 2)] {
-        if let Some(ms) = times.get(at).and_then(|text| milliseconds(text)) {
-            latency.insert(name.into(), json!(ms));
-        }
+    let clients = output.lines().filter_map(|line| {
+        let (before, _) = line.split_once(" total client(s)")?;
+        before.rsplit(' ').next()?.parse::<f64>().ok()
+    });
+    let clients: f64 = clients.sum();
+    let rate = finished.get(1).and_then(|text| text.strip_suffix(" req/s"));
+    let bandwidth = finished.get(2).and_then(|text| text.strip_suffix("/s"));
+    let mut found = HttpOutput {
+        tool: "h2load",
+        connections: (clients > 0.0).then_some(clients),
+        seconds: finished
+            .first()
+            .and_then(|time| milliseconds(time))
+            .map(|ms| ms / 1e3),
+        requests: counted(requests, "done"),
+        rate: rate.and_then(|rate| rate.parse().ok()),
+        bytes_per_second: bandwidth.and_then(bytes),
+        errors: counted(requests, "failed")? + counted(requests, "timeout").unwrap_or(0.0),
+        non2xx: ["3xx", "4xx", "5xx"]
+            .iter()
+            .filter_map(|code| counted(codes, code))
+            // The sum of no floats is -0.
+            .fold(0.0, |sum, count| sum + count),
+        ..HttpOutput::default()
+    };
+    let times = line("time for request:").unwrap_or_default();
+    let times: Vec<&str> = times.split_whitespace().collect();
+    for (name, at) in [("min", 0), ("mean", 2), ("max", 1)] {
+        let ms = times.get(at).and_then(|text| milliseconds(text));
+        found.keep_latency(name, ms);
     }
-    Some(object(errors, non2xx, latency))
-}
-
-fn object(errors: f64, non2xx: f64, latency: Map<String, Json>) -> Map<String, Json> {
-    let mut figures = Map::new();
-    figures.insert("errors".into(), json!(errors));
-    figures.insert("non2xx".into(), json!(non2xx));
-    figures.insert("latency_ms".into(), Json::Object(latency));
-    figures
+    Some(found)
 }
 
 /// `353.21us`, `1.29ms`, `2.01s`, `1.00m` in milliseconds.
@@ -122,14 +241,32 @@ fn milliseconds(text: &str) -> Option<f64> {
         "ms" => 1.0,
         "s" => 1e3,
         "m" => 60e3,
+        "h" => 3_600e3,
         _ => return None,
     };
     Some(text[..split].parse::<f64>().ok()? * factor)
 }
 
+/// `22.73KB`: wrk and h2load count 1024 bytes in a kilobyte.
+fn bytes(text: &str) -> Option<f64> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let power = match &text[split..] {
+        "B" => 0,
+        "KB" => 1,
+        "MB" => 2,
+        "GB" => 3,
+        _ => return None,
+    };
+    Some(text[..split].parse::<f64>().ok()? * 1024_f64.powi(power))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn figures(tool: &str, output: &str) -> Option<Json> {
+        HttpOutput::read(tool, output).map(|output| output.figures())
+    }
 
     const WRK: &str = "Running 1s test @ http://127.0.0.1:12346/
   2 threads and 50 connections
@@ -185,7 +322,10 @@ time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
             (&seen["errors"], &seen["non2xx"]),
             (&json!(3.0), &json!(3.0))
         );
-        assert_eq!(seen["latency_ms"], json!({"max": 20.5, "mean": 3.5}));
+        assert_eq!(
+            seen["latency_ms"],
+            json!({"min": 1.02, "mean": 3.5, "max": 20.5})
+        );
     }
 
     #[test]

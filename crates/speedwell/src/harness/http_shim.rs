@@ -1,7 +1,7 @@
 //! A stand-in for an HTTP tool in the search path of one process: starts the real tool and keeps a
 //! copy of what it prints, because Node core's `common.js` keeps the rate alone.
 
-use super::http_output::figures;
+use super::http_output::HttpOutput;
 use super::{cache_folder, http_tool};
 use serde_json::Value as Json;
 use std::fs;
@@ -74,7 +74,8 @@ impl Shim {
 
     /// What the tool told, once it has ended.
     pub fn figures(&self) -> Option<Json> {
-        figures(&self.tool, &fs::read_to_string(&self.output).ok()?)
+        let output = fs::read_to_string(&self.output).ok()?;
+        HttpOutput::read(&self.tool, &output).map(|output| output.figures())
     }
 }
 

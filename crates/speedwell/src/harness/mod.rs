@@ -13,7 +13,7 @@ mod elf_note;
 mod events;
 mod fake;
 mod google_benchmark;
-mod http_output;
+pub mod http_output;
 mod http_shim;
 mod http_tool;
 mod job;

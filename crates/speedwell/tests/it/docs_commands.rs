@@ -4,6 +4,7 @@
 //! that holds the example benchmarks and two Node.js programs. A comment with `status N` at its end
 //! names a status that is fine besides 0.
 
+use super::harness_driver::tool;
 use super::project::{Project, node, repository};
 use std::path::Path;
 use std::process::Command;
@@ -49,14 +50,55 @@ fn status_allowed(command: &str) -> Option<i32> {
 fn the_tutorial_can_be_followed() {
     let Some(node) = node() else { return };
     let project = Project::new();
-    copy(&repository().join("examples"), &project.path("examples"));
     for name in ["node-old", "node-new"] {
         std::os::unix::fs::symlink(&node, project.path(name)).unwrap();
     }
-    let commands = commands("docs/tutorial.md");
+    follow("docs/tutorial.md", 10, &project);
+}
+
+#[test]
+fn the_page_on_cpp_can_be_followed() {
+    if tool(&["c++", "g++", "clang++"]).is_some() {
+        follow("docs/cpp.md", 4, &Project::new());
+    }
+}
+
+#[test]
+fn the_page_on_python_can_be_followed() {
+    if tool(&["python3"]).is_some() {
+        follow("docs/python.md", 2, &Project::new());
+    }
+}
+
+/// Code shown on a page stands in an example, so that it is executed as well.
+#[test]
+fn code_on_the_pages_is_that_of_the_examples() {
+    for (page, language, example) in [
+        ("docs/cpp.md", "cpp", "examples/cpp/memory/copy.cpp"),
+        ("docs/python.md", "python", "examples/python/data/lists.py"),
+    ] {
+        let read = |path: &str| std::fs::read_to_string(repository().join(path)).unwrap();
+        let (text, known) = (read(page), read(example));
+        let known: Vec<&str> = known.lines().collect();
+        let begin = format!("```{language}\n");
+        let (_, block) = text.split_once(&begin).unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        for line in block.lines() {
+            assert!(
+                known.contains(&line),
+                "{page} shows '{line}', which {example} has not"
+            );
+        }
+    }
+}
+
+/// Executes every command of a page, in a project with the examples.
+fn follow(page: &str, at_least: usize, project: &Project) {
+    copy(&repository().join("examples"), &project.path("examples"));
+    let commands = commands(page);
     assert!(
-        commands.len() > 10,
-        "the tutorial has hardly any commands: {commands:?}"
+        commands.len() >= at_least,
+        "{page} has hardly any commands: {commands:?}"
     );
     let folder = Path::new(env!("CARGO_BIN_EXE_speedwell")).parent().unwrap();
     let path = format!(
@@ -70,7 +112,11 @@ fn the_tutorial_can_be_followed() {
             .args(["-c", &command])
             .current_dir(project.path("."))
             .env("PATH", &path);
-        let output = shell.env_remove("SPEEDWELL_DB").output().unwrap();
+        shell
+            .env_remove("SPEEDWELL_DB")
+            .env_remove("CXX")
+            .env_remove("CXXFLAGS");
+        let output = shell.output().unwrap();
         let status = output.status.code();
         let fine = status == Some(0) || (status.is_some() && status == status_allowed(&command));
         assert!(

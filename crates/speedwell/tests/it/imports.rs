@@ -79,7 +79,11 @@ fn everything_that_google_benchmark_can_write_finds_its_place() {
         .expect_stderr(&[
             "'k.json': repetitions",
             "more or less of 'Foo', 'Rate' is better",
+            "fits of whole families",
         ]);
+    let fit = session_of_fit();
+    assert_eq!(fit.0, "BM_cplx big_o=N");
+    assert_near(fit.1, 2.321_796_580_281_653_6e-2);
     let session = read("google-benchmark/in_kitchen_a.json");
     let milliseconds = values(&session, "cpu_time");
     let manual = milliseconds
@@ -98,6 +102,7 @@ fn everything_that_google_benchmark_can_write_finds_its_place() {
     assert_eq!(
         facts,
         [
+            "caches=L1 Data 32768 B, L1 Instruction 32768 B, L2 Unified 524288 B, L3 Unified 33554432 B shared by 2",
             "cpu_scaling=off",
             "foo=bar",
             "library_build_type=release",
@@ -105,6 +110,16 @@ fn everything_that_google_benchmark_can_write_finds_its_place() {
             "mhz_per_cpu=2250"
         ]
     );
+}
+
+/// The case and the coefficient of the fit over a family, which is no benchmark of its own.
+fn session_of_fit() -> (String, f64) {
+    let session = read("google-benchmark/in_kitchen_a.json");
+    assert_near(values(&session, "rms")[0].1[0], 6.479_315_828_694_318e-2);
+    let mut fits = values(&session, "real_coefficient");
+    assert_eq!(fits.len(), 1);
+    let (case, values) = fits.remove(0);
+    (case, values[0])
 }
 
 #[test]
@@ -246,7 +261,7 @@ fn a_file_that_cannot_be_used_is_refused_with_the_reason() {
             "nobench.json",
             "as JSON of google/benchmark: there are no results in it",
         ),
-        ("nokey.json", "the header of a session"),
+        ("nokey.json", "is of no known kind; expected"),
     ] {
         project(&[(file, &format!("google-benchmark/{file}"))])
             .run(&["import", file])

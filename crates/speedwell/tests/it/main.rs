@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod arbitrary;
+mod broken_files;
 mod by_hand;
 mod compat_compare_js;
 mod compat_compare_py;
@@ -12,6 +13,7 @@ mod compat_r;
 mod compat_run_js;
 mod compat_scatter_js;
 mod conformance;
+mod cpp;
 mod docs_commands;
 mod drop_in;
 mod environment;
@@ -19,6 +21,8 @@ mod grammar;
 mod harness_driver;
 mod http_tools;
 mod imports;
+mod imports_text;
+mod invariants;
 mod json_lines;
 mod killed;
 mod layers;
@@ -28,6 +32,7 @@ mod node_fixtures;
 mod process;
 mod programs;
 mod project;
+mod python;
 mod recorder;
 mod report;
 mod resume;

@@ -90,3 +90,86 @@ fn a_file_that_is_nothing_known_is_refused_with_what_is() {
         .expect_status(2)
         .expect_stderr(&["x.txt", "CSV"]);
 }
+
+/// A file of google/benchmark with repetitions of one benchmark.
+fn repetitions(times: &[f64], build: &str) -> String {
+    let rows: Vec<String> = times
+        .iter()
+        .map(|time| {
+            format!(
+                r#"{{"name":"BM_a","run_type":"iteration","real_time":{time},"cpu_time":{time},"time_unit":"ns"}}"#
+            )
+        })
+        .collect();
+    format!(
+        r#"{{"context":{{"library_build_type":"{build}"}},"benchmarks":[{}]}}"#,
+        rows.join(",")
+    )
+}
+
+#[test]
+fn several_files_of_one_side_are_one_run_each() {
+    let mut project = Project::new();
+    for at in 0..9 {
+        let noise = f64::from(at) / 10.0;
+        let old = repetitions(&[100.0 + noise, 101.0 + noise, 250.0], "release");
+        let new = repetitions(&[50.0 + noise, 51.0 + noise, 90.0], "release");
+        project = project
+            .with(&format!("old/{at}.json"), &old)
+            .with(&format!("new/{at}.json"), &new);
+    }
+    // A folder, a list and a repeated name are three ways to say the same.
+    let list = |side: &str| {
+        let files: Vec<String> = (0..9).map(|at| format!("{side}/{at}.json")).collect();
+        files.join(",")
+    };
+    let old = format!("old={}", list("old"));
+    let named: Vec<String> = (0..9).map(|at| format!("new=new/{at}.json")).collect();
+    let mut words = vec!["compare", "--format", "csv", &old];
+    words.extend(named.iter().map(String::as_str));
+    let by_name = project.run(&words).expect_status(0);
+    let by_folder = project
+        .run(&["compare", "--format", "csv", "old=old", "new=new/"])
+        .expect_status(0);
+    assert_eq!(by_name.stdout, by_folder.stdout);
+    let table = project
+        .run(&["compare", "old", "new"])
+        .expect_status(0)
+        .stdout;
+    for words in ["new is faster than old", "9 runs a side", "▲ better"] {
+        assert!(table.contains(words), "{words} in {table}");
+    }
+    assert!(table.contains("101.4"), "the median of medians: {table}");
+}
+
+#[test]
+fn results_of_different_builds_of_the_library_are_told_apart() {
+    let times: Vec<f64> = (0..9).map(|at| 100.0 + f64::from(at)).collect();
+    let project = Project::new()
+        .with("a.json", &repetitions(&times, "release"))
+        .with("b.json", &repetitions(&times, "debug"));
+    let answer = project.run(&["compare", "a.json", "b.json"]);
+    let text = answer.stdout.replace("\n  ", " ");
+    let told = "library_build_type 'release' and 'debug'";
+    assert!(text.contains(told), "{answer:?}");
+}
+
+#[test]
+fn sides_without_a_common_case_are_no_success() {
+    let other = repetitions(&[1.0, 2.0], "release").replace("BM_a", "BM_b");
+    let project = Project::new()
+        .with("a.json", &repetitions(&[1.0, 2.0], "release"))
+        .with("b.json", &other);
+    let answer = project
+        .run(&["compare", "a.json", "b.json"])
+        .expect_status(2);
+    assert!(answer.stderr.contains("nothing was compared"), "{answer:?}");
+    assert!(
+        answer.stdout.contains("BM_a") && answer.stdout.contains("BM_b"),
+        "{answer:?}"
+    );
+    project
+        .run(&["compare", "a.json::BM_a", "b.json::BM_b"])
+        .expect_status(0)
+        .expect_stdout(&["[BM_a|BM_b]"]);
+}

@@ -4,7 +4,8 @@
 //! text means. Start at [`Frame::read`].
 
 use super::layout::Layout;
-use super::reader::{Reader, Row, Skipped};
+use super::reader::{Reader, Row};
+use crate::exchange::Skipped;
 use anyhow::{Result, bail};
 use indexmap::IndexSet;
 use std::io::Read;

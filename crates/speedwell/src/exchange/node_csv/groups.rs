@@ -5,7 +5,8 @@
 //! table compares texts and not cases. Start at [`Groups::read`].
 
 use super::layout::Layout;
-use super::reader::{Reader, Skipped};
+use super::reader::Reader;
+use crate::exchange::Skipped;
 use anyhow::{Result, bail};
 use indexmap::IndexMap;
 use std::io::Read;

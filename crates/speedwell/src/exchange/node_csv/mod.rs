@@ -19,5 +19,5 @@ pub mod sessions;
 pub use frame::Frame;
 pub use groups::{Groups, Side};
 pub use layout::Layout;
-pub use reader::{Reader, Row, Skipped};
+pub use reader::{Reader, Row};
 pub use rows::Measured;

@@ -7,6 +7,7 @@
 use super::layout::{BYTE_ORDER_MARK, Layout};
 use super::number;
 use super::record::{Field, Scan, scan};
+use crate::exchange::Skipped;
 use memchr::memchr;
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -28,32 +29,6 @@ pub struct Reader<R> {
     fields: Vec<Field>,
     layout: Option<Layout>,
     skipped: Skipped,
-}
-
-/// The lines that were no rows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Skipped {
-    /// Their number; blank lines and headers are not counted.
-    pub lines: u64,
-    /// The beginning of the first one.
-    pub first: Option<String>,
-}
-
-impl Skipped {
-    /// What to tell the user, if there is anything to tell.
-    pub fn warning(&self) -> Option<String> {
-        let first = self.first.as_deref()?;
-        let (lines, are) = if self.lines == 1 {
-            ("line", "is")
-        } else {
-            ("lines", "are")
-        };
-        Some(format!(
-            "{} {lines} that {are} no result {} left out; the first is '{first}'",
-            self.lines,
-            if self.lines == 1 { "was" } else { "were" },
-        ))
-    }
 }
 
 /// One result, as it stands in the file.
@@ -169,14 +144,7 @@ impl<R: Read> Reader<R> {
                     continue;
                 }
             };
-            let line = bytes[..length].trim_ascii();
-            if !line.is_empty() {
-                self.skipped.lines += 1;
-                if self.skipped.first.is_none() {
-                    let text = String::from_utf8_lossy(line);
-                    self.skipped.first = Some(text.chars().take(60).collect());
-                }
-            }
+            self.skipped.add(&bytes[..length]);
             self.unread.start += length;
             return Ok(());
         }

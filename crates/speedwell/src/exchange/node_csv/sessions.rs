@@ -6,18 +6,12 @@
 use super::layout::Layout;
 use super::reader::{Reader, Row};
 use super::{configuration, number};
-use crate::model::{
-    Case, Cause, Design, Environment, Failure, Metric, Order, Run, Sample, Session, State, Step,
-    Stopping, Value, Variant,
-};
+use crate::exchange::imported::{VARIANT, empty_session};
+use crate::model::{Case, Cause, Failure, Metric, Run, Sample, Session, Step, Value, Variant};
 use anyhow::{Context, Result, bail};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The variant's name where a file does not compare.
-const SINGLE_VARIANT: &str = "default";
 
 /// Reads a whole file. What was left out is added to `warnings` as whole sentences.
 ///
@@ -40,6 +34,11 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         .warning()
         .into_iter()
         .chain(collected.warning())
+        // The drivers end every line, so a time at the very end may have lost digits.
+        .chain(
+            (!bytes.ends_with(b"\n"))
+                .then(|| "its last line has no line end, so it may be cut short".to_owned()),
+        )
         .map(|remark| format!("'{label}': {remark}"))
         .collect();
     let session = collected.into_session(label, remarks.first().cloned());
@@ -85,7 +84,7 @@ impl Collected {
 
     fn add(&mut self, row: &Row<'_>) -> Result<()> {
         let Known { case, place } = self.case(row)?;
-        let variant = self.variant(row.binary().as_deref().unwrap_or(SINGLE_VARIANT));
+        let variant = self.variant(row.binary().as_deref().unwrap_or(VARIANT));
         let slot = (self.runs.len() + self.failures.len()) as u32;
         let count = self.counts.entry((place, variant)).or_default();
         let block = *count;
@@ -157,39 +156,19 @@ impl Collected {
     fn into_session(mut self, label: &str, remark: Option<String>) -> Session {
         // `old` is the reference wherever it stands in the file.
         self.variants.sort_by_key(|name| &**name != "old");
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let mut environment = Environment::default();
-        environment
-            .facts
-            .extend(remark.map(|remark| ("import".to_owned(), remark)));
+        let variants = self.variants.iter();
+        let mut session = empty_session(
+            label,
+            variants.map(|name| Variant::plain(&**name)).collect(),
+            self.counts.values().copied().max(),
+        );
+        let facts = &mut session.environment.facts;
+        facts.extend(remark.map(|remark| ("import".to_owned(), remark)));
         Session {
-            id: uuid::Uuid::now_v7().to_string(),
-            number: None,
-            started_unix_ms: now.as_millis() as i64,
-            state: State::Imported,
-            tags: Vec::new(),
-            command: vec!["import".to_owned(), label.to_owned()],
-            design: Design {
-                order: Order::Imported,
-                stopping: Stopping::Fixed {
-                    runs: self.counts.values().copied().max().unwrap_or(1),
-                },
-                baseline: self.variants[0].to_string(),
-                seed: 0,
-                runs_per_block: 1,
-                threshold: None,
-            },
-            variants: self
-                .variants
-                .iter()
-                .map(|name| Variant::plain(&**name))
-                .collect(),
             metrics: vec![Metric::throughput()],
-            environment,
             runs: self.runs,
             failures: self.failures,
+            ..session
         }
     }
 }

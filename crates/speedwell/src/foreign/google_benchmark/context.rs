@@ -35,6 +35,7 @@ pub fn environment(context: &Node<'_>, variant: &str) -> Result<Environment> {
     }
     let mhz = number("mhz_per_cpu")?.map(|mhz| ("mhz_per_cpu".to_owned(), mhz.to_string()));
     facts.extend(mhz);
+    facts.extend(caches(context)?.map(|caches| ("caches".to_owned(), caches)));
     let scaling = flag("cpu_scaling_enabled").map(|on| if on { "on" } else { "off" });
     facts.extend(scaling.map(|state| ("cpu_scaling".to_owned(), state.to_owned())));
     environment
@@ -45,6 +46,26 @@ pub fn environment(context: &Node<'_>, variant: &str) -> Result<Environment> {
             ..Program::default()
         }));
     Ok(environment)
+}
+
+/// `L1 Data 32768 B, L2 Unified 1048576 B shared by 2`.
+fn caches(context: &Node<'_>) -> Result<Option<String>> {
+    let Some(list) = context.get("caches") else {
+        return Ok(None);
+    };
+    let mut caches = Vec::new();
+    for cache in list.elements()? {
+        let level = cache.need("level")?.number()?;
+        let kind = cache.need("type")?.text()?;
+        let size = cache.need("size")?.number()?;
+        let sharing = cache.get("num_sharing").map(|count| count.number());
+        let shared = match sharing.transpose()? {
+            Some(count) if count > 1.0 => format!(" shared by {count}"),
+            _ => String::new(),
+        };
+        caches.push(format!("L{level} {kind} {size} B{shared}"));
+    }
+    Ok((!caches.is_empty()).then(|| caches.join(", ")))
 }
 
 /// Three averages, or none where the system does not give them.

@@ -5,20 +5,18 @@
 //! `deserialize`.
 
 use super::row::{Kind, Row};
+use crate::model::{Better, Metric};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
 /// Members that are known and of no use here.
-const UNUSED: [&str; 8] = [
+const UNUSED: [&str; 5] = [
     "family_index",
     "per_family_instance_index",
     "repetitions",
     "repetition_index",
     "aggregate_unit",
-    "cpu_coefficient",
-    "real_coefficient",
-    "rms",
 ];
 
 impl<'de> Deserialize<'de> for Row {
@@ -58,6 +56,10 @@ struct Members<'de> {
     real_time: Option<f64>,
     cpu_time: Option<f64>,
     time_unit: Option<Text<'de>>,
+    real_coefficient: Option<f64>,
+    cpu_coefficient: Option<f64>,
+    rms: Option<f64>,
+    big_o: Option<Text<'de>>,
     error_occurred: bool,
     error_message: Option<Text<'de>>,
     skipped: bool,
@@ -78,6 +80,10 @@ impl<'de> Members<'de> {
             "real_time" => self.real_time = member(key, map)?,
             "cpu_time" => self.cpu_time = member(key, map)?,
             "time_unit" => self.time_unit = member(key, map)?,
+            "real_coefficient" => self.real_coefficient = member(key, map)?,
+            "cpu_coefficient" => self.cpu_coefficient = member(key, map)?,
+            "rms" => self.rms = member(key, map)?,
+            "big_o" => self.big_o = member(key, map)?,
             "error_occurred" => self.error_occurred = member(key, map)?.unwrap_or_default(),
             "error_message" => self.error_message = member(key, map)?,
             "skipped" => self.skipped = member(key, map)?.unwrap_or_default(),
@@ -93,7 +99,25 @@ impl<'de> Members<'de> {
         Ok(())
     }
 
+    /// The figures of a fit over a family.
+    fn fit(&self, ns_per_unit: f64) -> Vec<(Metric, f64)> {
+        let figures = [
+            ("real_coefficient", "ns", self.real_coefficient, ns_per_unit),
+            ("cpu_coefficient", "ns", self.cpu_coefficient, ns_per_unit),
+            ("rms", "", self.rms, 1.0),
+        ];
+        let metric = |(name, unit, figure, factor): (&str, &str, Option<f64>, f64)| {
+            Some((Metric::new(name, unit, Better::Lower), figure? * factor))
+        };
+        figures.into_iter().filter_map(metric).collect()
+    }
+
     fn into_row<E: Error>(self) -> Result<Row, E> {
+        let factor = match self.real_time.or(self.cpu_time) {
+            None if self.big_o.is_none() => 1.0,
+            _ => ns_per_unit(self.time_unit.as_ref().map(|text| &*text.0))?,
+        };
+        let fit = self.fit(factor);
         let owned = |text: Option<Text<'de>>| text.map(|text| text.0.into_owned());
         let name = owned(self.name).ok_or_else(|| E::custom("the key 'name' is missing"))?;
         let kind = match self.run_type.as_ref().map(|text| &*text.0) {
@@ -101,9 +125,10 @@ impl<'de> Members<'de> {
             Some(_) => Kind::Iteration,
             None => Kind::Unsaid,
         };
-        let factor = match self.real_time.or(self.cpu_time) {
-            Some(_) => ns_per_unit(self.time_unit.as_ref().map(|text| &*text.0))?,
-            None => 1.0,
+        let name = match fit.is_empty() {
+            true => name,
+            // Old files have the name of the row alone.
+            false => without_end(&name).to_owned(),
         };
         let reason = |is_so: bool, message| is_so.then(|| owned(message).unwrap_or_default());
         Ok(Row {
@@ -114,11 +139,19 @@ impl<'de> Members<'de> {
             real_ns: self.real_time.map(|time| time * factor),
             cpu_ns: self.cpu_time.map(|time| time * factor),
             counters: self.counters,
+            fit,
+            big_o: owned(self.big_o),
             error: reason(self.error_occurred, self.error_message),
             skipped: reason(self.skipped, self.skip_message),
             label: owned(self.label).filter(|label| !label.is_empty()),
         })
     }
+}
+
+/// The name of a family without what a fit's has behind it.
+fn without_end(name: &str) -> &str {
+    let mut ends = ["_BigO", "_RMS"].into_iter();
+    ends.find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 /// The value of a member that must be of one type, or null.

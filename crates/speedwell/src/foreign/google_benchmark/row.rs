@@ -4,7 +4,7 @@
 //! spelled is known to `members`.
 
 use super::counter::{CPU_TIME, REAL_TIME};
-use crate::model::{Cause, Sample};
+use crate::model::{Cause, Metric, Sample};
 use std::sync::Arc;
 
 /// Ends of the names of aggregates.
@@ -38,6 +38,10 @@ pub struct Row {
     pub cpu_ns: Option<f64>,
     /// Counters in the order of the file.
     pub counters: Vec<(String, f64)>,
+    /// Of a fit over all arguments of a family (BigO and RMS): its figures.
+    pub fit: Vec<(Metric, f64)>,
+    /// How the time of a family grows: `NlgN`.
+    pub big_o: Option<String>,
     pub(super) error: Option<String>,
     pub(super) skipped: Option<String>,
     pub(super) label: Option<String>,
@@ -46,7 +50,7 @@ pub struct Row {
 impl Row {
     /// Whether it is said to be a figure over several repetitions.
     pub fn is_aggregate(&self) -> bool {
-        matches!(self.kind, Kind::Aggregate(_))
+        matches!(self.kind, Kind::Aggregate(_)) || !self.fit.is_empty()
     }
 
     /// Whether it is the aggregate of that name, and has a time.
@@ -98,6 +102,15 @@ impl Row {
             iterations: None,
         }));
         samples
+    }
+
+    /// Whether an iteration took more than a tenth longer than its CPU time: then the machine was
+    /// busy or the code waits, and wall time says little of the code. `None` where the two times are
+    /// not meant to be alike, with several threads or a clock of the benchmark's own.
+    pub fn waits(&self) -> Option<bool> {
+        let comparable = self.threads <= 1.0 && !self.name.contains("/manual_time");
+        let (real_ns, cpu_ns) = self.real_ns.zip(self.cpu_ns).filter(|_| comparable)?;
+        Some(real_ns > 1.1 * cpu_ns)
     }
 
     /// Length of the measured section. With several threads the row does not tell whether their

@@ -1,0 +1,357 @@
+//! Files that are cut short, empty, of another kind, or damaged at random: each is refused with a
+//! message that helps, or read with nothing wrong and nothing lost in silence.
+
+use super::project::repository;
+use super::{arbitrary, invariants};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use speedwell::exchange::{self, FORMATS, Format, json_lines};
+use speedwell::model::Session;
+use std::collections::HashMap;
+
+/// A recorded file of every format, small ones first.
+const GOLDEN: [(&str, &[&str]); 12] = [
+    ("JSON of pyperf", &["pyperf/timeit.json"]),
+    (
+        "JSON of hyperfine",
+        &["hyperfine/failing.json", "hyperfine/sleep-a.json"],
+    ),
+    (
+        "JSON of autocannon",
+        &[
+            "http-tools/autocannon.json",
+            "http-tools/autocannon_err.json",
+        ],
+    ),
+    ("JSON of oha", &["http-tools/oha_json.out"]),
+    (
+        "CSV of Node.js run.js, compare.js or scatter.js",
+        &[
+            "node-core/quoting-compare.csv",
+            "node-core/quoting-scatter.csv",
+            "node-core/run-csv.csv",
+        ],
+    ),
+    (
+        "text of ab",
+        &[
+            "ab/ab_plain.out",
+            "ab/ab_pasted_22.txt",
+            "ab/ab_quiet_nostats.out",
+            "ab/ab_reset.out",
+            "ab/ab_post.out",
+        ],
+    ),
+    ("CSV of ab -e", &["ab/ab_percent.csv"]),
+    ("TSV of ab -g", &["ab/ab_requests.tsv"]),
+    (
+        "text of wrk or h2load",
+        &[
+            "http-tools/wrk_latency.out",
+            "http-tools/wrk_errors.out",
+            "http-tools/h2load_h1.out",
+            "http-tools/wrk2_corrected.out",
+        ],
+    ),
+    (
+        "text of hey or oha",
+        &["http-tools/hey_text.out", "http-tools/oha_text.out"],
+    ),
+    (
+        "text of go test -bench",
+        &[
+            "go/benchstat-o2.txt",
+            "go/benchstat-few.txt",
+            "go/trouble.txt",
+            "go/join.txt",
+            "go/events.jsonl",
+        ],
+    ),
+    (
+        "JSON of google/benchmark",
+        &["google-benchmark/in_kitchen_a.json"],
+    ),
+];
+
+/// Formats that end with a bracket: whatever is missing at the end is noticed.
+fn is_json(format: &Format) -> bool {
+    format.name.starts_with("JSON of")
+}
+
+/// Whole files of every format.
+fn files() -> Vec<(&'static Format, Vec<u8>)> {
+    let folder = repository().join("crates/speedwell/tests/golden");
+    let mut files = Vec::new();
+    for format in FORMATS {
+        if format.name == "JSON lines of Speedwell" {
+            let lines = (0..100).map(|seed| {
+                let mut lines = Vec::new();
+                json_lines::write(&arbitrary::session(seed), &mut lines).unwrap();
+                lines
+            });
+            let small = lines.filter(|lines| (1_500..3_000).contains(&lines.len()));
+            files.extend(small.take(3).map(|lines| (format, lines)));
+            continue;
+        }
+        let (_, names) = GOLDEN
+            .iter()
+            .find(|(name, _)| *name == format.name)
+            .unwrap_or_else(|| panic!("no recorded file of '{}'", format.name));
+        for name in *names {
+            let bytes = std::fs::read(folder.join(name)).unwrap();
+            files.push((format, shortened(name, bytes)));
+        }
+    }
+    files
+}
+
+/// The file of google/benchmark has many rows of a kind; one of each will do.
+fn shortened(name: &str, bytes: Vec<u8>) -> Vec<u8> {
+    if !name.starts_with("google-benchmark") {
+        return bytes;
+    }
+    let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let rows = json["benchmarks"].as_array_mut().unwrap();
+    let kinds = ["_BigO", "_RMS", "BM_err", "BM_skip", "BM_manual", "Fx/Foo"];
+    let mut seen: HashMap<&str, u32> = HashMap::new();
+    rows.retain(|row| {
+        let name = row["name"].as_str().unwrap();
+        kinds
+            .iter()
+            .find(|kind| name.contains(**kind))
+            .is_some_and(|kind| {
+                let count = seen.entry(kind).or_default();
+                *count += 1;
+                *count <= 1
+            })
+    });
+    assert_eq!(seen.len(), kinds.len());
+    serde_json::to_vec(&json).unwrap()
+}
+
+/// How many figures there are.
+fn figures(sessions: &[Session]) -> usize {
+    let runs = sessions.iter().flat_map(|session| &session.runs);
+    let failures: usize = sessions.iter().map(|session| session.failures.len()).sum();
+    runs.map(|run| run.samples.len()).sum::<usize>() + failures
+}
+
+/// Every figure with its case, sorted.
+fn all_figures(sessions: &[Session]) -> Vec<String> {
+    let mut all = Vec::new();
+    for run in sessions.iter().flat_map(|session| &session.runs) {
+        for sample in &run.samples {
+            all.push(format!(
+                "{} {} {}",
+                run.case.id(),
+                sample.metric,
+                sample.value
+            ));
+        }
+    }
+    all.sort();
+    all
+}
+
+fn is_part(part: &[String], whole: &[String]) -> bool {
+    let mut whole = whole.iter();
+    part.iter().all(|figure| whole.any(|known| known == figure))
+}
+
+#[test]
+fn every_file_is_read_by_its_own_format() {
+    for (format, bytes) in files() {
+        let first = FORMATS.iter().find(|format| (format.recognises)(&bytes));
+        assert_eq!(first.unwrap().name, format.name);
+        invariants::check(format, &bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_file_cut_short_anywhere_is_refused_or_loses_nothing_in_silence() {
+    for (format, bytes) in files() {
+        let (whole, told) = invariants::check(format, &bytes).unwrap();
+        let all = all_figures(&whole);
+        let length = bytes.trim_ascii_end().len();
+        for cut in (0..length).step_by(length / 150 + 1) {
+            let part = &bytes[..cut];
+            let place = format!("{} cut at byte {cut} of {length}", format.name);
+            let mut warnings = Vec::new();
+            let read = match exchange::read_noting("f", part, &mut warnings) {
+                Ok(read) => read,
+                Err(error) => {
+                    let message = format!("{error:#}");
+                    assert_helps(&message, &place);
+                    continue;
+                }
+            };
+            assert!(!is_json(format), "{place}: it was read");
+            assert!(
+                is_part(&all_figures(&read), &all),
+                "{place}: a figure is wrong in {:?}",
+                all_figures(&read)
+            );
+            let is_line_end = cut > 0 && bytes[cut - 1] == b'\n';
+            let is_silent = warnings.iter().all(|warning| told.contains(warning));
+            assert!(
+                figures(&read) == figures(&whole) || is_line_end || !is_silent || {
+                    let line = part.rsplit(|&byte| byte == b'\n').next().unwrap();
+                    // A beginning of a line that is no result takes none away.
+                    let before = &part[..part.len() - line.len()];
+                    let (before, _) = invariants::check(format, before).unwrap();
+                    figures(&before) == figures(&read)
+                },
+                "{place}: results are missing in silence"
+            );
+        }
+    }
+}
+
+/// A message names the file and says where, or what to do.
+fn assert_helps(message: &str, place: &str) {
+    assert!(message.contains("'f'"), "{place}: {message}");
+    let helpful = [
+        "line ",
+        "hint: ",
+        "is of no known kind; expected",
+        "is a binary file; expected",
+        "there are no r",
+        "has a header but no results",
+        "is missing",
+        "there is no session in it",
+    ];
+    assert!(
+        helpful.iter().any(|words| message.contains(words)),
+        "{place}: {message}"
+    );
+}
+
+#[test]
+fn what_is_no_results_file_is_said_to_be_what_it_is() {
+    let cases: [(&[u8], &str); 8] = [
+        (b"", "'f' is empty; expected JSON of pyperf, or "),
+        (b" \n\t", "'f' is empty; "),
+        (b"{}", "'f' is of no known kind; "),
+        (b"[1, 2]", "'f' is of no known kind; "),
+        (b"{\"a\": {\"speedwell\": 1}}", "'f' is of no known kind; "),
+        (b"\x7fELF\x02\x01\x01\0\0", "'f' is a binary file; "),
+        (b"\xff\xfeg\0o\0", "'f' is UTF-16 text; "),
+        (
+            b"{\"context\": {}}",
+            "cannot read 'f' as JSON of google/benchmark: the key 'benchmarks' is missing",
+        ),
+    ];
+    for (bytes, beginning) in cases {
+        let message = format!("{:#}", exchange::read("f", bytes).unwrap_err());
+        assert!(message.starts_with(beginning), "{message}");
+    }
+}
+
+#[test]
+fn another_kind_of_file_is_refused_by_every_format() {
+    for (format, _) in files() {
+        for bytes in [
+            &b""[..],
+            b"\0\x01\x02\xff",
+            b"{",
+            b"\"",
+            b"[[[[",
+            b"a,b\n1,2\n",
+        ] {
+            let message = invariants::check(format, bytes).expect_err(format.name);
+            assert!(message.len() > 10, "{}: {message}", format.name);
+        }
+    }
+}
+
+/// Words that have broken parsers before.
+const WORDS: [&str; 16] = [
+    "NaN",
+    "-Infinity",
+    "1e999",
+    "-1",
+    "0",
+    "18446744073709551616",
+    "null",
+    "[",
+    "{",
+    "\"",
+    "\0",
+    "\n",
+    "\t",
+    "é",
+    "%",
+    ":",
+];
+
+/// Damages bytes: letters, pieces and numbers are lost, doubled, moved or replaced.
+fn damaged(bytes: &[u8], dice: &mut Xoshiro256PlusPlus) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..dice.random_range(1..4) {
+        let at = dice.random_range(0..bytes.len().max(1)).min(bytes.len());
+        let end = (at + dice.random_range(0..12)).min(bytes.len());
+        let word = WORDS[dice.random_range(0..WORDS.len())].as_bytes();
+        match dice.random_range(0..6) {
+            0 if at < bytes.len() => bytes[at] = dice.random(),
+            1 => drop(bytes.drain(at..end)),
+            2 => {
+                let piece = bytes[at..end].to_vec();
+                let to = dice.random_range(0..=bytes.len());
+                bytes.splice(to..to, piece);
+            }
+            3 => drop(bytes.splice(at..at, word.iter().copied())),
+            4 => drop(bytes.splice(at..end, word.iter().copied())),
+            _ => replace_number(&mut bytes, at, word),
+        }
+    }
+    bytes
+}
+
+/// The number that begins at or behind `at` becomes `word`.
+fn replace_number(bytes: &mut Vec<u8>, at: usize, word: &[u8]) {
+    let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    let Some(start) = bytes[at..].iter().position(is_number) else {
+        return;
+    };
+    let start = at + start;
+    let length = bytes[start..]
+        .iter()
+        .take_while(|byte| is_number(byte))
+        .count();
+    bytes.splice(start..start + length, word.iter().copied());
+}
+
+/// Enough to find what a parser overlooks, few enough for every test run; `scripts/fuzz` tries more.
+const TRIALS_PER_FORMAT: usize = 600;
+
+#[test]
+fn damage_at_random_does_no_harm() {
+    let files = files();
+    std::thread::scope(|scope| {
+        for format in FORMATS {
+            let own: Vec<&[u8]> = files
+                .iter()
+                .filter(|(of, bytes)| of.name == format.name && bytes.len() < 3_000)
+                .map(|(_, bytes)| bytes.as_slice())
+                .collect();
+            scope.spawn(move || damage_files_of(format, &own));
+        }
+    });
+}
+
+fn damage_files_of(format: &Format, files: &[&[u8]]) {
+    assert!(!files.is_empty(), "no small file of {}", format.name);
+    let mut dice = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut read = 0;
+    for trial in 0..TRIALS_PER_FORMAT {
+        let bytes = damaged(files[trial % files.len()], &mut dice);
+        let outcome = std::panic::catch_unwind(|| invariants::check(format, &bytes).is_ok());
+        let text = String::from_utf8_lossy(&bytes);
+        read += usize::from(
+            outcome
+                .unwrap_or_else(|_| panic!("{}, trial {trial} failed with:\n{text}", format.name)),
+        );
+    }
+    // If nothing is read, the damage is too great to reach the code behind the parser.
+    assert!(read > TRIALS_PER_FORMAT / 20, "{}: {read}", format.name);
+}

@@ -1,0 +1,255 @@
+//! C++ benchmarks from source file to verdict: compiled, measured, compared; and what goes wrong.
+
+use super::harness_driver::{compiled, tool};
+use super::project::{Answer, Project, repository};
+
+const LOOPS: &str = r#"#include <speedwell.hpp>
+#include <cstdlib>
+
+SPEEDWELL_BENCHMARK(sum, speedwell::param("n", {100, 1000})) {
+  const int n = bench.get<int>("n");
+  long total = 0;
+  for (auto _ : bench) {
+    total = 0;
+    for (int i = 0; i < n; ++i) speedwell::keep(total += i);
+  }
+  bench.items(bench.iterations() * n);
+  bench.check(total);
+}
+
+SPEEDWELL_BENCHMARK(absent) { bench.skip("there is no such device"); }
+"#;
+
+/// Little time for each sample: these tests look at what is said, not at how fast anything is.
+const QUICK: [&str; 8] = [
+    "--samples",
+    "2",
+    "--time",
+    "1ms",
+    "--warmup",
+    "0",
+    "--runs",
+    "2",
+];
+
+/// A project with this file; none without a compiler.
+fn project(file: &str, text: &str) -> Option<Project> {
+    tool(&["c++", "g++", "clang++"])?;
+    Some(Project::new().with(file, text))
+}
+
+fn run(project: &Project, words: &[&str]) -> Answer {
+    let mut command = project.command(words);
+    // Kept from one execution of the tests to the next: the harness is compiled once for each flag.
+    command.env(
+        "XDG_CACHE_HOME",
+        concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
+    );
+    // What is compiled fastest: these tests compile a lot.
+    command.env_remove("CXX").env("CXXFLAGS", "-O0");
+    command.output().unwrap().into()
+}
+
+#[test]
+fn a_source_file_is_compiled_and_measured() {
+    let Some(project) = project("math/loops.cpp", LOOPS) else {
+        return;
+    };
+    let list = run(&project, &["run", "--list", "math"]).expect_status(0);
+    list.expect_stdout(&[
+        "math/loops/sum n=100",
+        "math/loops/sum n=1000",
+        "math/loops/absent",
+    ]);
+    let answer = run(
+        &project,
+        &[&["run", "math", "--metric", "all"], &QUICK[..]].concat(),
+    );
+    answer.expect_status(0).expect_stdout(&[
+        "math/loops/sum",
+        "n=100",
+        "items",
+        "throughput",
+        "there is no such device",
+    ]);
+    let kept = run(&project, &["report", "--export", "jsonl"])
+        .expect_status(0)
+        .stdout;
+    assert_eq!(
+        kept.matches(r#""metric":"items""#).count(),
+        2 * 2 * 2,
+        "cases x runs x samples"
+    );
+    let only = run(
+        &project,
+        &["run", "--list", "math", "--filter", "loops/absent"],
+    );
+    assert!(!only.expect_status(0).stdout.contains("sum"));
+}
+
+#[test]
+fn flags_of_one_source_are_compared_in_one_command() {
+    let Some(project) = project("math/loops.cpp", LOOPS) else {
+        return;
+    };
+    let variants = [
+        "--variant",
+        "O0=-O0",
+        "--variant",
+        "O1=-O1",
+        "--set",
+        "n=1000",
+    ];
+    let words = [
+        &["compare", "math/loops.cpp", "--filter", "sum"],
+        &variants[..],
+        &QUICK[..],
+    ]
+    .concat();
+    run(&project, &words).expect_status(0).expect_stdout(&[
+        "O0",
+        "O1",
+        "math/loops/sum\n",
+        "n=1000",
+    ]);
+    let notes = run(&project, &["report", "--export", "jsonl"]).stdout;
+    assert!(notes.contains("compiled without optimisation"), "{notes}");
+}
+
+#[test]
+fn a_file_that_does_not_compile_shows_the_compilers_words_and_how_to_repeat_it() {
+    let text = "#include <speedwell.hpp>\nSPEEDWELL_BENCHMARK(x) { no_such_thing(); }\n";
+    let Some(project) = project("g/broken.cpp", text) else {
+        return;
+    };
+    let answer = run(&project, &["run", "g/broken.cpp"]).expect_status(2);
+    answer.expect_stdout(&[
+        "does not compile",
+        "no_such_thing",
+        "broken.cpp:2",
+        "to repeat it: cd ",
+    ]);
+}
+
+#[test]
+fn a_changed_header_is_compiled_in() {
+    let text = "#include <speedwell.hpp>\n#include \"near.hpp\"\n\
+                // speedwell: flags -DMORE=5\n\
+                SPEEDWELL_BENCHMARK(b, speedwell::param(\"n\", {MORE, VALUE})) { for (auto _ : bench) {} }\n";
+    let Some(project) = project("g/b.cpp", text) else {
+        return;
+    };
+    for value in ["7", "8"] {
+        std::fs::write(
+            project.path("g/near.hpp"),
+            format!("#define VALUE {value}\n"),
+        )
+        .unwrap();
+        let list = run(&project, &["run", "--list", "g/b.cpp"]).expect_status(0);
+        list.expect_stdout(&["g/b/b n=5", &format!("g/b/b n={value}")]);
+    }
+}
+
+#[test]
+fn a_crash_is_a_failure_and_the_others_are_measured() {
+    let text = r#"#include <speedwell.hpp>
+SPEEDWELL_BENCHMARK(aborts) { for (auto _ : bench) std::abort(); }
+SPEEDWELL_BENCHMARK(works) { for (auto _ : bench) speedwell::clobber(); }
+"#;
+    let Some(project) = project("g/crash.cpp", text) else {
+        return;
+    };
+    let answer = run(&project, &[&["run", "g/crash.cpp"], &QUICK[..]].concat()).expect_status(2);
+    answer.expect_stdout(&["g/crash/works", "signal 6 (SIGABRT)", " aborts"]);
+}
+
+#[test]
+fn a_program_that_was_built_elsewhere_is_measured_and_no_other_is_started() {
+    let zoo = repository().join("crates/speedwell/tests/conformance/cpp/zoo.cpp");
+    let Some(program) = compiled(&zoo) else {
+        return;
+    };
+    let project = Project::new();
+    let words = ["run", &program, "--filter", "zoo/answer"];
+    run(&project, &[&words, &QUICK[..]].concat())
+        .expect_status(0)
+        .expect_stdout(&["zoo/answer\n", "n=1000"]);
+    std::os::unix::fs::symlink("/bin/true", project.path("other")).unwrap();
+    run(&project, &["run", "./other"])
+        .expect_status(2)
+        .expect_stderr(&["is not a benchmark file"]);
+    let variant = ["--variant", "a=/bin/true", "--variant", "b=/bin/true"];
+    run(&project, &[&words[..2], &variant[..], &QUICK[..]].concat())
+        .expect_status(2)
+        .expect_stdout(&["was not built with speedwell.hpp, so it is not started"]);
+}
+
+#[test]
+fn several_files_of_one_program_may_include_the_header() {
+    let Some(compiler) = tool(&["c++", "g++", "clang++"]) else {
+        return;
+    };
+    let part = |name: &str| {
+        format!(
+            "#include <speedwell.hpp>\nSPEEDWELL_BENCHMARK({name}) {{ for (auto _ : bench) {{}} }}\n"
+        )
+    };
+    let project = Project::new()
+        .with("a.cpp", &part("first"))
+        .with("b.cpp", &part("second"));
+    let mut command = std::process::Command::new(compiler);
+    command.args([
+        "-std=c++17",
+        "-O0",
+        "-pthread",
+        "a.cpp",
+        "b.cpp",
+        "-o",
+        "both",
+        "-I",
+    ]);
+    let status = command
+        .arg(repository().join("harness/cpp"))
+        .current_dir(project.path("."))
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let both = std::process::Command::new(project.path("both"))
+        .arg("--list")
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(both.stdout).unwrap(), "first\nsecond\n");
+}
+
+#[test]
+fn started_by_hand_a_program_prints_a_table_and_a_hint() {
+    let zoo = repository().join("crates/speedwell/tests/conformance/cpp/zoo.cpp");
+    let Some(program) = compiled(&zoo) else {
+        return;
+    };
+    let run = |words: &[&str]| {
+        Answer::from(
+            std::process::Command::new(&program)
+                .args(words)
+                .output()
+                .unwrap(),
+        )
+    };
+    let answer = run(&[
+        "answer",
+        "n=10",
+        "--samples=2",
+        "--time=0.001",
+        "--warmup=0",
+    ])
+    .expect_status(0);
+    answer
+        .expect_stdout(&["answer n=10", " ns ", "weight 640 B"])
+        .expect_stderr(&["hint: ", "speedwell run"]);
+    run(&["throws"])
+        .expect_status(2)
+        .expect_stdout(&["std::range_error: bad\tluck"]);
+    run(&["answer", "n=x"])
+        .expect_status(2)
+        .expect_stderr(&["bad argument: n=x"]);
+}

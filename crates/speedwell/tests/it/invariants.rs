@@ -1,0 +1,78 @@
+//! What must hold of every file that is read, whole or broken. The fuzz targets use this file, too.
+
+use speedwell::exchange::{Format, json_lines};
+use speedwell::model::Session;
+
+/// Reads bytes as `format` and checks what comes out: sessions, or else the message. Warnings come
+/// with the sessions.
+///
+/// # Panics
+/// Something does not hold.
+pub fn check(format: &Format, bytes: &[u8]) -> Result<(Vec<Session>, Vec<String>), String> {
+    // Asking must not do harm, whatever the answer.
+    let _ = (format.recognises)(bytes);
+    let mut warnings = Vec::new();
+    match (format.read)("f", bytes, &mut warnings) {
+        Ok(sessions) => {
+            assert!(!sessions.is_empty(), "neither sessions nor an error");
+            // Our own format can hold anything, as it must give back what it was given.
+            let is_own = format.name == "JSON lines of Speedwell";
+            for session in &sessions {
+                if !is_own {
+                    check_session(session);
+                }
+                check_round_trip(session);
+            }
+            for warning in &warnings {
+                assert!(warning.starts_with("'f': "), "no file named: {warning}");
+            }
+            Ok((sessions, warnings))
+        }
+        Err(error) => {
+            let message = format!("{error:#}");
+            assert!(!message.trim().is_empty(), "an empty message");
+            Err(message)
+        }
+    }
+}
+
+fn check_session(session: &Session) {
+    assert!(
+        session.runs.len() + session.failures.len() > 0,
+        "no results and no error"
+    );
+    for run in &session.runs {
+        for sample in &run.samples {
+            assert!(
+                sample.value.is_finite(),
+                "{} is {}",
+                sample.metric,
+                sample.value
+            );
+            assert!(
+                session.metric(&sample.metric).is_some(),
+                "'{}' is not announced",
+                sample.metric
+            );
+        }
+    }
+}
+
+/// What was read can be written as our own lines, and comes back as it was.
+fn check_round_trip(session: &Session) {
+    let lines = written(session);
+    let again = json_lines::read(std::str::from_utf8(&lines).expect("we write UTF-8"))
+        .unwrap_or_else(|error| panic!("cannot read what was written: {error:#}"));
+    assert_eq!(again.len(), 1);
+    // The lines are compared, for NaN is not equal to itself.
+    assert!(
+        written(&again[0]) == lines,
+        "writing and reading changed it"
+    );
+}
+
+fn written(session: &Session) -> Vec<u8> {
+    let mut lines = Vec::new();
+    json_lines::write(session, &mut lines).expect("what was read can be written");
+    lines
+}
