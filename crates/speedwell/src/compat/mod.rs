@@ -2,8 +2,9 @@
 //!
 //! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
 //! same bytes; it deviates in four ways only: unknown options are errors, failures are reported,
-//! `--help` works, and a case without variation does not stop a table. A further drop-in is a file
-//! beside this one and a line in `TOOLS`. Start at [`main`].
+//! `--help` works, and a case without variation does not stop a table. That for `compare.py` deviates
+//! further, as `docs/compare-py.md` lists. A further drop-in is a file beside this one and a line in
+//! `TOOLS`. Start at [`main`].
 
 pub mod band_chart;
 pub mod bar_r;
