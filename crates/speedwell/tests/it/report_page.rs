@@ -388,6 +388,7 @@ fn a_thousand_cases_can_still_be_sorted_and_filtered() {
     eprintln!("1,000 cases: sorted in {sorted} ms, filtered in {filtered} ms");
     for took_ms in [sorted, filtered] {
         let took_ms = took_ms.as_f64().unwrap();
-        assert!(took_ms < 3_000.0, "{took_ms} ms, beside other tests");
+        // About a second on two busy processors; what grows with the square of the rows takes minutes.
+        assert!(took_ms < 15_000.0, "{took_ms} ms");
     }
 }
