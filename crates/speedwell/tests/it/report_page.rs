@@ -209,6 +209,26 @@ fn every_run_is_a_mark_of_its_case() {
 }
 
 #[test]
+fn the_runs_of_a_case_are_shown_below_its_row() {
+    let (_project, file) = report();
+    let Some(mut page) = Page::open(&file, Screen::default()) else {
+        return;
+    };
+    let below = "document.querySelectorAll('tr.inset .point').length";
+    assert_eq!(page.value(below), 0);
+    page.click(".more");
+    assert_eq!(page.value(below), 16, "8 runs a side");
+    let seen = page.value(
+        "[...document.querySelectorAll('tr.inset .point')].every(p => p.getBoundingClientRect().width > 1)",
+    );
+    assert_eq!(seen, true, "the marks of the copy have their shapes");
+    page.click("th[data-k=change_shown] button");
+    assert_eq!(page.value(below), 0, "a sorted table has its rows only");
+    let closed = "document.querySelectorAll('.more[aria-expanded=true]').length";
+    assert_eq!(page.value(closed), 0);
+}
+
+#[test]
 fn the_raw_data_are_those_of_the_json_report() {
     let (project, file) = report();
     let Some(mut page) = Page::open(&file, Screen::default()) else {
