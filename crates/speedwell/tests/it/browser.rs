@@ -259,7 +259,16 @@ impl Page {
 }
 
 impl Drop for Page {
+    /// Lets the browser end by itself: one that is killed leaves processes that write into its profile
+    /// while that is removed.
     fn drop(&mut self) {
+        let _ = self
+            .commands
+            .write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
+        let end = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < end && !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

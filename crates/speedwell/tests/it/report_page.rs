@@ -209,6 +209,26 @@ fn every_run_is_a_mark_of_its_case() {
 }
 
 #[test]
+fn the_runs_of_a_case_are_shown_below_its_row() {
+    let (_project, file) = report();
+    let Some(mut page) = Page::open(&file, Screen::default()) else {
+        return;
+    };
+    let below = "document.querySelectorAll('tr.inset .point').length";
+    assert_eq!(page.value(below), 0);
+    page.click(".more");
+    assert_eq!(page.value(below), 16, "8 runs a side");
+    let seen = page.value(
+        "[...document.querySelectorAll('tr.inset .point')].every(p => p.getBoundingClientRect().width > 1)",
+    );
+    assert_eq!(seen, true, "the marks of the copy have their shapes");
+    page.click("th[data-k=change_shown] button");
+    assert_eq!(page.value(below), 0, "a sorted table has its rows only");
+    let closed = "document.querySelectorAll('.more[aria-expanded=true]').length";
+    assert_eq!(page.value(closed), 0);
+}
+
+#[test]
 fn the_raw_data_are_those_of_the_json_report() {
     let (project, file) = report();
     let Some(mut page) = Page::open(&file, Screen::default()) else {
@@ -388,6 +408,7 @@ fn a_thousand_cases_can_still_be_sorted_and_filtered() {
     eprintln!("1,000 cases: sorted in {sorted} ms, filtered in {filtered} ms");
     for took_ms in [sorted, filtered] {
         let took_ms = took_ms.as_f64().unwrap();
-        assert!(took_ms < 3_000.0, "{took_ms} ms, beside other tests");
+        // About a second on two busy processors; what grows with the square of the rows takes minutes.
+        assert!(took_ms < 15_000.0, "{took_ms} ms");
     }
 }

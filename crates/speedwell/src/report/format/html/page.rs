@@ -58,32 +58,50 @@ struct Answer {
     title: String,
     /// What follows it, in smaller letters.
     rest: String,
+    /// Where there are several headlines, each with the part that it is about.
+    several: Vec<(String, String)>,
     /// Whether the document's only headline is the title.
     is_headline: bool,
 }
 
 impl Answer {
     fn of(document: &Document) -> Answer {
-        let mut headlines = document.blocks.iter().filter_map(|block| match block {
-            Block::Headline(text) => Some(text),
-            _ => None,
-        });
-        match (headlines.next(), headlines.next()) {
-            (Some(only), None) => {
-                let (title, rest) = sentences(only);
-                Answer {
-                    title: capitalised(title),
-                    rest: rest.to_owned(),
-                    is_headline: true,
-                }
-            }
-            (first, _) => Answer {
-                title: first.map_or_else(|| subject(document), |_| capitalised(document.report)),
-                rest: String::new(),
-                is_headline: false,
-            },
+        let headlines = headlines(document);
+        if let [(_, only)] = &headlines[..] {
+            let (title, rest) = sentences(only);
+            return Answer {
+                title: capitalised(title),
+                rest: rest.to_owned(),
+                several: Vec::new(),
+                is_headline: true,
+            };
+        }
+        let title = if headlines.is_empty() {
+            subject(document)
+        } else {
+            capitalised(document.report)
+        };
+        Answer {
+            title,
+            rest: String::new(),
+            several: headlines,
+            is_headline: false,
         }
     }
+}
+
+/// The headlines, each with the last heading before it.
+fn headlines(document: &Document) -> Vec<(String, String)> {
+    let mut part = "";
+    let mut headlines = Vec::new();
+    for block in &document.blocks {
+        match block {
+            Block::Heading { text, .. } => part = text,
+            Block::Headline(text) => headlines.push((part.to_owned(), text.clone())),
+            _ => {}
+        }
+    }
+    headlines
 }
 
 /// What a document without a headline is about: what all rows of its first table share, else its kind.
@@ -132,6 +150,17 @@ fn masthead(document: &Document, answer: &Answer, contents: &[(String, String)])
     );
     if !answer.rest.is_empty() {
         out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape(&answer.rest)));
+    }
+    let answers = |(part, text): &(String, String)| {
+        let part = match part.as_str() {
+            "" => String::new(),
+            part => format!("<b>{}:</b> ", escape(part)),
+        };
+        format!("<li>{part}{}</li>\n", escape(text))
+    };
+    if !answer.several.is_empty() {
+        let answers: String = answer.several.iter().map(answers).collect();
+        out.push_str(&format!("<ul class=\"answers\">\n{answers}</ul>\n"));
     }
     let link = |(id, title): &(String, String)| {
         format!("<li><a href=\"#{id}\">{}</a></li>", escape(title))

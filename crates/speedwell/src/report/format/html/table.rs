@@ -99,9 +99,9 @@ fn captions(table: &Table, id: &str, writer: &mut Writer) {
 fn sheet(sheet: &Sheet<'_>, top: bool, writer: &mut Writer) {
     let table = sheet.table;
     let id = writer.new_id(table.name);
-    let title = capital(table.name);
-    if top && writer.contents.iter().all(|(_, known)| *known != title) {
-        writer.contents.push((id.clone(), title));
+    // Further tables stand below headings, which lead to them.
+    if top && writer.contents.is_empty() {
+        writer.contents.push((id.clone(), capital(table.name)));
     }
     writer.raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
     let caption = format!("{id}-caption");
