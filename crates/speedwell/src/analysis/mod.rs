@@ -42,3 +42,4 @@ pub use judge::Judge;
 pub use of::of;
 pub use settings::Settings;
 pub use study::study;
+pub use warnings::uncalibrated;

@@ -5,7 +5,7 @@ use super::options::ComparisonArgs;
 use super::report::document_of;
 use super::run::{self, RunArgs};
 use super::source::{self, Source};
-use super::{Status, gate, measure, programs};
+use super::{Status, calibration, gate, measure, programs};
 use crate::analysis::{self, Findings, Settings};
 use crate::define::Side;
 use crate::model::Session;
@@ -117,7 +117,12 @@ fn mixed(
             None => (operand.label.clone(), &session, Some(operand.label.clone())),
         })
         .collect();
-    let findings = analysis::across(&sources, &settings);
+    let mut findings = analysis::across(&sources, &settings);
+    calibration::mark(
+        &mut findings,
+        sources.iter().map(|source| source.1),
+        &args.store,
+    );
     Ok(ended.or(print(&findings, &session, &settings, args)?))
 }
 
@@ -126,13 +131,15 @@ type Labelled<'a> = (String, &'a Session, Option<String>);
 
 fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
     let settings = settings(args);
-    let findings = match sources {
+    let mut findings = match sources {
         [only] => within(&only.session, &args.comparison, args)?,
         many => {
             let sources: Vec<Labelled<'_>> = many.iter().map(Source::labelled).collect();
             analysis::across(&sources, &settings)
         }
     };
+    let sessions = sources.iter().map(|source| &source.session);
+    calibration::mark(&mut findings, sessions, &args.store);
     print(&findings, &sources[0].session, &settings, args)
 }
 

@@ -5,6 +5,7 @@
 //! `unit.rs`, digits in `digits.rs`, both together in `quantity.rs`. Start with [`of`], then
 //! `comparison/` and `format/text/`.
 
+mod calibration;
 mod case_fields;
 mod case_labels;
 mod cases;
@@ -32,6 +33,7 @@ mod table;
 mod trial;
 mod unit;
 
+pub use calibration::{calibration, calibration_check};
 pub use cases::{CaseLine, cases};
 pub use charts::{ChartKind, UnknownChart};
 pub use checks::{CheckLine, checks};
