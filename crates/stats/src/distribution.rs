@@ -4,6 +4,7 @@
 //! not know any test. Own code, because `statrs` 0.19 misses R's values in the tenth digit or
 //! earlier (see `docs/statistics.md`). Start at [`student_t`].
 
+pub mod binomial;
 pub mod normal;
 pub mod student_t;
 

@@ -1,10 +1,12 @@
-//! Intervals: the type, and intervals of the centre of one group of values.
+//! Intervals: the type, and intervals of what is typical of one group of values.
 //!
-//! Decides how an interval of a mean (Student) and of a median (order statistics) is found. It must
-//! not know comparisons of two groups; those live with their tests. Start at [`Interval`].
+//! Decides how an interval of a mean (Student), of a median (order statistics) and of a share (exact
+//! binomial) is found. It must not know comparisons of two groups; those live with their tests.
+//! Start at [`Interval`].
 
 use crate::describe::{mean, standard_deviation};
-use crate::distribution::student_t;
+use crate::distribution::solve::decreasing_root;
+use crate::distribution::{binomial, student_t};
 
 /// A closed range; either end may be infinite where the data cannot bound it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,6 +106,26 @@ fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
         cut = Some(k);
     }
     cut
+}
+
+/// Interval of the probability of an event that happened `count` times in `trials`: the shares under
+/// which neither so many nor so few would be rare (Clopper and Pearson, Biometrika 26, 1934).
+///
+/// It covers at least `confidence`, whatever the share. Without trials it is 0..1.
+pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
+    let tail = 0.5 * (1.0 - confidence);
+    let low = |share: f64| tail - binomial::upper_tail(count - 1, trials, share);
+    let high = |share: f64| binomial::cdf(count, trials, share) - tail;
+    Interval {
+        low: match count {
+            0 => 0.0,
+            _ => decreasing_root(0.0, 1.0, low),
+        },
+        high: match count >= trials {
+            true => 1.0,
+            false => decreasing_root(0.0, 1.0, high),
+        },
+    }
 }
 
 #[cfg(test)]

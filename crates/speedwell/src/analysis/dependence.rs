@@ -23,20 +23,25 @@ pub(super) fn is_marked(correlation: f64, runs: usize) -> bool {
     correlation.abs() > 2.0 / (runs as f64).sqrt()
 }
 
-/// Whether the noise of a pair depends on its past: the lag-1 correlation of both sides' runs in
-/// order of execution, after each side's mean was taken away. Removing block means instead would
-/// make independent noise look correlated.
+/// Whether the noise of a pair depends on its past. `apart` is as for [`noise_autocorrelation`].
+pub(super) fn noise_depends_on_its_past(pair: &Pair, apart: bool) -> bool {
+    let runs = pair.baseline.len() + pair.candidate.len();
+    noise_autocorrelation(pair, apart).is_some_and(|known| is_marked(known, runs))
+}
+
+/// The lag-1 correlation of both sides' runs in order of execution, after each side's mean was taken
+/// away. Removing block means instead would make independent noise look correlated.
 ///
 /// `apart` says that the slots of the two sides do not share a scale, as they come from different
 /// sessions.
-pub(super) fn noise_depends_on_its_past(pair: &Pair, apart: bool) -> bool {
+pub(super) fn noise_autocorrelation(pair: &Pair, apart: bool) -> Option<f64> {
     let mut noise = residuals(&pair.baseline);
     noise.extend(residuals(&pair.candidate));
     if !apart {
         noise.sort_by_key(|&(slot, _)| slot);
     }
     let noise: Vec<f64> = noise.into_iter().map(|(_, residual)| residual).collect();
-    autocorrelation(&noise).is_some_and(|correlation| is_marked(correlation, noise.len()))
+    autocorrelation(&noise)
 }
 
 /// Whether all runs of one side were executed before those of the other.

@@ -11,7 +11,7 @@ use speedwell_stats::effect::hodges_lehmann;
 use speedwell_stats::rank::{mid_ranks, tie_term};
 use speedwell_stats::ratio::{RatioEstimate, fieller};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
-use speedwell_stats::test::{Options, mann_whitney, stratified_rank, welch};
+use speedwell_stats::test::{Options, StratifiedRank, mann_whitney, stratified_rank, welch};
 use speedwell_stats::{Interval, Observation};
 
 /// Draws of the permutation test (docs/statistics.md, "The test, exactly").
@@ -51,7 +51,7 @@ pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Op
 /// The two-sided p value of a single test; `None` where the test is undefined.
 pub(super) fn p(method: Method, data: &Data, seed: u64) -> Option<f64> {
     match method {
-        Method::Rank => rank_p(data, seed),
+        Method::Rank => rank_test(data, seed).map(|test| test.p),
         Method::MannWhitney => Some(mann_whitney_p(&data.baseline, &data.candidate)),
         Method::Welch => welch(&data.baseline, &data.candidate)
             .ok()
@@ -93,15 +93,14 @@ fn rank_ratio(data: &Data, z_limit: f64) -> Option<RatioEstimate> {
     })
 }
 
-fn rank_p(data: &Data, seed: u64) -> Option<f64> {
+/// The default test of data in blocks; `None` where there are none.
+pub(super) fn rank_test(data: &Data, seed: u64) -> Option<StratifiedRank> {
     let options = Options {
         draws: PERMUTATION_DRAWS,
         seed,
     };
     if data.is_positive() {
-        return stratified_rank(&data.observations, &options)
-            .ok()
-            .map(|test| test.p);
+        return stratified_rank(&data.observations, &options).ok();
     }
     // The test uses nothing but ranks, so values without a logarithm may be replaced by theirs.
     let values: Vec<f64> = data.observations.iter().map(|o| o.value).collect();
@@ -109,7 +108,7 @@ fn rank_p(data: &Data, seed: u64) -> Option<f64> {
     let ranked: Vec<_> = ranked
         .map(|(o, rank)| Observation { value: rank, ..*o })
         .collect();
-    stratified_rank(&ranked, &options).ok().map(|test| test.p)
+    stratified_rank(&ranked, &options).ok()
 }
 
 fn shift_of_logs(data: &Data, confidence: f64) -> Option<RatioEstimate> {

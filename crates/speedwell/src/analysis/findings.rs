@@ -1,7 +1,7 @@
 //! What the analysis found, in plain figures. Reports turn findings into documents; nothing here
 //! is formatted.
 
-use crate::model::{Case, Estimate, Failure, Metric, RunValue, Verdict};
+use crate::model::{Calibration, Case, Estimate, Failure, Metric, RunValue, Verdict};
 use std::sync::Arc;
 
 /// Everything found in one session, or in the sources of one comparison.
@@ -164,6 +164,68 @@ impl CaseComparison {
             },
         })
     }
+}
+
+/// What came of comparing things with themselves.
+#[derive(Debug, Clone, Default)]
+pub struct CalibrationFindings {
+    /// The metric compared; `None` when nothing was measured.
+    pub metric: Option<Metric>,
+    /// Runs of either side in one comparison.
+    pub runs: usize,
+    /// The counts over all cases.
+    pub counts: Calibration,
+    /// What they say.
+    pub outcome: Calibrated,
+    /// The error rate that the test promises, as a share.
+    pub alpha: f64,
+    /// The error rate that these comparisons have where nothing differs: with few runs the test cannot
+    /// use all of `alpha`.
+    pub level: f64,
+    /// The share of false alarms with its interval; `None` without comparisons.
+    pub rate: Option<Estimate>,
+    /// Comparisons from which too few false alarms can be told from chance; `None` if no number is
+    /// enough, because nothing varies.
+    pub needed: Option<u32>,
+    /// One entry per case, in order of first appearance.
+    pub cases: Vec<CalibratedCase>,
+    /// Steps that gave nothing.
+    pub failures: Vec<Failure>,
+    /// Whole sentences about the validity of all figures together.
+    pub warnings: Vec<String>,
+}
+
+/// Whether the default test keeps its promise on a machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Calibrated {
+    /// As many false alarms as are to be expected.
+    Yes,
+    /// More: differences are seen where there are none.
+    TooManyAlarms,
+    /// Fewer: the test is more careful than it says, and changes are overlooked.
+    TooFewAlarms,
+    /// There are too few comparisons to say.
+    #[default]
+    Unknown,
+}
+
+/// A case that was compared with itself.
+#[derive(Debug, Clone)]
+pub struct CalibratedCase {
+    /// The case.
+    pub case: Arc<Case>,
+    /// Comparisons of it with itself.
+    pub comparisons: u32,
+    /// How many of them found a difference.
+    pub false_alarms: u32,
+    /// Standard deviation of all runs divided by their mean; `None` for one run.
+    pub variation: Option<f64>,
+    /// Lag-1 autocorrelation of the runs in order of execution; `None` below 8 runs.
+    pub autocorrelation: Option<f64>,
+    /// Whether that is more than chance.
+    pub is_dependent: bool,
+    /// The smallest change that 32 runs a side would find in 80 % of cases, as a share.
+    pub detectable: Option<f64>,
 }
 
 /// A parameter study: how a metric depends on one parameter.

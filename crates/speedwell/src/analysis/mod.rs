@@ -1,11 +1,12 @@
 //! Series in, findings out: pure functions, no input or output, nothing formatted.
 //!
-//! [`of()`] judges one session, [`across()`] several, [`study()`] how a metric depends on a
+//! [`of()`] judges one session, [`across()`] several, [`calibrate()`] a machine, [`study()`] how a metric depends on a
 //! parameter, and a [`Judge`] says during measuring when a case needs no more runs. Start at
 //! [`of()`]; what a verdict rests on is in `replay.rs`, the one way to an answer for measuring and
 //! analysing alike.
 
 mod across;
+mod calibration;
 mod comparison;
 mod correction;
 mod dependence;
@@ -36,8 +37,10 @@ mod stories;
 mod story;
 
 pub use across::across;
+pub use calibration::calibrate;
 pub use findings::*;
 pub use judge::Judge;
 pub use of::of;
 pub use settings::Settings;
 pub use study::study;
+pub use warnings::uncalibrated;

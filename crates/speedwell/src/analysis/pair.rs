@@ -144,13 +144,27 @@ impl Pair {
         }
     }
 
+    /// Consecutive parts of `blocks` complete blocks each; what is left at the end is left out.
+    pub fn cut(&self, blocks: usize) -> Vec<Data> {
+        self.blocks
+            .chunks_exact(blocks.max(1))
+            .map(Data::of)
+            .collect()
+    }
+
     fn first_blocks(&self, count: usize) -> Data {
+        Data::of(&self.blocks[..count.min(self.blocks.len())])
+    }
+}
+
+impl Data {
+    fn of(blocks: &[Block]) -> Data {
         let mut data = Data {
             baseline: Vec::new(),
             candidate: Vec::new(),
             observations: Vec::new(),
         };
-        for (block, number) in self.blocks.iter().take(count).zip(0..) {
+        for (block, number) in blocks.iter().zip(0..) {
             data.baseline.extend(&block.baseline);
             data.candidate.extend(&block.candidate);
             let baseline = block

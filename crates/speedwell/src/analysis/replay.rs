@@ -219,7 +219,7 @@ fn excludes_zero(change: &Estimate) -> bool {
 }
 
 /// The interval spans 2 z standard errors on the scale of logarithms.
-fn standard_error(change: &Estimate, limit: Limit) -> Option<f64> {
+pub(super) fn standard_error(change: &Estimate, limit: Limit) -> Option<f64> {
     let error = (change.high.ln_1p() - change.low.ln_1p()) / (2.0 * limit.z);
     error.is_finite().then_some(error)
 }

@@ -7,7 +7,9 @@ use super::across::Chosen;
 use super::comparison::Compared;
 use super::remarks::count;
 use super::rule::Rule;
-use crate::model::{Design, Environment, Metric, Order, Program, Session, State, Step, Stopping};
+use crate::model::{
+    Calibration, Design, Environment, Metric, Order, Program, Session, State, Step, Stopping,
+};
 
 /// Share of failed runs from which what is left may be a selection.
 const MANY_FAILURES: f64 = 0.05;
@@ -117,6 +119,26 @@ pub(super) fn of_plan(design: &Design, settings: &Settings) -> Option<String> {
              the verdicts are exploratory.",
             percent(1.0 - alpha),
             percent(*delta)
+        )
+    })
+}
+
+/// That a machine sees differences where there are none, or overlooks some; `None` if it does not.
+pub fn uncalibrated(machine: &Environment, known: &Calibration) -> Option<String> {
+    let effect = match known.false_alarms > known.expected_high {
+        true => "differences are seen where there are none",
+        false => "the test is more careful than it says",
+    };
+    let host = machine.host.as_deref().unwrap_or("unknown");
+    (!known.is_in_range()).then(|| {
+        format!(
+            "The machine '{host}' is not calibrated: @{} found {} in {} comparisons of the same thing, \
+             where {} to {} are expected; {effect}.",
+            known.session,
+            count(known.false_alarms as usize, "false alarm", "false alarms"),
+            known.comparisons,
+            known.expected_low,
+            known.expected_high,
         )
     })
 }

@@ -5,7 +5,7 @@ use super::options::ComparisonArgs;
 use super::report::document_of;
 use super::run::{self, RunArgs};
 use super::source::{self, Source};
-use super::{Status, gate, measure, programs};
+use super::{Status, calibration, gate, measure, programs};
 use crate::analysis::{self, Findings, Settings};
 use crate::define::Side;
 use crate::model::Session;
@@ -118,20 +118,27 @@ fn mixed(
             None => (operand.label.clone(), &session, Some(operand.label.clone())),
         })
         .collect();
-    let findings = analysis::across(&sources, &settings);
+    let mut findings = analysis::across(&sources, &settings);
+    calibration::mark(&mut findings, sessions(&sources), &args.store);
     Ok(ended.or(print(&findings, &sources, &settings, args)?))
 }
 
 /// A label, a session, and which variant of it takes part.
 type Labelled<'a> = (String, &'a Session, Option<String>);
 
+/// The sessions of the sources.
+fn sessions<'a>(sources: &'a [Labelled<'_>]) -> impl Iterator<Item = &'a Session> {
+    sources.iter().map(|(_, session, _)| *session)
+}
+
 fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
     let settings = settings(args);
     let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
-    let findings = match &sources[..] {
+    let mut findings = match &sources[..] {
         [(_, only, _)] => within(only, &args.comparison, args)?,
         many => analysis::across(many, &settings),
     };
+    calibration::mark(&mut findings, sessions(&sources), &args.store);
     print(&findings, &sources, &settings, args)
 }
 

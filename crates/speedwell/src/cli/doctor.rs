@@ -1,17 +1,57 @@
 //! `speedwell doctor`: what may spoil numbers on this machine, and the remedy.
 
-use super::Status;
-use super::options::{OutputArgs, StoreArgs};
+use super::options::{
+    ComparisonArgs, ExecutionArgs, OrderName, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
+    StudyArgs, VariantArgs, parse,
+};
+use super::run::RunArgs;
+use super::{Status, calibration};
 use crate::environment::{self, Check, State};
 use crate::report::{self, CheckLine};
+use anyhow::bail;
 use clap::Args;
 use std::path::Path;
 
 /// Look for what may spoil numbers on this machine: scaling, noise, limits, missing tools
 ///
-/// Exit status 1 if a problem was found.
+/// With --calibrate, measure the same thing against itself: how often does a comparison here find a
+/// difference where there is none, and how noisy is each case? --runs is then the number of runs a
+/// side of one comparison (10). The result is kept, and marks later comparisons on a machine that is
+/// out of range.
+///
+/// Exit status 1 if a problem was found, or the machine is not calibrated.
 #[derive(Debug, Args)]
+#[command(
+    mut_group("SelectionArgs", |group| group.requires("calibrate")),
+    mut_group("SamplingArgs", |group| group.requires("calibrate")),
+    mut_group("ExecutionArgs", |group| group.requires("calibrate")),
+    mut_arg("order", |arg| arg.hide(true)),
+    mut_arg("precision", |arg| arg.hide(true).conflicts_with("calibrate")),
+    after_help = "Examples:
+  speedwell doctor
+  speedwell doctor --calibrate benchmarks/buffers/copy.js len=1024
+  speedwell doctor --calibrate ./bench -f memcpy -t 2ms -n 1 --pin 1"
+)]
 pub struct DoctorArgs {
+    /// With --calibrate: files, folders, group names; and NAME=VALUE to set a parameter
+    #[arg(index = 1, value_name = "TARGET|NAME=VALUE", requires = "calibrate")]
+    targets: Vec<String>,
+    /// After '--': arguments for every measured program
+    #[arg(index = 2, last = true, value_name = "ARG", requires = "calibrate")]
+    arguments: Vec<String>,
+    /// Measure the targets against themselves, and count the false alarms
+    #[arg(long)]
+    calibrate: bool,
+    /// Comparisons in all, spread evenly over the cases
+    #[arg(long, value_name = "N", default_value = "200", value_parser = parse::count,
+          requires = "calibrate")]
+    comparisons: u32,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    execution: ExecutionArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -21,14 +61,46 @@ pub struct DoctorArgs {
 /// Examines the machine.
 ///
 /// # Errors
-/// The output cannot be written.
+/// The output cannot be written; with `--calibrate` also what makes `run` fail.
 pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
+    if args.calibrate {
+        let comparisons = args.comparisons;
+        return calibration::run(measuring(args)?, comparisons);
+    }
     let mut checks = environment::checks(Path::new("/"));
     checks.push(environment::free_disk(&args.store.path()?));
-    let lines: Vec<CheckLine> = checks.iter().map(line).collect();
+    let mut lines: Vec<CheckLine> = checks.iter().map(line).collect();
+    let known = calibration::of_this_machine(&args.store);
+    lines.push(report::calibration_check(known.as_ref()));
     args.output.print(&report::checks(&lines))?;
     let bad = checks.iter().any(|check| check.state == State::Bad);
     Ok(if bad { Status::NO } else { Status::DONE })
+}
+
+/// The options of a calibration as those of `run`.
+fn measuring(args: DoctorArgs) -> anyhow::Result<RunArgs> {
+    if args.targets.is_empty() && args.execution.resume.is_none() {
+        bail!(
+            "nothing to calibrate with\nhint: name what you compare most, for example speedwell \
+             doctor --calibrate benchmarks/buffers/copy.js"
+        );
+    }
+    if args.execution.order != OrderName::Blocks {
+        bail!("a calibration is about runs in randomised blocks: --order cannot be changed");
+    }
+    Ok(RunArgs {
+        targets: args.targets,
+        arguments: args.arguments,
+        selection: args.selection,
+        sampling: args.sampling,
+        variants: VariantArgs::default(),
+        execution: args.execution,
+        comparison: ComparisonArgs::default(),
+        study: StudyArgs::default(),
+        output: args.output,
+        store: args.store,
+        command: "doctor --calibrate",
+    })
 }
 
 fn line(check: &Check) -> CheckLine {

@@ -3,14 +3,10 @@
 use super::Status;
 use super::options::FailOn;
 use crate::analysis::Findings;
-use crate::model::Verdict;
+use crate::model::{Failure, Verdict};
 
 /// Whether the findings pass the gate, and whether anything failed.
 pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
-    let failed = findings
-        .failures
-        .iter()
-        .any(|failure| !failure.cause.is_skip());
     let mut verdicts = findings
         .comparisons
         .iter()
@@ -22,9 +18,13 @@ pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
         FailOn::Unclear => verdicts.any(|v| matches!(v, Verdict::Worse | Verdict::Unclear)),
     };
     let answer = if refused { Status::NO } else { Status::DONE };
-    answer.or(if failed {
-        Status::COULD_NOT
-    } else {
-        Status::DONE
-    })
+    answer.or(of_failures(&findings.failures))
+}
+
+/// Whether anything failed; what says itself that it cannot run here did not.
+pub fn of_failures(failures: &[Failure]) -> Status {
+    match failures.iter().any(|failure| !failure.cause.is_skip()) {
+        true => Status::COULD_NOT,
+        false => Status::DONE,
+    }
 }

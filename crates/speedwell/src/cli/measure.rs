@@ -175,7 +175,8 @@ pub fn measure(
             .as_ref()
             .map(|db| format!(" --db {}", quote(&db.to_string_lossy())));
         status::note(&format!(
-            "interrupted; what was measured is kept, go on with: speedwell run --resume @{number}{}",
+            "interrupted; what was measured is kept, go on with: speedwell {} --resume @{number}{}",
+            args.command,
             db.unwrap_or_default()
         ));
     }

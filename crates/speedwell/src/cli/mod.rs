@@ -4,6 +4,7 @@
 //! no, 2 could not do it, 130 interrupted with what was measured saved.
 
 mod as_tool;
+mod calibration;
 mod compare;
 mod doctor;
 mod engine;

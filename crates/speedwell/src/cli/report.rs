@@ -3,7 +3,7 @@
 use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
-use super::{Status, operand, source};
+use super::{Status, calibration, operand, source};
 use crate::analysis::{self, Findings, Settings};
 use crate::exchange::{self, node_csv::Layout};
 use crate::model::Session;
@@ -64,7 +64,8 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
             quiet_on_closed_pipe(export(&session, kind))?;
             continue;
         }
-        let findings = analysis::of(&session, &settings);
+        let mut findings = analysis::of(&session, &settings);
+        calibration::mark(&mut findings, [&session], &args.store);
         let part = document_of(&session, &findings, &args.study, &settings, &output)?;
         document.report = part.report;
         document.append(part);

@@ -6,7 +6,7 @@ use super::options::{
     VariantArgs,
 };
 use super::report::document_of;
-use super::{Status, gate, resume, trial};
+use super::{Status, calibration, gate, resume, trial};
 use crate::analysis;
 use crate::report;
 use crate::store::Store;
@@ -49,6 +49,9 @@ pub struct RunArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub store: StoreArgs,
+    /// The command that goes on with an interrupted session.
+    #[arg(skip = "run")]
+    pub command: &'static str,
 }
 
 /// Measures, analyses, reports, judges.
@@ -77,7 +80,8 @@ pub fn execute(plans: Plans, store: &mut Store, args: &RunArgs) -> anyhow::Resul
     }
     let settings = args.comparison.settings(&args.selection.metric, None);
     let (session, ended) = measure(plans, &settings, store, args)?;
-    let findings = analysis::of(&session, &settings);
+    let mut findings = analysis::of(&session, &settings);
+    calibration::mark(&mut findings, [&session], &args.store);
     let output = args.output.settings();
     let mut document = document_of(&session, &findings, &args.study, &settings, &output)?;
     document.append(report::circumstances(&[(None, &session)], &findings));

@@ -4,6 +4,7 @@
 //! Start with [`Case`] (what is compared over time), then [`Run`] (the unit of independence) and
 //! [`Session`] (everything one invocation measured).
 
+mod calibration;
 mod case;
 mod design;
 mod environment;
@@ -20,6 +21,7 @@ mod value;
 mod variant;
 mod verdict;
 
+pub use calibration::Calibration;
 pub use case::{Case, CaseError};
 pub use design::{Design, Order, Stopping};
 pub use environment::{Environment, Program};

@@ -5,6 +5,7 @@
 //! `unit.rs`, digits in `digits.rs`, both together in `quantity.rs`. Start with [`of`], then
 //! `comparison/` and `format/text/`.
 
+mod calibration;
 mod case_fields;
 mod case_labels;
 mod cases;
@@ -35,6 +36,7 @@ mod trial;
 mod unit;
 mod urgency;
 
+pub use calibration::{calibration, calibration_check};
 pub use cases::{CaseLine, cases};
 pub use charts::{ChartKind, UnknownChart};
 pub use checks::{CheckLine, checks};

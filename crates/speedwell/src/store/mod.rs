@@ -5,6 +5,7 @@
 //! process afterwards. It must not know where runs come from nor what anybody reads out of them.
 //! Start with [`Store`], then [`Recorder`]; the tables are in `schema.rs`.
 
+mod calibration;
 mod ledger;
 mod locate;
 mod open;

@@ -10,7 +10,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x5350_574c;
 
 /// Step `n` (from 0) leads from version `n` to version `n + 1`.
-pub(super) const STEPS: &[&str] = &[FIRST];
+pub(super) const STEPS: &[&str] = &[FIRST, CALIBRATION];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
 /// whole and written at its end only. A stored run then touches two pages: that a slot is done is
@@ -108,6 +108,27 @@ CREATE TABLE case_decided (
 ) STRICT, WITHOUT ROWID;
 "#;
 
+/// How often each machine took a thing for different from itself. The result follows from the counts,
+/// so it is never stored: it is there for other programs to read.
+const CALIBRATION: &str = r#"
+CREATE TABLE calibration (
+    session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE,
+    host TEXT,
+    cpu TEXT,                                  -- processor model
+    cpus INTEGER,                              -- processors available
+    started_unix_ms INTEGER NOT NULL,
+    comparisons INTEGER NOT NULL,
+    false_alarms INTEGER NOT NULL,
+    expected_low INTEGER NOT NULL,             -- false alarms to be expected: from
+    expected_high INTEGER NOT NULL,            -- to
+    result TEXT NOT NULL AS (CASE
+        WHEN false_alarms < expected_low THEN 'too few false alarms'
+        WHEN false_alarms > expected_high THEN 'too many false alarms'
+        ELSE 'calibrated' END) VIRTUAL
+) STRICT;
+CREATE INDEX calibration_by_machine ON calibration (host, session);
+"#;
+
 /// What the file's marks say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -197,6 +218,35 @@ mod tests {
             Kind::Ours(0),
             "no table may be left behind"
         );
+    }
+
+    #[test]
+    fn a_file_from_before_calibrations_keeps_its_sessions_and_learns_to_hold_them() {
+        let mut file = Connection::open_in_memory().unwrap();
+        migrate(&mut file, &STEPS[..1]).unwrap();
+        assert_eq!(version(&file), 1);
+        let session = "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
+                       environment) VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
+        file.execute(session, []).unwrap();
+
+        migrate(&mut file, STEPS).unwrap();
+
+        assert_eq!(version(&file), STEPS.len() as i64);
+        file.pragma_update(None, "foreign_keys", true).unwrap();
+        let result = |alarms: u32| -> String {
+            let row = "INSERT OR REPLACE INTO calibration (session, started_unix_ms, comparisons,
+                       false_alarms, expected_low, expected_high)
+                       SELECT number, started_unix_ms, 200, ?1, 4, 16 FROM session RETURNING result";
+            file.query_row(row, [alarms], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(result(3), "too few false alarms");
+        assert_eq!(result(16), "calibrated");
+        assert_eq!(result(17), "too many false alarms");
+        file.execute("DELETE FROM session", []).unwrap();
+        let left: i64 = file
+            .query_row("SELECT count(*) FROM calibration", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(left, 0, "a calibration without its session proves nothing");
     }
 
     #[test]

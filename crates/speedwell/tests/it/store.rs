@@ -160,3 +160,50 @@ fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
         assert_eq!(rows, 0, "{table}");
     }
 }
+
+#[test]
+fn the_newest_calibration_of_a_machine_is_found_and_of_no_other() {
+    let mut store = Store::in_memory().unwrap();
+    let machine = |host: Option<&str>, cpus: u32| Environment {
+        host: host.map(str::to_owned),
+        cpu: Some("Model 7".into()),
+        cpus: Some(cpus),
+        ..Environment::default()
+    };
+    let calibration = |session: i64, false_alarms: u32| Calibration {
+        session,
+        started_unix_ms: 1_700_000_000_000,
+        comparisons: 200,
+        false_alarms,
+        expected_low: 4,
+        expected_high: 16,
+    };
+    for id in ["a", "b", "c"] {
+        store.insert(&blank(id)).unwrap();
+    }
+    let here = machine(Some("here"), 8);
+    assert_eq!(store.calibration_of(&here).unwrap(), None);
+    store.keep_calibration(&here, &calibration(1, 31)).unwrap();
+    store.keep_calibration(&here, &calibration(2, 9)).unwrap();
+    let there = machine(Some("there"), 8);
+    store.keep_calibration(&there, &calibration(3, 1)).unwrap();
+
+    assert_eq!(
+        store.calibration_of(&here).unwrap(),
+        Some(calibration(2, 9))
+    );
+    assert_eq!(
+        store.calibration_of(&there).unwrap(),
+        Some(calibration(3, 1))
+    );
+    assert_eq!(
+        store.calibration_of(&machine(Some("here"), 4)).unwrap(),
+        None
+    );
+    assert_eq!(store.calibration_of(&machine(None, 8)).unwrap(), None);
+    store.delete(2).unwrap();
+    assert_eq!(
+        store.calibration_of(&here).unwrap(),
+        Some(calibration(1, 31))
+    );
+}

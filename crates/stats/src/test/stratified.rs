@@ -133,6 +133,14 @@ impl StratifiedRank {
         shift::interval(&self.blocks, z_limit).map(f64::exp)
     }
 
+    /// How often this test gives a p-value of at most `alpha` where nothing differs, given these ranks:
+    /// the p-value takes only so many values, so this is less than `alpha` when blocks are few.
+    ///
+    /// Exact where every arrangement is counted, and otherwise `alpha` itself.
+    pub fn level(&self, alpha: f64) -> f64 {
+        Permutation::new(&self.blocks, 0.0).level(alpha)
+    }
+
     /// The test's normal approximation; positive when the candidate's values are larger.
     pub fn z(&self) -> f64 {
         self.blocks.z(0.0)

@@ -8,8 +8,9 @@ mod experiment;
 #[allow(dead_code, reason = "the benchmark program uses all of it")]
 mod noise;
 
-use experiment::{experiment, follow, repeat};
+use experiment::{experiment, follow, repeat, test};
 use noise::{MODELS, Random};
+use speedwell_stats::distribution::binomial;
 use speedwell_stats::sequential::Design;
 use speedwell_stats::test::Options;
 
@@ -54,4 +55,28 @@ fn a_change_of_five_percent_is_nearly_always_found_within_a_dozen_runs() {
     let (rejected, runs) = rejections_and_runs(0.05);
     assert!(rejected > 0.97, "{rejected}");
     assert!(runs < 12.0, "{runs}");
+}
+
+/// What `speedwell doctor --calibrate` relies on: comparisons of ten runs a side, of the same thing,
+/// give as many false alarms as the level that the test itself names.
+#[test]
+fn a_thing_compared_with_itself_gives_as_many_false_alarms_as_the_test_says() {
+    const COMPARISONS: u64 = 2200;
+    let tests = repeat(COMPARISONS, |repetition| {
+        let model = &MODELS[repetition as usize % MODELS.len()];
+        let mut random = Random::new(11, repetition);
+        let test = test(
+            &experiment(model, 10, 0.0, &mut random),
+            &Options::default(),
+        );
+        (test.p <= 0.05, test.level(0.05))
+    });
+    let alarms = tests.iter().filter(|test| test.0).count() as u64;
+    let level = tests.iter().map(|test| test.1).sum::<f64>() / COMPARISONS as f64;
+    assert!((0.042..0.05).contains(&level), "{level}");
+    let [low, high] = [0.025, 0.975].map(|p| binomial::quantile(p, COMPARISONS, level));
+    assert!(
+        (low..=high).contains(&alarms),
+        "{alarms}, not {low} to {high}"
+    );
 }

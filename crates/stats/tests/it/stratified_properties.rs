@@ -302,3 +302,37 @@ fn values_without_a_logarithm_and_sides_that_never_met_are_refused() {
     assert_eq!(refused.err(), Some(StratifiedError::NoBlock));
     assert!(stratified_rank(&[], &Options::default()).is_err());
 }
+
+#[test]
+fn the_level_is_the_largest_p_value_that_the_ranks_allow() {
+    // Every way to deal out the labels of four blocks has the same ranks, and its own p-value.
+    let values = scattered(16, 5);
+    let p_of = |arrangement: usize| {
+        const PAIRS: [[usize; 2]; 6] = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
+        let observations: Vec<Observation> = (0..16)
+            .map(|run| {
+                let candidates = PAIRS[arrangement / 6usize.pow(run as u32 / 4) % 6];
+                match candidates.contains(&(run % 4)) {
+                    true => Observation::candidate(values[run], run as u32 / 4),
+                    false => Observation::baseline(values[run], run as u32 / 4),
+                }
+            })
+            .collect();
+        tested(&observations)
+    };
+    let level = p_of(0).level(0.05);
+    let rejected = (0..1296)
+        .filter(|&arrangement| p_of(arrangement).p <= 0.05)
+        .count();
+    assert_close(level, rejected as f64 / 1296.0, 1e-12, "level");
+    assert!(level > 0.03 && level <= 0.05, "{level}");
+    let constant: Vec<Observation> = five_blocks()
+        .into_iter()
+        .map(|o| Observation { value: 1.0, ..o })
+        .collect();
+    assert_eq!(
+        tested(&constant).level(0.05),
+        0.0,
+        "equal values never differ"
+    );
+}

@@ -5,7 +5,7 @@ use crate::analysis::{Correction, Method, Settings};
 use clap::{Args, ValueEnum};
 
 /// Comparison options.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Comparison")]
 pub struct ComparisonArgs {
     /// The test [default: rank for randomised blocks, mann-whitney otherwise]
@@ -51,13 +51,14 @@ pub enum CorrectionName {
 }
 
 /// What makes the gate fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
     /// A case that is worse.
     Worse,
     /// A case that is worse or unclear.
     Unclear,
     /// Nothing.
+    #[default]
     Never,
 }
 

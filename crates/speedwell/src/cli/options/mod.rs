@@ -12,7 +12,7 @@ mod study;
 mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
-pub use execution::ExecutionArgs;
+pub use execution::{ExecutionArgs, OrderName};
 pub use output::OutputArgs;
 pub use sampling::SamplingArgs;
 pub use selection::SelectionArgs;

@@ -36,6 +36,15 @@ impl StoreArgs {
         Store::open(&self.path()?)
     }
 
+    /// The database if there is one: looking something up leaves no trace.
+    ///
+    /// # Errors
+    /// It cannot be opened or is none of ours.
+    pub fn existing(&self) -> anyhow::Result<Option<Store>> {
+        let path = self.path()?;
+        path.is_file().then(|| Store::open(&path)).transpose()
+    }
+
     /// Where the database is, or would be.
     ///
     /// # Errors

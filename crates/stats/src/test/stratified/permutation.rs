@@ -112,6 +112,29 @@ impl Permutation {
         }
     }
 
+    /// The largest share not above `alpha` that [`Tails::both`] can take; `alpha` where arrangements
+    /// are drawn.
+    pub(super) fn level(&self, alpha: f64) -> f64 {
+        let ([sums], true) = (&self.tables[..], self.large.is_empty()) else {
+            return alpha;
+        };
+        let mut distances: Vec<f64> = sums.iter().map(|sum| sum.abs()).collect();
+        distances.sort_unstable_by(|a, b| b.total_cmp(a));
+        // Equal distances are counted together, so their share is known where the next one begins.
+        let mut level = 0.0;
+        for count in 1..=distances.len() {
+            let share = count as f64 / distances.len() as f64;
+            if share > alpha {
+                break;
+            }
+            let next = distances.get(count);
+            if next.is_none_or(|next| next + TOLERANCE < distances[count - 1]) {
+                level = share;
+            }
+        }
+        level
+    }
+
     fn draw(&self, options: &Options, counts: &mut Counts) {
         let mut indices = Indices::new(options.seed);
         let (pairs, rest) = self.tables.as_chunks::<2>();

@@ -1,0 +1,116 @@
+//! The binomial distribution: how many of `trials` independent events happen.
+//!
+//! Decides tail areas and quantiles by summing exact terms, so it is meant for counts up to some
+//! ten thousands. It must not know what is counted. Start at [`cdf`].
+
+/// Probability that at most `count` of `trials` events of probability `share` happen.
+///
+/// NaN for a `share` outside 0..=1.
+pub fn cdf(count: u64, trials: u64, share: f64) -> f64 {
+    if !(0.0..=1.0).contains(&share) {
+        return f64::NAN;
+    }
+    if count >= trials || share == 0.0 {
+        return 1.0;
+    }
+    if share == 1.0 {
+        return 0.0;
+    }
+    // The sum runs over the shorter tail, so that small probabilities keep their relative accuracy.
+    match (count as f64) < trials as f64 * share {
+        true => lower_tail(count, trials, share),
+        false => 1.0 - lower_tail(trials - count - 1, trials, 1.0 - share),
+    }
+}
+
+/// Probability that more than `count` of `trials` events of probability `share` happen.
+///
+/// The events that do not happen are counted instead: they are binomial as well.
+pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
+    match count >= trials {
+        true => 0.0,
+        false => cdf(trials - count - 1, trials, 1.0 - share),
+    }
+}
+
+/// The smallest count that is not exceeded with a probability of at least `p`, as R's `qbinom`.
+///
+/// Arguments outside 0..=1 give 0.
+pub fn quantile(p: f64, trials: u64, share: f64) -> u64 {
+    // R's allowance for rounding, so that a p that is itself a value of the function is met.
+    let target = p * (1.0 - 64.0 * f64::EPSILON);
+    let (mut low, mut high) = (0, trials);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match cdf(middle, trials, share) < target {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+/// The share of all terms that lies at or below `count`, which is below the mean.
+///
+/// Terms are taken relative to the largest one and divided by their sum: the ratios of neighbours are
+/// exact, whereas logarithms of factorials lose digits to cancellation in thousands of trials.
+fn lower_tail(count: u64, trials: u64, share: f64) -> f64 {
+    let peak = (((trials + 1) as f64 * share) as u64).min(trials);
+    let odds = share / (1.0 - share);
+    let (mut between, mut tail, mut term) = (0.0, 0.0, 1.0);
+    for k in (0..=peak).rev() {
+        match k <= count {
+            true => tail += term,
+            false => between += term,
+        }
+        if k <= count && is_negligible(term, tail) {
+            break;
+        }
+        term *= k as f64 / ((trials - k + 1) as f64 * odds);
+    }
+    let (mut above, mut term) = (0.0, 1.0);
+    for k in peak..trials {
+        term *= (trials - k) as f64 * odds / (k + 1) as f64;
+        above += term;
+        if is_negligible(term, above) {
+            break;
+        }
+    }
+    tail / (tail + between + above)
+}
+
+/// Whether a term, and with it all smaller ones beyond, no longer changes the sum.
+fn is_negligible(term: f64, sum: f64) -> bool {
+    term < sum * f64::EPSILON * 1e-6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_hundred_comparisons_at_five_percent_give_four_to_sixteen_false_alarms() {
+        assert_eq!(quantile(0.025, 200, 0.05), 4);
+        assert_eq!(quantile(0.975, 200, 0.05), 16);
+    }
+
+    #[test]
+    fn the_two_tails_share_everything_between_them() {
+        for count in 0..40 {
+            let both = cdf(count, 40, 0.3) + upper_tail(count, 40, 0.3);
+            assert!((both - 1.0).abs() < 1e-14, "{count}: {both}");
+        }
+        assert_eq!(upper_tail(40, 40, 0.3), 0.0);
+    }
+
+    #[test]
+    fn certain_and_impossible_events_have_no_spread() {
+        assert_eq!(
+            (cdf(0, 5, 0.0), cdf(4, 5, 1.0), cdf(5, 5, 1.0)),
+            (1.0, 0.0, 1.0)
+        );
+        assert_eq!((quantile(0.5, 5, 0.0), quantile(0.5, 5, 1.0)), (0, 5));
+        assert!(cdf(1, 5, -0.1).is_nan() && cdf(1, 5, f64::NAN).is_nan());
+        assert_eq!(cdf(0, 0, 0.5), 1.0, "no trial, no event");
+    }
+}
