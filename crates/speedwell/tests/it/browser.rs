@@ -225,6 +225,16 @@ impl Page {
         answer["result"]["value"].clone()
     }
 
+    /// Waits until an expression is true: a browser hears of another medium, or has scrolled, when it gets to it.
+    #[track_caller]
+    pub fn wait_until(&mut self, expression: &str) {
+        let end = Instant::now() + PATIENCE;
+        while self.value(expression) != true {
+            assert!(Instant::now() < end, "never true: {expression}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Clicks with the mouse into the middle of the first element that matches.
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
