@@ -237,6 +237,7 @@ mod tests {
             route: crate::harness::Route::Direct,
             flags: Vec::new(),
             arguments: Vec::new(),
+            names: Vec::new(),
             test: false,
             http_tool: None,
             unavailable: None,
