@@ -6,6 +6,7 @@
 mod arbitrary;
 mod broken_files;
 mod by_hand;
+mod calibrate;
 mod compat_compare_js;
 mod compat_grammar;
 mod compat_r;
