@@ -16,7 +16,7 @@ use crate::report;
 use anyhow::bail;
 
 /// Runs a side of one comparison. Five blocks of four have 7776 arrangements, all of which are counted,
-/// and give p values fine enough for a true error rate of 4.5 %; four blocks would give 4.1 %
+/// and give p values fine enough for a true error rate of 4.5 %; four blocks would give 4.2 %
 /// (docs/statistics.md, "Calibration").
 const RUNS: u32 = 10;
 

@@ -133,7 +133,7 @@ fn table(found: &CalibrationFindings, output: &Output) -> Table {
         caption: caption.into_iter().chain([line.join(", ")]).collect(),
         columns: fields.into_iter().map(|field| field.column).collect(),
         rows,
-        ..Table::new("calibration")
+        ..Table::new("calibrated_cases")
     };
     output.sort(&mut table);
     table
@@ -203,8 +203,8 @@ fn notes(found: &CalibrationFindings) -> Vec<String> {
     );
     if found.cases.iter().any(|case| case.is_dependent) {
         notes.push(
-            "* Runs depend on those before them (beyond 2 / sqrt(runs)); the randomised blocks protect \
-             the test."
+            "autocorrelation with *: runs depend on those before them (it is beyond 2 / sqrt(runs)); the \
+             randomised blocks protect the test."
                 .into(),
         );
     }

@@ -7,6 +7,7 @@ mod arbitrary;
 mod broken_files;
 mod browser;
 mod by_hand;
+mod calibrate;
 mod compat_compare_js;
 mod compat_compare_py;
 mod compat_grammar;

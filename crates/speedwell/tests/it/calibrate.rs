@@ -1,0 +1,261 @@
+//! `speedwell doctor --calibrate`: the same thing against itself, with exact numbers from the fake
+//! harness, and what a result means for the comparisons after it.
+
+use super::project::{Answer, Project};
+use std::time::{Duration, Instant};
+
+/// A line of values around `centre`, spread evenly over 8 % of 100 by a linear congruential generator.
+fn line(variant: &str, centre: f64, salt: u64) -> String {
+    let mut state = salt;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        centre + ((state >> 33) % 8000) as f64 / 1000.0
+    };
+    let values: Vec<String> = (0..1200).map(|_| format!("{:.3}", next())).collect();
+    format!("{variant} {}\n", values.join(" "))
+}
+
+/// One case whose sides have the same noise, and one whose second side is 5 % faster, as a machine that
+/// favours every other run would make it.
+fn project() -> Project {
+    let even = ["a", "b", "old", "new"].map(|name| {
+        line(
+            name,
+            100.0,
+            name.len() as u64 * 77 + u64::from(name.as_bytes()[0]),
+        )
+    });
+    let odd = [line("a", 100.0, 1), line("b", 105.0, 2)];
+    Project::new()
+        .with("even.fake", &format!("case n=1\n{}", even.concat()))
+        .with(
+            "odd.fake",
+            &format!("case n=1\n{}case n=2\n{}", odd.concat(), odd.concat()),
+        )
+}
+
+const OLD_NEW: [&str; 7] = [
+    "run",
+    "even.fake",
+    "--variant",
+    "old=",
+    "--variant",
+    "new=",
+    "-q",
+];
+
+fn calibration_line(project: &Project) -> String {
+    // The other checks may find something on this very machine, so any status is fine.
+    let answer = project.run(&["doctor", "--format", "csv"]);
+    let mut lines = answer.stdout.lines();
+    let found = lines.find(|line| line.contains("calibration"));
+    found.unwrap_or_else(|| panic!("{answer:#?}")).to_owned()
+}
+
+fn json(answer: &Answer) -> serde_json::Value {
+    serde_json::from_str(&answer.stdout).unwrap()
+}
+
+#[test]
+fn a_machine_that_gives_the_expected_false_alarms_is_calibrated_and_no_comparison_is_marked() {
+    let project = project();
+    assert!(calibration_line(&project).contains("never calibrated"));
+    assert!(
+        !project.path(".speedwell/results.db").exists(),
+        "looking something up leaves no trace"
+    );
+    let answer = project
+        .run(&[
+            "doctor",
+            "--calibrate",
+            "even.fake",
+            "--comparisons",
+            "100",
+            "--seed",
+            "1",
+        ])
+        .expect_status(0)
+        .expect_stdout(&[
+            "this machine is calibrated: ",
+            "in 100 comparisons of the same thing",
+        ]);
+    assert!(
+        answer.stdout.contains("10 + 10 runs a comparison"),
+        "{answer:#?}"
+    );
+    let line = calibration_line(&project);
+    assert!(line.starts_with("ok,") && line.contains("(@1, "), "{line}");
+    project
+        .run(&["report", "@calibration", "--export", "jsonl"])
+        .expect_status(0)
+        .expect_stdout(&["\"variant\":\"b\""]);
+    let marked = project.run(&OLD_NEW).expect_status(0).stdout;
+    assert!(!marked.contains("calibrated"), "{marked}");
+}
+
+#[test]
+fn a_machine_that_sees_differences_where_there_are_none_is_marked_in_every_comparison() {
+    let project = project();
+    let answer = project
+        .run(&[
+            "doctor",
+            "--calibrate",
+            "odd.fake",
+            "--comparisons",
+            "21",
+            "-r",
+            "9",
+            "--format",
+            "json",
+        ])
+        .expect_status(1);
+    let found = &json(&answer)["calibration"];
+    assert_eq!(found["result"], "too many false alarms");
+    // Nine runs are not whole blocks, and 21 comparisons are no even share of two cases.
+    assert_eq!(
+        (&found["runs_per_side"], &found["comparisons"]),
+        (&10.into(), &22.into())
+    );
+    assert_eq!(
+        found["expected_high"], 3,
+        "qbinom(.975, 22, .05) in R 4.2.2"
+    );
+    let line = calibration_line(&project);
+    assert!(
+        line.starts_with("warning,") && line.contains("doctor --calibrate FILE"),
+        "{line}"
+    );
+
+    let warning = "is not calibrated: @1 found 2";
+    project
+        .run(&OLD_NEW)
+        .expect_status(0)
+        .expect_stdout(&[warning, "0 to 3 are expected"]);
+    project
+        .run(&["report", "@2"])
+        .expect_status(0)
+        .expect_stdout(&[warning]);
+    project
+        .run(&["compare", "@2[old]", "@2[new]"])
+        .expect_status(0)
+        .expect_stdout(&[warning]);
+    let alone = project
+        .run(&["run", "even.fake", "--variant", "old="])
+        .expect_status(0)
+        .stdout;
+    assert!(
+        !alone.contains("calibrated"),
+        "nothing is compared: {alone}"
+    );
+}
+
+#[test]
+fn every_format_has_a_line_for_each_case() {
+    let project = project();
+    let words = [
+        "doctor",
+        "--calibrate",
+        "odd.fake",
+        "--comparisons",
+        "2",
+        "--no-save",
+    ];
+    let csv = project
+        .run(&[&words[..], &["--format", "csv"]].concat())
+        .expect_status(1)
+        .stdout;
+    let mut lines = csv.lines();
+    let header = lines.next().unwrap();
+    assert!(
+        header.contains("comparisons,false_alarms,variation,autocorrelation"),
+        "{csv}"
+    );
+    assert_eq!(lines.count(), 2, "{csv}");
+    let json = json(&project.run(&[&words[..], &["--format", "json"]].concat()));
+    let cases = json["calibrated_cases"].as_array();
+    assert_eq!(cases.map(Vec::len), Some(2), "{json:#}");
+    project
+        .run(&[&words[..], &["--format", "md"]].concat())
+        .expect_status(1)
+        .expect_stdout(&["| `n=2` |", "this machine is not calibrated"]);
+    assert!(calibration_line(&project).contains("never calibrated"));
+}
+
+#[test]
+fn an_interrupted_calibration_reports_its_complete_comparisons_and_can_go_on() {
+    let project = Project::new().with("slow.fake", "case n=1\n* sleep:4\n");
+    let words = [
+        "doctor",
+        "--calibrate",
+        "slow.fake",
+        "--comparisons",
+        "30",
+        "-r",
+        "8",
+    ];
+    let mut command = project.command(&words);
+    let child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while project
+        .run(&["report", "--export", "jsonl"])
+        .stdout
+        .lines()
+        .count()
+        < 40
+    {
+        assert!(Instant::now() < deadline, "40 runs were never stored");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // SAFETY: the process is the child started above, not yet waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let answer = Answer::from(child.wait_with_output().unwrap())
+        .expect_status(130)
+        .expect_stderr(&["speedwell doctor --calibrate --resume @1"])
+        .expect_stdout(&["interrupted", "0 false alarms in ", "do not vary enough"]);
+    assert!(!answer.stdout.contains("in 30 comparisons"), "{answer:#?}");
+    project
+        .run(&["doctor", "--calibrate", "--resume", "@1", "-r", "8"])
+        .expect_status(0)
+        .expect_stdout(&["0 false alarms in 30 comparisons"]);
+}
+
+#[test]
+fn words_that_make_no_calibration_are_refused() {
+    let project = project();
+    let refused = |words: &[&str], text: &str| {
+        project.run(words).expect_status(2).expect_stderr(&[text]);
+    };
+    refused(&["doctor", "even.fake"], "--calibrate");
+    refused(&["doctor", "-r", "10"], "--calibrate");
+    refused(&["doctor", "--calibrate"], "nothing to calibrate with");
+    refused(
+        &["doctor", "--calibrate", "even.fake", "-r", "7"],
+        "below 8 runs a side",
+    );
+    refused(
+        &["doctor", "--calibrate", "even.fake", "--order", "alternate"],
+        "in randomised blocks",
+    );
+    project
+        .run(&[
+            "run",
+            "even.fake",
+            "--variant",
+            "a=",
+            "--variant",
+            "b=FAST=1",
+            "-r",
+            "8",
+        ])
+        .expect_status(0);
+    refused(
+        &["doctor", "--calibrate", "--resume", "@1"],
+        "@1 compares different things",
+    );
+}
