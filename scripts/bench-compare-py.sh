@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What does `speedwell as compare.py` cost? Makes pairs of result files like those of a program with
+# What do `speedwell as compare.py` and `speedwell compare` cost? Makes pairs of result files like those of a program with
 # many benchmarks and times it on them against the original, alternating, so that a busy machine
 # slows both.
 #
@@ -82,8 +82,13 @@ both=("$work/old-shared.json" "$work/new-shared.json")
 make_json "$shared" 1 >"${both[0]}"
 make_json "$shared" 2 >"${both[1]}"
 echo "$names benchmarks x 10 repetitions: 2 x $(($(wc -c <"${pair[0]}") / 1000000)) MB"
-for _ in $(seq "$rounds"); do timed large "$ours" as compare.py benchmarks "${pair[@]}"; done
-echo "median: $(median "$work/large" 1) s CPU, $(($(median "$work/large" 2) / 1024)) MiB"
+for _ in $(seq "$rounds"); do
+  timed stand-in "$ours" as compare.py benchmarks "${pair[@]}"
+  timed compare "$ours" compare "${pair[@]}" --db "$work/none.db"
+done
+for name in stand-in compare; do
+  echo "$name, median: $(median "$work/$name" 1) s CPU, $(($(median "$work/$name" 2) / 1024)) MiB"
+done
 
 if ! has_original; then
   echo "skipped: the original (needs compare.py and a Python with scipy; see COMPARE_PY and PYTHON)"
