@@ -8,6 +8,7 @@ use super::source::{self, Source};
 use super::{Status, calibration, gate, measure, programs};
 use crate::analysis::{self, Findings, Settings};
 use crate::define::Side;
+use crate::harness::Trial;
 use crate::model::Session;
 use crate::report;
 use crate::store::Store;
@@ -69,7 +70,9 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
         return measure_sides(&measured, word.as_deref(), &args);
     }
     if measured.is_empty() {
-        return of_results(&source::read(&operands, &mut || args.store.open())?, &args);
+        let selection = args.selection.selection(&[], Trial::No)?;
+        let sources = source::read(&operands, &selection, &mut || args.store.open())?;
+        return of_results(&sources, &args);
     }
     mixed(&operands, &measured, word.as_deref(), &args)
 }
@@ -101,12 +104,13 @@ fn mixed(
     }
     let settings = settings(args);
     let (session, ended) = measure::measure(plans, &settings, &mut store, args)?;
+    let selection = args.selection.selection(&[], Trial::No)?;
     let mut others: Vec<Option<Source>> = Vec::new();
     for operand in operands {
         let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
         let read = match is_measured {
             true => None,
-            false => source::read_one(operand, word, &mut || args.store.open())?.pop(),
+            false => source::read_one(operand, word, &selection, &mut || args.store.open())?.pop(),
         };
         others.push(read);
     }

@@ -6,6 +6,7 @@ use super::options::{
 use super::{Status, calibration, operand, source};
 use crate::analysis::{self, Findings, Settings};
 use crate::exchange::{self, node_csv::Layout};
+use crate::harness::Trial;
 use crate::model::Session;
 use crate::report::{self, Document, Output};
 use clap::{Args, ValueEnum};
@@ -53,24 +54,26 @@ enum Export {
 /// # Errors
 /// Sources that cannot be read, parameters or metrics that they do not have.
 pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
-    let sources = source::read(&operand::all(&args.sources)?, &mut || args.store.open())?;
+    let selection = args.selection.selection(&[], Trial::No)?;
+    let operands = operand::all(&args.sources)?;
+    let sources = source::read(&operands, &selection, &mut || args.store.open())?;
     let baseline = args.variants.baseline.as_deref();
     let settings = args.comparison.settings(&args.selection.metric, baseline);
     let output = args.output.settings();
     let mut document = Document::default();
     for source in &sources {
-        let session = kept(&source.session, &args);
+        let session = &source.session;
         if let Some(kind) = args.export {
-            quiet_on_closed_pipe(export(&session, kind))?;
+            quiet_on_closed_pipe(export(session, kind))?;
             continue;
         }
-        let mut findings = analysis::of(&session, &settings);
-        calibration::mark(&mut findings, [&session], &args.store);
-        let part = document_of(&session, &findings, &args.study, &settings, &output)?;
+        let mut findings = analysis::of(session, &settings);
+        calibration::mark(&mut findings, [session], &args.store);
+        let part = document_of(session, &findings, &args.study, &settings, &output)?;
         document.report = part.report;
         document.append(part);
         let name = (sources.len() > 1).then_some(source.label.as_str());
-        document.append(report::circumstances(&[(name, &session)], &findings));
+        document.append(report::circumstances(&[(name, session)], &findings));
     }
     if args.export.is_none() {
         args.output.print(&document)?;
@@ -96,25 +99,6 @@ pub fn document_of(
         }
         None => report::of(findings, output),
     }
-}
-
-/// The session without the benchmarks and values that were not asked for.
-fn kept(session: &Session, args: &ReportArgs) -> Session {
-    let mut session = session.clone();
-    let selection = args
-        .selection
-        .selection(&[], crate::harness::Trial::No)
-        .unwrap_or_default();
-    session.runs.retain(|run| {
-        selection.wants(&run.case.benchmark)
-            && selection.sets.iter().all(|(name, _)| {
-                let of_name = |(n, v): &(String, String)| {
-                    n == name && run.case.value(n).is_some_and(|value| value.plain() == *v)
-                };
-                run.case.value(name).is_none() || selection.sets.iter().any(of_name)
-            })
-    });
-    session
 }
 
 fn export(session: &Session, kind: Export) -> anyhow::Result<()> {

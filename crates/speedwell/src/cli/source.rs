@@ -5,7 +5,7 @@
 
 use super::operand::{self, Operand};
 use super::{results_file, status};
-use crate::define::Part;
+use crate::define::{Part, Selection};
 use crate::exchange;
 use crate::model::Session;
 use crate::store::{Reference, Store};
@@ -33,12 +33,13 @@ pub struct Source {
 /// A missing or unreadable file, an unknown session or variant, a pattern that matches nothing.
 pub fn read(
     operands: &[Operand],
+    selection: &Selection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
 ) -> anyhow::Result<Vec<Source>> {
     let word = operand::common_word(operands);
     let mut sources = Vec::new();
     for operand in operands {
-        sources.extend(read_one(operand, word.as_deref(), store)?);
+        sources.extend(read_one(operand, word.as_deref(), selection, store)?);
     }
     Ok(sources)
 }
@@ -51,10 +52,14 @@ pub fn read(
 pub fn read_one(
     operand: &Operand,
     word: Option<&str>,
+    selection: &Selection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
 ) -> anyhow::Result<Vec<Source>> {
     let in_source = || format!("in source '{}'", operand.label);
     let mut sources = take(operand, store).with_context(in_source)?;
+    for source in &mut sources {
+        source.select(selection).with_context(in_source)?;
+    }
     if let Some(word) = word {
         sources.iter_mut().for_each(|source| source.rename(word));
     }
@@ -146,6 +151,20 @@ impl Source {
     /// The label, the session, and which variant takes part.
     pub fn labelled(&self) -> (String, &Session, Option<String>) {
         (self.label.clone(), &self.session, self.variant.clone())
+    }
+
+    /// Keeps only the cases that were asked for.
+    fn select(&mut self, selection: &Selection) -> anyhow::Result<()> {
+        let session = &mut self.session;
+        let had_runs = !session.runs.is_empty();
+        session.runs.retain(|run| selection.keeps(&run.case));
+        session
+            .failures
+            .retain(|failure| selection.wants(&failure.benchmark));
+        if had_runs && session.runs.is_empty() {
+            bail!("--filter, --exclude and --set leave no case of it");
+        }
+        Ok(())
     }
 
     /// Keeps only the cases that match the pattern.

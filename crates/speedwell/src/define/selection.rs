@@ -1,7 +1,7 @@
 //! Which benchmarks, and with which values.
 
 use crate::harness::Trial;
-use crate::model::{Value, ValueKind};
+use crate::model::{Case, Value, ValueKind};
 use anyhow::bail;
 use regex::Regex;
 
@@ -23,6 +23,20 @@ impl Selection {
     pub fn wants(&self, name: &str) -> bool {
         let any = |list: &[Regex]| list.iter().any(|pattern| pattern.is_match(name));
         (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
+    }
+
+    /// Whether a case that was measured already is wanted: by the name of its benchmark, and by the
+    /// values of the parameters that it has.
+    pub fn keeps(&self, case: &Case) -> bool {
+        let has = |name: &str, wanted: &str| case.value(name).is_some_and(|v| v.plain() == wanted);
+        let allowed = |name: &str| {
+            self.sets
+                .iter()
+                .any(|(n, wanted)| n == name && has(n, wanted))
+        };
+        let named = self.sets.iter().map(|(name, _)| name.as_str());
+        let mut own = named.filter(|name| case.value(name).is_some());
+        self.wants(&case.benchmark) && own.all(allowed)
     }
 
     /// Reads `NAME=V[,V...]` as typed after `--set`.
@@ -52,6 +66,21 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn measured_cases_are_chosen_by_name_and_value() {
+        let case = |id: &str| Case::parse(id).unwrap();
+        let selection = Selection {
+            filters: vec![Regex::new("copy").unwrap()],
+            sets: Selection::parse_set("len=1k,16").unwrap(),
+            ..Selection::default()
+        };
+        assert!(selection.keeps(&case("g/copy len=16 type=utf8")));
+        assert!(selection.keeps(&case("g/copy len=1000")) && selection.keeps(&case("g/copy")));
+        assert!(
+            !selection.keeps(&case("g/copy len=64")) && !selection.keeps(&case("g/fill len=16"))
+        );
+    }
 
     #[test]
     fn large_numbers_may_be_written_short() {

@@ -173,3 +173,26 @@ fn sides_without_a_common_case_are_no_success() {
         .expect_status(0)
         .expect_stdout(&["[BM_a|BM_b]"]);
 }
+
+#[test]
+fn results_can_be_narrowed_like_benchmarks() {
+    let both = repetitions(&[1.0, 2.0], "release");
+    let more = both.replace("BM_a", "BM_b");
+    let more = more.split_once("\"benchmarks\":[").unwrap().1;
+    let text = both.replace("]}", &format!(",{more}"));
+    let project = Project::new().with("a.json", &text).with("b.json", &text);
+    let answer = project
+        .run(&["compare", "a.json", "b.json", "-f", "BM_b"])
+        .expect_status(0);
+    assert!(
+        answer.stdout.contains("BM_b") && !answer.stdout.contains("BM_a"),
+        "{answer:?}"
+    );
+    let answer = project
+        .run(&["compare", "a.json", "b.json", "-x", "BM_"])
+        .expect_status(2);
+    assert!(answer.stderr.contains("leave no case of it"), "{answer:?}");
+    project
+        .run(&["report", "a.json", "-s", "len"])
+        .expect_status(2);
+}
