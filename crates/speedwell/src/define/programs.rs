@@ -9,7 +9,7 @@ use super::{Selection, target};
 use crate::harness::Job;
 use crate::model::{Case, Variant};
 use anyhow::bail;
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use std::path::PathBuf;
 
 /// One program of a comparison.
@@ -36,10 +36,11 @@ pub fn common(sides: &[Side], word: Option<&str>, selection: &Selection) -> anyh
         files: sides.len(),
         ..Suite::default()
     };
+    let naming = Naming::of(sides, word);
     let mut all: Vec<Jobs> = Vec::new();
     for side in sides {
         let jobs = jobs_of(side, selection, &mut suite)?;
-        all.push(named(side, jobs, word, &mut suite.warnings));
+        all.push(naming.apply(side, jobs, &mut suite.warnings));
     }
     let Some((first, others)) = all.split_first() else {
         return Ok(suite);
@@ -90,28 +91,64 @@ fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Res
     Ok(jobs)
 }
 
-fn named(side: &Side, jobs: Vec<Job>, word: Option<&str>, warnings: &mut Vec<String>) -> Jobs {
-    let count = jobs.len();
-    let mut found = IndexMap::new();
-    for job in jobs {
-        let mut case = job
-            .case
-            .clone()
-            .unwrap_or_else(|| Case::new(&job.label, Vec::new()));
-        if let (Some(part), Some(word)) = (&side.part, word) {
+/// What benchmarks are called in the comparison.
+struct Naming<'a> {
+    /// The first side's file, where the sides have different ones.
+    first: Option<String>,
+    /// What stands for the text that the parts match.
+    word: Option<&'a str>,
+}
+
+impl<'a> Naming<'a> {
+    fn of(sides: &[Side], word: Option<&'a str>) -> Naming<'a> {
+        let name = |side: &Side| {
+            side.file
+                .file_name()
+                .map(|name| name.to_string_lossy().into())
+        };
+        let files: IndexSet<Option<String>> = sides.iter().map(name).collect();
+        Naming {
+            first: files.first().cloned().flatten().filter(|_| files.len() > 1),
+            word,
+        }
+    }
+
+    /// The jobs by the ids of their cases in the comparison.
+    fn apply(&self, side: &Side, jobs: Vec<Job>, warnings: &mut Vec<String>) -> Jobs {
+        let count = jobs.len();
+        let mut found = IndexMap::new();
+        for job in jobs {
+            let (case, job) = self.case(side, job);
+            found.entry(case.id()).or_insert((case, job));
+        }
+        if found.len() < count {
+            warnings.push(format!(
+                "the pattern of '{}' makes {count} benchmarks into {}, of which the first each is \
+                 measured; put what tells them apart in a group: (...)",
+                side.variant.name,
+                found.len()
+            ));
+        }
+        found
+    }
+
+    fn case(&self, side: &Side, mut job: Job) -> (Case, Job) {
+        let own = job.case.clone();
+        let mut case = own.unwrap_or_else(|| Case::new(&job.label, Vec::new()));
+        // Programs of our header call benchmarks after the file that they are asked for: that of the
+        // first side. A name in common has no file.
+        let own_file = format!("{}/", job.source.name);
+        if let (Some(first), Some(name)) = (&self.first, case.benchmark.strip_prefix(&own_file)) {
+            let name = name.to_owned();
+            case.benchmark = format!("{first}/{name}");
+            job.label = case.id();
+            case.benchmark = name;
+        }
+        if let (Some(part), Some(word)) = (&side.part, self.word) {
             case.benchmark = part.renamed(&case.benchmark, word);
         }
-        found.entry(case.id()).or_insert((case, job));
+        (case, job)
     }
-    if found.len() < count {
-        warnings.push(format!(
-            "the pattern of '{}' makes {count} benchmarks into {}, of which the first each is \
-             measured; put what tells them apart in a group: (...)",
-            side.variant.name,
-            found.len()
-        ));
-    }
-    found
 }
 
 /// One job for all sides.

@@ -185,6 +185,23 @@ fn a_program_that_was_built_elsewhere_is_measured_and_no_other_is_started() {
 }
 
 #[test]
+fn two_programs_of_ones_own_build_are_compared_whatever_their_files_are_called() {
+    let zoo = repository().join("crates/speedwell/tests/conformance/cpp/zoo.cpp");
+    let Some(program) = compiled(&zoo) else {
+        return;
+    };
+    let project = Project::new();
+    for name in ["old", "new"] {
+        std::fs::copy(&program, project.path(name)).unwrap();
+    }
+    let words = ["compare", "./old", "./new", "--filter", "/answer"];
+    let answer = run(&project, &[&words, &QUICK[..]].concat())
+        .expect_status(0)
+        .expect_stdout(&["whether new is faster than old", "answer", "unclear"]);
+    assert!(!answer.stdout.contains("old/answer"), "{}", answer.stdout);
+}
+
+#[test]
 fn several_files_of_one_program_may_include_the_header() {
     let Some(compiler) = tool(&["c++", "g++", "clang++"]) else {
         return;
