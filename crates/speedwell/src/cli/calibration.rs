@@ -5,12 +5,11 @@
 //! alarm is decided by the analysis. Start at [`run`].
 
 use super::measure::{Plans, measure};
-use super::options::StoreArgs;
-use super::run::{self, RunArgs};
+use super::options::RunArgs;
+use super::run;
 use super::{Status, gate, resume};
-use crate::analysis::{self, Calibrated, Findings};
-use crate::environment;
-use crate::model::{Calibration, Runs, Session, Stopping, Variant};
+use crate::analysis::{self, Calibrated};
+use crate::model::{Runs, Stopping, Variant};
 use crate::plan::Plan;
 use crate::report;
 use anyhow::bail;
@@ -41,7 +40,7 @@ pub fn run(mut args: RunArgs, comparisons: u32) -> anyhow::Result<Status> {
     args.variants.variant = vec!["a=".to_owned(), "b=".to_owned()];
     // Sequential until the number of cases is known.
     args.sampling.runs = None;
-    let mut store = run::store_for(&args)?;
+    let mut store = args.open_store()?;
     let plans = match &args.execution.resume {
         Some(session) => resume::plans(&store, session)?,
         None => {
@@ -90,35 +89,4 @@ fn is_one_thing(variants: &[Variant]) -> bool {
         ..b.clone()
     };
     *a == named_alike
-}
-
-/// Warns of comparisons on a machine that is known to give other false alarms than it should.
-///
-/// A comparison of files needs no store, so one that cannot be read changes nothing.
-pub fn mark<'s>(
-    findings: &mut Findings,
-    sessions: impl IntoIterator<Item = &'s Session>,
-    store: &StoreArgs,
-) {
-    if findings.comparisons.is_empty() {
-        return;
-    }
-    let Ok(Some(store)) = store.existing() else {
-        return;
-    };
-    for session in sessions {
-        let machine = &session.environment;
-        let Ok(Some(known)) = store.calibration_of(machine) else {
-            continue;
-        };
-        let warning = analysis::uncalibrated(machine, &known);
-        let is_new = |text: &String| !findings.warnings.contains(text);
-        findings.warnings.extend(warning.filter(is_new));
-    }
-}
-
-/// What is known of this machine.
-pub fn of_this_machine(store: &StoreArgs) -> Option<Calibration> {
-    let store = store.existing().ok()??;
-    store.calibration_of(&environment::capture(&[])).ok()?
 }

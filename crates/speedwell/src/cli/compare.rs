@@ -1,11 +1,11 @@
 //! `speedwell compare`: existing results, programs, or variants measured first.
 
 use super::operand::{self, Operand};
-use super::options::ComparisonArgs;
+use super::options::{ComparisonArgs, RunArgs};
 use super::report::document_of;
-use super::run::{self, RunArgs};
+use super::run;
 use super::source::{self, Source};
-use super::{Status, calibration, gate, measure, programs};
+use super::{Status, calibrated, gate, measure, programs};
 use crate::analysis::{self, Findings, Settings};
 use crate::define::Side;
 use crate::harness::Trial;
@@ -85,7 +85,7 @@ fn measure_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::
             "'{name}' alone is nothing to compare\nhint: name it twice for an A/A test, or use 'run'"
         );
     }
-    let mut store = run::store_for(args)?;
+    let mut store = args.open_store()?;
     let plans = measure::Plans::of_sides(sides, word, args)?;
     run::execute(plans, &mut store, args)
 }
@@ -97,7 +97,7 @@ fn mixed(
     word: Option<&str>,
     args: &RunArgs,
 ) -> anyhow::Result<Status> {
-    let mut store: Store = run::store_for(args)?;
+    let mut store: Store = args.open_store()?;
     let plans = measure::Plans::of_sides(sides, word, args)?;
     if args.execution.list || args.execution.test {
         return run::execute(plans, &mut store, args);
@@ -123,7 +123,7 @@ fn mixed(
         })
         .collect();
     let mut findings = analysis::across(&sources, &settings);
-    calibration::mark(&mut findings, sessions(&sources), &args.store);
+    calibrated::mark(&mut findings, sessions(&sources), &args.store);
     Ok(ended.or(print(&findings, &sources, &settings, args)?))
 }
 
@@ -142,7 +142,7 @@ fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
         [(_, only, _)] => within(only, &args.comparison, args)?,
         many => analysis::across(many, &settings),
     };
-    calibration::mark(&mut findings, sessions(&sources), &args.store);
+    calibrated::mark(&mut findings, sessions(&sources), &args.store);
     print(&findings, &sources, &settings, args)
 }
 

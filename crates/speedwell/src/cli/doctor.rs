@@ -1,11 +1,11 @@
 //! `speedwell doctor`: what may spoil numbers on this machine, and the remedy.
 
+use super::options::RunArgs;
 use super::options::{
     ComparisonArgs, ExecutionArgs, OrderName, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
     StudyArgs, VariantArgs, parse,
 };
-use super::run::RunArgs;
-use super::{Status, calibration};
+use super::{Status, calibrated, calibration};
 use crate::environment::{self, Check, State};
 use crate::report::{self, CheckLine};
 use anyhow::bail;
@@ -70,7 +70,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
     let mut checks = environment::checks(Path::new("/"));
     checks.push(environment::free_disk(&args.store.path()?));
     let mut lines: Vec<CheckLine> = checks.iter().map(line).collect();
-    let known = calibration::of_this_machine(&args.store);
+    let known = calibrated::of_this_machine(&args.store);
     lines.push(report::calibration_check(known.as_ref()));
     args.output.print(&report::checks(&lines))?;
     let bad = checks.iter().any(|check| check.state == State::Bad);

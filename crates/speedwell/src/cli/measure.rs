@@ -1,7 +1,7 @@
 //! From options to a measured session: shared by `run` and `compare`.
 
+use super::options::RunArgs;
 use super::progress::Progress;
-use super::run::RunArgs;
 use super::{Status, status};
 use crate::analysis::{self, Settings};
 use crate::define::{self, Side, Suite};

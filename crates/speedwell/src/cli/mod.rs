@@ -4,6 +4,7 @@
 //! no, 2 could not do it, 130 interrupted with what was measured saved.
 
 mod as_tool;
+mod calibrated;
 mod calibration;
 mod compare;
 mod doctor;
@@ -46,7 +47,7 @@ struct Words {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run::RunArgs),
+    Run(options::RunArgs),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
     History(history::HistoryArgs),

@@ -3,7 +3,7 @@
 use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
-use super::{Status, calibration, operand, source};
+use super::{Status, calibrated, operand, source};
 use crate::analysis::{self, Findings, Settings};
 use crate::exchange::{self, node_csv::Layout};
 use crate::harness::Trial;
@@ -68,7 +68,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
             continue;
         }
         let mut findings = analysis::of(session, &settings);
-        calibration::mark(&mut findings, [session], &args.store);
+        calibrated::mark(&mut findings, [session], &args.store);
         let part = document_of(session, &findings, &args.study, &settings, &output)?;
         document.report = part.report;
         document.append(part);

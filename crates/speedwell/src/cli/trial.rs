@@ -1,8 +1,8 @@
 //! `--list` and `--test`: what would be measured, and does it work at all?
 
 use super::measure::Plans;
+use super::options::RunArgs;
 use super::progress::Progress;
-use super::run::RunArgs;
 use super::{Status, status};
 use crate::harness::Job;
 use crate::model::{Case, Event, Failure, Observer};
