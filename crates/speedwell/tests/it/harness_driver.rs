@@ -313,11 +313,13 @@ pub fn tool(names: &[&str]) -> Option<String> {
 
 /// The zoo of the C++ harness as a program, compiled once for all tests.
 pub fn compiled(file: &Path) -> Option<String> {
-    static PROGRAM: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let compiler = tool(&["c++", "g++", "clang++"])?;
-    let (_, program) = PROGRAM.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("zoo");
+    let program = PROGRAM.get_or_init(|| {
+        // Nothing clears up behind a static, so the program lies where Cargo keeps such things.
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("zoo");
+        std::fs::create_dir_all(&folder).unwrap();
+        let unfinished = folder.join(format!("unfinished-{}", std::process::id()));
         let mut command = Command::new(compiler);
         command.args([
             "-std=c++17",
@@ -333,14 +335,16 @@ pub fn compiled(file: &Path) -> Option<String> {
             .arg(repository().join("harness/cpp"))
             .arg(file)
             .arg("-o")
-            .arg(&program);
+            .arg(&unfinished);
         let output = command.output().unwrap();
         assert!(
             output.status.success(),
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        (folder, program)
+        let program = folder.join("zoo");
+        std::fs::rename(&unfinished, &program).unwrap();
+        program
     });
     Some(program.to_string_lossy().into_owned())
 }
