@@ -1,0 +1,341 @@
+//! Reads responses from whatever arrives on a connection, in whatever pieces.
+//!
+//! It decides where a response ends and what it weighed; it does not know who asked, when, or what
+//! happens to the connection. A response that lies in one piece is read in place; only a head that
+//! is cut is kept until the rest of it arrives. Start reading at [`Reply::feed`].
+
+use super::chunked::Chunked;
+use super::framing::Framing;
+use super::scan::Scan;
+use super::{Asked, Ending, ReplyError, Summary, Watch};
+
+/// How large a head may be. Servers in common use send less than a tenth of the defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one head, status line and empty line included.
+    pub head_bytes: usize,
+    /// Header fields of one head.
+    pub fields: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            head_bytes: 64 * 1024,
+            fields: 1000,
+        }
+    }
+}
+
+/// How far the awaited response has come: where a reset or a time limit met it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// No response is awaited.
+    Idle,
+    /// Awaited; no byte has arrived.
+    FirstByte,
+    /// Its head is incomplete, or only interim responses have arrived.
+    Head,
+    /// Its head is complete and its body is not.
+    Body,
+}
+
+/// What was done with the bytes of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes that belonged to the response. All of them, unless it ended.
+    pub consumed: usize,
+    /// The response, if it ended.
+    pub ended: Option<Summary>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Idle,
+    Head,
+    Length(u64),
+    Chunked(Chunked),
+    UntilEof,
+    Broken(ReplyError),
+}
+
+/// Reads the responses of one connection, one after the other.
+///
+/// [`Reply::begin`] announces a response, [`Reply::feed`] takes what arrived. When requests are
+/// pipelined, begin the next response when one has ended and feed what was not consumed.
+///
+/// ```
+/// use speedwell_load::http1::{Asked, Reply};
+///
+/// let mut reply = Reply::default();
+/// reply.begin(Asked::Body);
+/// assert!(reply.feed(b"HTTP/1.1 200 OK\r\nContent-Le")?.ended.is_none());
+/// let progress = reply.feed(b"ngth: 5\r\n\r\nhelloHTTP/1.1 ...")?;
+/// let summary = progress.ended.ok_or("it has ended")?;
+/// assert_eq!((progress.consumed, summary.status, summary.body_bytes), (16, 200, 5));
+/// assert!(summary.reusable);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Reply {
+    state: State,
+    asked: Asked,
+    scan: Scan,
+    summary: Summary,
+    limits: Limits,
+    /// A head that arrived in pieces, from its first byte.
+    carry: Vec<u8>,
+    has_answered: bool,
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Reply::new(Limits::default())
+    }
+}
+
+impl Reply {
+    /// For a fresh connection.
+    pub fn new(limits: Limits) -> Reply {
+        Reply {
+            state: State::Idle,
+            asked: Asked::Body,
+            scan: Scan::default(),
+            summary: Summary::default(),
+            limits,
+            carry: Vec::new(),
+            has_answered: false,
+        }
+    }
+
+    /// The connection was replaced by a fresh one. Memory is kept.
+    pub fn reset(&mut self) {
+        self.carry.clear();
+        let carry = std::mem::take(&mut self.carry);
+        *self = Reply {
+            carry,
+            ..Reply::new(self.limits)
+        };
+    }
+
+    /// A request was sent, and its response is the next to arrive. Has no effect while another one
+    /// is awaited or after an error.
+    pub fn begin(&mut self, asked: Asked) {
+        if let State::Idle = self.state {
+            self.asked = asked;
+            self.summary = Summary::default();
+            self.scan = Scan::default();
+            self.state = State::Head;
+        }
+    }
+
+    /// Takes what arrived. Reads to the end of the response and no further.
+    ///
+    /// # Errors
+    /// The bytes are no response, or none was awaited. Every later call gives the same error.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress, ReplyError> {
+        self.step(bytes, None)
+    }
+
+    /// As [`Reply::feed`], and shows the response to a watch, which must be the same one until the
+    /// response has ended.
+    ///
+    /// # Errors
+    /// As [`Reply::feed`].
+    pub fn feed_watched(
+        &mut self,
+        bytes: &[u8],
+        watch: &mut Watch,
+    ) -> Result<Progress, ReplyError> {
+        if self.phase() == Phase::FirstByte {
+            watch.clear();
+        }
+        self.step(bytes, Some(watch))
+    }
+
+    /// How far the awaited response has come.
+    pub fn phase(&self) -> Phase {
+        match self.state {
+            State::Idle => Phase::Idle,
+            State::Head if self.summary.head_bytes == 0 => Phase::FirstByte,
+            State::Head => Phase::Head,
+            State::Length(_) | State::Chunked(_) | State::UntilEof => Phase::Body,
+            State::Broken(_) if self.summary.status == 0 => Phase::Head,
+            State::Broken(_) => Phase::Body,
+        }
+    }
+
+    /// The peer ended the connection: what that means for the awaited response. Call
+    /// [`Reply::reset`] before using it for another connection.
+    ///
+    /// # Errors
+    /// The response was broken before.
+    pub fn finish(&mut self) -> Result<Ending, ReplyError> {
+        let summary = Summary {
+            reusable: false,
+            ..self.summary
+        };
+        let ending = match (self.state, self.phase()) {
+            (State::Broken(error), _) => return Err(error),
+            (State::UntilEof, _) => Ending::Complete(summary),
+            (_, Phase::Idle) => Ending::Idle,
+            (_, Phase::FirstByte) => Ending::BeforeFirstByte,
+            (_, Phase::Head) => Ending::InHead(summary),
+            (_, Phase::Body) => Ending::InBody(summary),
+        };
+        self.state = State::Idle;
+        Ok(ending)
+    }
+
+    fn step(
+        &mut self,
+        bytes: &[u8],
+        mut watch: Option<&mut Watch>,
+    ) -> Result<Progress, ReplyError> {
+        let mut consumed = 0;
+        loop {
+            let rest = &bytes[consumed..];
+            if rest.is_empty() {
+                return Ok(Progress {
+                    consumed,
+                    ended: None,
+                });
+            }
+            let step = match self.state {
+                State::Head => self.head(rest, watch.as_deref_mut()),
+                State::Idle if self.has_answered => Err(ReplyError::Extra),
+                State::Idle => Err(ReplyError::Early),
+                State::Broken(error) => Err(error),
+                _ => self.body(rest, watch.as_deref_mut()),
+            };
+            match step {
+                Ok(read) => consumed += read,
+                Err(error) => {
+                    self.state = State::Broken(error);
+                    return Err(error);
+                }
+            }
+            if let State::Length(0) = self.state {
+                self.state = State::Idle;
+                self.has_answered = true;
+                return Ok(Progress {
+                    consumed,
+                    ended: Some(self.summary),
+                });
+            }
+        }
+    }
+
+    /// Reads of the head what there is, and acts on it when it is complete.
+    fn head(&mut self, bytes: &[u8], mut watch: Option<&mut Watch>) -> Result<usize, ReplyError> {
+        let (read, is_complete) = self.lines(bytes, watch.as_deref_mut())?;
+        self.summary.head_bytes += read as u64;
+        if !is_complete {
+            return Ok(read);
+        }
+        self.carry.clear();
+        let facts = self.scan.facts;
+        match facts.status {
+            101 => return Err(ReplyError::Switched),
+            100..200 => {
+                self.summary.interim += 1;
+                self.scan = Scan::default();
+                if let Some(watch) = watch {
+                    watch.clear();
+                }
+                return Ok(read);
+            }
+            _ => {}
+        }
+        let framing = facts.framing(self.asked)?;
+        self.summary.status = facts.status;
+        self.summary.reusable = facts.is_reusable(framing, self.asked);
+        self.summary.until_eof = framing == Framing::UntilEof;
+        self.summary.doubtful_framing = facts.is_doubtful();
+        self.state = match framing {
+            Framing::Length(bytes) => State::Length(bytes),
+            Framing::Chunked => State::Chunked(Chunked::new()),
+            Framing::UntilEof => State::UntilEof,
+        };
+        Ok(read)
+    }
+
+    /// Scans the head: in place if it begins in these bytes, else behind what was kept of it.
+    fn lines(
+        &mut self,
+        bytes: &[u8],
+        mut watch: Option<&mut Watch>,
+    ) -> Result<(usize, bool), ReplyError> {
+        let Limits { head_bytes, fields } = self.limits;
+        if self.carry.is_empty() {
+            let window = &bytes[..bytes.len().min(head_bytes)];
+            if let Some(end) = self.scan.run(window, fields, watch)? {
+                return Ok((end, true));
+            }
+            self.carry.extend_from_slice(window);
+            return self.room_for_more(bytes.len());
+        }
+        let mut read = 0;
+        while read < bytes.len() && self.carry.len() < head_bytes {
+            // Line by line, so that no byte of a body is copied.
+            let rest = &bytes[read..];
+            let line = rest
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .map_or(rest.len(), |at| at + 1)
+                .min(head_bytes - self.carry.len());
+            self.carry.extend_from_slice(&rest[..line]);
+            read += line;
+            let end = self.scan.run(&self.carry, fields, watch.as_deref_mut())?;
+            if end.is_some() {
+                return Ok((read, true));
+            }
+        }
+        self.room_for_more(read)
+    }
+
+    /// A head that has filled its room without an end is too large.
+    fn room_for_more(&self, read: usize) -> Result<(usize, bool), ReplyError> {
+        match self.carry.len() < self.limits.head_bytes {
+            true => Ok((read, false)),
+            false => Err(ReplyError::HeadTooLarge),
+        }
+    }
+
+    /// Reads of the body what there is. A body that is complete leaves [`State::Length`] of zero.
+    fn body(&mut self, bytes: &[u8], watch: Option<&mut Watch>) -> Result<usize, ReplyError> {
+        let (read, payload) = match &mut self.state {
+            State::Length(left) => {
+                let read = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
+                *left -= read as u64;
+                if let Some(watch) = watch {
+                    watch.data(&bytes[..read]);
+                }
+                (read, read as u64)
+            }
+            State::Chunked(chunked) => {
+                let (mut payload, mut watch) = (0, watch);
+                let read = chunked.feed(bytes, |data| {
+                    payload += data.len() as u64;
+                    if let Some(watch) = watch.as_deref_mut() {
+                        watch.data(data);
+                    }
+                })?;
+                if chunked.is_done() {
+                    self.state = State::Length(0);
+                }
+                (read, payload)
+            }
+            // Only `UntilEof` is left: everything belongs to the body.
+            _ => {
+                if let Some(watch) = watch {
+                    watch.data(bytes);
+                }
+                (bytes.len(), bytes.len() as u64)
+            }
+        };
+        self.summary.body_bytes += payload;
+        self.summary.framing_bytes += read as u64 - payload;
+        Ok(read)
+    }
+}

@@ -1,0 +1,419 @@
+//! The bytes of a request, built and checked once and sent as often as wanted.
+//!
+//! It decides what is on the wire and in which order; it does not know where the bytes go. What is
+//! refused here could not be framed or would smuggle a second request. Start at [`Request::new`].
+
+use super::Asked;
+use super::field::is_token;
+use std::fmt;
+
+/// The version that a request names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Version {
+    /// HTTP/1.0: a connection ends with the response unless it is asked to stay.
+    Http10,
+    /// HTTP/1.1: a connection stays unless it is asked to end.
+    #[default]
+    Http11,
+}
+
+/// What is wished for the connection after the response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Connection {
+    /// It carries the next request.
+    #[default]
+    KeepAlive,
+    /// It ends.
+    Close,
+}
+
+/// What a request consists of.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RequestParts<'a> {
+    /// The method, as written: methods are case-sensitive.
+    pub method: &'a str,
+    /// The request target: a path with its query, percent-encoded; a whole URL for a proxy; `*`
+    /// for OPTIONS; host and port for CONNECT.
+    pub target: &'a str,
+    /// The value of Host, unless `headers` has one.
+    pub host: &'a str,
+    /// Further header fields, in this order. Connection and Content-Length are added unless they
+    /// are among them.
+    pub headers: &'a [(&'a str, &'a [u8])],
+    /// The body. `None` sends Content-Length only with methods that are expected to have a body.
+    pub body: Option<&'a [u8]>,
+    /// The version named.
+    pub version: Version,
+    /// Whether the connection shall stay.
+    pub connection: Connection,
+}
+
+/// Why a request cannot be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestError {
+    /// The method is no token.
+    Method(String),
+    /// The target is empty, has blanks, control or non-ASCII characters, a fragment, or does not
+    /// suit the method.
+    Target(String),
+    /// The value of Host has characters that no host and port have.
+    Host(String),
+    /// The name of a header field is no token.
+    Name(String),
+    /// The value of this header field contains control characters.
+    Value(String),
+    /// A Content-Length among the header fields is not the length of the body, in bytes.
+    Length(u64),
+    /// Transfer-Encoding was given: a body is sent in one piece, with Content-Length.
+    TransferEncoding,
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            RequestError::Method(method) => write!(f, "'{method}' cannot be a method"),
+            RequestError::Target(target) => write!(f, "'{target}' cannot be a request target"),
+            RequestError::Host(host) => write!(f, "'{host}' cannot be a host"),
+            RequestError::Name(name) => write!(f, "'{name}' cannot be the name of a header field"),
+            RequestError::Value(name) => {
+                write!(f, "the value of '{name}' contains control characters")
+            }
+            RequestError::Length(length) => {
+                write!(f, "Content-Length differs from the body's {length} bytes")
+            }
+            RequestError::TransferEncoding => {
+                f.write_str("Transfer-Encoding is not sent: the body goes out in one piece")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RequestError {}
+
+/// A request as it is sent.
+///
+/// ```
+/// use speedwell_load::http1::{Request, RequestParts};
+///
+/// let request = Request::new(&RequestParts {
+///     method: "GET",
+///     target: "/index.html",
+///     host: "localhost:8080",
+///     headers: &[("Accept", b"*/*")],
+///     ..RequestParts::default()
+/// })?;
+/// assert_eq!(request.bytes(), b"GET /index.html HTTP/1.1\r\nHost: localhost:8080\r\nAccept: */*\r\n\r\n");
+/// # Ok::<(), speedwell_load::http1::RequestError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    bytes: Vec<u8>,
+    head_bytes: usize,
+    asked: Asked,
+    closes: bool,
+}
+
+impl Request {
+    /// Checks the parts and puts them together.
+    ///
+    /// # Errors
+    /// A part would not be read as what it is meant to be.
+    pub fn new(parts: &RequestParts) -> Result<Request, RequestError> {
+        check(parts)?;
+        let mut bytes = Vec::with_capacity(512 + parts.body.map_or(0, <[u8]>::len));
+        bytes.extend_from_slice(parts.method.as_bytes());
+        bytes.push(b' ');
+        bytes.extend_from_slice(parts.target.as_bytes());
+        bytes.extend_from_slice(match parts.version {
+            Version::Http10 => b" HTTP/1.0\r\n",
+            Version::Http11 => b" HTTP/1.1\r\n",
+        });
+        if !parts.has("host") {
+            push_field(&mut bytes, "Host", parts.host.as_bytes());
+        }
+        for (name, value) in parts.headers {
+            push_field(&mut bytes, name, value);
+        }
+        if !parts.has("connection") {
+            match (parts.version, parts.connection) {
+                (Version::Http11, Connection::Close) => {
+                    push_field(&mut bytes, "Connection", b"close");
+                }
+                (Version::Http10, Connection::KeepAlive) => {
+                    push_field(&mut bytes, "Connection", b"Keep-Alive");
+                }
+                _ => {}
+            }
+        }
+        if let Some(length) = parts.length().filter(|_| !parts.has("content-length")) {
+            push_field(&mut bytes, "Content-Length", length.to_string().as_bytes());
+        }
+        bytes.extend_from_slice(b"\r\n");
+        let head_bytes = bytes.len();
+        bytes.extend_from_slice(parts.body.unwrap_or_default());
+        Ok(Request {
+            bytes,
+            head_bytes,
+            asked: Asked::of(parts.method),
+            closes: parts.closes(),
+        })
+    }
+
+    /// Everything that is sent.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The part of [`Request::bytes`] behind the head.
+    pub fn body(&self) -> &[u8] {
+        &self.bytes[self.head_bytes..]
+    }
+
+    /// What [`super::Reply::begin`] must know of it.
+    pub fn asked(&self) -> Asked {
+        self.asked
+    }
+
+    /// The connection ends after the response, because the request says so.
+    pub fn closes(&self) -> bool {
+        self.closes
+    }
+}
+
+impl RequestParts<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.values(name).next().is_some()
+    }
+
+    fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        self.headers
+            .iter()
+            .filter(move |(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| *value)
+    }
+
+    /// RFC 9110, section 8.6: a method that is expected to have a body says so when it has none.
+    fn length(&self) -> Option<usize> {
+        match (self.body, self.method) {
+            (Some(body), _) => Some(body.len()),
+            (None, "POST" | "PUT" | "PATCH") => Some(0),
+            (None, _) => None,
+        }
+    }
+
+    fn closes(&self) -> bool {
+        let names = |option: &str| {
+            self.values("connection")
+                .flat_map(|value| value.split(|byte| *byte == b','))
+                .any(|known| known.trim_ascii().eq_ignore_ascii_case(option.as_bytes()))
+        };
+        match (self.has("connection"), self.version) {
+            (false, _) => self.connection == Connection::Close,
+            (true, Version::Http11) => names("close"),
+            (true, Version::Http10) => names("close") || !names("keep-alive"),
+        }
+    }
+}
+
+fn push_field(bytes: &mut Vec<u8>, name: &str, value: &[u8]) {
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.extend_from_slice(b": ");
+    bytes.extend_from_slice(value);
+    bytes.extend_from_slice(b"\r\n");
+}
+
+fn check(parts: &RequestParts) -> Result<(), RequestError> {
+    if !is_token(parts.method.as_bytes()) {
+        return Err(RequestError::Method(parts.method.into()));
+    }
+    if !is_target(parts.method, parts.target) {
+        return Err(RequestError::Target(parts.target.into()));
+    }
+    let is_host = |byte: u8| byte.is_ascii_graphic() && !b"/?#@\\<>\"".contains(&byte);
+    if !parts.host.bytes().all(is_host) {
+        return Err(RequestError::Host(parts.host.into()));
+    }
+    for (name, value) in parts.headers {
+        if !is_token(name.as_bytes()) {
+            return Err(RequestError::Name((*name).into()));
+        }
+        // RFC 9110, section 5.5: a line end here would begin a field, or a request, of its own.
+        let is_text = |byte: &u8| *byte == b'\t' || (*byte >= 32 && *byte != 127);
+        if !value.iter().all(is_text) {
+            return Err(RequestError::Value((*name).into()));
+        }
+    }
+    if parts.has("transfer-encoding") {
+        return Err(RequestError::TransferEncoding);
+    }
+    let length = parts.length().unwrap_or(0).to_string();
+    let mut given = parts.values("content-length");
+    if given.any(|value| value.trim_ascii() != length.as_bytes()) {
+        return Err(RequestError::Length(parts.length().unwrap_or(0) as u64));
+    }
+    Ok(())
+}
+
+/// The four forms of RFC 9112, section 3.2. A fragment is never sent (RFC 9110, section 7.1).
+fn is_target(method: &str, target: &str) -> bool {
+    let is_text = target
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    let is_absolute = || {
+        target.split_once("://").is_some_and(|(scheme, rest)| {
+            scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+                && !scheme.is_empty()
+                && !rest.is_empty()
+        })
+    };
+    is_text
+        && match method {
+            "CONNECT" => target.contains(':') && !target.contains('/'),
+            "OPTIONS" if target == "*" => true,
+            _ => target.starts_with('/') || is_absolute(),
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get() -> RequestParts<'static> {
+        RequestParts {
+            method: "GET",
+            target: "/",
+            host: "h",
+            ..RequestParts::default()
+        }
+    }
+
+    #[track_caller]
+    fn sent(parts: &RequestParts) -> String {
+        String::from_utf8(Request::new(parts).unwrap().bytes().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_body_has_its_length_and_comes_last() {
+        let request = Request::new(&RequestParts {
+            method: "POST",
+            body: Some(b"a=1"),
+            headers: &[("content-type", b"text/plain"), ("X-A", b"\xe4 b")],
+            ..get()
+        })
+        .unwrap();
+        assert_eq!(
+            request.bytes(),
+            b"POST / HTTP/1.1\r\nHost: h\r\ncontent-type: text/plain\r\nX-A: \xe4 b\r\n\
+              Content-Length: 3\r\n\r\na=1"
+        );
+        assert_eq!(request.body(), b"a=1");
+    }
+
+    #[test]
+    fn only_methods_that_should_have_a_body_say_that_they_have_none() {
+        let of = |method| sent(&RequestParts { method, ..get() }).contains("Content-Length: 0\r\n");
+        assert!(of("POST") && of("PUT") && of("PATCH"));
+        assert!(!of("GET") && !of("HEAD") && !of("DELETE"));
+    }
+
+    #[test]
+    fn keep_alive_is_said_where_it_is_not_the_rule() {
+        let of = |version, connection| {
+            let parts = RequestParts {
+                version,
+                connection,
+                ..get()
+            };
+            let request = Request::new(&parts).unwrap();
+            assert_eq!(request.closes(), connection == Connection::Close);
+            sent(&parts)
+        };
+        use {Connection::*, Version::*};
+        assert_eq!(of(Http11, KeepAlive), "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert!(of(Http11, Close).ends_with("\r\nConnection: close\r\n\r\n"));
+        assert!(
+            of(Http10, KeepAlive)
+                .ends_with(" HTTP/1.0\r\nHost: h\r\nConnection: Keep-Alive\r\n\r\n")
+        );
+        assert_eq!(of(Http10, Close), "GET / HTTP/1.0\r\nHost: h\r\n\r\n");
+    }
+
+    #[test]
+    fn fields_that_are_given_are_not_added() {
+        let parts = RequestParts {
+            method: "POST",
+            headers: &[
+                ("host", b"other"),
+                ("CONNECTION", b"upgrade, Close"),
+                ("Content-length", b"2"),
+            ],
+            body: Some(b"hi"),
+            ..get()
+        };
+        assert_eq!(
+            sent(&parts),
+            "POST / HTTP/1.1\r\nhost: other\r\nCONNECTION: upgrade, Close\r\nContent-length: 2\r\n\r\nhi"
+        );
+        assert!(Request::new(&parts).unwrap().closes());
+    }
+
+    #[test]
+    fn nothing_that_would_be_read_differently_is_sent() {
+        let refused = |parts: RequestParts| Request::new(&parts).unwrap_err();
+        for method in ["", "GET ", "G\r\nX", "GE:T"] {
+            let error = refused(RequestParts { method, ..get() });
+            assert_eq!(error, RequestError::Method(method.into()));
+        }
+        for target in [
+            "",
+            "a",
+            "/a b",
+            "/a\r\nX: y",
+            "/#top",
+            "/\u{e4}",
+            "*",
+            "://x",
+            "/\u{7f}",
+        ] {
+            let error = refused(RequestParts { target, ..get() });
+            assert_eq!(error, RequestError::Target(target.into()));
+        }
+        for host in ["a b", "a\r\n", "u@h", "h/"] {
+            let error = refused(RequestParts { host, ..get() });
+            assert_eq!(error, RequestError::Host(host.into()));
+        }
+        let headers = |headers| refused(RequestParts { headers, ..get() });
+        assert_eq!(headers(&[("A b", b"")]), RequestError::Name("A b".into()));
+        assert_eq!(
+            headers(&[("A", b"\r\nB: c")]),
+            RequestError::Value("A".into())
+        );
+        assert_eq!(headers(&[("A", b"\0")]), RequestError::Value("A".into()));
+        assert_eq!(
+            headers(&[("Content-Length", b"1")]),
+            RequestError::Length(0)
+        );
+        assert_eq!(
+            headers(&[("transfer-encoding", b"chunked")]),
+            RequestError::TransferEncoding
+        );
+    }
+
+    #[test]
+    fn every_form_of_target_is_sent_with_the_method_it_is_for() {
+        for (method, target) in [
+            ("GET", "/a?b=c%20d&e"),
+            ("GET", "http://h:1/"),
+            ("OPTIONS", "*"),
+            ("CONNECT", "h:443"),
+        ] {
+            let parts = RequestParts {
+                method,
+                target,
+                ..get()
+            };
+            assert!(sent(&parts).starts_with(&format!("{method} {target} HTTP/1.1\r\n")));
+            assert_eq!(Request::new(&parts).unwrap().asked(), Asked::of(method));
+        }
+    }
+}

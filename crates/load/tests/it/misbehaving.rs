@@ -1,0 +1,338 @@
+//! Servers that load generators are known to miscount, as the bytes they send. Each is read whole,
+//! byte by byte and in uneven pieces.
+
+use super::pieces::{Outcome, check};
+use speedwell_load::http1::{Asked, Ending, Phase, Reply, ReplyError, Summary};
+
+fn get(stream: &str) -> Outcome {
+    check(&[Asked::Body], stream.as_bytes(), &[7, 3, 20])
+}
+
+#[track_caller]
+fn only(outcome: &Outcome) -> Summary {
+    assert_eq!(outcome.ending, Ok(Ending::Idle), "{outcome:?}");
+    let [summary] = outcome.ended[..] else {
+        panic!("not one response: {outcome:?}")
+    };
+    summary
+}
+
+#[track_caller]
+fn broken(stream: &str, error: ReplyError) {
+    let outcome = get(stream);
+    assert_eq!(outcome.ending, Err(error), "{stream:?}");
+}
+
+#[test]
+fn bodies_of_varying_length_are_all_good() {
+    let mut stream = String::new();
+    for length in 1..=5 {
+        let body = "x".repeat(length);
+        stream += &format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
+    }
+    let outcome = check(&[Asked::Body; 5], stream.as_bytes(), &[11, 60]);
+    let lengths: Vec<u64> = outcome.ended.iter().map(|ended| ended.body_bytes).collect();
+    assert_eq!(lengths, [1, 2, 3, 4, 5]);
+    assert_eq!(outcome.ending, Ok(Ending::Idle));
+}
+
+#[test]
+fn a_body_that_ends_too_soon_is_short_and_not_complete() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n";
+    let outcome = get(&format!("{head}{}", "x".repeat(50)));
+    let Ok(Ending::InBody(short)) = outcome.ending else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!((short.status, short.body_bytes), (200, 50));
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+    assert!(matches!(get(chunked).ending, Ok(Ending::InBody(s)) if s.body_bytes == 5));
+    let no_last_line = format!("{chunked}0\r\n");
+    assert!(matches!(get(&no_last_line).ending, Ok(Ending::InBody(_))));
+}
+
+#[test]
+fn a_connection_that_ends_early_tells_how_far_it_came() {
+    assert_eq!(get("").ending, Ok(Ending::BeforeFirstByte));
+    assert!(matches!(get("H").ending, Ok(Ending::InHead(_))));
+    let cut = get("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n").ending;
+    assert!(matches!(cut, Ok(Ending::InHead(head)) if head.head_bytes == 36 && head.status == 0));
+    let interim_only = get("HTTP/1.1 103 Early Hints\r\n\r\n").ending;
+    assert!(matches!(interim_only, Ok(Ending::InHead(head)) if head.interim == 1));
+}
+
+#[test]
+fn the_phase_follows_the_bytes() {
+    let mut reply = Reply::default();
+    assert_eq!(reply.phase(), Phase::Idle);
+    reply.begin(Asked::Body);
+    assert_eq!(reply.phase(), Phase::FirstByte);
+    for (bytes, phase) in [
+        ("HTTP/1.1 200 OK\r\n", Phase::Head),
+        ("Content-Length: 2\r\n\r\n", Phase::Body),
+        ("a", Phase::Body),
+        ("b", Phase::Idle),
+    ] {
+        reply.feed(bytes.as_bytes()).unwrap();
+        assert_eq!(reply.phase(), phase, "after {bytes:?}");
+    }
+}
+
+#[test]
+fn an_error_status_is_a_response_like_any_other() {
+    let failed = only(&get("HTTP/1.1 500 Oh dear\r\nContent-Length: 2\r\n\r\nno"));
+    assert!(failed.reusable && failed.status == 500 && failed.body_bytes == 2);
+}
+
+#[test]
+fn early_hints_are_no_response() {
+    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
+    let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let summary = only(&get(&format!(
+        "{hints}HTTP/1.1 100 Continue\r\n\r\n{hints}{ok}"
+    )));
+    assert_eq!((summary.status, summary.interim), (200, 3));
+    assert_eq!(summary.body_bytes, 2);
+    broken(
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        ReplyError::Switched,
+    );
+}
+
+#[test]
+fn connection_close_is_good_and_ends_the_connection() {
+    for (fields, reusable) in [
+        ("", true),
+        ("Connection: close\r\n", false),
+        ("connection: Keep-Alive, CLOSE\r\n", false),
+        (
+            "Connection: upgrade ,close\r\nConnection: keep-alive\r\n",
+            false,
+        ),
+        ("Connection: closed\r\n", true),
+    ] {
+        let stream = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 0\r\n\r\n");
+        assert_eq!(only(&get(&stream)).reusable, reusable, "{fields}");
+    }
+    for (fields, reusable) in [
+        ("", false),
+        ("Connection: Keep-Alive\r\n", true),
+        ("Connection: keep-alive, close\r\n", false),
+    ] {
+        let stream = format!("HTTP/1.0 200 OK\r\n{fields}Content-Length: 0\r\n\r\n");
+        assert_eq!(only(&get(&stream)).reusable, reusable, "1.0 {fields}");
+    }
+}
+
+#[test]
+fn a_body_until_the_end_of_the_connection_is_complete() {
+    for stream in [
+        "HTTP/1.1 200 OK\r\n\r\nhello",
+        "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 2\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\nhello",
+    ] {
+        let outcome = get(stream);
+        let Ok(Ending::Complete(all)) = outcome.ending else {
+            panic!("{stream:?}: {outcome:?}")
+        };
+        assert!(all.until_eof && !all.reusable && all.body_bytes == 5);
+        assert_eq!(outcome.bodies, [b"hello"]);
+    }
+}
+
+#[test]
+fn some_responses_have_no_body_whatever_they_say() {
+    let fields = "Content-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (asked, status) in [
+        (Asked::Body, 204),
+        (Asked::Body, 304),
+        (Asked::Head, 200),
+        (Asked::Head, 404),
+        (Asked::Connect, 200),
+    ] {
+        for fields in [
+            fields,
+            "\r\n",
+            "Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        ] {
+            let stream = format!("HTTP/1.1 {status} X\r\n{fields}");
+            let summary = only(&check(&[asked], stream.as_bytes(), &[5, 1]));
+            assert_eq!((summary.status, summary.body_bytes), (status, 0));
+            assert_eq!(summary.reusable, asked != Asked::Connect);
+        }
+    }
+    let mixed = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n".repeat(2) + "abc";
+    let outcome = check(&[Asked::Head, Asked::Body], mixed.as_bytes(), &[45]);
+    assert_eq!(
+        (outcome.ended[0].body_bytes, outcome.ended[1].body_bytes),
+        (0, 3)
+    );
+}
+
+#[test]
+fn what_is_not_http_is_known_at_its_first_byte() {
+    let mut reply = Reply::default();
+    reply.begin(Asked::Body);
+    assert_eq!(reply.feed(b"S"), Err(ReplyError::NotHttp));
+    broken("SSH-2.0-OpenSSH_9.2\r\n", ReplyError::NotHttp);
+    broken("\r\nHTTP/1.1 200 OK\r\n\r\n", ReplyError::NotHttp);
+    for line in [
+        "HTTP/2 200",
+        "HTTP/1.1 20",
+        "HTTP/1.1 2000",
+        "HTTP/1.1  200 OK",
+        "HTTP/1.1 099 X",
+        "HTTP/1.x 200 OK",
+        "HTTP/1.1 200 O\0K",
+        "HTTP/1.1\t200 OK",
+        "HTTP/",
+    ] {
+        broken(&format!("{line}\r\n\r\n"), ReplyError::StatusLine);
+    }
+    assert_eq!(only(&get("HTTP/1.1 204\r\n\r\n")).status, 204);
+}
+
+#[test]
+fn malformed_fields_are_errors_and_folded_ones_are_not() {
+    for field in [
+        "no colon",
+        "Name : blank before colon",
+        ": no name",
+        "Bare: C\rR",
+        "Nul: \0",
+        "Na\u{e9}me: x",
+        "Content-Length: -1",
+        "Content-Length: 5 5",
+        "Content-Length:",
+        "Content-Length: 99999999999999999999",
+        "Content-Length: 0x5",
+        "Content-Length: 5,",
+        "Transfer-Encoding: chunked, chunked",
+    ] {
+        broken(
+            &format!("HTTP/1.1 200 OK\r\nA: b\r\n{field}\r\n\r\n"),
+            ReplyError::Header,
+        );
+    }
+    broken(
+        "HTTP/1.1 200 OK\r\n leading: blank\r\n\r\n",
+        ReplyError::Header,
+    );
+    let folded = get(
+        "HTTP/1.1 200 OK\r\nConnection: keep-alive,\r\n\t close\r\nContent-Type: a/b;\r\n c=d \r\nContent-Length:\r\n 2\r\n\r\nok",
+    );
+    let summary = only(&folded);
+    assert!(!summary.reusable && summary.body_bytes == 2);
+    assert_eq!(folded.content_types, [Some(b"a/b;\r\n c=d".to_vec())]);
+}
+
+#[test]
+fn lengths_may_be_repeated_and_may_not_differ() {
+    for fields in [
+        "Content-Length: 2\r\ncontent-length: 2",
+        "Content-Length: 2, 2 ,02",
+    ] {
+        let summary = only(&get(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nok")));
+        assert_eq!(summary.body_bytes, 2);
+    }
+    for fields in [
+        "Content-Length: 2\r\nContent-Length: 3",
+        "Content-Length: 2, 3",
+    ] {
+        broken(
+            &format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nok"),
+            ReplyError::LengthConflict,
+        );
+    }
+}
+
+#[test]
+fn chunks_have_extensions_and_trailers_and_win_over_a_length() {
+    let body = "5;a=b;c=\"d e\"\r\nhello\r\n1B \r\n, all of you in this place.\r\n0000\r\nSum: 1\r\nX:\r\n\r\n";
+    let fields = "Content-Length: 3\r\nTransfer-Encoding: gzip, Chunked\r\n";
+    let stream = format!("HTTP/1.1 200 OK\r\n{fields}\r\n{body}");
+    let outcome = get(&stream);
+    let summary = only(&outcome);
+    assert_eq!(outcome.bodies, [b"hello, all of you in this place."]);
+    assert!(summary.doubtful_framing && summary.reusable);
+    assert_eq!(summary.framing_bytes as usize, body.len() - 32);
+    assert_eq!(summary.wire_bytes() as usize, stream.len());
+    let old = stream
+        .replace("HTTP/1.1", "HTTP/1.0")
+        .replace("Content-Length: 3", "Connection: keep-alive");
+    assert!(!only(&get(&old)).reusable);
+}
+
+#[test]
+fn malformed_chunks_are_errors() {
+    for body in [
+        "x",
+        "\r\n",
+        "-1\r\n",
+        "5\r\nhello!\r\n",
+        "5\rhello",
+        "5 5\r\n",
+        "0\r\nno colon\r\n",
+        "0\r\n folded: x\r\n",
+        "11111111111111111\r\n",
+        "1;\0\r\n",
+        ";a\r\n",
+        "0x5\r\n",
+    ] {
+        broken(
+            &format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}"),
+            ReplyError::Chunk,
+        );
+    }
+    let endless = format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;{}",
+        "a".repeat(1 << 15)
+    );
+    broken(&endless, ReplyError::Chunk);
+}
+
+#[test]
+fn bare_line_feeds_end_lines_as_they_do_for_curl() {
+    let length = only(&get("HTTP/1.1 200 OK\nContent-Length: 2\n\nok"));
+    assert_eq!((length.status, length.body_bytes), (200, 2));
+    let chunked = get("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\n\r\n2\nok\n0\n\n");
+    assert_eq!(only(&chunked).body_bytes, 2);
+}
+
+#[test]
+fn a_head_without_end_is_refused_at_the_limit() {
+    let line = "HTTP/1.1 200 OK\r\n";
+    broken(
+        &format!("{line}A: {}", "x".repeat(10_000)),
+        ReplyError::HeadTooLarge,
+    );
+    let fields = |count| format!("{line}{}\r\n", "A: b\r\n".repeat(count));
+    broken(&fields(13), ReplyError::HeadTooLarge);
+    assert!(matches!(get(&fields(12)).ending, Ok(Ending::Complete(_))));
+    // 600 bytes are allowed in all.
+    let head = |length: usize| format!("{line}A: {}\r\n\r\n", "x".repeat(length - line.len() - 7));
+    assert!(matches!(get(&head(600)).ending, Ok(Ending::Complete(all)) if all.head_bytes == 600));
+    broken(&head(601), ReplyError::HeadTooLarge);
+}
+
+#[test]
+fn bytes_that_nobody_asked_for_are_errors() {
+    let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let outcome = get(&format!("{ok}!"));
+    assert_eq!(outcome.ended.len(), 1);
+    assert_eq!(outcome.ending, Err(ReplyError::Extra));
+    let early = check(&[], ok.as_bytes(), &[4]);
+    assert_eq!(early.ending, Err(ReplyError::Early));
+}
+
+#[test]
+fn a_reset_reply_reads_another_connection() {
+    let mut reply = Reply::default();
+    reply.begin(Asked::Body);
+    assert!(reply.feed(b"HTTP/1.1 200 OK\r\nbroken\r\nA").is_err());
+    reply.reset();
+    assert_eq!(reply.phase(), Phase::Idle);
+    reply.begin(Asked::Body);
+    let progress = reply.feed(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+    assert_eq!(progress.ended.map(|ended| ended.status), Some(204));
+}

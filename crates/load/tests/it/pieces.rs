@@ -1,0 +1,121 @@
+//! What must hold of every stream of bytes, however it is cut. The fuzz target uses this file, too.
+
+use speedwell_load::http1::{Asked, Ending, Limits, Reply, ReplyError, Summary, Watch};
+
+/// What a connection gave until it ended or broke.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub ended: Vec<Summary>,
+    pub bodies: Vec<Vec<u8>>,
+    /// The first value of Content-Type of each response.
+    pub content_types: Vec<Option<Vec<u8>>>,
+    pub ending: Result<Ending, ReplyError>,
+}
+
+impl Outcome {
+    fn new() -> Outcome {
+        Outcome {
+            ended: Vec::new(),
+            bodies: Vec::new(),
+            content_types: Vec::new(),
+            ending: Ok(Ending::Idle),
+        }
+    }
+}
+
+/// Small enough for short streams to reach them.
+pub const LIMITS: Limits = Limits {
+    head_bytes: 600,
+    fields: 12,
+};
+
+/// Reads a connection that gives these pieces and then ends, with the responses to `asked` awaited
+/// one after the other, as pipelined requests are.
+///
+/// # Panics
+/// Progress does not add up.
+pub fn read<'a>(asked: &[Asked], pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+    let mut reply = Reply::new(LIMITS);
+    let mut watch = Watch::new(1 << 16, &["content-type"]);
+    let mut outcome = Outcome::new();
+    let mut asked = asked.iter();
+    if let Some(first) = asked.next() {
+        reply.begin(*first);
+    }
+    let mut consumed_bytes = 0;
+    for piece in pieces {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let progress = match reply.feed_watched(rest, &mut watch) {
+                Ok(progress) => progress,
+                Err(error) => {
+                    assert_eq!(reply.feed(rest), Err(error), "an error stays");
+                    assert_eq!(reply.finish(), Err(error), "an error stays at the end");
+                    outcome.ending = Err(error);
+                    return outcome;
+                }
+            };
+            assert!(progress.consumed <= rest.len(), "more taken than given");
+            consumed_bytes += progress.consumed as u64;
+            rest = &rest[progress.consumed..];
+            match progress.ended {
+                None => assert!(rest.is_empty(), "bytes left over inside a response"),
+                Some(summary) => {
+                    outcome.ended.push(summary);
+                    outcome.bodies.push(watch.body().to_vec());
+                    let value = watch.value("Content-Type").map(<[u8]>::to_vec);
+                    outcome.content_types.push(value);
+                    if let Some(next) = asked.next() {
+                        reply.begin(*next);
+                    }
+                }
+            }
+        }
+    }
+    let ending = reply.finish();
+    if let Ok(Ending::Complete(summary) | Ending::InBody(summary)) = ending {
+        outcome.bodies.push(watch.body().to_vec());
+        assert_eq!(watch.body().len() as u64, summary.body_bytes.min(1 << 16));
+    }
+    outcome.ending = ending;
+    assert_eq!(outcome.wire_bytes(), consumed_bytes, "bytes got lost");
+    outcome
+}
+
+impl Outcome {
+    fn wire_bytes(&self) -> u64 {
+        let last = match self.ending {
+            Ok(Ending::InHead(last) | Ending::InBody(last) | Ending::Complete(last)) => {
+                last.wire_bytes()
+            }
+            _ => 0,
+        };
+        self.ended.iter().map(Summary::wire_bytes).sum::<u64>() + last
+    }
+}
+
+/// Cuts a stream after so many bytes each; the lengths are used in a circle.
+pub fn cut<'a>(stream: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
+    let mut rest = stream;
+    let mut turn = 0;
+    std::iter::from_fn(move || {
+        let length = lengths[turn % lengths.len()].clamp(1, rest.len().max(1));
+        turn += 1;
+        (!rest.is_empty()).then(|| {
+            let (piece, behind) = rest.split_at(length);
+            rest = behind;
+            piece
+        })
+    })
+}
+
+/// Reads a stream whole, byte by byte and in pieces, and gives what it was found to be.
+///
+/// # Panics
+/// The pieces made a difference.
+pub fn check(asked: &[Asked], stream: &[u8], lengths: &[usize]) -> Outcome {
+    let whole = read(asked, [stream]);
+    assert_eq!(read(asked, cut(stream, &[1])), whole, "byte by byte");
+    assert_eq!(read(asked, cut(stream, lengths)), whole, "cut {lengths:?}");
+    whole
+}
