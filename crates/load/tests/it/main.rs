@@ -1,0 +1,3 @@
+//! Tests of the parts together, against figures that do not come from the code.
+
+mod pace;
