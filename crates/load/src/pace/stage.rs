@@ -77,16 +77,13 @@ impl Stage {
         both * u128::from(self.duration_ns)
     }
 
-    /// Whether the integral up to `at_ns` is at most `units`, without any rounding.
+    /// On a ramp: whether the integral up to `at_ns` is at most `units`, without any rounding.
     ///
     /// With rates a and b, length T and time t the integral in units is 2at + (b - a)t^2 / T.
     /// Multiplied by T, both sides are integers.
     fn reaches_at_most(&self, at_ns: u64, units: u128) -> bool {
         let t = i128::from(at_ns);
         let from = i128::from(self.from.micro_per_s());
-        if self.from == self.to {
-            return (2 * from * t) as u128 <= units;
-        }
         let duration = i128::from(self.duration_ns);
         let rise = i128::from(self.to.micro_per_s()) - from;
         let scaled = 2 * from * duration * t + rise * t * t;

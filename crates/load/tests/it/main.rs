@@ -1,3 +1,4 @@
 //! Tests of the parts together, against figures that do not come from the code.
 
+mod books;
 mod pace;
