@@ -1,6 +1,12 @@
-//! The parts of an HTTP load generator that need no socket.
+//! HTTP load without sockets: requests and replies, when they are due, what became of each of them,
+//! and how long they took.
 //!
-//! Bytes come in, plain figures come out: nothing here opens a connection, reads a clock or knows
-//! what the figures are for. Start reading at [`http1`], the requests and replies of HTTP/1.1.
+//! Nothing here opens a connection or reads a clock: bytes come in, and times as nanoseconds since
+//! the start of the load. The crate does not know benchmarks, sessions or reports. Start reading at
+//! [`pace`], which says when to send, then [`http1`], which says what goes over the line, then
+//! [`books`], which counts, then [`latency`], which times.
 
+pub mod books;
 pub mod http1;
+pub mod latency;
+pub mod pace;

@@ -1,4 +1,5 @@
-//! Integration tests: against other parsers, as properties, and against servers that misbehave.
+//! Tests of the parts together: against other parsers, as properties, against servers that misbehave,
+//! and against figures that do not come from the code.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,8 +7,12 @@
     reason = "a test may panic, its helper functions too"
 )]
 
+mod books;
 mod chunks;
 mod heads;
+mod latency;
 mod misbehaving;
+mod pace;
 mod pieces;
+mod stall;
 mod streams;

@@ -123,7 +123,7 @@ fn a_module_imports_only_lower_floors() {
 }
 
 #[test]
-fn a_leaf_crate_is_used_only_where_it_may_be() {
+fn leaf_crates_are_used_only_by_their_users() {
     for (module, file) in modules() {
         let code = code(&file);
         for (leaf, users) in LEAVES {

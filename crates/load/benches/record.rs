@@ -1,0 +1,102 @@
+//! What it costs to account for one request: `cargo bench -p speedwell-load --bench record`.
+//!
+//! One request is one attempt, one send, one good answer and its times, as an event loop would enter
+//! them. Prints the median of several rounds. Without `--bench` (as under `cargo test --benches`) it
+//! does one short round and only shows that everything runs.
+
+use speedwell_load::books::Books;
+use speedwell_load::latency::{
+    ClosedLatency, Distribution, Freed, OpenLatency, Outcome, Service, Times,
+};
+use speedwell_load::pace::{Rate, Schedule, Spacing, Stage, Stop};
+use std::hint::black_box;
+use std::time::Instant;
+
+fn main() {
+    let is_measuring = std::env::args().any(|argument| argument == "--bench");
+    let (rounds, requests) = match is_measuring {
+        true => (15, 1_000_000),
+        false => (1, 1000),
+    };
+    let spread = latencies();
+    let mut plain: Distribution<Service> = Distribution::new();
+    time("one histogram", rounds, requests, |k| {
+        plain.record(spread[k % spread.len()])
+    });
+    let mut books = Books::new();
+    time("books", rounds, requests, |_| count(&mut books));
+    let (mut books, mut closed) = (Books::new(), ClosedLatency::default());
+    time("books and histograms, closed", rounds, requests, |k| {
+        count(&mut books);
+        closed.record(Outcome::Ok, times(k, spread[k % spread.len()]));
+    });
+    let (mut books, mut open) = (Books::new(), OpenLatency::default());
+    time("books and histograms, open", rounds, requests, |k| {
+        count(&mut books);
+        let times = times(k, spread[k % spread.len()]);
+        black_box(open.sent(times.sent_ns - 50, Freed::default(), times.sent_ns));
+        open.record(Outcome::Ok, times.sent_ns - 50, times);
+    });
+    schedules(rounds, requests);
+}
+
+/// What the next time of a schedule costs.
+fn schedules(rounds: usize, requests: usize) {
+    let rate = |per_s| Rate::per_second(per_s).unwrap_or(Rate::ZERO);
+    let ramp = Stage {
+        from: rate(0.0),
+        to: rate(1e6),
+        duration_ns: 3_600_000_000_000,
+    };
+    let constant = Stage::constant(rate(5000.0));
+    for (name, stage, spacing) in [
+        ("next time, constant", constant, Spacing::Even),
+        ("next time, Poisson", constant, Spacing::Poisson { seed: 1 }),
+        ("next time, ramp", ramp, Spacing::Even),
+    ] {
+        let Ok(schedule) = Schedule::new(vec![stage], spacing) else {
+            continue;
+        };
+        let mut share = schedule.share(0, 1, Stop::default());
+        time(name, rounds, requests, |_| {
+            black_box(share.next());
+        });
+    }
+}
+
+fn count(books: &mut Books) {
+    books.attempt();
+    books.connections.send(true);
+    books.bytes.sent += 80;
+    books.bytes.received += black_box(240);
+    books.bytes.body += 100;
+    books.ok(black_box(200));
+}
+
+fn times(k: usize, latency_ns: u64) -> Times {
+    let sent_ns = 100 + k as u64 * 1000;
+    Times {
+        sent_ns,
+        first_byte_ns: Some(sent_ns + latency_ns - 10),
+        end_ns: sent_ns + latency_ns,
+    }
+}
+
+/// Latencies of 50 us to 5 ms in no order, most of them short.
+fn latencies() -> Vec<u64> {
+    (0..4096_u64)
+        .map(|k| 50_000 + (k * 2_654_435_761 % 4096).pow(2) / 4)
+        .collect()
+}
+
+fn time(name: &str, rounds: usize, requests: usize, mut one: impl FnMut(usize)) {
+    let mut per_request: Vec<f64> = (0..rounds)
+        .map(|_| {
+            let begin = Instant::now();
+            (0..requests).for_each(|k| one(black_box(k)));
+            begin.elapsed().as_nanos() as f64 / requests as f64
+        })
+        .collect();
+    per_request.sort_by(f64::total_cmp);
+    println!("{name:<32} {:>8.1} ns", per_request[rounds / 2]);
+}

@@ -1,0 +1,181 @@
+//! What became of every request.
+//!
+//! A request enters the books once, when it is attempted, and leaves them once, by one of a few
+//! doors. The two sides are counted apart and [`Books::balance`] compares them, so a request that a
+//! client lost is found instead of forgotten. Nothing is allocated while counting. Start reading at
+//! [`Books`], then [`Class`], the names of the failures.
+
+mod balance;
+mod class;
+mod codes;
+mod connections;
+mod record;
+
+pub use balance::{Imbalance, Row};
+pub use class::Class;
+pub use codes::{Codes, ResetCodes};
+pub use connections::Connections;
+pub use record::RecordError;
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes on the wire, as the client's socket calls counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Bytes {
+    /// Written, heads and bodies.
+    pub sent: u64,
+    /// Read, heads and bodies.
+    pub received: u64,
+    /// Of what was read, the bodies of answers.
+    pub body: u64,
+}
+
+/// The account of one thread, one generator, or a whole load.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "record::Record", try_from = "record::Record")]
+pub struct Books {
+    attempted: u64,
+    ok: u64,
+    errors: [u64; Class::COUNT],
+    cancelled: u64,
+    unsent: u64,
+    in_flight: u64,
+    retries: u64,
+    codes: Codes,
+    interim: Codes,
+    resets: ResetCodes,
+    /// Connections, and requests by the connection that they went over.
+    pub connections: Connections,
+    /// Bytes on the wire.
+    pub bytes: Bytes,
+}
+
+impl Books {
+    /// Empty books.
+    pub fn new() -> Books {
+        Books::default()
+    }
+
+    /// A request is due: it will leave by one of the doors below.
+    pub fn attempt(&mut self) {
+        self.attempted += 1;
+    }
+
+    /// A whole answer with this status, which is what was asked for.
+    pub fn ok(&mut self, code: u16) {
+        self.ok += 1;
+        self.codes.count(code);
+    }
+
+    /// A whole answer whose status counts as failure.
+    pub fn refused_status(&mut self, code: u16) {
+        self.errors[Class::Status.index()] += 1;
+        self.codes.count(code);
+    }
+
+    /// A whole answer with this status, but not with what was asked for.
+    pub fn failed_assertion(&mut self, code: u16) {
+        self.errors[Class::Assertion.index()] += 1;
+        self.codes.count(code);
+    }
+
+    /// An HTTP/2 stream that the server reset with this code (RFC 9113, section 7).
+    pub fn reset_stream(&mut self, code: u32) {
+        self.errors[Class::H2Reset.index()] += 1;
+        self.resets.count(code);
+    }
+
+    /// A request that failed without a whole answer. A status, an assertion and a reset stream have
+    /// doors of their own, because their codes are counted; [`Books::balance`] finds them if they
+    /// leave by this one.
+    pub fn failed(&mut self, class: Class) {
+        self.errors[class.index()] += 1;
+    }
+
+    /// A request that the client gave up for a reason of its own, such as Ctrl-C.
+    pub fn cancelled(&mut self) {
+        self.cancelled += 1;
+    }
+
+    /// A request that was due but had not been sent when the load ended.
+    pub fn unsent(&mut self) {
+        self.unsent += 1;
+    }
+
+    /// A request was sent again. It stays one request: a retry is no further attempt.
+    pub fn retried(&mut self) {
+        self.retries += 1;
+    }
+
+    /// An answer before the answer, with a status of 100 to 199.
+    pub fn interim(&mut self, code: u16) {
+        self.interim.count(code);
+    }
+
+    /// Closes the books: so many requests were sent and had no end yet. The number must come from
+    /// the connections, never from the books, or the books would check themselves.
+    pub fn close(&mut self, in_flight: u64) {
+        self.in_flight = in_flight;
+    }
+
+    /// Requests that were due.
+    pub fn attempts(&self) -> u64 {
+        self.attempted
+    }
+
+    /// Requests that were answered well.
+    pub fn succeeded(&self) -> u64 {
+        self.ok
+    }
+
+    /// Requests that failed in this way.
+    pub fn errors(&self, class: Class) -> u64 {
+        self.errors[class.index()]
+    }
+
+    /// Requests that failed in any way.
+    pub fn all_errors(&self) -> u64 {
+        self.errors.iter().sum()
+    }
+
+    /// Requests sent again.
+    pub fn retries(&self) -> u64 {
+        self.retries
+    }
+
+    /// Statuses of whole answers.
+    pub fn codes(&self) -> &Codes {
+        &self.codes
+    }
+
+    /// Statuses of answers before the answer.
+    pub fn interim_codes(&self) -> &Codes {
+        &self.interim
+    }
+
+    /// Codes of reset HTTP/2 streams.
+    pub fn reset_codes(&self) -> &ResetCodes {
+        &self.resets
+    }
+
+    /// Adds the books of another thread or process. Only whole numbers are added, so the order and
+    /// the grouping of several books do not matter.
+    pub fn merge(&mut self, other: &Books) {
+        self.attempted += other.attempted;
+        self.ok += other.ok;
+        for (mine, theirs) in self.errors.iter_mut().zip(&other.errors) {
+            *mine += theirs;
+        }
+        self.cancelled += other.cancelled;
+        self.unsent += other.unsent;
+        self.in_flight += other.in_flight;
+        self.retries += other.retries;
+        self.codes.merge(&other.codes);
+        self.interim.merge(&other.interim);
+        self.resets.merge(&other.resets);
+        self.connections.merge(&other.connections);
+        self.bytes.sent += other.bytes.sent;
+        self.bytes.received += other.bytes.received;
+        self.bytes.body += other.bytes.body;
+    }
+}

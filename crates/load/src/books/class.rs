@@ -1,0 +1,303 @@
+//! The ways in which a request can fail, by stable names.
+
+/// What became of a request that was not answered well. The part of the name before the point says
+/// the phase, the rest what happened in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// The name of the server could not be resolved.
+    Dns,
+    /// The server refused the connection.
+    ConnectRefused,
+    /// The operating system gave up connecting.
+    ConnectTimeout,
+    /// There is no way to the server's address.
+    ConnectUnreachable,
+    /// No local port was free for a connection.
+    ConnectNoPort,
+    /// The TLS handshake was broken off.
+    TlsHandshake,
+    /// The server's certificate could not be verified.
+    TlsVerify,
+    /// The server did not agree to the protocol.
+    TlsAlpn,
+    /// The request could not be written.
+    Send,
+    /// The server reset the connection before it answered.
+    ResetBeforeFirstByte,
+    /// The server reset the connection inside the head of the answer.
+    ResetInHead,
+    /// The server reset the connection inside the body of the answer.
+    ResetInBody,
+    /// The server closed a new connection without an answer.
+    EofFirst,
+    /// The server closed an idle connection as the request was sent on it.
+    EofStale,
+    /// The server closed the connection inside the head of the answer.
+    EofInHead,
+    /// The body ended before the length that its head states.
+    EofInBody,
+    /// The answer does not begin with a status line of HTTP.
+    ProtocolStatusLine,
+    /// The answer has a malformed header.
+    ProtocolHeader,
+    /// The answer states two different lengths.
+    ProtocolLength,
+    /// The answer has a malformed chunk.
+    ProtocolChunk,
+    /// Bytes followed the end of the answer.
+    ProtocolExtraBytes,
+    /// An answer came before its request was sent.
+    ProtocolEarly,
+    /// The connection took longer than the limit.
+    TimeoutConnect,
+    /// The first byte of the answer took longer than the limit.
+    TimeoutFirstByte,
+    /// The whole answer took longer than the limit.
+    TimeoutTotal,
+    /// The server ended the HTTP/2 connection.
+    H2GoAway,
+    /// The server reset the HTTP/2 stream.
+    H2Reset,
+    /// The server refused the HTTP/2 stream.
+    H2Refused,
+    /// The HTTP/2 flow control stood still.
+    H2FlowStall,
+    /// The answer has a status that counts as failure.
+    Status,
+    /// The answer is not what was asked for.
+    Assertion,
+}
+
+/// Name and sentence of each class, in the order of the enum.
+const WORDS: [(Class, &str, &str); Class::COUNT] = [
+    (
+        Class::Dns,
+        "dns",
+        "the name of the server could not be resolved",
+    ),
+    (
+        Class::ConnectRefused,
+        "connect.refused",
+        "the server refused the connection",
+    ),
+    (
+        Class::ConnectTimeout,
+        "connect.timeout",
+        "the operating system gave up connecting",
+    ),
+    (
+        Class::ConnectUnreachable,
+        "connect.unreachable",
+        "there is no way to the server's address",
+    ),
+    (
+        Class::ConnectNoPort,
+        "connect.no-port",
+        "no local port was free for a connection",
+    ),
+    (
+        Class::TlsHandshake,
+        "tls.handshake",
+        "the TLS handshake was broken off",
+    ),
+    (
+        Class::TlsVerify,
+        "tls.verify",
+        "the server's certificate could not be verified",
+    ),
+    (
+        Class::TlsAlpn,
+        "tls.alpn",
+        "the server did not agree to the protocol",
+    ),
+    (Class::Send, "send", "the request could not be written"),
+    (
+        Class::ResetBeforeFirstByte,
+        "reset.before-first-byte",
+        "the server reset the connection before it answered",
+    ),
+    (
+        Class::ResetInHead,
+        "reset.in-head",
+        "the server reset the connection inside the head of the answer",
+    ),
+    (
+        Class::ResetInBody,
+        "reset.in-body",
+        "the server reset the connection inside the body of the answer",
+    ),
+    (
+        Class::EofFirst,
+        "eof.first",
+        "the server closed a new connection without an answer",
+    ),
+    (
+        Class::EofStale,
+        "eof.stale",
+        "the server closed an idle connection as the request was sent on it",
+    ),
+    (
+        Class::EofInHead,
+        "eof.in-head",
+        "the server closed the connection inside the head of the answer",
+    ),
+    (
+        Class::EofInBody,
+        "eof.in-body",
+        "the body ended before the length that its head states",
+    ),
+    (
+        Class::ProtocolStatusLine,
+        "protocol.status-line",
+        "the answer does not begin with a status line of HTTP",
+    ),
+    (
+        Class::ProtocolHeader,
+        "protocol.header",
+        "the answer has a malformed header",
+    ),
+    (
+        Class::ProtocolLength,
+        "protocol.length",
+        "the answer states two different lengths",
+    ),
+    (
+        Class::ProtocolChunk,
+        "protocol.chunk",
+        "the answer has a malformed chunk",
+    ),
+    (
+        Class::ProtocolExtraBytes,
+        "protocol.extra-bytes",
+        "bytes followed the end of the answer",
+    ),
+    (
+        Class::ProtocolEarly,
+        "protocol.early",
+        "an answer came before its request was sent",
+    ),
+    (
+        Class::TimeoutConnect,
+        "timeout.connect",
+        "the connection took longer than the limit",
+    ),
+    (
+        Class::TimeoutFirstByte,
+        "timeout.first-byte",
+        "the first byte of the answer took longer than the limit",
+    ),
+    (
+        Class::TimeoutTotal,
+        "timeout.total",
+        "the whole answer took longer than the limit",
+    ),
+    (
+        Class::H2GoAway,
+        "h2.goaway",
+        "the server ended the HTTP/2 connection",
+    ),
+    (
+        Class::H2Reset,
+        "h2.rst-stream",
+        "the server reset the HTTP/2 stream",
+    ),
+    (
+        Class::H2Refused,
+        "h2.refused",
+        "the server refused the HTTP/2 stream",
+    ),
+    (
+        Class::H2FlowStall,
+        "h2.flow-stall",
+        "the HTTP/2 flow control stood still",
+    ),
+    (
+        Class::Status,
+        "status",
+        "the answer has a status that counts as failure",
+    ),
+    (
+        Class::Assertion,
+        "assertion",
+        "the answer is not what was asked for",
+    ),
+];
+
+impl Class {
+    /// How many there are.
+    pub const COUNT: usize = 31;
+
+    /// Every class, in the order in which they are listed.
+    pub fn all() -> impl Iterator<Item = Class> {
+        WORDS.iter().map(|(class, _, _)| *class)
+    }
+
+    /// The place of this class in an array with one entry for each.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name in files, which never changes: `reset.in-body`.
+    pub fn name(self) -> &'static str {
+        WORDS[self.index()].1
+    }
+
+    /// The phase, which is the name up to the point: `reset`.
+    pub fn phase(self) -> &'static str {
+        let name = self.name();
+        name.split_once('.').map_or(name, |(phase, _)| phase)
+    }
+
+    /// What happened, as a fragment of a sentence.
+    pub fn sentence(self) -> &'static str {
+        WORDS[self.index()].2
+    }
+
+    /// The class with this name.
+    pub fn named(name: &str) -> Option<Class> {
+        Class::all().find(|class| class.name() == name)
+    }
+
+    /// Whether the whole answer had arrived when the request was found to have failed.
+    pub fn is_answered(self) -> bool {
+        matches!(self, Class::Status | Class::Assertion)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_class_is_found_by_its_own_name_and_in_its_own_place() {
+        let names: BTreeSet<&str> = Class::all().map(Class::name).collect();
+        assert_eq!(names.len(), Class::COUNT);
+        for (place, class) in Class::all().enumerate() {
+            assert_eq!(class.index(), place);
+            assert_eq!(Class::named(class.name()), Some(class));
+            assert!(class.sentence().len() > 20);
+        }
+        assert_eq!(Class::named("reset"), None);
+    }
+
+    #[test]
+    fn the_phases_are_those_of_a_request() {
+        let mut phases: Vec<&str> = Class::all().map(Class::phase).collect();
+        phases.dedup();
+        let expected = [
+            "dns",
+            "connect",
+            "tls",
+            "send",
+            "reset",
+            "eof",
+            "protocol",
+            "timeout",
+            "h2",
+            "status",
+            "assertion",
+        ];
+        assert_eq!(phases, expected);
+    }
+}

@@ -1,0 +1,29 @@
+//! How long requests took, and what may be said about it.
+//!
+//! Every quantity has a type of its own, so the time since a request was sent and the time since it
+//! was due cannot be added to one histogram, and a closed load has no response time to ask for.
+//! What a histogram cannot hold is counted beside it. Start reading at [`Distribution`], then
+//! [`ClosedLatency`] and [`OpenLatency`], which record, then [`OpenVerdict`], which judges.
+
+mod closed;
+mod distribution;
+mod kind;
+mod log;
+mod open;
+mod outcome;
+mod percentage;
+mod quantile;
+mod verdict;
+
+pub use closed::{ClosedLatency, ServiceTimes, Times};
+pub use distribution::{Distribution, HIGHEST_NS};
+pub use kind::{Connect, FirstByte, Kind, Lag, OwnLag, Response, Service};
+pub use log::{LogError, LogRow, Logged, read_log, write_log};
+pub use open::{Freed, OpenLatency, OpenTimes};
+pub use outcome::{ByOutcome, Outcome, Timed};
+pub use percentage::{AB_PERCENTS, Served, every_percent, percentage_served};
+pub use quantile::Quantile;
+pub use verdict::{
+    Achieved, LEAST_ACHIEVED, LEAST_CONCURRENCY, OpenVerdict, effective_concurrency,
+    is_concurrency_short,
+};

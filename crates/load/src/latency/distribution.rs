@@ -1,0 +1,230 @@
+//! A histogram of one quantity, with exact count, sum, least and greatest value beside it.
+
+use super::{Kind, Quantile};
+use hdrhistogram::Histogram;
+use std::marker::PhantomData;
+
+/// The longest time that has a place in the histogram: one hour.
+pub const HIGHEST_NS: u64 = 3_600_000_000_000;
+
+/// Digits that any value keeps, so that a quantile is at most 0.1 % off.
+const DIGITS: u8 = 3;
+
+/// Times of one kind in nanoseconds. Its memory (270 kB) is reserved when it is made and never grows.
+#[derive(Debug, Clone)]
+pub struct Distribution<K> {
+    pub(super) histogram: Histogram<u64>,
+    moments: Moments,
+    beyond: u64,
+    lower_bounds: u64,
+    least_lower_bound_ns: u64,
+    kind: PhantomData<K>,
+}
+
+/// Sums as whole numbers: they do not depend on the order in which they were added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Moments {
+    least_ns: u64,
+    greatest_ns: u64,
+    sum: u128,
+    squares: u128,
+}
+
+impl Moments {
+    const EMPTY: Moments = Moments {
+        least_ns: u64::MAX,
+        greatest_ns: 0,
+        sum: 0,
+        squares: 0,
+    };
+}
+
+impl<K> Default for Distribution<K> {
+    fn default() -> Distribution<K> {
+        let histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS)
+            .unwrap_or_else(|_| unreachable!("1 ns to 1 h with 3 digits is a legal histogram"));
+        Distribution {
+            histogram,
+            moments: Moments::EMPTY,
+            beyond: 0,
+            lower_bounds: 0,
+            least_lower_bound_ns: u64::MAX,
+            kind: PhantomData,
+        }
+    }
+}
+
+/// Two are equal when they hold the same values, as far as a histogram tells values apart.
+impl<K> PartialEq for Distribution<K> {
+    fn eq(&self, other: &Distribution<K>) -> bool {
+        self.moments == other.moments
+            && self.beyond == other.beyond
+            && self.lower_bounds == other.lower_bounds
+            && self.least_lower_bound_ns == other.least_lower_bound_ns
+            && self.histogram == other.histogram
+    }
+}
+
+impl<K: Kind> Distribution<K> {
+    /// An empty one.
+    pub fn new() -> Distribution<K> {
+        Distribution::default()
+    }
+
+    /// Adds a time.
+    pub fn record(&mut self, ns: u64) {
+        self.record_n(ns, 1);
+    }
+
+    /// Adds a time that was not over yet: the true one is at least this long.
+    pub fn record_lower_bound(&mut self, ns: u64) {
+        self.lower_bounds += 1;
+        self.least_lower_bound_ns = self.least_lower_bound_ns.min(ns);
+        self.record_n(ns, 1);
+    }
+
+    /// Adds several equal times.
+    pub(super) fn record_n(&mut self, ns: u64, count: u64) {
+        let moments = &mut self.moments;
+        moments.least_ns = moments.least_ns.min(ns);
+        moments.greatest_ns = moments.greatest_ns.max(ns);
+        let sum = u128::from(ns) * u128::from(count);
+        moments.sum = moments.sum.saturating_add(sum);
+        let squares = sum.saturating_mul(u128::from(ns));
+        moments.squares = moments.squares.saturating_add(squares);
+        if ns > HIGHEST_NS || self.histogram.record_n(ns, count).is_err() {
+            self.beyond += count;
+        }
+    }
+
+    /// Adds all values of another thread or process. Order and grouping do not matter.
+    pub fn merge(&mut self, other: &Distribution<K>) {
+        self.histogram
+            .add(&other.histogram)
+            .unwrap_or_else(|_| unreachable!("all distributions have the same bounds"));
+        let (mine, theirs) = (&mut self.moments, &other.moments);
+        mine.least_ns = mine.least_ns.min(theirs.least_ns);
+        mine.greatest_ns = mine.greatest_ns.max(theirs.greatest_ns);
+        mine.sum = mine.sum.saturating_add(theirs.sum);
+        mine.squares = mine.squares.saturating_add(theirs.squares);
+        self.beyond += other.beyond;
+        self.lower_bounds += other.lower_bounds;
+        self.least_lower_bound_ns = self.least_lower_bound_ns.min(other.least_lower_bound_ns);
+    }
+
+    /// Empties it and keeps its memory, for snapshots that swap two.
+    pub fn clear(&mut self) {
+        self.histogram.reset();
+        self.moments = Moments::EMPTY;
+        self.beyond = 0;
+        self.lower_bounds = 0;
+        self.least_lower_bound_ns = u64::MAX;
+    }
+
+    /// Values in all, with those beyond the range.
+    pub fn count(&self) -> u64 {
+        self.histogram.len() + self.beyond
+    }
+
+    /// Values above [`HIGHEST_NS`]. They take part in everything but their exact place.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// Values that were not over yet when they were recorded.
+    pub fn lower_bounds(&self) -> u64 {
+        self.lower_bounds
+    }
+
+    /// The shortest time, exactly.
+    pub fn least_ns(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.moments.least_ns)
+    }
+
+    /// The longest time, exactly.
+    pub fn greatest_ns(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.moments.greatest_ns)
+    }
+
+    /// The sum of all times in nanoseconds, exactly.
+    pub fn sum_ns(&self) -> u128 {
+        self.moments.sum
+    }
+
+    /// The mean in nanoseconds, from the exact sum.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.moments.sum as f64 / self.count() as f64)
+    }
+
+    /// The standard deviation of a sample (n - 1) in nanoseconds; needs two values.
+    pub fn standard_deviation_ns(&self) -> Option<f64> {
+        if self.count() < 2 {
+            return None;
+        }
+        let count = self.count() as f64;
+        let Moments { sum, squares, .. } = self.moments;
+        // n * squares - sum^2 cancels in floating point, so it is done in whole numbers while they
+        // fit, which they do up to ten million values of ten seconds.
+        let exact = squares
+            .checked_mul(u128::from(self.count()))
+            .zip(sum.checked_mul(sum));
+        let spread = match exact {
+            Some((left, right)) => left.saturating_sub(right) as f64,
+            None => (squares as f64 * count - (sum as f64).powi(2)).max(0.0),
+        };
+        Some((spread / count / (count - 1.0)).sqrt())
+    }
+
+    /// The time that a share of the values does not exceed, in millionths: 990 000 is the 99th
+    /// percentile. It is the value of rank ceil(share * count), at most 0.1 % too large.
+    pub fn quantile(&self, ppm: u32) -> Option<Quantile> {
+        self.quantiles(&[ppm]).into_iter().next().flatten()
+    }
+
+    /// Several quantiles in one pass; `ppm` must ascend.
+    pub fn quantiles(&self, ppm: &[u32]) -> Vec<Option<Quantile>> {
+        let mut bins = self.histogram.iter_recorded();
+        let (mut passed, mut value_ns) = (0, 0);
+        let mut at_rank = |rank: u64| {
+            while passed < rank {
+                let Some(bin) = bins.next() else { break };
+                passed += bin.count_since_last_iteration();
+                value_ns = bin.value_iterated_to();
+            }
+            (passed >= rank).then_some(value_ns)
+        };
+        ppm.iter()
+            .map(|share| {
+                let rank = self.rank(*share)?;
+                Some(self.quantile_at(rank, at_rank(rank)))
+            })
+            .collect()
+    }
+
+    /// The rank of a share: at least the first value, at most the last.
+    fn rank(&self, ppm: u32) -> Option<u64> {
+        let product = u128::from(self.count()) * u128::from(ppm.min(1_000_000));
+        let rank = product.div_ceil(1_000_000) as u64;
+        (self.count() > 0).then(|| rank.max(1))
+    }
+
+    fn quantile_at(&self, rank: u64, value_ns: Option<u64>) -> Quantile {
+        let Moments {
+            least_ns,
+            greatest_ns,
+            ..
+        } = self.moments;
+        let is_last = rank == self.count();
+        let ns = match value_ns {
+            _ if is_last => greatest_ns,
+            // The bin's end may lie outside of what was recorded.
+            Some(ns) => ns.clamp(least_ns, greatest_ns),
+            None => HIGHEST_NS,
+        };
+        let has_no_place = value_ns.is_none() && !is_last;
+        Quantile {
+            ns,
+            is_lower_bound: has_no_place || ns >= self.least_lower_bound_ns,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Latencies apart by what became of the request.
+
+use crate::books::Class;
+
+/// What became of a request whose times are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Answered well.
+    Ok,
+    /// Failed in some way.
+    Failed(Class),
+    /// Still without an end when the load ended; its times are lower bounds.
+    InFlight,
+    /// Given up by the client; its times are lower bounds.
+    Cancelled,
+    /// Due but never sent; its response time is a lower bound.
+    Unsent,
+}
+
+/// Places for every outcome: those of [`Outcome`] besides the classes are four.
+const PLACES: usize = Class::COUNT + 4;
+
+impl Outcome {
+    /// The name in files, the same as in [`crate::books::Books::rows`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Ok => "ok",
+            Outcome::Failed(class) => class.name(),
+            Outcome::InFlight => "in-flight",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Unsent => "unsent",
+        }
+    }
+
+    /// Whether the request has come to an end, so that its times are whole.
+    pub fn is_over(self) -> bool {
+        matches!(self, Outcome::Ok | Outcome::Failed(_))
+    }
+
+    fn place(self) -> usize {
+        match self {
+            Outcome::Ok => 0,
+            Outcome::Failed(class) => 1 + class.index(),
+            Outcome::InFlight => PLACES - 3,
+            Outcome::Cancelled => PLACES - 2,
+            Outcome::Unsent => PLACES - 1,
+        }
+    }
+
+    fn all() -> impl Iterator<Item = Outcome> {
+        let last = [Outcome::InFlight, Outcome::Cancelled, Outcome::Unsent];
+        std::iter::once(Outcome::Ok)
+            .chain(Class::all().map(Outcome::Failed))
+            .chain(last)
+    }
+}
+
+/// A set of distributions that is kept for each outcome.
+pub trait Timed: Default {
+    /// Adds another set.
+    fn merge(&mut self, other: &Self);
+}
+
+/// One set per outcome. That of good answers is there from the start; any other is made when its
+/// outcome first happens, once in a load, and never again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ByOutcome<T> {
+    sets: [Option<Box<T>>; PLACES],
+}
+
+impl<T: Timed> Default for ByOutcome<T> {
+    fn default() -> ByOutcome<T> {
+        let mut sets = [const { None }; PLACES];
+        sets[Outcome::Ok.place()] = Some(Box::default());
+        ByOutcome { sets }
+    }
+}
+
+impl<T: Timed> ByOutcome<T> {
+    /// The set of an outcome, if it happened.
+    pub fn of(&self, outcome: Outcome) -> Option<&T> {
+        self.sets[outcome.place()].as_deref()
+    }
+
+    /// The outcomes that happened, with their sets, in a fixed order.
+    pub fn seen(&self) -> impl Iterator<Item = (Outcome, &T)> {
+        Outcome::all().filter_map(|outcome| Some((outcome, self.of(outcome)?)))
+    }
+
+    /// All outcomes in one set.
+    pub fn all(&self) -> T {
+        let mut all = T::default();
+        self.seen().for_each(|(_, set)| all.merge(set));
+        all
+    }
+
+    pub(super) fn entry(&mut self, outcome: Outcome) -> &mut T {
+        self.sets[outcome.place()].get_or_insert_default()
+    }
+
+    /// Adds the sets of another thread.
+    pub fn merge(&mut self, other: &ByOutcome<T>) {
+        for (outcome, set) in other.seen() {
+            self.entry(outcome).merge(set);
+        }
+    }
+}

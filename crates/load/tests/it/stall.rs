@@ -1,0 +1,184 @@
+//! A server that answers in 10 us, and once in 10 s not at all for 1 s: what a load of 2000/s sees.
+//!
+//! The server is a queue in arithmetic: it serves one request after the other, and begins none while
+//! it stands still. The truth is computed from the schedule alone, without the code under test.
+
+use speedwell_load::latency::{
+    Achieved, ClosedLatency, Freed, OpenLatency, OpenVerdict, Outcome, Times,
+};
+use speedwell_load::latency::{effective_concurrency, is_concurrency_short};
+use speedwell_load::pace::{Rate, Schedule, Spacing, Stage, Stop};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const SERVICE_NS: u64 = 10_000;
+const STALL: std::ops::Range<u64> = 5 * SECOND_NS..6 * SECOND_NS;
+const CONNECTIONS: usize = 50;
+
+/// Serves in order of arrival.
+#[derive(Default)]
+struct Server {
+    free_ns: u64,
+}
+
+impl Server {
+    fn serve(&mut self, arrival_ns: u64) -> u64 {
+        let begin_ns = arrival_ns.max(self.free_ns);
+        let begin_ns = match STALL.contains(&begin_ns) {
+            true => STALL.end,
+            false => begin_ns,
+        };
+        self.free_ns = begin_ns + SERVICE_NS;
+        self.free_ns
+    }
+}
+
+fn stop() -> Stop {
+    Stop {
+        after_ns: Some(10 * SECOND_NS),
+        ..Stop::default()
+    }
+}
+
+/// An open load over a limited number of connections; the generator itself sleeps at `pause`.
+fn open(pause: std::ops::Range<u64>) -> OpenLatency {
+    let rate = Rate::per_second(2000.0).unwrap();
+    let schedule = Schedule::new(vec![Stage::constant(rate)], Spacing::Even).unwrap();
+    let mut latency = OpenLatency::default();
+    let mut server = Server::default();
+    let mut free: BinaryHeap<Reverse<Freed>> = (0..CONNECTIONS)
+        .map(|_| Reverse(Freed::default()))
+        .collect();
+    for due in schedule.share(0, 1, stop()) {
+        let Reverse(connection) = free.pop().unwrap();
+        let ready_ns = due.at_ns.max(connection.since_ns);
+        let sent_ns = match pause.contains(&ready_ns) {
+            true => pause.end,
+            false => ready_ns,
+        };
+        let own_lag_ns = latency.sent(due.at_ns, connection, sent_ns);
+        let end_ns = server.serve(sent_ns);
+        free.push(Reverse(Freed {
+            since_ns: end_ns,
+            own_lag_ns,
+        }));
+        let times = Times {
+            sent_ns,
+            first_byte_ns: Some(end_ns),
+            end_ns,
+        };
+        latency.record(Outcome::Ok, due.at_ns, times);
+    }
+    latency
+}
+
+/// Response times of 20 000 users who come every 500 us, in order of length.
+fn truth() -> Vec<u64> {
+    let mut server = Server::default();
+    let mut times: Vec<u64> = (0..20_000)
+        .map(|user| server.serve(user * 500_000) - user * 500_000)
+        .collect();
+    times.sort_unstable();
+    times
+}
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+#[test]
+fn response_times_are_the_truth_and_service_times_hide_the_stall() {
+    let latency = open(0..0);
+    let ok = latency.requests.of(Outcome::Ok).unwrap();
+    let truth = truth();
+    assert_eq!(ok.response.count(), 20_000);
+    for ppm in [500_000, 900_000, 950_000, 990_000, 999_000, 1_000_000_u32] {
+        let rank = (20_000 * u64::from(ppm)).div_ceil(1_000_000) as usize;
+        let exact = truth[rank - 1];
+        let told = ok.response.quantile(ppm).unwrap();
+        assert!(
+            told.ns >= exact && told.ns - exact <= exact / 1000,
+            "{ppm}: {told:?}, {exact}"
+        );
+        assert!(!told.is_lower_bound);
+    }
+    let p = |ppm| ms(ok.response.quantile(ppm).unwrap().ns);
+    assert!((490.0..530.0).contains(&p(950_000)), "p95 {}", p(950_000));
+    assert!((890.0..915.0).contains(&p(990_000)), "p99 {}", p(990_000));
+    assert_eq!(ok.response.greatest_ns(), truth.last().copied());
+    // Only the 50 requests that were on their way met the stall: a quarter of a percent.
+    assert!(ms(ok.sent.service.quantile(990_000).unwrap().ns) < 1.0);
+    assert_eq!(ok.sent.service.greatest_ns(), truth.last().copied());
+    let mean = truth.iter().sum::<u64>() as f64 / 20_000.0;
+    assert_eq!(ok.response.mean_ns(), Some(mean));
+}
+
+#[test]
+fn lag_behind_busy_connections_is_the_servers_and_any_other_the_generators() {
+    let all = Achieved {
+        due: 20_000,
+        sent: 20_000,
+    };
+    let waiting = open(0..0);
+    assert!(ms(waiting.lag.quantile(990_000).unwrap().ns) > 800.0);
+    let verdict = OpenVerdict::of(&waiting, all);
+    assert_eq!(verdict.own_lag_p99_ns, 0);
+    assert!(verdict.allows_tail());
+
+    let sleepy = open(2 * SECOND_NS..3 * SECOND_NS);
+    let verdict = OpenVerdict::of(&sleepy, all);
+    assert!(verdict.is_generator_limited(), "{verdict:?}");
+    assert!(!verdict.allows_tail());
+
+    let missed = OpenVerdict::of(
+        &waiting,
+        Achieved {
+            due: 20_000,
+            sent: 19_599,
+        },
+    );
+    assert!(missed.is_rate_missed() && !missed.is_generator_limited() && !missed.allows_tail());
+    assert!(
+        OpenVerdict::of(
+            &waiting,
+            Achieved {
+                due: 20_000,
+                sent: 19_600
+            }
+        )
+        .allows_tail()
+    );
+}
+
+#[test]
+fn a_closed_load_hardly_meets_the_stall_but_is_fully_concurrent() {
+    let mut latency = ClosedLatency::default();
+    let mut server = Server::default();
+    let mut clients: BinaryHeap<Reverse<u64>> = (0..CONNECTIONS).map(|_| Reverse(0)).collect();
+    let mut last_ns = 0;
+    loop {
+        let Reverse(sent_ns) = clients.pop().unwrap();
+        if sent_ns >= 10 * SECOND_NS {
+            break;
+        }
+        let end_ns = server.serve(sent_ns);
+        clients.push(Reverse(end_ns));
+        last_ns = last_ns.max(end_ns);
+        let times = Times {
+            sent_ns,
+            first_byte_ns: None,
+            end_ns,
+        };
+        latency.record(Outcome::Ok, times);
+    }
+    let service = latency.requests.all().service;
+    // 9 s at 10 us each; the raw p99 is the 50 requests in the queue, half a millisecond.
+    assert!(service.count().abs_diff(900_000) < 100);
+    assert!(ms(service.quantile(990_000).unwrap().ns) < 2.0);
+    assert!(ms(service.greatest_ns().unwrap()) > 1000.0);
+    let effective = effective_concurrency(&service, last_ns).unwrap();
+    assert!((effective - 50.0).abs() < 0.1, "{effective}");
+    assert!(!is_concurrency_short(effective, 50) && is_concurrency_short(effective, 53));
+    assert_eq!(effective_concurrency(&service, 0), None);
+}
