@@ -82,11 +82,11 @@ fn token_length(line: &[u8]) -> usize {
 fn neither_letter_nor_hyphen(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const LOW: u64 = 0x7f * ONES;
-    let lower = (word | 0x20 * ONES) & LOW;
+    let lower = (word | (0x20 * ONES)) & LOW;
     let from_a = lower + (0x80 - 0x61) * ONES;
     let behind_z = lower + (0x80 - 0x7b) * ONES;
-    let not_hyphen = ((word ^ 0x2d * ONES) & LOW) + LOW;
-    (!(from_a & !behind_z) & not_hyphen | word) & !LOW
+    let not_hyphen = ((word ^ (0x2d * ONES)) & LOW) + LOW;
+    ((!(from_a & !behind_z) & not_hyphen) | word) & !LOW
 }
 
 /// Splits a header field at its colon and notes what it says. No blank may precede the colon: RFC
