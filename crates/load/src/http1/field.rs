@@ -125,6 +125,11 @@ fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn connection(value: &[u8], facts: &mut Facts) {
+    // What most servers write, letter by letter, needs no list.
+    if value == b" keep-alive" {
+        facts.keep_alive = true;
+        return;
+    }
     for option in elements(value) {
         facts.close |= option.eq_ignore_ascii_case(b"close");
         facts.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
@@ -133,6 +138,12 @@ fn connection(value: &[u8], facts: &mut Facts) {
 
 /// Section 6.3, rule 5: a list of equal values is one value.
 fn content_length(value: &[u8], facts: &mut Facts) {
+    // One number behind one blank, as most servers write it, needs no list.
+    let only = value.strip_prefix(b" ").and_then(number);
+    if let (Length::Absent, Some(bytes)) = (facts.length, only) {
+        facts.length = Length::Given(bytes);
+        return;
+    }
     for element in elements(value) {
         facts.length = match (facts.length, number(element)) {
             (Length::Conflict, _) => Length::Conflict,
