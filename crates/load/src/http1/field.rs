@@ -56,6 +56,39 @@ pub(super) fn status_line(line: &[u8], facts: &mut Facts) -> Result<(), ReplyErr
     Ok(())
 }
 
+/// How many bytes of a line are a token. Eight at a time as long as they are letters and hyphens,
+/// which names are made of; one at a time where they are not.
+fn token_length(line: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(word) = line[at..].first_chunk::<8>() {
+        let others = neither_letter_nor_hyphen(u64::from_le_bytes(*word));
+        if others == 0 {
+            at += 8;
+            continue;
+        }
+        let other = (others.trailing_zeros() / 8) as usize;
+        at += other;
+        if !is_token_byte(word[other]) {
+            return at;
+        }
+        at += 1;
+    }
+    let rest = &line[at..];
+    let end = rest.iter().position(|byte| !is_token_byte(*byte));
+    at + end.unwrap_or(rest.len())
+}
+
+/// The highest bit of each byte that is neither. As in `scan`, no sum carries into the next byte.
+fn neither_letter_nor_hyphen(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const LOW: u64 = 0x7f * ONES;
+    let lower = (word | (0x20 * ONES)) & LOW;
+    let from_a = lower + (0x80 - 0x61) * ONES;
+    let behind_z = lower + (0x80 - 0x7b) * ONES;
+    let not_hyphen = ((word ^ (0x2d * ONES)) & LOW) + LOW;
+    ((!(from_a & !behind_z) & not_hyphen) | word) & !LOW
+}
+
 /// Splits a header field at its colon and notes what it says. No blank may precede the colon: RFC
 /// 9112, section 5.1. A folded value still contains its line ends, which count as blanks (section
 /// 5.2).
@@ -63,10 +96,7 @@ pub(super) fn field<'a>(
     line: &'a [u8],
     facts: &mut Facts,
 ) -> Result<(&'a [u8], &'a [u8]), ReplyError> {
-    let length = line
-        .iter()
-        .position(|byte| !is_token_byte(*byte))
-        .unwrap_or(line.len());
+    let length = token_length(line);
     if length == 0 || line.get(length) != Some(&b':') {
         return Err(ReplyError::Header);
     }
@@ -95,6 +125,11 @@ fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn connection(value: &[u8], facts: &mut Facts) {
+    // What most servers write, letter by letter, needs no list.
+    if value == b" keep-alive" {
+        facts.keep_alive = true;
+        return;
+    }
     for option in elements(value) {
         facts.close |= option.eq_ignore_ascii_case(b"close");
         facts.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
@@ -103,6 +138,12 @@ fn connection(value: &[u8], facts: &mut Facts) {
 
 /// Section 6.3, rule 5: a list of equal values is one value.
 fn content_length(value: &[u8], facts: &mut Facts) {
+    // One number behind one blank, as most servers write it, needs no list.
+    let only = value.strip_prefix(b" ").and_then(number);
+    if let (Length::Absent, Some(bytes)) = (facts.length, only) {
+        facts.length = Length::Given(bytes);
+        return;
+    }
     for element in elements(value) {
         facts.length = match (facts.length, number(element)) {
             (Length::Conflict, _) => Length::Conflict,
@@ -140,5 +181,23 @@ fn codings(value: &[u8], facts: &mut Facts) {
                 facts.chunked_codings += u32::from(facts.is_chunked_last);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_ends_at_the_first_byte_that_is_none_wherever_it_stands() {
+        for byte in 0..=255u8 {
+            for at in 0..19 {
+                let mut line = *b"Content-Type-Is-Abc";
+                line[at] = byte;
+                let expected = if is_token_byte(byte) { line.len() } else { at };
+                assert_eq!(token_length(&line), expected, "{byte} at {at}");
+            }
+        }
+        assert_eq!(token_length(b""), 0);
     }
 }

@@ -90,27 +90,31 @@ impl Scan {
 
 /// Where the next byte below 32, or 127, is; the length if there is none. Eight bytes at a time:
 /// header values are most of a head, and this is all that is asked of most of their bytes.
+#[inline(always)]
 fn next_control(bytes: &[u8], from: usize) -> usize {
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    let mut at = from;
-    while let Some(Ok(word)) = bytes.get(at..at + 8).map(<[u8; 8]>::try_from) {
-        let word = u64::from_le_bytes(word);
-        let low = word & LOW;
-        // The highest bit of a byte of `printable` is set if its low seven bits are 32 or more, that
-        // of `delete` if they are 127. Neither sum carries into the next byte.
-        let printable = low + 0x6060_6060_6060_6060;
-        let delete = low + 0x0101_0101_0101_0101;
-        let found = (!printable | delete) & !word & !LOW;
+    let rest = &bytes[from.min(bytes.len())..];
+    let (words, tail) = rest.as_chunks::<8>();
+    for (turn, word) in words.iter().enumerate() {
+        let found = controls(u64::from_le_bytes(*word));
         if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
+            return from + turn * 8 + (found.trailing_zeros() / 8) as usize;
         }
-        at += 8;
     }
     let is_control = |byte: &u8| *byte < 32 || *byte == 127;
-    let rest = bytes.get(at..).unwrap_or_default();
-    rest.iter()
-        .position(is_control)
-        .map_or(bytes.len(), |found| at + found)
+    let found = tail.iter().position(is_control).unwrap_or(tail.len());
+    from + words.len() * 8 + found
+}
+
+/// The highest bit of each byte of a word that is below 32, or 127. Neither sum carries into the
+/// next byte: the highest bit of a byte of `printable` is set if its low seven bits are 32 or more,
+/// that of `delete` if they are 127.
+#[inline(always)]
+fn controls(word: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let low = word & LOW;
+    let printable = low + 0x6060_6060_6060_6060;
+    let delete = low + 0x0101_0101_0101_0101;
+    (!printable | delete) & !word & !LOW
 }
 
 #[cfg(test)]
