@@ -40,11 +40,8 @@ impl Books {
             .chain(last)
     }
 
-    /// Checks every sum that must hold once the books are closed.
-    ///
-    /// # Errors
-    /// The sums that do not hold.
-    pub fn balance(&self) -> Result<(), Vec<Imbalance>> {
+    /// The pairs of counts that must be equal, each with the names of its sides.
+    fn sums(&self) -> [(&'static str, u64, &'static str, u64); 7] {
         let ended: u64 = self.rows().map(|row| row.count).sum();
         let answered: u64 = Class::all()
             .filter(|class| class.is_answered())
@@ -52,7 +49,7 @@ impl Books {
             .sum();
         let lines = &self.connections;
         let settled = lines.opened + lines.failed + lines.pending;
-        let sums = [
+        [
             (
                 "requests attempted",
                 self.attempted,
@@ -95,8 +92,16 @@ impl Books {
                 "possible ones",
                 0,
             ),
-        ];
-        let wrong: Vec<Imbalance> = sums
+        ]
+    }
+
+    /// Checks every sum that must hold once the books are closed.
+    ///
+    /// # Errors
+    /// The sums that do not hold.
+    pub fn balance(&self) -> Result<(), Vec<Imbalance>> {
+        let wrong: Vec<Imbalance> = self
+            .sums()
             .into_iter()
             .filter(|(_, left, _, right)| left != right)
             .map(|(left_name, left, right_name, right)| Imbalance {
