@@ -9,7 +9,7 @@ use super::framing::Framing;
 use super::scan::Scan;
 use super::{Asked, Ending, ReplyError, Summary, Watch};
 
-/// How large a head may be. Servers in common use send less than a tenth of the defaults.
+/// How large a head may be. The defaults are generous: a limit is there to end a flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one head, status line and empty line included.
