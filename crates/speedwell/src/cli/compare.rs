@@ -1,7 +1,7 @@
 //! `speedwell compare`: existing results, programs, or variants measured first.
 
 use super::operand::{self, Operand};
-use super::options::{ComparisonArgs, RunArgs};
+use super::options::RunArgs;
 use super::report::document_of;
 use super::run;
 use super::source::{self, Source};
@@ -11,16 +11,16 @@ use crate::define::Side;
 use crate::harness::Trial;
 use crate::model::Session;
 use crate::report;
-use crate::store::Store;
 use anyhow::bail;
 use clap::Args;
 
 /// Compare existing results, or measure programs and compare
 ///
 /// A SOURCE is a result file (own JSON lines, Node CSV, google/benchmark, go test -bench, hyperfine,
-/// pyperf, ab, autocannon, wrk, h2load, hey, oha; '-' is stdin), a folder of result files, a stored session (@latest, @prev, @NUMBER,
-/// @TAG), or a google/benchmark program, which is measured in randomised blocks of fresh processes.
-/// The first is the baseline. One source that holds several variants is compared within itself.
+/// pyperf, ab, autocannon, wrk, h2load, hey, oha; '-' is stdin), a folder of result files, a stored
+/// session (@latest, @prev, @NUMBER, @TAG), or a google/benchmark program, which is measured in
+/// randomised blocks of fresh processes. The first is the baseline. One source that holds several
+/// variants is compared within itself.
 ///
 /// Behind a source, [VARIANT] picks a variant and ::REGEX a part: text that the patterns of all
 /// sources match counts as the same name. Several files of one side are joined by commas or have
@@ -97,13 +97,12 @@ fn mixed(
     word: Option<&str>,
     args: &RunArgs,
 ) -> anyhow::Result<Status> {
-    let mut store: Store = args.open_store()?;
+    let mut store = args.open_store()?;
     let plans = measure::Plans::of_sides(sides, word, args)?;
     if args.execution.list || args.execution.test {
         return run::execute(plans, &mut store, args);
     }
-    let settings = settings(args);
-    let (session, ended) = measure::measure(plans, &settings, &mut store, args)?;
+    // Results that cannot be read are found before anything is measured, not after.
     let selection = args.selection.selection(&[], Trial::No)?;
     let mut others: Vec<Option<Source>> = Vec::new();
     for operand in operands {
@@ -114,6 +113,8 @@ fn mixed(
         };
         others.push(read);
     }
+    let settings = settings(args);
+    let (session, ended) = measure::measure(plans, &settings, &mut store, args)?;
     let sources: Vec<Labelled<'_>> = operands
         .iter()
         .zip(&others)
@@ -139,7 +140,7 @@ fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
     let settings = settings(args);
     let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
     let mut findings = match &sources[..] {
-        [(_, only, _)] => within(only, &args.comparison, args)?,
+        [(_, only, _)] => within(only, &settings)?,
         many => analysis::across(many, &settings),
     };
     calibrated::mark(&mut findings, sessions(&sources), &args.store);
@@ -190,17 +191,12 @@ fn once<'a>(sources: &'a [Labelled<'_>]) -> Vec<(Option<&'a str>, &'a Session)> 
     sessions
 }
 
-fn within(
-    session: &Session,
-    comparison: &ComparisonArgs,
-    args: &RunArgs,
-) -> anyhow::Result<Findings> {
+fn within(session: &Session, settings: &Settings) -> anyhow::Result<Findings> {
     if session.variants.len() < 2 {
         bail!(
             "only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
             session.variants.first().map_or("none", |v| v.name.as_str())
         );
     }
-    let settings = comparison.settings(&args.selection.metric, args.variants.baseline.as_deref());
-    Ok(analysis::of(session, &settings))
+    Ok(analysis::of(session, settings))
 }

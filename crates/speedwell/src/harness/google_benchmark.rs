@@ -5,7 +5,8 @@
 //! over a private pipe. Options of the user come after ours, and the library takes the last.
 
 use super::attempt::{description_failure, start_reason};
-use super::job::{Description, Job, Request, Route, Setting, Source, Trial};
+use super::job::{Description, Job, Request, Setting, Source};
+use super::protocol::draft;
 use super::{Attempt, Harness, Observation};
 use crate::foreign::google_benchmark::{File, Row, context, counter, filter};
 use crate::foreign::json::Node;
@@ -160,16 +161,9 @@ fn nothing_listed(spec: &Spec) -> Cause {
 
 fn job(source: &Source, name: &str, request: &Request) -> Job {
     Job {
-        source: source.clone(),
         label: name.to_owned(),
-        route: Route::Direct,
-        flags: Vec::new(),
-        arguments: Vec::new(),
-        names: Vec::new(),
-        test: request.trial != Trial::No,
-        http_tool: None,
-        unavailable: None,
         case: Some(Case::new(name, Vec::new())),
+        ..draft(source, request)
     }
 }
 
