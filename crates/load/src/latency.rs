@@ -13,6 +13,7 @@ mod open;
 mod outcome;
 mod percentage;
 mod quantile;
+mod record;
 mod verdict;
 
 pub use closed::{ClosedLatency, ServiceTimes, Times};

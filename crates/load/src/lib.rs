@@ -1,12 +1,15 @@
-//! HTTP load without sockets: requests and replies, when they are due, what became of each of them,
-//! and how long they took.
+//! An HTTP load generator: sends requests as they are due, and says what became of each of them and
+//! how long it took.
 //!
-//! Nothing here opens a connection or reads a clock: bytes come in, and times as nanoseconds since
-//! the start of the load. The crate does not know benchmarks, sessions or reports. Start reading at
-//! [`pace`], which says when to send, then [`http1`], which says what goes over the line, then
-//! [`books`], which counts, then [`latency`], which times.
+//! The crate does not know benchmarks, sessions or reports. Start reading at [`load`], which says what
+//! a load is, and [`generator::run`], which carries it out and gives [`measured::Measured`]. Only
+//! `generator` opens connections and reads a clock. What it stands on works with bytes and numbers:
+//! [`pace`] says when to send, [`http1`] what goes over the line, [`books`] counts, [`latency`] times.
 
 pub mod books;
+pub mod generator;
 pub mod http1;
 pub mod latency;
+pub mod load;
+pub mod measured;
 pub mod pace;

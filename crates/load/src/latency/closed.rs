@@ -1,5 +1,7 @@
 //! What a closed load records: service times, and nothing that pretends to know more.
 
+use serde::{Deserialize, Serialize};
+
 use super::{ByOutcome, Connect, Distribution, FirstByte, Kind, Outcome, Service, Timed};
 
 /// The times of one request that was sent, in nanoseconds from the start of the load.
@@ -14,7 +16,7 @@ pub struct Times {
 }
 
 /// Times from sending on.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ServiceTimes {
     /// To the last byte.
     pub service: Distribution<Service>,
@@ -26,6 +28,11 @@ impl Timed for ServiceTimes {
     fn merge(&mut self, other: &ServiceTimes) {
         self.service.merge(&other.service);
         self.first_byte.merge(&other.first_byte);
+    }
+
+    fn clear(&mut self) {
+        self.service.clear();
+        self.first_byte.clear();
     }
 }
 
@@ -52,7 +59,7 @@ pub(super) fn record<K: Kind>(times: &mut Distribution<K>, outcome: Outcome, ns:
 }
 
 /// Latencies of a closed load. There is no intended start, so there is no response time.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ClosedLatency {
     /// Times of requests, by what became of them.
     pub requests: ByOutcome<ServiceTimes>,
@@ -70,5 +77,11 @@ impl ClosedLatency {
     pub fn merge(&mut self, other: &ClosedLatency) {
         self.requests.merge(&other.requests);
         self.connect.merge(&other.connect);
+    }
+
+    /// Forgets the times and keeps the memory.
+    pub fn clear(&mut self) {
+        self.requests.clear();
+        self.connect.clear();
     }
 }

@@ -39,6 +39,18 @@ impl Moments {
     };
 }
 
+/// Everything that a distribution consists of, for files.
+pub(super) struct Stored {
+    pub histogram: Histogram<u64>,
+    pub least_ns: u64,
+    pub greatest_ns: u64,
+    pub sum: u128,
+    pub squares: u128,
+    pub beyond: u64,
+    pub lower_bounds: u64,
+    pub least_lower_bound_ns: u64,
+}
+
 impl<K> Default for Distribution<K> {
     fn default() -> Distribution<K> {
         let histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS)
@@ -69,6 +81,38 @@ impl<K: Kind> Distribution<K> {
     /// An empty one.
     pub fn new() -> Distribution<K> {
         Distribution::default()
+    }
+
+    pub(super) fn stored(&self) -> Stored {
+        Stored {
+            histogram: self.histogram.clone(),
+            least_ns: self.moments.least_ns,
+            greatest_ns: self.moments.greatest_ns,
+            sum: self.moments.sum,
+            squares: self.moments.squares,
+            beyond: self.beyond,
+            lower_bounds: self.lower_bounds,
+            least_lower_bound_ns: self.least_lower_bound_ns,
+        }
+    }
+
+    /// What was stored; `None` if its histogram is coarser or does not fit into ours.
+    pub(super) fn restore(stored: Stored) -> Option<Distribution<K>> {
+        let mut restored = Distribution::default();
+        if stored.histogram.sigfig() != DIGITS {
+            return None;
+        }
+        restored.histogram.add(&stored.histogram).ok()?;
+        restored.moments = Moments {
+            least_ns: stored.least_ns,
+            greatest_ns: stored.greatest_ns,
+            sum: stored.sum,
+            squares: stored.squares,
+        };
+        restored.beyond = stored.beyond;
+        restored.lower_bounds = stored.lower_bounds;
+        restored.least_lower_bound_ns = stored.least_lower_bound_ns;
+        Some(restored)
     }
 
     /// Adds a time.

@@ -1,12 +1,14 @@
 //! What an open load records: service time, response time from the intended start, and lag.
 
+use serde::{Deserialize, Serialize};
+
 use super::closed::record;
 use super::{
     ByOutcome, Connect, Distribution, Lag, Outcome, OwnLag, Response, ServiceTimes, Timed, Times,
 };
 
 /// Times from sending on, and from the intended start on.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OpenTimes {
     /// From sending on; not corrected.
     pub sent: ServiceTimes,
@@ -18,6 +20,11 @@ impl Timed for OpenTimes {
     fn merge(&mut self, other: &OpenTimes) {
         self.sent.merge(&other.sent);
         self.response.merge(&other.response);
+    }
+
+    fn clear(&mut self) {
+        self.sent.clear();
+        self.response.clear();
     }
 }
 
@@ -31,7 +38,7 @@ pub struct Freed {
 }
 
 /// Latencies of an open load.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OpenLatency {
     /// Times of requests, by what became of them.
     pub requests: ByOutcome<OpenTimes>,
@@ -84,5 +91,13 @@ impl OpenLatency {
         self.lag.merge(&other.lag);
         self.own_lag.merge(&other.own_lag);
         self.connect.merge(&other.connect);
+    }
+
+    /// Forgets the times and keeps the memory.
+    pub fn clear(&mut self) {
+        self.requests.clear();
+        self.lag.clear();
+        self.own_lag.clear();
+        self.connect.clear();
     }
 }

@@ -32,6 +32,11 @@ impl Outcome {
         }
     }
 
+    /// The outcome with this name.
+    pub fn named(name: &str) -> Option<Outcome> {
+        Outcome::all().find(|outcome| outcome.name() == name)
+    }
+
     /// Whether the request has come to an end, so that its times are whole.
     pub fn is_over(self) -> bool {
         matches!(self, Outcome::Ok | Outcome::Failed(_))
@@ -59,6 +64,9 @@ impl Outcome {
 pub trait Timed: Default {
     /// Adds another set.
     fn merge(&mut self, other: &Self);
+
+    /// Empties it and keeps its memory.
+    fn clear(&mut self);
 }
 
 /// One set per outcome. That of good answers is there from the start; any other is made when its
@@ -82,6 +90,12 @@ impl<T: Timed> ByOutcome<T> {
         self.sets[outcome.place()].as_deref()
     }
 
+    /// The set of good answers.
+    pub fn ok(&self) -> &T {
+        self.of(Outcome::Ok)
+            .unwrap_or_else(|| unreachable!("the set of good answers is there from the start"))
+    }
+
     /// The outcomes that happened, with their sets, in a fixed order.
     pub fn seen(&self) -> impl Iterator<Item = (Outcome, &T)> {
         Outcome::all().filter_map(|outcome| Some((outcome, self.of(outcome)?)))
@@ -96,6 +110,11 @@ impl<T: Timed> ByOutcome<T> {
 
     pub(super) fn entry(&mut self, outcome: Outcome) -> &mut T {
         self.sets[outcome.place()].get_or_insert_default()
+    }
+
+    /// Empties every set and keeps its memory.
+    pub fn clear(&mut self) {
+        self.sets.iter_mut().flatten().for_each(|set| set.clear());
     }
 
     /// Adds the sets of another thread.

@@ -1,0 +1,58 @@
+//! Carries out a load.
+//!
+//! Every thread has its own connections, requests, histograms and part of the schedule, and shares
+//! nothing with the others. Start reading at [`run`].
+
+mod probe;
+
+pub use probe::{Probe, ProbeError, TlsFacts, probe};
+
+use crate::load::{Load, TlsError};
+use crate::measured::{Measured, Tick};
+use std::sync::atomic::AtomicBool;
+
+/// Why a load could not be begun. What happens afterwards is in its books.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The operating system refused something that a generator cannot do without.
+    #[error("cannot {what}: {why}")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// What the operating system said.
+        why: std::io::Error,
+    },
+    /// The load makes no sense.
+    #[error("{0}")]
+    Load(&'static str),
+}
+
+/// How a load stands, told about ten times a second.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// Nanoseconds since the start, the warm-up included.
+    pub at_ns: u64,
+    /// The load is in its warm-up.
+    pub is_warmup: bool,
+    /// Everything counted since the end of the warm-up (or so far, within it).
+    pub so_far: &'a crate::measured::Account,
+    /// What happened since the last time.
+    pub tick: &'a Tick,
+    /// Length of that time in nanoseconds.
+    pub interval_ns: u64,
+}
+
+/// Carries out a load from begin to end. `stop` ends it early: what is under way is then cancelled.
+///
+/// # Errors
+/// It could not be begun.
+pub fn run(
+    _load: &Load,
+    _stop: &AtomicBool,
+    _watch: &mut dyn FnMut(&Progress),
+) -> Result<Measured, StartError> {
+    Err(StartError::Load("not yet"))
+}

@@ -1,0 +1,93 @@
+//! What a load is: where it goes, what is sent, how it is paced, and when it ends. Plain data.
+//!
+//! Nothing here opens a connection. A value of [`Load`] says everything that
+//! [`crate::generator::run`] needs to know, so a load that was described can be repeated. Start
+//! reading at [`Load`].
+
+mod connections;
+mod kinds;
+mod success;
+mod target;
+mod tls;
+
+pub use connections::{Batching, ConnectionRules, Timeouts};
+pub use kinds::{Kind, Kinds, KindsError, Rows};
+pub use success::{BodyRule, Success};
+pub use target::{Address, ResolveError, Target};
+pub use tls::{Identity, TlsError, TlsOptions, Trust};
+
+use crate::pace::{Pace, Stop};
+
+/// The protocol that requests are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Http {
+    /// HTTP/1.0 or 1.1, as the requests themselves say.
+    #[default]
+    One,
+    /// HTTP/2: agreed by ALPN with TLS, by prior knowledge without.
+    Two {
+        /// Bytes of the table for header compression that the server may use; 0 makes every answer
+        /// stand for itself, which is cheapest to read.
+        table_bytes: u32,
+    },
+}
+
+/// One part out of several equal generators that together send one load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Which one, from 0.
+    pub index: u32,
+    /// Of how many.
+    pub of: u32,
+}
+
+impl Part {
+    /// The only generator.
+    pub const WHOLE: Part = Part { index: 0, of: 1 };
+}
+
+/// A whole load.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// Where requests go.
+    pub target: Target,
+    /// What is sent.
+    pub kinds: Kinds,
+    /// How it is written.
+    pub http: Http,
+    /// When it is sent.
+    pub pace: Pace,
+    /// Connections of an open load when it begins. A closed load has one per client, or per
+    /// [`Load::lanes`] clients.
+    pub connections: u32,
+    /// The most connections an open load may come to have.
+    pub most_connections: u32,
+    /// Requests that may be under way on one connection: streams of HTTP/2, or the depth of
+    /// pipelining.
+    pub lanes: u32,
+    /// When it ends.
+    pub stop: Stop,
+    /// Time at the beginning whose requests are kept apart, in nanoseconds.
+    pub warmup_ns: u64,
+    /// How long answers are awaited after the end, in nanoseconds.
+    pub drain_ns: u64,
+    /// How connections are used.
+    pub rules: ConnectionRules,
+    /// What counts as success.
+    pub success: Success,
+    /// Threads of this generator.
+    pub threads: u32,
+    /// Processors for the threads, one after the other; the operating system's choice if empty.
+    pub processors: Vec<usize>,
+    /// Which part of the load this generator sends.
+    pub part: Part,
+    /// Keep a row for every request, in memory that grows with their number.
+    pub keeps_rows: bool,
+}
+
+impl Load {
+    /// Whether threads wait for answers before they send.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.pace, Pace::Closed(_))
+    }
+}

@@ -1,0 +1,415 @@
+//! What is sent: one kind of request or several in fixed proportions, perhaps with texts from a table
+//! filled in.
+
+use crate::http1::{Connection, RequestError, RequestParts, Version};
+
+/// One kind of request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kind {
+    /// What it is called in reports.
+    pub name: String,
+    /// How often it is sent, relative to the other kinds.
+    pub weight: u32,
+    /// The method.
+    pub method: String,
+    /// The request target: path and query, or what a proxy wants.
+    pub target: String,
+    /// The value of Host and `:authority`.
+    pub host: String,
+    /// Further header fields.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// The body.
+    pub body: Option<Vec<u8>>,
+    /// The version of HTTP/1.
+    pub version: Version,
+    /// Whether the connection shall stay.
+    pub connection: Connection,
+}
+
+impl Kind {
+    /// A plain GET.
+    pub fn get(host: &str, target: &str) -> Kind {
+        Kind {
+            name: format!("GET {target}"),
+            weight: 1,
+            method: "GET".to_owned(),
+            target: target.to_owned(),
+            host: host.to_owned(),
+            headers: Vec::new(),
+            body: None,
+            version: Version::Http11,
+            connection: Connection::KeepAlive,
+        }
+    }
+
+    /// Calls `with` with the borrowed parts.
+    pub fn with_parts<T>(&self, with: impl FnOnce(&RequestParts) -> T) -> T {
+        let headers: Vec<(&str, &[u8])> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_slice()))
+            .collect();
+        with(&RequestParts {
+            method: &self.method,
+            target: &self.target,
+            host: &self.host,
+            headers: &headers,
+            body: self.body.as_deref(),
+            version: self.version,
+            connection: self.connection,
+        })
+    }
+
+    /// Whether a text is to be filled in anywhere: `{{name}}`.
+    pub fn has_blanks(&self) -> bool {
+        self.blanks().next().is_some()
+    }
+
+    /// The names between braces, in the target, the values of header fields, and the body.
+    pub fn blanks(&self) -> impl Iterator<Item = &str> {
+        let values = self.headers.iter().map(|(_, value)| value.as_slice());
+        std::iter::once(self.target.as_bytes())
+            .chain(values)
+            .chain(self.body.as_deref())
+            .flat_map(|text| Pieces { text })
+            .filter_map(|piece| match piece {
+                Piece::Blank(name) => Some(name),
+                Piece::Text(_) => None,
+            })
+    }
+
+    /// The same kind with its blanks filled from a row; an unknown name stays as it is.
+    pub fn filled(&self, fill: impl Fn(&str) -> Option<String>) -> Kind {
+        let bytes = |text: &[u8]| -> Vec<u8> {
+            let mut out = Vec::with_capacity(text.len());
+            for piece in (Pieces { text }) {
+                match piece {
+                    Piece::Text(text) => out.extend_from_slice(text),
+                    Piece::Blank(name) => match fill(name) {
+                        Some(value) => out.extend_from_slice(value.as_bytes()),
+                        None => out.extend_from_slice(format!("{{{{{name}}}}}").as_bytes()),
+                    },
+                }
+            }
+            out
+        };
+        Kind {
+            target: String::from_utf8_lossy(&bytes(self.target.as_bytes())).into_owned(),
+            headers: self
+                .headers
+                .iter()
+                .map(|(name, value)| (name.clone(), bytes(value)))
+                .collect(),
+            body: self.body.as_deref().map(bytes),
+            ..self.clone()
+        }
+    }
+}
+
+/// A part of a text with blanks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    Text(&'a [u8]),
+    Blank(&'a str),
+}
+
+/// Walks over the parts of a text. Braces that are not closed, or hold no name, are text.
+pub(crate) struct Pieces<'a> {
+    pub text: &'a [u8],
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        let text = self.text;
+        if text.is_empty() {
+            return None;
+        }
+        let mut from = 0;
+        while let Some(at) = find(&text[from..], b"{{").map(|at| at + from) {
+            if let Some((name, length)) = blank_at(&text[at..]) {
+                if at > 0 {
+                    self.text = &text[at..];
+                    return Some(Piece::Text(&text[..at]));
+                }
+                self.text = &text[length..];
+                return Some(Piece::Blank(name));
+            }
+            from = at + 1;
+        }
+        self.text = &[];
+        Some(Piece::Text(text))
+    }
+}
+
+/// The name of the blank that begins here, and the length of all of it.
+fn blank_at(text: &[u8]) -> Option<(&str, usize)> {
+    let end = find(text, b"}}")?;
+    let name = std::str::from_utf8(&text[2..end]).ok()?.trim();
+    let is_name = !name.is_empty()
+        && name
+            .chars()
+            .all(|letter| letter.is_alphanumeric() || "_-.".contains(letter));
+    is_name.then_some((name, end + 2))
+}
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    text.windows(what.len()).position(|window| window == what)
+}
+
+/// A table whose rows are taken in turn, one for each request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rows {
+    /// The names of the columns.
+    pub names: Vec<String>,
+    /// The rows, each with a text for every name.
+    pub values: Vec<Vec<String>>,
+}
+
+impl Rows {
+    /// The text of a column in the row of request `index`.
+    pub fn text(&self, index: u64, name: &str) -> Option<&str> {
+        let column = self.names.iter().position(|known| known == name)?;
+        let row = usize::try_from(index % self.values.len() as u64).ok()?;
+        self.values[row].get(column).map(String::as_str)
+    }
+}
+
+/// Why requests cannot be sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KindsError {
+    /// There is no request with a weight.
+    #[error("there is no request to send")]
+    None,
+    /// A request cannot be written down.
+    #[error("'{name}': {why}")]
+    Request {
+        /// The kind.
+        name: String,
+        /// What is wrong with it.
+        why: RequestError,
+    },
+    /// A blank without a column.
+    #[error("'{name}' has a blank '{{{{{blank}}}}}', and there is no column of that name")]
+    Blank {
+        /// The kind.
+        name: String,
+        /// The blank.
+        blank: String,
+    },
+    /// A table without a row, or with a row that is too short.
+    #[error("row {0} of the table has not a text for every column")]
+    Row(usize),
+    /// Weights whose proportions would need too long a cycle.
+    #[error("the weights of the requests add up to {0}, but to at most {limit} in lowest terms", limit = Kinds::LONGEST_CYCLE)]
+    Weights(u64),
+}
+
+/// Every kind of request of a load, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kinds {
+    kinds: Vec<Kind>,
+    rows: Rows,
+    order: Vec<u16>,
+}
+
+impl Kinds {
+    /// Requests after which the order of kinds begins anew, at most.
+    pub const LONGEST_CYCLE: u64 = 10_000;
+
+    /// Checks the kinds. With rows, the texts between braces are filled in; without, braces are
+    /// ordinary text.
+    ///
+    /// # Errors
+    /// A kind cannot be sent as it is written.
+    pub fn new(kinds: Vec<Kind>, rows: Rows) -> Result<Kinds, KindsError> {
+        let short = |row: &Vec<String>| row.len() != rows.names.len();
+        if let Some(at) = rows.values.iter().position(short) {
+            return Err(KindsError::Row(at + 1));
+        }
+        for kind in &kinds {
+            check(kind, &rows)?;
+        }
+        let order = interleave(&kinds.iter().map(|kind| kind.weight).collect::<Vec<_>>())?;
+        Ok(Kinds { kinds, rows, order })
+    }
+
+    /// One kind, always the same.
+    ///
+    /// # Errors
+    /// As [`Kinds::new`].
+    pub fn one(kind: Kind) -> Result<Kinds, KindsError> {
+        Kinds::new(vec![kind], Rows::default())
+    }
+
+    /// The kinds, in the order in which they were given.
+    pub fn all(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    /// The table.
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// Whether the requests of this kind differ from each other.
+    pub fn varies(&self, kind: u16) -> bool {
+        !self.rows.values.is_empty() && self.kinds[usize::from(kind)].has_blanks()
+    }
+
+    /// The kind of request number `index`.
+    pub fn kind_of(&self, index: u64) -> u16 {
+        match self.order.as_slice() {
+            [only] => *only,
+            order => order[(index % order.len() as u64) as usize],
+        }
+    }
+
+    /// Request number `index` with its blanks filled in.
+    pub fn filled(&self, index: u64) -> Kind {
+        let kind = self.kind_of(index);
+        match self.varies(kind) {
+            true => self.kinds[usize::from(kind)]
+                .filled(|name| self.rows.text(index, name).map(str::to_owned)),
+            false => self.kinds[usize::from(kind)].clone(),
+        }
+    }
+}
+
+fn check(kind: &Kind, rows: &Rows) -> Result<(), KindsError> {
+    let refused = |why| KindsError::Request {
+        name: kind.name.clone(),
+        why,
+    };
+    let request = |kind: &Kind| kind.with_parts(crate::http1::Request::new).map(drop);
+    if rows.values.is_empty() {
+        return request(kind).map_err(refused);
+    }
+    let missing = |blank: &&str| !rows.names.iter().any(|name| name == blank);
+    if let Some(blank) = kind.blanks().find(missing) {
+        return Err(KindsError::Blank {
+            name: kind.name.clone(),
+            blank: blank.to_owned(),
+        });
+    }
+    if !kind.has_blanks() {
+        return request(kind).map_err(refused);
+    }
+    // Every row is tried, so that a bad one is found before the load and not in the middle of it.
+    (0..rows.values.len() as u64)
+        .try_for_each(|row| request(&kind.filled(|name| rows.text(row, name).map(str::to_owned))))
+        .map_err(refused)
+}
+
+/// The order in which kinds follow each other: always the one that is furthest behind its share, so
+/// that no kind comes in bursts and each cycle has exactly its proportions.
+fn interleave(weights: &[u32]) -> Result<Vec<u16>, KindsError> {
+    let divisor = weights.iter().fold(0, |a, b| common_divisor(a, *b));
+    if divisor == 0 || weights.len() > usize::from(u16::MAX) {
+        return Err(KindsError::None);
+    }
+    let shares: Vec<i64> = weights.iter().map(|w| i64::from(w / divisor)).collect();
+    let cycle: i64 = shares.iter().sum();
+    if cycle as u64 > Kinds::LONGEST_CYCLE {
+        return Err(KindsError::Weights(cycle as u64));
+    }
+    let mut credit = vec![0i64; shares.len()];
+    let mut order = Vec::new();
+    for _ in 0..cycle {
+        for (credit, share) in credit.iter_mut().zip(&shares) {
+            *credit += share;
+        }
+        let mut first = 0;
+        for at in 1..credit.len() {
+            if credit[at] > credit[first] {
+                first = at;
+            }
+        }
+        credit[first] -= cycle;
+        order.push(first as u16);
+    }
+    Ok(order)
+}
+
+fn common_divisor(a: u32, b: u32) -> u32 {
+    match b {
+        0 => a,
+        _ => common_divisor(b, a % b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, weight: u32) -> Kind {
+        Kind {
+            name: name.to_owned(),
+            weight,
+            ..Kind::get("h", "/")
+        }
+    }
+
+    #[test]
+    fn kinds_follow_each_other_in_their_proportions_and_not_in_bursts() {
+        let kinds = vec![named("a", 4), named("b", 2), named("c", 2)];
+        let kinds = Kinds::new(kinds, Rows::default()).unwrap();
+        let order: Vec<u16> = (0..8).map(|index| kinds.kind_of(index)).collect();
+        assert_eq!(order, [0, 1, 2, 0, 0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn a_kind_without_weight_is_never_sent_and_one_is_needed() {
+        let kinds = Kinds::new(vec![named("a", 0), named("b", 3)], Rows::default()).unwrap();
+        assert_eq!(kinds.kind_of(7), 1);
+        let none = Kinds::new(vec![named("a", 0)], Rows::default());
+        assert_eq!(none, Err(KindsError::None));
+        let uneven = Kinds::new(vec![named("a", 1), named("b", 1_000_003)], Rows::default());
+        assert_eq!(uneven, Err(KindsError::Weights(1_000_004)));
+    }
+
+    #[test]
+    fn texts_of_a_row_are_filled_in_wherever_they_are_named() {
+        let kind = Kind {
+            target: "/users/{{ id }}?q={{name}}&x={{".to_owned(),
+            headers: vec![("X-Id".to_owned(), b"{{id}}".to_vec())],
+            body: Some(br#"{"a":{"name":"{{name}}"}}"#.to_vec()),
+            ..named("users", 1)
+        };
+        let rows = Rows {
+            names: vec!["id".into(), "name".into()],
+            values: vec![
+                vec!["1".into(), "anna".into()],
+                vec!["2".into(), "bo".into()],
+            ],
+        };
+        let kinds = Kinds::new(vec![kind.clone()], rows.clone()).unwrap();
+        assert!(kinds.varies(0));
+        let second = kinds.filled(3);
+        assert_eq!(second.target, "/users/2?q=bo&x={{");
+        assert_eq!(second.headers[0].1, b"2");
+        assert_eq!(second.body.unwrap(), br#"{"a":{"name":"bo"}}"#);
+        let without_table = Kinds::new(vec![named("plain {{id}}", 1)], Rows::default()).unwrap();
+        assert!(!without_table.varies(0));
+
+        let unknown = Kind {
+            target: "/{{what}}".to_owned(),
+            ..named("unknown", 1)
+        };
+        let error = Kinds::new(vec![unknown], rows.clone()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "'unknown' has a blank '{{what}}', and there is no column of that name"
+        );
+        let evil = Rows {
+            values: vec![
+                vec!["1".into(), "a".into()],
+                vec!["1 HTTP/1.1\r\nX: y".into(), "b".into()],
+            ],
+            ..rows
+        };
+        let error = Kinds::new(vec![kind], evil).unwrap_err();
+        assert!(matches!(error, KindsError::Request { .. }), "{error}");
+    }
+}
