@@ -199,7 +199,10 @@ fn put_together(
     began_epoch_ms: u64,
 ) -> Measured {
     let last_end_ns = all.iter().map(|one| one.last_end_ns).max().unwrap_or(0);
-    let ended_by_time = all.iter().any(|one| one.ended_by_time);
+    // An open load without a count of requests lasts as long as it was asked to, though its last
+    // request is due before that.
+    let lasts = !load.is_closed() && load.stop.after_requests.is_none() && window_end_ns != NEVER;
+    let ended_by_time = lasts || all.iter().any(|one| one.ended_by_time);
     let is_interrupted = all.iter().any(|one| one.is_interrupted);
     let ran_ns = all
         .iter()
