@@ -3,10 +3,11 @@
 //!
 //! Nothing here opens a connection or reads a clock: bytes come in, and times as nanoseconds since
 //! the start of the load. The crate does not know benchmarks, sessions or reports. Start reading at
-//! [`pace`], which says when to send, then [`http1`], which says what goes over the line, then
-//! [`books`], which counts, then [`latency`], which times.
+//! [`pace`], which says when to send, then [`http1`] and [`http2`], which say what goes over the line,
+//! then [`books`], which counts, then [`latency`], which times.
 
 pub mod books;
 pub mod http1;
+pub mod http2;
 pub mod latency;
 pub mod pace;
