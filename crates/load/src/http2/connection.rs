@@ -122,7 +122,8 @@ impl Connection {
 
     /// How many streams may be opened now: what the peer allows (100 until it has said so, as RFC
     /// 9113, section 6.5.2, recommends), less those that are open; 0 when
-    /// [`Connection::is_draining`].
+    /// [`Connection::is_draining`]. A server may refuse some of those that are opened before
+    /// [`Connection::is_ready`].
     pub fn capacity(&self) -> usize {
         if self.is_draining() {
             return 0;

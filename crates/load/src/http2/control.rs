@@ -58,7 +58,7 @@ impl Connection {
         // Before anything that the new values allow: many servers count with the old ones until then.
         Settings::push_ack(self.output.tail());
         // RFC 7541, section 4.2: a table that got smaller must be mentioned in the next block. Ours
-        // is empty, so once it was said that it is, it never gets smaller again.
+        // is always empty, which a byte says.
         self.resets_table |= self.peer.table_size < old.table_size.min(4096);
         // Section 6.9.2: the windows of open streams change by as much, and may get negative.
         let change = i64::from(self.peer.stream_window) - i64::from(old.stream_window);

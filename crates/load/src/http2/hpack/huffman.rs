@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(code(b'0'.into()), (0x0, 5));
         assert_eq!(code(b'Z'.into()), (0xfd, 8));
         assert_eq!(code(b'\\'.into()), (0x7fff0, 19));
-        assert_eq!(code(207), (0x1ffffe1, 25));
+        assert_eq!(code(207), (0x1ffffed, 25));
         assert_eq!(code(255), (0x3ffffee, 26));
         assert_eq!(code(EOS), (0x3fff_ffff, 30));
     }
