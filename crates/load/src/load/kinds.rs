@@ -266,6 +266,19 @@ impl Kinds {
         }
     }
 
+    /// The row of the table for request number `index`: each kind goes through the table by itself,
+    /// or a table of two rows and two kinds in turn would always meet in the same pairs.
+    pub fn row_of(&self, index: u64) -> u64 {
+        let [_] = self.order.as_slice() else {
+            let cycle = self.order.len() as u64;
+            let (place, kind) = ((index % cycle) as usize, self.kind_of(index));
+            let before = |order: &[u16]| order.iter().filter(|other| **other == kind).count();
+            let share = before(&self.order) as u64;
+            return index / cycle * share + before(&self.order[..place]) as u64;
+        };
+        index
+    }
+
     /// A kind with its blanks filled from row number `row` of the table.
     pub fn filled(&self, kind: u16, row: u64) -> Kind {
         let plain = &self.kinds[usize::from(kind)];

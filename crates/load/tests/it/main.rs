@@ -14,6 +14,7 @@ mod http2;
 mod latency;
 mod misbehaving;
 mod pace;
+mod paces;
 mod pieces;
 mod server;
 mod servers_that_misbehave;
