@@ -14,6 +14,11 @@ const FIRST_STATUS: u32 = 8;
 const LAST_STATUS: u32 = 14;
 const CONTENT_LENGTH: u32 = 28;
 const TRANSFER_ENCODING: u32 = 57;
+/// A bit for each index of the static table whose name is allowed and means nothing to the walk.
+const MEANINGLESS: u64 = (1 << (ENTRIES + 1))
+    - (1 << (LAST_STATUS + 1))
+    - (1 << CONTENT_LENGTH)
+    - (1 << TRANSFER_ENCODING);
 
 /// The fields of a head, decoded or not.
 ///
@@ -179,7 +184,14 @@ impl Facts {
         let mut facts = Facts::default();
         let mut reader = Reader::new(block);
         let mut is_at_start = true;
-        while !reader.is_at_end() {
+        loop {
+            if reader.skip_literals(MEANINGLESS) {
+                facts.is_past_pseudo = true;
+                is_at_start = false;
+            }
+            if reader.is_at_end() {
+                break;
+            }
             match reader.read().ok_or(compression)? {
                 // The table cannot be larger than we allow, and only a block's first bytes resize it.
                 Representation::SizeUpdate(0) if is_at_start => continue,
