@@ -1,5 +1,6 @@
 //! A chunked body, read whole, byte by byte and in pieces, and as httparse reads its chunk sizes:
-//! where both find an end, it is the same one behind the same payload.
+//! where both find an end, it is the same one behind the same payload. httparse skips a bare LF in
+//! an extension and we take it for the line's end, so bodies with one are not compared.
 
 #![no_main]
 
@@ -42,6 +43,10 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let stream = [HEAD, body].concat();
     let lengths = [usize::from(first % 61) + 1, usize::from(first % 7) + 1];
     let outcome = pieces::check(&[Asked::Body], &stream, &lengths);
+    let is_bare = |(at, byte): (usize, &u8)| *byte == b'\n' && (at == 0 || body[at - 1] != b'\r');
+    if body.iter().enumerate().any(is_bare) {
+        return;
+    }
     let (Some(summary), Some((payload, taken))) = (outcome.ended.first(), httparse_reads(body))
     else {
         return;

@@ -3,6 +3,7 @@
 //! It does not know sockets, the time, or what a token stands for. What arrives is read in
 //! `receive`, `head`, `body` and `control`; bodies that wait for a window are in `upload`.
 
+use super::block::Walked;
 use super::body::Incoming;
 use super::frame::{self, MAX_31};
 use super::head::PendingBlock;
@@ -86,6 +87,7 @@ pub struct Connection {
     /// What the peer compresses with; `None` if it must not use a table.
     pub(super) decoder: Option<Decoder>,
     pub(super) fields: Fields,
+    pub(super) walked: Walked,
 }
 
 impl Connection {
@@ -117,6 +119,7 @@ impl Connection {
             block: Vec::new(),
             decoder: (settings.table_size > 0).then(|| Decoder::new(settings.table_size)),
             fields: Fields::new(),
+            walked: Walked::default(),
         }
     }
 
