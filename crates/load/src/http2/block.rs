@@ -8,6 +8,7 @@
 use super::hpack::{Decoded, Decoder, ENTRIES, Fields, Name, Reader, Representation, Text};
 use super::{ConnectionError, StreamError, error::Fault};
 use crate::http1::is_token_byte;
+use std::fmt;
 
 /// Indices of the static table: what only requests have, `:status`, and two more that matter.
 const FIRST_STATUS: u32 = 8;
@@ -46,6 +47,18 @@ pub enum Unreadable {
     /// A value has characters that no field has (RFC 9113, section 8.2.1).
     Value,
 }
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Unreadable::Compression => "the header block cannot be decompressed",
+            Unreadable::TooLarge => "the header fields are too large",
+            Unreadable::Value => "the value of a header field is malformed",
+        })
+    }
+}
+
+impl std::error::Error for Unreadable {}
 
 impl<'a> HeaderBlock<'a> {
     pub(super) fn coded(block: &'a [u8], max_list_bytes: usize) -> HeaderBlock<'a> {

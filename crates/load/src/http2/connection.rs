@@ -261,3 +261,44 @@ impl Connection {
         self.streams.remove(place);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http1::RequestParts;
+    use crate::http2::Scheme;
+
+    #[test]
+    fn a_connection_ends_when_its_identifiers_are_used_up() {
+        let parts = RequestParts {
+            method: "GET",
+            target: "/",
+            host: "h",
+            ..RequestParts::default()
+        };
+        let request = Request::new(&parts, Scheme::Http).unwrap();
+        let mut connection = Connection::new(&Settings::default());
+        connection.next_id = MAX_31 - 2;
+        assert_eq!(connection.capacity(), 2);
+        assert!(connection.open(&request, 0));
+        assert_eq!(connection.capacity(), 1);
+        assert!(connection.open(&request, 1));
+        assert!(connection.output().ends_with(&request_frame_end()));
+        assert_eq!((connection.capacity(), connection.is_draining()), (0, true));
+        assert!(!connection.open(&request, 2));
+        // SETTINGS, and the answer on the last stream there is.
+        let answer = b"\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\x05\x7f\xff\xff\xff\x88";
+        let mut ended = Vec::new();
+        let fed = connection.feed(answer, &mut |event| {
+            if let Event::Ended { token, .. } = event {
+                ended.push(token);
+            }
+        });
+        assert_eq!((fed, ended), (Ok(()), vec![1]));
+    }
+
+    /// Stream 2^31 - 1, and the block of the request.
+    fn request_frame_end() -> [u8; 10] {
+        *b"\x7f\xff\xff\xff\x82\x86\x01\x01h\x84"
+    }
+}

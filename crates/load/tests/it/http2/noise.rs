@@ -7,6 +7,7 @@ use speedwell_load::http2::{
     Connection, ConnectionError, Event, Request, Scheme, Settings, StreamError,
 };
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// How a stream went.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,7 +31,13 @@ pub struct Outcome {
     pub capacity: usize,
 }
 
-pub fn requests() -> Vec<Request> {
+/// What is asked on the streams, over and over: encoded once, because the fuzz target wants speed.
+pub fn requests() -> &'static [Request] {
+    static REQUESTS: OnceLock<Vec<Request>> = OnceLock::new();
+    REQUESTS.get_or_init(encode_requests)
+}
+
+fn encode_requests() -> Vec<Request> {
     let parts = |method, body| RequestParts {
         method,
         target: "/",
@@ -68,7 +75,7 @@ pub fn read<'a>(settings: &Settings, pieces: impl IntoIterator<Item = &'a [u8]>)
     let requests = requests();
     let mut connection = Connection::new(settings);
     let mut stories = BTreeMap::new();
-    for (token, request) in (0..).zip(requests.iter().chain(&requests)) {
+    for (token, request) in (0..).zip(requests.iter().chain(requests)) {
         assert!(connection.open(request, token));
         stories.insert(token, Story::default());
     }
