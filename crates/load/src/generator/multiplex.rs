@@ -232,10 +232,10 @@ impl Streams {
             StreamError::Length | StreamError::LengthConflict => Class::ProtocolLength,
             StreamError::Status => Class::ProtocolStatusLine,
             StreamError::Header | StreamError::Order => Class::ProtocolHeader,
-            StreamError::Reset(_) | StreamError::Window | StreamError::NoIncrement => {
-                let ErrorCode(code) = why.code().unwrap_or(ErrorCode::PROTOCOL_ERROR);
+            StreamError::Reset(ErrorCode(code)) => {
                 return ledger.reset_stream(&sent, code, now_ns);
             }
+            StreamError::Window | StreamError::NoIncrement => Class::H2Protocol,
         };
         ledger.failed(&sent, class, now_ns, &Summary::default());
     }

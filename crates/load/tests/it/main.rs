@@ -17,6 +17,8 @@ mod pace;
 mod paces;
 mod pieces;
 mod server;
+mod server_of_streams;
 mod servers_that_misbehave;
 mod stall;
 mod streams;
+mod streams_that_misbehave;
