@@ -67,9 +67,13 @@ impl Multiplex {
         self.streams.under_way.len() - self.streams.free.len()
     }
 
-    /// Requests that may be sent now.
+    /// Requests that may be sent now. Until the server has said how many streams it takes, only the
+    /// request for which the connection was made is sent: some servers refuse those beyond.
     pub fn room(&self) -> u32 {
-        self.streams.free.len().min(self.http.capacity()) as u32
+        match self.http.is_ready() {
+            true => self.streams.free.len().min(self.http.capacity()) as u32,
+            false => 0,
+        }
     }
 
     /// Whether the server takes no further requests.
