@@ -30,6 +30,8 @@ pub enum Http {
         /// stand for itself, which is cheapest to read.
         table_bytes: u32,
     },
+    /// HTTP/3 over QUIC, always with TLS. Only where the crate was built with its feature `http3`.
+    Three,
 }
 
 /// One part out of several equal generators that together send one load.

@@ -3,6 +3,9 @@
 //! It decides what an event means for its requests. It does not know the pace: the loop asks it
 //! whether it has room and hands it requests. Start reading at [`Connection::on_event`].
 
+#[cfg(feature = "http3")]
+mod quic;
+
 use super::channel::{Channel, Read};
 use super::clock::NEVER;
 use super::core::Core;
@@ -104,7 +107,8 @@ impl Connection {
 
     /// Whether the token of an event means this connection, and not one before it.
     pub fn is_meant(&self, token: u64) -> bool {
-        token >> 32 == u64::from(self.generation) && self.channel.is_some()
+        let is_closed = matches!(self.state, State::Closed { .. });
+        token >> 32 == u64::from(self.generation) && !is_closed
     }
 
     /// Begins to connect, on behalf of a request or without one.
@@ -119,6 +123,10 @@ impl Connection {
         core.ledger.books(self.is_warmup).connections.attempt();
         core.opening += 1;
         let token = (u64::from(self.generation) << 32) | u64::from(self.id);
+        #[cfg(feature = "http3")]
+        if core.quic.is_some() {
+            return self.open_quic(token, core);
+        }
         match core.connect(self.id, token, std::mem::take(&mut self.memory)) {
             Ok(channel) => self.channel = Some(channel),
             Err(class) => self.fail_to_open(class, core),
@@ -143,9 +151,9 @@ impl Connection {
 
     /// Sends a request.
     pub fn send(&mut self, mut sent: Sent, core: &mut Core) {
-        let Some(channel) = &mut self.channel else {
+        if self.state != State::Open {
             return;
-        };
+        }
         sent.is_reused = self.requests > 0;
         sent.sent_ns = core.clock.now_ns();
         self.requests += 1;
@@ -155,13 +163,7 @@ impl Connection {
         if let Latency::Open(latency) = &mut account.latency {
             self.freed.own_lag_ns = latency.sent(sent.intended_ns, self.freed, sent.sent_ns);
         }
-        let result = self.protocol.send(
-            sent,
-            core.load.lanes,
-            channel,
-            core.source,
-            &mut core.traffic,
-        );
+        let result = self.protocol.send(sent, self.channel.as_mut(), core);
         self.is_last |= self.protocol.is_last();
         if result.is_err() {
             self.lose(Lost::Failed(Class::Send), core);
@@ -464,5 +466,6 @@ impl Connection {
         if let Some(channel) = self.channel.take() {
             self.memory = channel.into_memory();
         }
+        self.protocol.hang_up();
     }
 }

@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 pub struct TlsFacts {
     /// The version, such as `TLSv1.3`.
     pub version: String,
-    /// The cipher suite, such as `TLS13_AES_256_GCM_SHA384`.
+    /// The cipher suite, such as `TLS13_AES_256_GCM_SHA384`; empty with HTTP/3, where it is not told.
     pub cipher: String,
     /// The group of the key exchange, such as `X25519`.
     pub group: Option<String>,
@@ -49,7 +49,7 @@ pub struct Probe {
     pub body: Vec<u8>,
     /// Bytes of the whole body.
     pub body_bytes: u64,
-    /// Bytes of the whole answer.
+    /// Bytes of the whole answer; with HTTP/3 those of its body, because the rest is not told.
     pub wire_bytes: u64,
     /// The server lets the connection be used again.
     pub is_reusable: bool,
@@ -80,6 +80,7 @@ pub enum ProbeError {
 /// # Errors
 /// There was no whole answer.
 pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
+    threads::check(load)?;
     let load = single(load)?;
     let (tls, source) = (threads::tls_of(&load)?, threads::source_of(&load)?);
     let place = Place { index: 0, of: 1 };

@@ -33,4 +33,16 @@ impl Seen {
                 .map(|name| String::from_utf8_lossy(name).into_owned()),
         });
     }
+
+    /// A QUIC connection, of which only ALPN is told. Its TLS is always 1.3 (RFC 9001, section 4.2).
+    #[cfg(feature = "http3")]
+    pub fn connected_by_quic(&mut self, alpn: &[u8], connect_ns: u64) {
+        self.connect_ns = connect_ns;
+        self.tls = Some(TlsFacts {
+            version: "TLSv1.3".to_owned(),
+            cipher: String::new(),
+            group: None,
+            alpn: Some(String::from_utf8_lossy(alpn).into_owned()),
+        });
+    }
 }

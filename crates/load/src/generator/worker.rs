@@ -4,6 +4,9 @@
 //! with real clients, and costs no call per request besides one to send and one to receive. Start
 //! reading at [`Worker::run`].
 
+#[cfg(feature = "http3")]
+mod quic;
+
 use super::batcher::Batcher;
 use super::clock::NEVER;
 use super::connection::{Connection, State};
@@ -44,6 +47,9 @@ pub(super) struct Worker<'a> {
     next_limits_ns: u64,
     limits_every_ns: u64,
     reached_most_connections: bool,
+    /// Memory for what happens on QUIC connections.
+    #[cfg(feature = "http3")]
+    happened: Vec<super::quic::Event>,
 }
 
 /// How a thread came to its end.
@@ -103,6 +109,8 @@ impl<'a> Worker<'a> {
                 (limit / LIMIT_PARTS).clamp(1_000_000, 20_000_000)
             }),
             reached_most_connections: false,
+            #[cfg(feature = "http3")]
+            happened: Vec::new(),
         }
     }
 
@@ -349,6 +357,10 @@ impl<'a> Worker<'a> {
     /// Waits for answers and takes them.
     fn wait(&mut self, mut now_ns: u64, until_ns: u64) {
         let under_way = self.core.ledger.under_way;
+        #[cfg(feature = "http3")]
+        if self.core.quic.is_some() {
+            return self.wait_for_streams(now_ns, until_ns);
+        }
         if let Some(pause) = self.batcher.pause(under_way, self.last_ended) {
             now_ns = self.check.pause(pause, &self.core.clock);
             self.core.traffic.calls += 1;
@@ -422,6 +434,8 @@ impl<'a> Worker<'a> {
                     .unsent(sent.intended_ns, sent.is_warmup, end_ns);
             }
         }
+        #[cfg(feature = "http3")]
+        self.say_goodbye();
         self.core.settle_traffic(end_ns);
         let ledger = &mut self.core.ledger;
         ledger.account.books.close(in_flight);

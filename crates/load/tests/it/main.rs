@@ -11,6 +11,8 @@ mod books;
 mod chunks;
 mod heads;
 mod http2;
+#[cfg(feature = "http3")]
+mod http3;
 mod latency;
 mod misbehaving;
 mod pace;
