@@ -22,3 +22,4 @@ mod servers_that_misbehave;
 mod stall;
 mod streams;
 mod streams_that_misbehave;
+mod tls;
