@@ -13,6 +13,7 @@ mod heads;
 mod http2;
 mod latency;
 mod misbehaving;
+mod nginx;
 mod pace;
 mod paces;
 mod pieces;
