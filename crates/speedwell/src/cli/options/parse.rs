@@ -161,7 +161,9 @@ pub fn pause(text: &str) -> Result<Pause, String> {
             length,
             is_random: true,
         }),
-        _ => Err(format!("'{text}' is not a pause such as 100ms or '100ms exp'")),
+        _ => Err(format!(
+            "'{text}' is not a pause such as 100ms or '100ms exp'"
+        )),
     }
 }
 
@@ -248,7 +250,10 @@ mod tests {
     #[test]
     fn pauses_are_fixed_or_random() {
         let is_random = |text| pause(text).map(|pause| pause.is_random);
-        assert_eq!((is_random("5ms"), is_random("5ms exp")), (Ok(false), Ok(true)));
+        assert_eq!(
+            (is_random("5ms"), is_random("5ms exp")),
+            (Ok(false), Ok(true))
+        );
         assert!(pause("5ms norm").is_err() && pause("").is_err() && pause("0").is_err());
     }
 

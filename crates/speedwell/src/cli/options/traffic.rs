@@ -14,7 +14,12 @@ pub struct TrafficArgs {
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
     /// The body, as a form; '@FILE' takes it from a file as it is
-    #[arg(short = 'd', long, value_name = "TEXT|@FILE", conflicts_with = "body_file")]
+    #[arg(
+        short = 'd',
+        long,
+        value_name = "TEXT|@FILE",
+        conflicts_with = "body_file"
+    )]
     pub data: Option<String>,
     /// The body from a file, without a Content-Type
     #[arg(long, value_name = "FILE")]

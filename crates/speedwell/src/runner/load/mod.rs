@@ -13,7 +13,7 @@ mod url;
 mod verify;
 mod worker;
 
-pub use carry_out::{LoadJob, Manner, Notice, Serve, carry_out};
+pub use carry_out::{LoadJob, Manner, Notice, Ready, Serve, carry_out};
 pub use facts::protocol;
 pub use glimpse::Glimpse;
 pub use load_run::{
