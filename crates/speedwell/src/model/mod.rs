@@ -2,7 +2,7 @@
 //!
 //! This floor does no input or output and no statistics, and imports nothing from the floors above.
 //! Start with [`Case`] (what is compared over time), then [`Run`] (the unit of independence) and
-//! [`Session`] (everything one invocation measured).
+//! [`Session`] (everything one invocation measured). What is known of an HTTP load is in [`load_run`].
 
 mod calibration;
 mod case;
@@ -11,6 +11,7 @@ mod environment;
 mod estimate;
 mod event;
 mod failure;
+pub mod load_run;
 mod metric;
 mod run;
 mod sample;

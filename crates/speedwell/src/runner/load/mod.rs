@@ -3,9 +3,7 @@
 //! It does not know the words typed, the store or reports. Start reading at [`LoadRun`], which is all
 //! that is known of one load.
 
-mod load_run;
-
-pub use load_run::{
+pub use crate::model::load_run::{
     KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome, StageFacts,
     TimeoutFacts, TlsFacts,
 };
