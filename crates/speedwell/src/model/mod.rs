@@ -7,6 +7,7 @@
 mod calibration;
 mod case;
 mod design;
+mod duration;
 mod environment;
 mod estimate;
 mod event;
@@ -25,6 +26,7 @@ mod verdict;
 pub use calibration::Calibration;
 pub use case::{Case, CaseError};
 pub use design::{Design, Order, Stopping};
+pub use duration::parse_duration;
 pub use environment::{Environment, Program};
 pub use estimate::Estimate;
 pub use event::{Event, Observer};
