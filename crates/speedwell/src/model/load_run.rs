@@ -25,9 +25,9 @@ pub struct LoadRun {
     pub measured: Measured,
     /// What became of the server, if it was started for the load.
     pub server: Option<ServerOutcome>,
-    /// Processor time of the generator while it measured, and of its processes if there were
-    /// several, as the operating system accounts it, in nanoseconds.
-    pub generator_cpu_ns: Option<u64>,
+    /// Not everything that was asked for was measured: a generator process or the server died.
+    /// [`LoadRun::warnings`] says so in words.
+    pub is_partial: bool,
     /// What a reader of the figures should know that the figures do not say, as whole sentences:
     /// a generator process died, redirects were followed, and so on.
     pub warnings: Vec<String>,
