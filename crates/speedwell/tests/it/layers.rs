@@ -29,7 +29,9 @@ const LEAVES: [(&str, &[&str]); 3] = [
     ("speedwell_plot", &["report"]),
     (
         "speedwell_load",
-        &["runner", "exchange", "analysis", "report", "compat", "cli"],
+        &[
+            "model", "runner", "exchange", "analysis", "report", "compat", "cli",
+        ],
     ),
 ];
 

@@ -48,27 +48,8 @@ pub fn confidence(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Anything else, and zero, with an example.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is not a duration such as 500ms, 3s or 2m");
-    let split = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let factor = match unit {
-        "ns" => 1e-9,
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" | "" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    let seconds = number.trim().parse::<f64>().map_err(|_| wrong())? * factor;
-    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
-    if duration.is_zero() {
-        Err(wrong())
-    } else {
-        Ok(duration)
-    }
+    crate::model::parse_duration(text)
+        .ok_or_else(|| format!("'{text}' is not a duration such as 500ms, 3s or 2m"))
 }
 
 /// A length of time as in [`duration`], or `0`.

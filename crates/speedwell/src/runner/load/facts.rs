@@ -1,9 +1,9 @@
 //! From what is carried out to what is told of it: [`LoadFacts`] and [`ProbeFacts`].
 
-use super::load_run::{
+use super::{LoadJob, Seen};
+use crate::model::load_run::{
     KindFacts, LoadFacts, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts, TlsFacts,
 };
-use super::{LoadJob, Seen};
 use speedwell_load::http1::{Connection, Version};
 use speedwell_load::load::{Address, Batching, BodyRule, Http, Kind, Load};
 use speedwell_load::pace::{Closed, FOREVER_NS, Pace, Schedule, Spacing, Think};

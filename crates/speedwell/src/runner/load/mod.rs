@@ -6,20 +6,19 @@
 mod carry_out;
 mod facts;
 mod glimpse;
-mod load_run;
 mod processes;
 mod served;
 mod url;
 mod verify;
 mod worker;
 
-pub use carry_out::{LoadJob, Manner, Notice, Ready, Serve, carry_out};
-pub use facts::protocol;
-pub use glimpse::Glimpse;
-pub use load_run::{
+pub use crate::model::load_run::{
     KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome, StageFacts,
     TimeoutFacts, TlsFacts,
 };
+pub use carry_out::{LoadJob, Manner, Notice, Ready, Serve, carry_out};
+pub use facts::protocol;
+pub use glimpse::Glimpse;
 pub use processes::WorkerCommand;
 pub use url::{Url, host_and_port};
 pub use verify::Seen;
