@@ -82,6 +82,7 @@ impl Imported {
             usage: None,
             samples: process.samples,
             notes: process.notes,
+            load: None,
         });
     }
 
