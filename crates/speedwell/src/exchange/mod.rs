@@ -13,6 +13,7 @@ pub mod hyperfine;
 mod imported;
 pub mod json_lines;
 mod load_report;
+pub mod measured;
 mod merge;
 pub mod node_csv;
 pub mod pyperf;
@@ -67,6 +68,11 @@ pub const FORMATS: &[Format] = &[
         name: "JSON of oha",
         recognises: hey_oha::recognises_json,
         read: |label, bytes, warnings| one(hey_oha::read_json(label, bytes, warnings)),
+    },
+    Format {
+        name: "JSON of speedwell load",
+        recognises: measured::recognises,
+        read: |label, bytes, warnings| one(measured::read(label, bytes, warnings)),
     },
     Format {
         name: "JSON lines of Speedwell",

@@ -176,8 +176,7 @@ fn unfinished(unsent: u64, in_flight: u64, cancelled: u64) -> String {
         .map(|(count, words)| format!("{} {words}", spell(count as f64, 0)))
         .collect();
     format!(
-        "When the load ended, requests had no end: {}. Of those that were sent or due in an open load the \
-         age counts as a lower bound.",
+        "When the load ended, requests had no end: {}. Their times are told as lower bounds.",
         parts.join(", ")
     )
 }
