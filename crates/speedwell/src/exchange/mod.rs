@@ -7,6 +7,7 @@
 pub mod ab;
 pub mod go_bench;
 pub mod google_benchmark;
+pub mod hdr_log;
 pub mod hey_oha;
 pub mod http_tools;
 pub mod hyperfine;
@@ -108,6 +109,11 @@ pub const FORMATS: &[Format] = &[
         name: "text of hey or oha",
         recognises: hey_oha::recognises_text,
         read: |label, bytes, warnings| one(hey_oha::read_text(label, bytes, warnings)),
+    },
+    Format {
+        name: "log of HdrHistogram",
+        recognises: hdr_log::recognises,
+        read: |label, bytes, warnings| one(hdr_log::read(label, bytes, warnings)),
     },
     Format {
         name: "text of go test -bench",

@@ -5,7 +5,7 @@
 
 use super::processes::{self, WorkerCommand};
 use super::served::Served;
-use super::{Glimpse, LoadRun, ProbeFacts, Url, facts, verify};
+use super::{Glimpse, LoadRun, ProbeFacts, ServerOutcome, Url, facts, verify};
 use crate::process::{self, RealTime};
 use anyhow::Context;
 use speedwell_load::generator;
@@ -65,65 +65,101 @@ pub enum Notice<'a> {
     Standing(&'a Glimpse),
 }
 
-/// Carries out one load. `build` makes it for an address: redirects may lead to another one.
+/// A load that has everything it needs: a server that runs and answers well.
+#[derive(Debug)]
+pub struct Ready {
+    /// What is to be sent, redirects followed.
+    pub job: LoadJob,
+    /// What the request before the load saw.
+    pub seen: Option<ProbeFacts>,
+    /// What a reader of the figures should know so far.
+    pub warnings: Vec<String>,
+    server: Option<Served>,
+}
+
+impl Ready {
+    /// Starts the server and verifies it. `build` makes the load for an address: redirects may lead
+    /// to another one.
+    ///
+    /// # Errors
+    /// No permission, no server, no answer, no success.
+    pub fn make(
+        url: &Url,
+        build: &dyn Fn(&Url) -> anyhow::Result<LoadJob>,
+        manner: &Manner,
+        tell: &mut dyn FnMut(Notice),
+    ) -> anyhow::Result<Ready> {
+        let mut job = build(url)?;
+        if job.is_realtime {
+            // Asked here, so that nothing is started in vain; the generator asks again for itself.
+            drop(real_time()?);
+        }
+        let addresses = &job.load.target.addresses;
+        let mut warnings = Vec::new();
+        let mut server = match &manner.serve {
+            Some(serve) => Some(Served::start(serve, addresses, &mut warnings)?),
+            None => None,
+        };
+        let mut seen = None;
+        keep_reachable(&mut job.load, &mut warnings);
+        if manner.verifies {
+            let (settled, found) = verify::verify(job, build, manner.follows)?;
+            job = settled;
+            if !found.redirected_from.is_empty() {
+                keep_reachable(&mut job.load, &mut warnings);
+            }
+            let facts = facts::probe_facts_of(&found);
+            tell(Notice::Seen(&job.url, &facts, facts::protocol(&job.load)));
+            seen = Some(facts);
+        }
+        if let Some(server) = &mut server {
+            server.begin();
+        }
+        Ok(Ready {
+            job,
+            seen,
+            warnings,
+            server,
+        })
+    }
+
+    /// Ends the server and says what became of it.
+    ///
+    /// # Errors
+    /// Its end could not be waited for.
+    pub fn end(self) -> anyhow::Result<Option<ServerOutcome>> {
+        self.server.map(Served::stop).transpose()
+    }
+}
+
+/// Carries out one load; see [`Ready::make`].
 ///
 /// # Errors
-/// It could not be begun: no server, no answer, no success, no permission. What happens later is
-/// part of the [`LoadRun`].
+/// It could not be begun. What happens later is part of the [`LoadRun`].
 pub fn carry_out(
     url: &Url,
     build: &dyn Fn(&Url) -> anyhow::Result<LoadJob>,
     manner: &Manner,
     tell: &mut dyn FnMut(Notice),
 ) -> anyhow::Result<LoadRun> {
-    let mut job = build(url)?;
-    if job.is_realtime {
-        // Asked here, so that nothing is started in vain; the generator asks again for itself.
-        drop(real_time()?);
-    }
-    let addresses = &job.load.target.addresses;
-    let mut warnings = Vec::new();
-    let mut server = match &manner.serve {
-        Some(serve) => Some(Served::start(serve, addresses, &mut warnings)?),
-        None => None,
-    };
-    let mut seen = None;
-    if manner.verifies {
-        keep_reachable(&mut job.load, &mut warnings);
-        let (settled, found) = verify::verify(job, build, manner.follows)?;
-        job = settled;
-        keep_reachable(&mut job.load, &mut warnings);
-        let facts = facts::probe_facts_of(&found);
-        tell(Notice::Seen(&job.url, &facts, facts::protocol(&job.load)));
-        seen = Some(facts);
-    }
-    if let Some(server) = &mut server {
-        server.begin();
-    }
-    let (measured, deaths) = measure(&job, manner, server.as_ref(), tell)?;
+    let mut ready = Ready::make(url, build, manner, tell)?;
+    let (measured, deaths) = measure(&ready.job, manner, ready.server.as_ref(), tell)?;
     let mut run = LoadRun {
-        label: job.url.to_string(),
-        url: job.url.to_string(),
+        label: ready.job.url.to_string(),
+        url: ready.job.url.to_string(),
         round: 0,
         slot: 0,
-        asked: facts::facts_of(&job),
-        probe: seen,
+        asked: facts::facts_of(&ready.job),
+        probe: ready.seen.take(),
         measured,
         is_partial: !deaths.is_empty(),
         server: None,
-        warnings,
+        warnings: std::mem::take(&mut ready.warnings),
     };
     run.warnings.extend(deaths);
-    if let Some(server) = server {
-        end(server, &mut run)?;
-    }
-    Ok(run)
-}
-
-/// Ends the server and notes what became of it.
-fn end(server: Served, run: &mut LoadRun) -> anyhow::Result<()> {
-    let outcome = server.stop()?;
-    if let Some(died) = &outcome.died {
+    run.server = ready.end()?;
+    let died = run.server.as_ref().and_then(|server| server.died.clone());
+    if let Some(died) = died {
         run.is_partial = true;
         run.warnings.push(format!(
             "The server {died} in mid-load, and the load was ended."
@@ -131,8 +167,7 @@ fn end(server: Served, run: &mut LoadRun) -> anyhow::Result<()> {
         // The generator cannot tell who stopped it.
         run.measured.is_interrupted = process::interrupted();
     }
-    run.server = Some(outcome);
-    Ok(())
+    Ok(run)
 }
 
 /// Sends the load with one generator or several, and watches over the server meanwhile.

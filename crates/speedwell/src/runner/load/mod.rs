@@ -16,7 +16,7 @@ pub use crate::model::load_run::{
     KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome, StageFacts,
     TimeoutFacts, TlsFacts,
 };
-pub use carry_out::{LoadJob, Manner, Notice, Serve, carry_out};
+pub use carry_out::{LoadJob, Manner, Notice, Ready, Serve, carry_out};
 pub use facts::protocol;
 pub use glimpse::Glimpse;
 pub use processes::WorkerCommand;
