@@ -12,7 +12,7 @@ use crate::cli::report::document_of;
 use crate::cli::{Status, status};
 use crate::environment;
 use crate::exchange;
-use crate::model::{Session, State};
+use crate::model::{Case, Session, State};
 use crate::process::{self, Ended, Outcome, Spec};
 use crate::runner::load::{Notice, Ready, Url};
 use anyhow::{Context, bail};
@@ -130,7 +130,12 @@ fn load(
     let sessions = exchange::read_noting(&label, text.as_bytes(), &mut warnings);
     let sessions = sessions.with_context(failed)?;
     warnings.iter().for_each(|warning| status::warn(warning));
-    sessions.into_iter().next().with_context(failed).map(Some)
+    let mut session = sessions.into_iter().next().with_context(failed)?;
+    for run in &mut session.runs {
+        // Not every tool prints where it sent its requests.
+        run.case = Case::new(&url.to_string(), run.case.values.clone()).into();
+    }
+    Ok(Some(session))
 }
 
 fn start(command: &ToolCommand) -> anyhow::Result<Outcome> {

@@ -10,7 +10,6 @@ mod kinds;
 mod live;
 mod order;
 mod requests_file;
-mod summary;
 mod target;
 mod tool;
 mod written;
@@ -18,7 +17,9 @@ mod written;
 use super::measure::draw_seed;
 use super::options::{Client, LoadArgs};
 use super::{Status, status};
+use crate::analysis;
 use crate::process;
+use crate::report;
 use crate::runner::load::{
     LoadRun, Manner, Notice, ProbeFacts, Serve, Url, WorkerCommand, carry_out, work,
 };
@@ -142,15 +143,25 @@ fn tell_seen(args: &LoadArgs, url: &Url, seen: &ProbeFacts, protocol: &str) {
 /// Writes what was asked for, reports, and judges.
 fn finish(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<Status> {
     written::write(args, runs)?;
-    for run in runs {
-        run.warnings
-            .iter()
-            .for_each(|warning| status::warn(warning));
+    let findings: Vec<_> = runs.iter().map(analysis::load::of).collect();
+    let mut document = report::load::document(&findings, &args.output.settings());
+    let judged = analysis::load::gate::judge(&args.fail_on, &findings);
+    document.append(report::load::gate(&judged));
+    args.output.print(&document)?;
+    runs.iter().for_each(tell_server);
+    let gate = match analysis::load::gate::passes(&judged) {
+        true => Status::DONE,
+        false => Status::NO,
+    };
+    Ok(runs.iter().fold(gate, |all, run| all.or(outcome(run))))
+}
+
+/// What a server that died wrote last.
+fn tell_server(run: &LoadRun) {
+    let tail = run.server.as_ref().map(|server| &server.stderr_tail);
+    if let Some(tail) = tail.filter(|tail| !tail.is_empty()) {
+        status::note(&format!("the server of '{}' wrote:\n{tail}", run.url));
     }
-    args.output.print(&summary::summary(runs))?;
-    Ok(runs
-        .iter()
-        .fold(Status::DONE, |all, run| all.or(outcome(run))))
 }
 
 /// The status that one load deserves by itself.

@@ -4,6 +4,7 @@ use super::{
     ConnectionArgs, ExpectArgs, GeneratorArgs, OutputArgs, PaceArgs, ServeArgs, StoreArgs, TlsArgs,
     TrafficArgs, parse,
 };
+use crate::analysis::load::gate::Condition;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -40,9 +41,9 @@ pub struct LoadArgs {
     /// Load every address N times, in rounds of shuffled order [default: 1]
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count, help_heading = "Sampling")]
     pub runs: Option<u32>,
-    /// Exit with status 1 if this does not hold, e.g. 'p99 < 20ms' or 'errors < 0.1%' (repeatable)
-    #[arg(long, value_name = "EXPR", help_heading = "Comparison")]
-    pub fail_on: Vec<String>,
+    /// Exit with status 1 if this is so, e.g. 'p99>20ms' or 'errors>0.1%' (repeatable)
+    #[arg(long, value_name = "CONDITION", help_heading = "Comparison")]
+    pub fail_on: Vec<Condition>,
     /// Write a row for every request to this file (CSV); it takes memory for each
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub log_requests: Option<PathBuf>,
