@@ -44,10 +44,14 @@ pub fn sentence(remark: &Remark, load: &LoadFindings<'_>) -> String {
             count(*most as usize, "connection", "connections")
         ),
         Remark::Unsteady(halves) => unsteady(halves),
-        Remark::Disturbed { switches_per_s } => format!(
-            "Other programs took the processor from the generator {} times a second: long times may be \
-             theirs. Quiet the machine, or use --pin or --rt.",
-            spell(*switches_per_s, 0)
+        Remark::Disturbed {
+            switches_per_s,
+            share: met,
+        } => format!(
+            "Other programs took the processor from the generator {} times a second, which up to {} of the \
+             requests met: the longest times may be theirs. Quiet the machine, or use --pin or --rt.",
+            spell(*switches_per_s, 0),
+            share(*met)
         ),
         other => of_requests(other, load),
     }
