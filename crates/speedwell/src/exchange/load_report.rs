@@ -42,6 +42,8 @@ pub struct LoadReport {
     pub resolution_ns: f64,
     /// Whether requests were sent at a fixed rate, so that connections are idle in between.
     pub has_fixed_rate: bool,
+    /// Further parameters of the case.
+    pub parameters: Vec<(String, Value)>,
     /// Further figures.
     pub others: Vec<(Metric, f64)>,
     /// Remarks on the figures, without the name of the file.
@@ -102,10 +104,7 @@ impl LoadReport {
                 ..sample.clone()
             };
         }
-        let values = self
-            .concurrency
-            .map(|count| ("concurrency".to_owned(), Value::Number(count)));
-        let case = Case::new(&self.target, values.into_iter().collect());
+        let case = self.case();
         for remark in &self.remarks {
             let remark = format!("'{case}': {remark}");
             if !remarks.contains(&remark) {
@@ -118,6 +117,15 @@ impl LoadReport {
             notes: self.remarks.iter().map(|remark| sentence(remark)).collect(),
         };
         imported.run(case, process);
+    }
+
+    /// The case that was loaded.
+    pub fn case(&self) -> Case {
+        let concurrency = self
+            .concurrency
+            .map(|count| ("concurrency".to_owned(), Value::Number(count)));
+        let values = concurrency.into_iter().chain(self.parameters.clone());
+        Case::new(&self.target, values.collect())
     }
 
     /// A time of 0 means "less than the tool can tell": as a figure it would be wrong.

@@ -6,6 +6,7 @@
 mod build;
 mod data_rows;
 mod external;
+mod kept;
 mod kinds;
 mod live;
 mod order;
@@ -15,9 +16,9 @@ mod tool;
 mod written;
 
 use super::measure::draw_seed;
-use super::options::{Client, LoadArgs};
-use super::{Status, status};
-use crate::analysis;
+use super::options::{Client, ComparisonArgs, LoadArgs};
+use super::{Status, loaded, status};
+use crate::analysis::{self, Findings};
 use crate::process;
 use crate::report;
 use crate::runner::load::{
@@ -64,7 +65,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
             Err(error) if runs.is_empty() => return Err(error),
             Err(error) => {
                 status::tell(&error);
-                finish(&args, &runs)?;
+                finish(&args, &runs, seed)?;
                 return Ok(Status::COULD_NOT);
             }
         }
@@ -72,7 +73,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
             break;
         }
     }
-    finish(&args, &runs)
+    finish(&args, &runs, seed)
 }
 
 /// One load.
@@ -140,11 +141,19 @@ fn tell_seen(args: &LoadArgs, url: &Url, seen: &ProbeFacts, protocol: &str) {
     ));
 }
 
-/// Writes what was asked for, reports, and judges.
-fn finish(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<Status> {
+/// Writes what was asked for, keeps it, reports, and judges.
+fn finish(args: &LoadArgs, runs: &[LoadRun], seed: u64) -> anyhow::Result<Status> {
     written::write(args, runs)?;
+    let session = kept::session(args, runs, seed)?;
+    args.store.open()?.insert(&session)?;
     let findings: Vec<_> = runs.iter().map(analysis::load::of).collect();
-    let mut document = report::load::document(&findings, &args.output.settings());
+    let settings = ComparisonArgs::default().settings(&kept::metrics(&session), None);
+    let output = args.output.settings();
+    let mut document = loaded::document(&session, &findings, &settings, &output)?;
+    document.append(report::circumstances(
+        &[(None, &session)],
+        &Findings::default(),
+    ));
     let judged = analysis::load::gate::judge(&args.fail_on, &findings);
     document.append(report::load::gate(&judged));
     args.output.print(&document)?;
