@@ -20,7 +20,7 @@ pub use attached::run_attached;
 pub use capture::Capture;
 pub use channel::{Channel, Conversation, Next};
 pub use cpus::CpuSet;
-pub use interrupt::{forget_interrupt, interrupted, on_interrupt};
+pub use interrupt::{forget_interrupt, interrupt_flag, interrupted, on_interrupt};
 pub use listen::run;
 pub(crate) use listen::unix_ms;
 pub use outcome::{Ended, Outcome};

@@ -27,7 +27,7 @@ const FLOORS: [(&str, u32); 15] = [
 const LEAVES: [(&str, &[&str]); 3] = [
     ("speedwell_stats", &["analysis"]),
     ("speedwell_plot", &["report"]),
-    ("speedwell_load", &["runner", "exchange"]),
+    ("speedwell_load", &["runner", "exchange", "compat", "cli"]),
 ];
 
 fn floor(module: &str) -> Option<u32> {
