@@ -1,14 +1,35 @@
 //! Carries out a load.
 //!
 //! Every thread has its own connections, requests, histograms and part of the schedule, and shares
-//! nothing with the others. Start reading at [`run`].
+//! nothing with the others that is written to while it measures. Start reading at [`run`], then
+//! `worker`, the loop of a thread, then `connection`.
 
+mod batcher;
+mod channel;
+mod clock;
+mod connection;
+mod core;
+mod course;
+mod ledger;
+mod lost;
+mod mailbox;
+mod pacing;
+mod pipeline;
+mod poll;
 mod probe;
+mod protocol;
+mod seen;
+mod self_check;
+mod sent;
+mod socket;
+mod source;
+mod threads;
+mod worker;
 
 pub use probe::{Probe, ProbeError, TlsFacts, probe};
 
-use crate::load::{Load, TlsError};
-use crate::measured::{Measured, Tick};
+use crate::load::{KindsError, Load, TlsError};
+use crate::measured::{Account, Measured, Tick};
 use std::sync::atomic::AtomicBool;
 
 /// Why a load could not be begun. What happens afterwards is in its books.
@@ -17,6 +38,9 @@ pub enum StartError {
     /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// A request cannot be written.
+    #[error(transparent)]
+    Kinds(#[from] KindsError),
     /// The operating system refused something that a generator cannot do without.
     #[error("cannot {what}: {why}")]
     System {
@@ -38,7 +62,7 @@ pub struct Progress<'a> {
     /// The load is in its warm-up.
     pub is_warmup: bool,
     /// Everything counted since the end of the warm-up (or so far, within it).
-    pub so_far: &'a crate::measured::Account,
+    pub so_far: &'a Account,
     /// What happened since the last time.
     pub tick: &'a Tick,
     /// Length of that time in nanoseconds.
@@ -50,9 +74,9 @@ pub struct Progress<'a> {
 /// # Errors
 /// It could not be begun.
 pub fn run(
-    _load: &Load,
-    _stop: &AtomicBool,
-    _watch: &mut dyn FnMut(&Progress),
+    load: &Load,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&Progress),
 ) -> Result<Measured, StartError> {
-    Err(StartError::Load("not yet"))
+    threads::run(load, stop, watch)
 }

@@ -65,7 +65,7 @@ pub struct Load {
     /// Requests that may be under way on one connection: streams of HTTP/2, or the depth of
     /// pipelining.
     pub lanes: u32,
-    /// When it ends.
+    /// When it ends, counted from the end of the warm-up.
     pub stop: Stop,
     /// Time at the beginning whose requests are kept apart, in nanoseconds.
     pub warmup_ns: u64,

@@ -1,8 +1,20 @@
 //! One request before the load: what the server answers, in full.
 
 use super::StartError;
+use super::clock::{Clock, NEVER};
+use super::connection::Connection;
+use super::core::Core;
+use super::ledger::Ledger;
+use super::mailbox::Mailbox;
+use super::pacing::{Pacing, Place};
+use super::seen::Seen;
+use super::threads;
+use super::worker::Worker;
 use crate::books::Class;
-use crate::load::{Address, Load};
+use crate::latency::Outcome;
+use crate::load::{Address, Load, Part};
+use crate::measured::Row;
+use crate::pace::{Closed, Pace, Stop, Think};
 use std::sync::atomic::AtomicBool;
 
 /// What was agreed with TLS.
@@ -67,6 +79,73 @@ pub enum ProbeError {
 ///
 /// # Errors
 /// There was no whole answer.
-pub fn probe(_load: &Load, _stop: &AtomicBool) -> Result<Probe, ProbeError> {
-    Err(ProbeError::Interrupted)
+pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
+    let load = single(load)?;
+    let (tls, source) = (threads::tls_of(&load)?, threads::source_of(&load)?);
+    let place = Place { index: 0, of: 1 };
+    let mailbox = Mailbox::new(true);
+    let ledger = Ledger::new(&load, NEVER);
+    let core = Core::new(&load, &source, tls, ledger, Clock::start(), place);
+    let mut core = core.map_err(|why| StartError::System {
+        what: "wait for sockets",
+        why,
+    })?;
+    core.seen = Some(Seen::default());
+    let mut worker = Worker::new(core, Pacing::new(&load, place), &mailbox, stop);
+    let end = worker.send_all(1);
+    let row = worker.core.ledger.rows.first().copied();
+    let Some(row) = row.filter(|_| !end.is_interrupted) else {
+        return Err(ProbeError::Interrupted);
+    };
+    match row.outcome {
+        Outcome::Ok | Outcome::Failed(Class::Status | Class::Assertion) => {}
+        Outcome::Failed(class) => return Err(ProbeError::Failed(class)),
+        _ => return Err(ProbeError::Interrupted),
+    }
+    Ok(look(&worker, &row))
+}
+
+/// One request over one connection, out of a load.
+fn single(load: &Load) -> Result<Load, ProbeError> {
+    let pace = Closed::new(1, Think::None).map_err(|_| StartError::Load("no client"))?;
+    Ok(Load {
+        pace: Pace::Closed(pace),
+        stop: Stop {
+            after_requests: Some(1),
+            after_ns: None,
+        },
+        lanes: 1,
+        warmup_ns: 0,
+        drain_ns: NEVER,
+        threads: 1,
+        part: Part::WHOLE,
+        keeps_rows: true,
+        ..load.clone()
+    })
+}
+
+fn look(worker: &Worker, row: &Row) -> Probe {
+    let watch = worker.connections.first().and_then(Connection::watch);
+    let field = |name: &str| {
+        let value = watch.and_then(|watch| watch.value(name))?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    };
+    let core = &worker.core;
+    let seen = core.seen.clone().unwrap_or_default();
+    let [server, content_type, location] = Seen::FIELDS;
+    Probe {
+        address: core.load.target.addresses[0].clone(),
+        tls: seen.tls,
+        status: row.status,
+        server: field(server),
+        content_type: field(content_type),
+        location: field(location),
+        body: watch.map_or(Vec::new(), |watch| watch.body().to_vec()),
+        body_bytes: row.body_bytes,
+        wire_bytes: row.wire_bytes,
+        is_reusable: core.ledger.last.reusable,
+        connect_ns: seen.connect_ns,
+        service_ns: row.end_ns - row.sent_ns.unwrap_or(row.end_ns),
+        is_success: row.outcome == Outcome::Ok,
+    }
 }

@@ -239,6 +239,7 @@ impl Reply {
             101 => return Err(ReplyError::Switched),
             100..200 => {
                 self.summary.interim += 1;
+                self.summary.interim_status = facts.status;
                 self.scan = Scan::default();
                 if let Some(watch) = watch {
                     watch.clear();

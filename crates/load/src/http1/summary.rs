@@ -13,6 +13,8 @@ pub struct Summary {
     pub framing_bytes: u64,
     /// Interim responses (1xx) that came before.
     pub interim: u32,
+    /// The status of the last of them; 0 without any.
+    pub interim_status: u16,
     /// The connection may carry another request (RFC 9112, section 9.3).
     pub reusable: bool,
     /// The body ended, or will end, with the connection.

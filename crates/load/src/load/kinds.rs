@@ -190,6 +190,14 @@ pub enum KindsError {
         /// What is wrong with it.
         why: RequestError,
     },
+    /// A request cannot be written down in HTTP/2.
+    #[error("'{name}': {why}")]
+    Http2 {
+        /// The kind.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A blank without a column.
     #[error("'{name}' has a blank '{{{{{blank}}}}}', and there is no column of that name")]
     Blank {
@@ -266,13 +274,12 @@ impl Kinds {
         }
     }
 
-    /// Request number `index` with its blanks filled in.
-    pub fn filled(&self, index: u64) -> Kind {
-        let kind = self.kind_of(index);
+    /// A kind with its blanks filled from row number `row` of the table.
+    pub fn filled(&self, kind: u16, row: u64) -> Kind {
+        let plain = &self.kinds[usize::from(kind)];
         match self.varies(kind) {
-            true => self.kinds[usize::from(kind)]
-                .filled(|name| self.rows.text(index, name).map(str::to_owned)),
-            false => self.kinds[usize::from(kind)].clone(),
+            true => plain.filled(|name| self.rows.text(row, name).map(str::to_owned)),
+            false => plain.clone(),
         }
     }
 }
@@ -386,7 +393,7 @@ mod tests {
         };
         let kinds = Kinds::new(vec![kind.clone()], rows.clone()).unwrap();
         assert!(kinds.varies(0));
-        let second = kinds.filled(3);
+        let second = kinds.filled(0, 3);
         assert_eq!(second.target, "/users/2?q=bo&x={{");
         assert_eq!(second.headers[0].1, b"2");
         assert_eq!(second.body.unwrap(), br#"{"a":{"name":"bo"}}"#);

@@ -11,7 +11,8 @@ pub struct Tick {
     /// Requests that failed.
     pub errors: u64,
     /// Service times of good answers: the median, the 99th percentile and the greatest, in
-    /// nanoseconds. Of several generators, the greatest of each.
+    /// nanoseconds. Where intervals of several generators or times were put together, the greatest
+    /// of each.
     pub p50_ns: Option<u64>,
     /// See [`Tick::p50_ns`].
     pub p99_ns: Option<u64>,
@@ -31,6 +32,11 @@ impl Tick {
             p99_ns: ns(1),
             most_ns: service.greatest_ns(),
         }
+    }
+
+    /// Adds what happened after it, in the same interval: of times, the greatest of both is kept.
+    pub(crate) fn follow(&mut self, other: &Tick) {
+        self.merge(other);
     }
 
     fn merge(&mut self, other: &Tick) {
@@ -54,6 +60,18 @@ pub struct Timeline {
 }
 
 impl Timeline {
+    /// Puts intervals together by twos.
+    pub(crate) fn halve(&mut self) {
+        let pairs = self.ticks.chunks(2).map(|pair| {
+            let mut both = pair[0].clone();
+            pair[1..].iter().for_each(|second| both.merge(second));
+            both
+        });
+        self.ticks = pairs.collect();
+        self.interval_ns *= 2;
+        self.warmup = self.warmup.div_ceil(2);
+    }
+
     /// Adds the course of another generator that began at the same time.
     pub fn merge(&mut self, other: &Timeline) {
         if self.ticks.len() < other.ticks.len() {

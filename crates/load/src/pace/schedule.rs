@@ -88,6 +88,18 @@ impl Schedule {
         }
     }
 
+    /// How many requests are due before `at_ns`.
+    pub fn due_before(&self, at_ns: u64) -> u64 {
+        at_ns.checked_sub(1).map_or(0, |before| self.due_by(before))
+    }
+
+    /// The length of all stages in nanoseconds; [`super::FOREVER_NS`] when one has no end.
+    pub fn length_ns(&self) -> u64 {
+        self.stages
+            .iter()
+            .fold(0, |sum: u64, stage| sum.saturating_add(stage.duration_ns))
+    }
+
     /// The requests for which [`Schedule::due_ns`] is at most `at_ns`, found by halving: the times
     /// grow with the numbers.
     fn even_due_by(&self, at_ns: u64) -> u64 {

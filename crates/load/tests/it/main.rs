@@ -14,5 +14,7 @@ mod latency;
 mod misbehaving;
 mod pace;
 mod pieces;
+mod server;
+mod servers_that_misbehave;
 mod stall;
 mod streams;

@@ -101,6 +101,7 @@ impl Draw {
             body_bytes: payload.len() as u64,
             framing_bytes: (body.len() - payload.len()) as u64,
             interim: interim as u32,
+            interim_status: if interim > 0 { 103 } else { 0 },
             reusable: !close,
             until_eof: false,
             doubtful_framing: false,

@@ -1,0 +1,241 @@
+//! The two directions of one connection, with TLS or without.
+//!
+//! It knows bytes only. What does not fit into the socket is kept until there is room.
+
+use super::socket::{self, Received};
+use crate::books::Class;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustls::pki_types::ServerName;
+use rustls::{AlertDescription, ClientConfig, ClientConnection};
+use std::io::{BufRead, Write};
+use std::sync::Arc;
+
+/// What TLS needs for each connection of a load.
+#[derive(Debug, Clone)]
+pub(super) struct Tls {
+    pub config: Arc<ClientConfig>,
+    pub name: ServerName<'static>,
+}
+
+/// Bytes received and sent, and the calls that it took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Traffic {
+    pub received: u64,
+    pub sent: u64,
+    pub calls: u64,
+}
+
+/// A connected socket, or one about to be.
+pub(super) struct Channel {
+    socket: OwnedFd,
+    tls: Option<Box<ClientConnection>>,
+    /// What has yet to be written, from `out_at` on. Its memory goes from connection to connection.
+    out: Vec<u8>,
+    out_at: usize,
+}
+
+/// What reading found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    /// Something was read, and there may be more.
+    More,
+    /// Nothing is left for now.
+    Drained,
+    /// The other side sends no more.
+    End,
+    /// The connection was reset.
+    Reset,
+    /// TLS broke.
+    Broken(Class),
+}
+
+impl Channel {
+    pub fn new(socket: OwnedFd, tls: Option<&Tls>, out: Vec<u8>) -> Result<Channel, Class> {
+        let tls = match tls {
+            None => None,
+            Some(Tls { config, name }) => {
+                let connection = ClientConnection::new(config.clone(), name.clone())
+                    .map_err(|_| Class::TlsHandshake)?;
+                Some(Box::new(connection))
+            }
+        };
+        Ok(Channel {
+            socket,
+            tls,
+            out,
+            out_at: 0,
+        })
+    }
+
+    pub fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    pub fn tls(&self) -> Option<&ClientConnection> {
+        self.tls.as_deref()
+    }
+
+    /// Whether bytes of the application can pass.
+    pub fn is_up(&self) -> bool {
+        self.tls.as_ref().is_none_or(|tls| !tls.is_handshaking())
+    }
+
+    /// Begins TLS, once the socket is connected.
+    pub fn greet(&mut self, traffic: &mut Traffic) -> Result<(), Errno> {
+        self.seal();
+        self.flush(traffic)
+    }
+
+    /// Sends bytes of the application, now or when there is room.
+    pub fn send(&mut self, bytes: &[u8], traffic: &mut Traffic) -> Result<(), Errno> {
+        if let Some(tls) = &mut self.tls {
+            // The writer takes everything: its buffer has no limit.
+            tls.writer().write_all(bytes).map_err(|_| Errno::PIPE)?;
+            self.seal();
+            return self.flush(traffic);
+        }
+        if self.out.len() > self.out_at {
+            self.out.extend_from_slice(bytes);
+            return Ok(());
+        }
+        traffic.calls += 1;
+        let written = socket::transmit(&self.socket, bytes)?;
+        traffic.sent += written as u64;
+        if written < bytes.len() {
+            self.out.extend_from_slice(&bytes[written..]);
+        }
+        Ok(())
+    }
+
+    /// Whether bytes wait for room.
+    pub fn is_waiting(&self) -> bool {
+        self.out.len() > self.out_at
+    }
+
+    /// Writes what waits, as far as there is room.
+    pub fn flush(&mut self, traffic: &mut Traffic) -> Result<(), Errno> {
+        while self.is_waiting() {
+            traffic.calls += 1;
+            let written = socket::transmit(&self.socket, &self.out[self.out_at..])?;
+            if written == 0 {
+                return Ok(());
+            }
+            traffic.sent += written as u64;
+            self.out_at += written;
+        }
+        self.out.clear();
+        self.out_at = 0;
+        Ok(())
+    }
+
+    /// Reads once into `buffer` and hands on the bytes of the application, if there are any.
+    pub fn read(
+        &mut self,
+        buffer: &mut [u8],
+        traffic: &mut Traffic,
+        mut on: impl FnMut(&[u8]) -> bool,
+    ) -> Read {
+        traffic.calls += 1;
+        let read = match socket::receive(&self.socket, buffer) {
+            Received::Bytes(read) => read,
+            Received::Drained => return Read::Drained,
+            Received::End => return Read::End,
+            Received::Reset => return Read::Reset,
+        };
+        traffic.received += read as u64;
+        // A short read has emptied the socket, so the call that would find nothing is saved.
+        let state = match read < buffer.len() {
+            true => Read::Drained,
+            false => Read::More,
+        };
+        if self.tls.is_none() {
+            on(&buffer[..read]);
+            return state;
+        }
+        match self.unseal(&buffer[..read], traffic, on) {
+            Ok(()) => state,
+            Err(class) => Read::Broken(class),
+        }
+    }
+
+    /// Gives up the connection and keeps the memory.
+    pub fn into_memory(mut self) -> Vec<u8> {
+        self.out.clear();
+        std::mem::take(&mut self.out)
+    }
+
+    /// Moves what TLS wants to send behind what waits to be written.
+    fn seal(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            while tls.wants_write() {
+                // Writing to a vector does not fail.
+                if tls.write_tls(&mut self.out).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn unseal(
+        &mut self,
+        mut bytes: &[u8],
+        traffic: &mut Traffic,
+        mut on: impl FnMut(&[u8]) -> bool,
+    ) -> Result<(), Class> {
+        let Some(tls) = self.tls.as_deref_mut() else {
+            return Ok(());
+        };
+        let (mut wants_more, mut failure) = (true, None);
+        while !bytes.is_empty() && wants_more && failure.is_none() {
+            if tls.read_tls(&mut bytes).is_err() {
+                failure = Some(Class::TlsHandshake);
+                break;
+            }
+            failure = tls
+                .process_new_packets()
+                .err()
+                .map(|error| class_of(&error));
+            wants_more = drain(tls, &mut on);
+        }
+        // An alert that tells the server why is sent before the connection is given up.
+        self.seal();
+        let flushed = self.flush(traffic);
+        match (failure, flushed) {
+            (Some(class), _) => Err(class),
+            (None, Err(_)) => Err(Class::Send),
+            (None, Ok(())) => Ok(()),
+        }
+    }
+}
+
+/// Hands on what TLS has opened, until `on` wants no more.
+fn drain(tls: &mut ClientConnection, mut on: impl FnMut(&[u8]) -> bool) -> bool {
+    loop {
+        let mut reader = tls.reader();
+        let Ok(opened) = reader.fill_buf() else {
+            return true;
+        };
+        let length = opened.len();
+        if length == 0 {
+            return true;
+        }
+        let wants_more = on(opened);
+        reader.consume(length);
+        if !wants_more {
+            return false;
+        }
+    }
+}
+
+/// The class of a handshake that failed.
+fn class_of(error: &rustls::Error) -> Class {
+    match error {
+        rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
+            Class::TlsVerify
+        }
+        rustls::Error::NoApplicationProtocol
+        | rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => Class::TlsAlpn,
+        _ => Class::TlsHandshake,
+    }
+}

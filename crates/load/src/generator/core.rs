@@ -1,0 +1,154 @@
+//! What all connections of a thread use: the clock, the books, the buffer, the requests.
+
+use super::channel::{Channel, Tls, Traffic};
+use super::clock::Clock;
+use super::ledger::Ledger;
+use super::pacing::Place;
+use super::poll::Poll;
+use super::seen::Seen;
+use super::sent::Sent;
+use super::socket;
+use super::source::Source;
+use crate::books::Class;
+use crate::http1::Watch;
+use crate::load::{BodyRule, Http, Load};
+use crate::pace::part_of;
+use rustls::ClientConnection;
+
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// What connections share.
+pub(super) struct Core<'a> {
+    pub load: &'a Load,
+    pub clock: Clock,
+    pub poll: Poll,
+    pub source: &'a Source<'a>,
+    pub ledger: Ledger<'a>,
+    pub traffic: Traffic,
+    pub buffer: Box<[u8]>,
+    pub tls: Option<Tls>,
+    /// The first request, looked at closely.
+    pub seen: Option<Seen>,
+    /// Requests that ended since the loop last looked.
+    pub ended: u32,
+    /// Connections that are open, and the most there were.
+    pub open: u32,
+    pub most_open: u32,
+    /// Connections that are being made.
+    pub opening: u32,
+    /// Attempts to connect that failed without a request, and have yet to be paid for.
+    pub failed_to_open: Vec<Class>,
+    /// The fewest and the most requests on one connection.
+    pub uses: Option<(u64, u64)>,
+    /// Attempts to connect, for the turn of addresses.
+    attempts: usize,
+    place: Place,
+}
+
+impl<'a> Core<'a> {
+    pub fn new(
+        load: &'a Load,
+        source: &'a Source<'a>,
+        tls: Option<Tls>,
+        ledger: Ledger<'a>,
+        clock: Clock,
+        place: Place,
+    ) -> std::io::Result<Core<'a>> {
+        Ok(Core {
+            load,
+            clock,
+            poll: Poll::new()?,
+            source,
+            ledger,
+            traffic: Traffic::default(),
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            tls,
+            seen: None,
+            ended: 0,
+            open: 0,
+            most_open: 0,
+            opening: 0,
+            failed_to_open: Vec::new(),
+            uses: None,
+            attempts: 0,
+            place,
+        })
+    }
+
+    /// Whether what begins now belongs to the warm-up.
+    pub fn is_warmup(&self, now_ns: u64) -> bool {
+        now_ns < self.load.warmup_ns
+    }
+
+    /// A request is taken up: it is in the books from now on.
+    pub fn attempt(&mut self, mut sent: Sent) -> Sent {
+        sent.kind = self.source.kind_of(sent.index);
+        self.ledger.attempt(sent.is_warmup);
+        sent
+    }
+
+    /// The most connections that this thread may have.
+    pub fn most_connections(&self) -> u32 {
+        let load = self.load;
+        let most = u64::from(load.most_connections.max(load.connections));
+        part_of(most, self.place.index, self.place.of).max(1) as u32
+    }
+
+    /// Adds the traffic since the last time to the books.
+    pub fn settle_traffic(&mut self, now_ns: u64) {
+        let is_warmup = self.is_warmup(now_ns.saturating_sub(1));
+        let bytes = &mut self.ledger.of(is_warmup).books.bytes;
+        bytes.received += std::mem::take(&mut self.traffic.received);
+        bytes.sent += std::mem::take(&mut self.traffic.sent);
+    }
+
+    /// Begins to connect to the next address.
+    pub fn connect(&mut self, id: u32, token: u64, memory: Vec<u8>) -> Result<Channel, Class> {
+        let addresses = &self.load.target.addresses;
+        let address = &addresses[(id as usize + self.attempts) % addresses.len()];
+        self.attempts += usize::from(addresses.len() > 1);
+        // socket, its option, connect, watching it, and closing it in the end.
+        self.traffic.calls += 5;
+        let socket = socket::begin(address, self.load.target.local).map_err(socket::class_of)?;
+        self.poll
+            .add(&socket, token)
+            .map_err(|_| Class::ConnectNoPort)?;
+        Channel::new(socket, self.tls.as_ref(), memory)
+    }
+
+    /// Whether TLS agreed on the protocol of the load. A server that does not know ALPN speaks
+    /// HTTP/1 (RFC 7301, section 3.1).
+    pub fn agrees(&self, tls: Option<&ClientConnection>) -> bool {
+        let agreed = tls.and_then(|tls| tls.alpn_protocol());
+        match self.load.http {
+            Http::One => agreed.is_none_or(|name| name == b"http/1.1" || name == b"http/1.0"),
+            Http::Two { .. } => agreed == Some(b"h2"),
+        }
+    }
+
+    /// Whether a connection is given up after this request.
+    pub fn is_last_request(&self, requests: u64, age_ns: u64) -> bool {
+        let rules = &self.load.rules;
+        rules.most_requests.is_some_and(|most| requests >= most)
+            || rules.lifetime_ns.is_some_and(|most| age_ns >= most)
+    }
+
+    /// A connection was given up after so many requests.
+    pub fn used(&mut self, requests: u64) {
+        self.uses = Some(match self.uses {
+            None => (requests, requests),
+            Some((least, most)) => (least.min(requests), most.max(requests)),
+        });
+    }
+
+    /// What a connection keeps of its answers.
+    pub fn watch(&self) -> Option<Box<Watch>> {
+        let looks_at_body = matches!(self.load.success.body, Some(BodyRule::Contains(_)));
+        match (&self.seen, looks_at_body) {
+            (Some(_), _) => Some(Box::new(Watch::new(BodyRule::WATCHED_BYTES, &Seen::FIELDS))),
+            (None, true) => Some(Box::new(Watch::new(BodyRule::WATCHED_BYTES, &[]))),
+            (None, false) => None,
+        }
+    }
+}

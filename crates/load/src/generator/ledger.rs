@@ -1,0 +1,193 @@
+//! Writes down the end of every request: in the books, among the times, and as a row.
+//!
+//! It decides to which account a request belongs, and nothing about connections. Start reading at
+//! [`Ledger::answered`].
+
+use super::sent::Sent;
+use crate::books::{Books, Class};
+use crate::http1::Summary;
+use crate::latency::Outcome;
+use crate::load::{BodyRule, Load};
+use crate::measured::{Account, Row};
+
+/// What a thread has counted and timed.
+pub(super) struct Ledger<'a> {
+    load: &'a Load,
+    /// Everything since the last exchange, after the warm-up.
+    pub account: Box<Account>,
+    /// The warm-up.
+    pub warmup: Box<Account>,
+    /// Sending ends at this time, if the load ends by time.
+    pub window_end_ns: u64,
+    /// Good answers within the window.
+    pub ok_in_time: u64,
+    /// Requests taken up that have no end yet.
+    pub under_way: u64,
+    /// The last whole answer.
+    pub last: Summary,
+    /// When the last answer or failure after the warm-up came.
+    pub last_end_ns: u64,
+    /// Every request, if asked for.
+    pub rows: Vec<Row>,
+}
+
+/// A whole answer as it was judged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answer {
+    pub summary: Summary,
+    /// Its body is what the load expects, as far as that was looked at.
+    pub has_good_body: bool,
+}
+
+impl<'a> Ledger<'a> {
+    pub fn new(load: &'a Load, window_end_ns: u64) -> Ledger<'a> {
+        Ledger {
+            load,
+            account: Box::new(Account::new(load.is_closed())),
+            warmup: Box::new(Account::new(load.is_closed())),
+            window_end_ns,
+            ok_in_time: 0,
+            under_way: 0,
+            last: Summary::default(),
+            last_end_ns: 0,
+            rows: Vec::new(),
+        }
+    }
+
+    /// The account of requests, or connections, that were begun in or after the warm-up.
+    pub fn of(&mut self, is_warmup: bool) -> &mut Account {
+        match is_warmup {
+            true => &mut self.warmup,
+            false => &mut self.account,
+        }
+    }
+
+    /// The books of a request.
+    pub fn books(&mut self, is_warmup: bool) -> &mut Books {
+        &mut self.of(is_warmup).books
+    }
+
+    /// What a body must be like.
+    pub fn body_rule(&self) -> Option<&'a BodyRule> {
+        self.load.success.body.as_ref()
+    }
+
+    /// Whether a request whose connection went stale is sent once more.
+    pub fn retries(&self, sent: &Sent) -> bool {
+        self.load.rules.retries_stale && !sent.is_retry
+    }
+
+    /// A request is taken up.
+    pub fn attempt(&mut self, is_warmup: bool) {
+        self.books(is_warmup).attempt();
+        self.under_way += 1;
+    }
+
+    /// A whole answer came.
+    pub fn answered(&mut self, sent: &Sent, answer: Answer, end_ns: u64) {
+        let Answer {
+            summary,
+            has_good_body,
+        } = answer;
+        let is_good_status = self.load.success.admits(summary.status);
+        let is_good_length = match self.load.success.body {
+            Some(BodyRule::Length(bytes)) => summary.body_bytes == bytes,
+            _ => true,
+        };
+        let account = self.of(sent.is_warmup);
+        let books = &mut account.books;
+        let outcome = match (is_good_status, has_good_body && is_good_length) {
+            (true, true) => {
+                books.ok(summary.status);
+                Outcome::Ok
+            }
+            (false, _) => {
+                books.refused_status(summary.status);
+                Outcome::Failed(Class::Status)
+            }
+            (true, false) => {
+                books.failed_assertion(summary.status);
+                Outcome::Failed(Class::Assertion)
+            }
+        };
+        books.bytes.body += summary.body_bytes;
+        (0..summary.interim).for_each(|_| books.interim(summary.interim_status));
+        if is_good_status {
+            account.replies.count(
+                summary.body_bytes,
+                summary.reusable,
+                summary.doubtful_framing,
+            );
+        }
+        self.last = summary;
+        self.ended(sent, outcome, end_ns, &summary);
+    }
+
+    /// A request failed without a whole answer; what had come of it is in `summary`.
+    pub fn failed(&mut self, sent: &Sent, class: Class, end_ns: u64, summary: &Summary) {
+        self.books(sent.is_warmup).failed(class);
+        self.ended(sent, Outcome::Failed(class), end_ns, summary);
+    }
+
+    /// The server reset the stream of a request.
+    pub fn reset_stream(&mut self, sent: &Sent, code: u32, end_ns: u64) {
+        self.books(sent.is_warmup).reset_stream(code);
+        let outcome = Outcome::Failed(Class::H2Reset);
+        self.ended(sent, outcome, end_ns, &Summary::default());
+    }
+
+    /// A request was given up for a reason of the client.
+    pub fn cancelled(&mut self, sent: &Sent, end_ns: u64) {
+        self.books(sent.is_warmup).cancelled();
+        self.ended(sent, Outcome::Cancelled, end_ns, &Summary::default());
+    }
+
+    /// The load ended before this request. The books are told the number of these when they are
+    /// closed.
+    pub fn in_flight(&mut self, sent: &Sent, end_ns: u64) {
+        self.ended(sent, Outcome::InFlight, end_ns, &Summary::default());
+    }
+
+    /// A request was due, and the load ended before it was sent.
+    pub fn unsent(&mut self, intended_ns: u64, is_warmup: bool, end_ns: u64) {
+        let account = self.of(is_warmup);
+        account.books.attempt();
+        account.books.unsent();
+        if let crate::measured::Latency::Open(latency) = &mut account.latency {
+            latency.unsent(intended_ns, end_ns);
+        }
+    }
+
+    fn ended(&mut self, sent: &Sent, outcome: Outcome, end_ns: u64, summary: &Summary) {
+        self.under_way -= 1;
+        if sent.is_sent() {
+            let account = self.of(sent.is_warmup);
+            account
+                .latency
+                .record(outcome, sent.intended_ns, sent.times(end_ns));
+        }
+        if sent.is_warmup {
+            return;
+        }
+        if outcome.is_over() {
+            self.last_end_ns = self.last_end_ns.max(end_ns);
+        }
+        self.ok_in_time += u64::from(outcome == Outcome::Ok && end_ns <= self.window_end_ns);
+        if self.load.keeps_rows {
+            self.rows.push(Row {
+                index: sent.index,
+                kind: sent.kind,
+                intended_ns: (!self.load.is_closed()).then_some(sent.intended_ns),
+                begun_ns: sent.begun_ns,
+                sent_ns: sent.is_sent().then_some(sent.sent_ns),
+                first_byte_ns: sent.first_byte(),
+                end_ns,
+                outcome,
+                status: summary.status,
+                body_bytes: summary.body_bytes,
+                wire_bytes: summary.wire_bytes(),
+                is_reused: sent.is_reused,
+            });
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! How a connection ended, and what that means for the requests on it.
+
+use super::pipeline::is_before_first_byte;
+use super::sent::Sent;
+use crate::books::Class;
+use crate::http1::Phase;
+
+/// What became of a connection when bytes arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fed {
+    /// It goes on.
+    Open,
+    /// Its last answer ended it.
+    Closed,
+    /// Bytes arrived that no request asked for.
+    Stray,
+    /// It cannot be understood any further.
+    Broken(Class),
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// The other side closed it.
+    End,
+    /// The other side reset it.
+    Reset,
+    /// The other side said with its last answer that it would.
+    Announced,
+    /// A failure that has a class of its own, which the oldest request pays for.
+    Failed(Class),
+    /// The load ended it.
+    Ours,
+}
+
+impl Lost {
+    /// The class of the request whose answer was awaited.
+    pub fn class(self, sent: &Sent, phase: Phase) -> Class {
+        let before = is_before_first_byte(phase);
+        match (self, phase) {
+            (Lost::Failed(class), _) => class,
+            (Lost::Reset, Phase::Head) => Class::ResetInHead,
+            (Lost::Reset, Phase::Body) => Class::ResetInBody,
+            (Lost::Reset, _) => Class::ResetBeforeFirstByte,
+            (_, _) if before && sent.is_reused => Class::EofStale,
+            (_, _) if before => Class::EofFirst,
+            (_, Phase::Head) => Class::EofInHead,
+            (_, _) => Class::EofInBody,
+        }
+    }
+
+    /// The class of a request behind that one, of which nothing had come; `None` when it was given up
+    /// by ourselves.
+    pub fn class_of_next(self, sent: &Sent) -> Option<Class> {
+        match self {
+            Lost::Failed(_) | Lost::Ours => None,
+            _ => Some(self.class(sent, Phase::FirstByte)),
+        }
+    }
+
+    /// Whether the server gave up an idle connection as the request was on its way, so that it was
+    /// not begun.
+    pub fn is_stale(self, sent: &Sent, phase: Phase) -> bool {
+        matches!(self, Lost::End | Lost::Reset) && sent.is_reused && is_before_first_byte(phase)
+    }
+}

@@ -1,0 +1,178 @@
+//! Which request a thread may take up next, and when.
+
+use super::clock::NEVER;
+use super::sent::Sent;
+use crate::http1::Asked;
+use crate::load::Load;
+use crate::pace::{Closed, Due, Pace, Share, Stop, Think, Thinker, part_of};
+
+/// One thread out of all threads of all generators of a load.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub index: u32,
+    pub of: u32,
+}
+
+/// The requests of a thread.
+pub(super) enum Pacing<'a> {
+    Closed(ClosedPacing),
+    Open(Box<OpenPacing<'a>>),
+}
+
+impl<'a> Pacing<'a> {
+    pub fn new(load: &'a Load, place: Place) -> Pacing<'a> {
+        match &load.pace {
+            Pace::Closed(closed) => Pacing::Closed(ClosedPacing::new(load, closed, place)),
+            Pace::Open(schedule) => {
+                let stop = Stop {
+                    after_requests: load
+                        .stop
+                        .after_requests
+                        .map(|count| count.saturating_add(schedule.due_before(load.warmup_ns))),
+                    after_ns: load
+                        .stop
+                        .after_ns
+                        .map(|end_ns| end_ns.saturating_add(load.warmup_ns)),
+                };
+                let share = schedule.share(place.index, place.of, stop);
+                Pacing::Open(Box::new(OpenPacing::new(share, load.warmup_ns)))
+            }
+        }
+    }
+
+    /// When sending ends by time, in nanoseconds from the start, or [`NEVER`].
+    pub fn window_end_ns(load: &Load) -> u64 {
+        let by_stop = load
+            .stop
+            .after_ns
+            .map_or(NEVER, |end_ns| end_ns.saturating_add(load.warmup_ns));
+        let by_schedule = match &load.pace {
+            Pace::Open(schedule) if load.stop.after_requests.is_none() => schedule.length_ns(),
+            _ => NEVER,
+        };
+        by_stop.min(by_schedule)
+    }
+
+    /// Whether no request will ever be taken up again.
+    pub fn is_exhausted(&self) -> bool {
+        match self {
+            Pacing::Closed(closed) => closed.left == Some(0),
+            Pacing::Open(open) => open.backlog == 0 && open.ahead.is_none(),
+        }
+    }
+}
+
+/// Clients that take up a request when they have their answer.
+pub(super) struct ClosedPacing {
+    left: Option<u64>,
+    next: u64,
+    step: u64,
+    warmup_ns: u64,
+    thinkers: Vec<Thinker>,
+}
+
+impl ClosedPacing {
+    fn new(load: &Load, closed: &Closed, place: Place) -> ClosedPacing {
+        let clients = closed.clients_of(place.index, place.of);
+        let thinker = |client| Thinker::new(closed.think, client * place.of + place.index);
+        ClosedPacing {
+            left: load
+                .stop
+                .after_requests
+                .map(|count| part_of(count, place.index, place.of)),
+            next: u64::from(place.index),
+            step: u64::from(place.of),
+            warmup_ns: load.warmup_ns,
+            thinkers: match closed.think {
+                Think::None => Vec::new(),
+                _ => (0..clients).map(thinker).collect(),
+            },
+        }
+    }
+
+    /// The next request, if there is one.
+    pub fn take(&mut self, now_ns: u64) -> Option<Sent> {
+        let is_warmup = now_ns < self.warmup_ns;
+        if !is_warmup && let Some(left) = &mut self.left {
+            *left = left.checked_sub(1)?;
+        }
+        let index = self.next;
+        self.next += self.step;
+        Some(begun(index, now_ns, now_ns, is_warmup))
+    }
+
+    /// How long a client of this connection thinks now, in nanoseconds.
+    pub fn think_ns(&mut self, connection: u32) -> u64 {
+        match self.thinkers.len() {
+            0 => 0,
+            count => self.thinkers[connection as usize % count].next_ns(),
+        }
+    }
+}
+
+/// Requests that are due at their time. Those that are due and wait for a connection are a number
+/// only, so a long queue takes no memory: one walk over the schedule says what is due, another one,
+/// behind it, what is sent.
+pub(super) struct OpenPacing<'a> {
+    behind: Share<'a>,
+    ahead_of: Share<'a>,
+    ahead: Option<Due>,
+    warmup_ns: u64,
+    /// Requests that are due and not taken up.
+    pub backlog: u64,
+}
+
+impl<'a> OpenPacing<'a> {
+    fn new(share: Share<'a>, warmup_ns: u64) -> OpenPacing<'a> {
+        let behind = share.clone();
+        let mut ahead_of = share;
+        OpenPacing {
+            behind,
+            ahead: ahead_of.next(),
+            ahead_of,
+            warmup_ns,
+            backlog: 0,
+        }
+    }
+
+    /// Time has come to `now_ns`.
+    pub fn advance(&mut self, now_ns: u64) {
+        while self.ahead.is_some_and(|due| due.at_ns <= now_ns) {
+            self.backlog += 1;
+            self.ahead = self.ahead_of.next();
+        }
+    }
+
+    /// When the next request is due that is not due yet, or [`NEVER`].
+    pub fn next_due_ns(&self) -> u64 {
+        self.ahead.map_or(NEVER, |due| due.at_ns)
+    }
+
+    /// Takes up the oldest request that is due.
+    pub fn take(&mut self, now_ns: u64) -> Option<Sent> {
+        self.backlog = self.backlog.checked_sub(1)?;
+        let due = self.behind.next()?;
+        Some(begun(
+            due.index,
+            due.at_ns,
+            now_ns,
+            due.at_ns < self.warmup_ns,
+        ))
+    }
+}
+
+fn begun(index: u64, intended_ns: u64, begun_ns: u64, is_warmup: bool) -> Sent {
+    Sent {
+        index,
+        kind: 0,
+        intended_ns,
+        begun_ns,
+        sent_ns: NEVER,
+        first_byte_ns: NEVER,
+        is_warmup,
+        is_reused: false,
+        is_retry: false,
+        asked: Asked::Body,
+        closes: false,
+    }
+}

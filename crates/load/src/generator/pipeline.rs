@@ -1,0 +1,180 @@
+//! HTTP/1 on one connection: answers come in the order of the requests.
+//!
+//! It decides which request an answer, or the end of the connection, belongs to. It does not know
+//! sockets or when the next request is due. Start reading at [`Pipeline::feed`].
+
+use super::clock::NEVER;
+use super::ledger::{Answer, Ledger};
+use super::lost::{Fed, Lost};
+use super::sent::Sent;
+use crate::books::Class;
+use crate::http1::{Ending, Phase, Reply, ReplyError, Summary, Watch};
+use crate::load::BodyRule;
+use std::collections::VecDeque;
+
+/// The requests of one connection.
+pub(super) struct Pipeline {
+    reply: Reply,
+    under_way: VecDeque<Sent>,
+    /// What is kept of an answer, if it is looked at.
+    pub watch: Option<Box<Watch>>,
+}
+
+impl Pipeline {
+    pub fn new(lanes: u32, watch: Option<Box<Watch>>) -> Pipeline {
+        Pipeline {
+            reply: Reply::default(),
+            under_way: VecDeque::with_capacity(lanes as usize),
+            watch,
+        }
+    }
+
+    /// For a fresh connection.
+    pub fn reset(&mut self) {
+        self.reply.reset();
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.under_way.len()
+    }
+
+    pub fn oldest(&self) -> Option<&Sent> {
+        self.under_way.front()
+    }
+
+    pub fn newest(&self) -> Option<&Sent> {
+        self.under_way.back()
+    }
+
+    /// Forgets all requests and gives them back.
+    pub fn abandon(&mut self) -> Vec<Sent> {
+        self.under_way.drain(..).collect()
+    }
+
+    /// A request was sent.
+    pub fn send(&mut self, sent: Sent) {
+        if self.under_way.is_empty() {
+            self.reply.begin(sent.asked);
+        }
+        self.under_way.push_back(sent);
+    }
+
+    /// Takes what arrived.
+    pub fn feed(&mut self, mut bytes: &[u8], now_ns: u64, ledger: &mut Ledger) -> Fed {
+        loop {
+            let Some(first) = self.under_way.front_mut() else {
+                return Fed::Stray;
+            };
+            if first.first_byte_ns == NEVER {
+                first.first_byte_ns = now_ns;
+            }
+            let progress = match &mut self.watch {
+                None => self.reply.feed(bytes),
+                Some(watch) => self.reply.feed_watched(bytes, watch),
+            };
+            let progress = match progress {
+                Ok(progress) => progress,
+                Err(error) => return Fed::Broken(class_of(error)),
+            };
+            let Some(summary) = progress.ended else {
+                return Fed::Open;
+            };
+            bytes = &bytes[progress.consumed..];
+            if let Some(end) = self.end_first(summary, bytes, now_ns, ledger) {
+                return end;
+            }
+        }
+    }
+
+    /// The first request has its answer; `rest` is what came after it.
+    fn end_first(
+        &mut self,
+        summary: Summary,
+        rest: &[u8],
+        now_ns: u64,
+        ledger: &mut Ledger,
+    ) -> Option<Fed> {
+        let sent = self.under_way.pop_front()?;
+        if !rest.is_empty() && self.under_way.is_empty() {
+            // Bytes that nobody asked for put in doubt where the answer ended.
+            ledger.failed(&sent, Class::ProtocolExtraBytes, now_ns, &summary);
+            return Some(Fed::Closed);
+        }
+        let answer = Answer {
+            summary,
+            has_good_body: self.has_good_body(ledger.body_rule()),
+        };
+        ledger.answered(&sent, answer, now_ns);
+        if !summary.reusable || sent.closes {
+            return Some(Fed::Closed);
+        }
+        if let Some(next) = self.under_way.front() {
+            self.reply.begin(next.asked);
+        }
+        rest.is_empty().then_some(Fed::Open)
+    }
+
+    fn has_good_body(&self, rule: Option<&BodyRule>) -> bool {
+        match (rule, &self.watch) {
+            (Some(BodyRule::Contains(text)), Some(watch)) => {
+                text.is_empty() || watch.body().windows(text.len()).any(|part| part == text)
+            }
+            _ => true,
+        }
+    }
+
+    /// The connection is over. Gives the first request back if it may be sent once more.
+    pub fn lose(&mut self, lost: Lost, now_ns: u64, ledger: &mut Ledger) -> Option<Sent> {
+        let phase = self.reply.phase();
+        let ending = match lost {
+            Lost::End => self.reply.finish().ok(),
+            _ => None,
+        };
+        let mut again = None;
+        if let Some(first) = self.under_way.pop_front() {
+            match ending {
+                Some(Ending::Complete(summary)) => {
+                    let answer = Answer {
+                        summary,
+                        has_good_body: self.has_good_body(ledger.body_rule()),
+                    };
+                    ledger.answered(&first, answer, now_ns);
+                }
+                _ if lost.is_stale(&first, phase) && ledger.retries(&first) => again = Some(first),
+                _ => {
+                    let class = lost.class(&first, phase);
+                    let summary = match ending {
+                        Some(Ending::InHead(summary) | Ending::InBody(summary)) => summary,
+                        _ => Summary::default(),
+                    };
+                    ledger.failed(&first, class, now_ns, &summary);
+                }
+            }
+        }
+        while let Some(next) = self.under_way.pop_front() {
+            match lost.class_of_next(&next) {
+                Some(class) => ledger.failed(&next, class, now_ns, &Summary::default()),
+                None => ledger.cancelled(&next, now_ns),
+            }
+        }
+        again
+    }
+}
+
+fn class_of(error: ReplyError) -> Class {
+    match error {
+        ReplyError::NotHttp | ReplyError::StatusLine | ReplyError::Switched => {
+            Class::ProtocolStatusLine
+        }
+        ReplyError::Header | ReplyError::HeadTooLarge => Class::ProtocolHeader,
+        ReplyError::LengthConflict => Class::ProtocolLength,
+        ReplyError::Chunk => Class::ProtocolChunk,
+        ReplyError::Early => Class::ProtocolEarly,
+        ReplyError::Extra => Class::ProtocolExtraBytes,
+    }
+}
+
+/// Whether a phase is one in which nothing of an answer had come.
+pub(super) fn is_before_first_byte(phase: Phase) -> bool {
+    matches!(phase, Phase::Idle | Phase::FirstByte)
+}

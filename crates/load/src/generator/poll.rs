@@ -1,0 +1,85 @@
+//! Waiting for many sockets at once.
+
+use super::clock::NEVER;
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use std::io;
+
+/// Events that one wait may bring.
+const EVENTS: usize = 1024;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// The sockets of a thread, each with a number.
+pub(super) struct Poll {
+    epoll: OwnedFd,
+    events: Vec<Event>,
+}
+
+/// What happened to a socket.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Happened {
+    /// The number it was added with.
+    pub token: u64,
+    /// There is something to read, or an end to be found by reading.
+    pub readable: bool,
+    /// There is room to write, or an error to be found by writing.
+    pub writable: bool,
+    /// The other side has ended, or there is an error: reading must go on to the end.
+    pub ended: bool,
+}
+
+impl Poll {
+    pub fn new() -> io::Result<Poll> {
+        Ok(Poll {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(EVENTS),
+        })
+    }
+
+    /// Watches a socket until it is closed. Each change is told once, so a reader must read all there
+    /// is; in return, writing needs no call to begin and end watching.
+    pub fn add(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        Ok(epoll::add(
+            &self.epoll,
+            socket,
+            EventData::new_u64(token),
+            flags,
+        )?)
+    }
+
+    /// Waits until something happens, at most `timeout_ns`; returns how much did. [`NEVER`] waits
+    /// without an end.
+    pub fn wait(&mut self, timeout_ns: u64) -> io::Result<usize> {
+        let timeout = (timeout_ns != NEVER).then(|| Timespec {
+            tv_sec: (timeout_ns / NS_PER_S) as i64,
+            tv_nsec: (timeout_ns % NS_PER_S) as i64,
+        });
+        self.events.clear();
+        match epoll::wait(
+            &self.epoll,
+            spare_capacity(&mut self.events),
+            timeout.as_ref(),
+        ) {
+            Ok(count) => Ok(count),
+            Err(Errno::INTR) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What happened, by its place among what the last wait brought.
+    pub fn happened(&self, at: usize) -> Happened {
+        let Event { flags, data } = self.events[at];
+        let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        Happened {
+            token: data.u64(),
+            readable: ended || flags.contains(EventFlags::IN),
+            writable: ended || flags.contains(EventFlags::OUT),
+            ended,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What is remembered of the connection of a request that is looked at closely.
+
+use super::probe::TlsFacts;
+use rustls::{ClientConnection, ProtocolVersion};
+
+/// A connection that was made.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    pub tls: Option<TlsFacts>,
+    pub connect_ns: u64,
+}
+
+impl Seen {
+    /// The header fields of an answer that are kept.
+    pub const FIELDS: [&'static str; 3] = ["Server", "Content-Type", "Location"];
+
+    pub fn connected(&mut self, tls: Option<&ClientConnection>, connect_ns: u64) {
+        self.connect_ns = connect_ns;
+        self.tls = tls.map(|tls| TlsFacts {
+            version: match tls.protocol_version() {
+                Some(ProtocolVersion::TLSv1_3) => "TLSv1.3".to_owned(),
+                Some(ProtocolVersion::TLSv1_2) => "TLSv1.2".to_owned(),
+                other => format!("{other:?}"),
+            },
+            cipher: tls
+                .negotiated_cipher_suite()
+                .map_or(String::new(), |suite| format!("{:?}", suite.suite())),
+            group: tls
+                .negotiated_key_exchange_group()
+                .map(|group| format!("{:?}", group.name())),
+            alpn: tls
+                .alpn_protocol()
+                .map(|name| String::from_utf8_lossy(name).into_owned()),
+        });
+    }
+}

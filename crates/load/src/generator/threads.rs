@@ -1,0 +1,246 @@
+//! The threads of a generator, and the one that watches them.
+
+use super::channel::Tls;
+use super::clock::{Clock, NEVER};
+use super::core::Core;
+use super::course::Course;
+use super::ledger::Ledger;
+use super::mailbox::Mailbox;
+use super::pacing::{Pacing, Place};
+use super::source::Source;
+use super::worker::{Finished, TICK_NS, Worker};
+use super::{Progress, StartError};
+use crate::load::{Http, Load};
+use crate::measured::Measured;
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use std::num::NonZeroU64;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// See [`super::run`].
+pub(super) fn run(
+    load: &Load,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&Progress),
+) -> Result<Measured, StartError> {
+    check(load)?;
+    let tls = tls_of(load)?;
+    let source = source_of(load)?;
+    let threads = threads_of(load);
+    let mailboxes: Vec<Mailbox> = (0..threads)
+        .map(|_| Mailbox::new(load.is_closed()))
+        .collect();
+    let window_end_ns = Pacing::window_end_ns(load);
+    let length_ns = (window_end_ns != NEVER).then_some(window_end_ns);
+    let mut course = Course::new(load.is_closed(), length_ns);
+    let began = SystemTime::now();
+    let clock = Clock::start();
+    let finished = std::thread::scope(|scope| {
+        let (tell, told) = channel();
+        for (thread, mailbox) in mailboxes.iter().enumerate() {
+            let (tell, tls, source) = (tell.clone(), tls.clone(), &source);
+            let place = Place {
+                index: load.part.index * threads + thread as u32,
+                of: load.part.of * threads,
+            };
+            scope.spawn(move || {
+                prepare_thread(load, thread);
+                let ledger = Ledger::new(load, window_end_ns);
+                let finished = Core::new(load, source, tls, ledger, clock, place)
+                    .map(|core| Worker::new(core, Pacing::new(load, place), mailbox, stop))
+                    .map(|worker| worker.run(connections_of(load, place)));
+                // The receiver lives until all threads have told.
+                let _ = tell.send(finished);
+            });
+        }
+        drop(tell);
+        watch_threads(&told, &mailboxes, &mut course, load, clock, watch)
+    });
+    let mut all = Vec::new();
+    for one in finished {
+        all.push(one.map_err(|why| StartError::System {
+            what: "wait for sockets",
+            why,
+        })?);
+    }
+    course.gather(&mailboxes);
+    let began_epoch_ms = began
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64);
+    Ok(put_together(
+        all,
+        course,
+        load,
+        window_end_ns,
+        began_epoch_ms,
+    ))
+}
+
+/// The names that ALPN offers.
+fn protocols(http: Http) -> &'static [&'static [u8]] {
+    match http {
+        Http::One => &[b"http/1.1"],
+        Http::Two { .. } => &[b"h2"],
+    }
+}
+
+pub(super) fn tls_of(load: &Load) -> Result<Option<Tls>, StartError> {
+    let Some(options) = &load.target.tls else {
+        return Ok(None);
+    };
+    Ok(Some(Tls {
+        config: options.config(protocols(load.http))?,
+        name: options.name_for(&load.target.host)?,
+    }))
+}
+
+pub(super) fn source_of(load: &Load) -> Result<Source<'_>, StartError> {
+    let scheme = match load.target.tls {
+        Some(_) => "https",
+        None => "http",
+    };
+    Ok(Source::new(&load.kinds, load.http, scheme)?)
+}
+
+fn check(load: &Load) -> Result<(), StartError> {
+    match load {
+        _ if load.threads == 0 => Err(StartError::Load("a load needs at least one thread")),
+        _ if load.lanes == 0 => Err(StartError::Load(
+            "a connection carries at least one request",
+        )),
+        _ if load.part.index >= load.part.of => {
+            Err(StartError::Load("there are not that many generators"))
+        }
+        _ if load.target.addresses.is_empty() => Err(StartError::Load("there is no address")),
+        _ => Ok(()),
+    }
+}
+
+/// Threads that have anything to do: no more than clients of a closed load.
+fn threads_of(load: &Load) -> u32 {
+    match &load.pace {
+        crate::pace::Pace::Closed(closed) => load.threads.min(closed.concurrency).max(1),
+        crate::pace::Pace::Open(_) => load.threads,
+    }
+}
+
+/// Connections that a thread has when it begins.
+fn connections_of(load: &Load, place: Place) -> u32 {
+    match &load.pace {
+        crate::pace::Pace::Closed(closed) => closed
+            .clients_of(place.index, place.of)
+            .div_ceil(load.lanes),
+        crate::pace::Pace::Open(_) => {
+            crate::pace::part_of(u64::from(load.connections), place.index, place.of) as u32
+        }
+    }
+}
+
+fn prepare_thread(load: &Load, thread: usize) {
+    // Waits that end when they should: a thread's timers are by default up to 50 us late (prctl(2)).
+    // Where neither is allowed, the lag and the self-check tell what came of it.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
+    if !load.processors.is_empty() {
+        let mut set = CpuSet::new();
+        set.set(load.processors[thread % load.processors.len()]);
+        let _ = sched_setaffinity(None, &set);
+    }
+}
+
+type Told = Receiver<std::io::Result<Finished>>;
+
+/// Until all threads have ended: gathers what they hand over, and tells it.
+fn watch_threads(
+    told: &Told,
+    mailboxes: &[Mailbox],
+    course: &mut Course,
+    load: &Load,
+    clock: Clock,
+    watch: &mut dyn FnMut(&Progress),
+) -> Vec<std::io::Result<Finished>> {
+    let mut finished = Vec::new();
+    let mut last_ns = 0;
+    // Half an interval behind the threads, so that they are not met while they hand over.
+    let mut next_ns = TICK_NS + TICK_NS / 2;
+    loop {
+        let wait_ns = next_ns.saturating_sub(clock.now_ns());
+        match told.recv_timeout(Duration::from_nanos(wait_ns)) {
+            Ok(one) => finished.push(one),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                let at_ns = (clock.now_ns() / TICK_NS) * TICK_NS;
+                next_ns = at_ns + TICK_NS + TICK_NS / 2;
+                course.gather(mailboxes);
+                let tick = course.tick(at_ns, load.warmup_ns);
+                let is_warmup = at_ns < load.warmup_ns;
+                watch(&Progress {
+                    at_ns,
+                    is_warmup,
+                    so_far: match is_warmup {
+                        true => &course.warmup,
+                        false => &course.account,
+                    },
+                    tick: &tick,
+                    interval_ns: at_ns - last_ns,
+                });
+                last_ns = at_ns;
+            }
+        }
+    }
+    finished
+}
+
+fn put_together(
+    all: Vec<Finished>,
+    mut course: Course,
+    load: &Load,
+    window_end_ns: u64,
+    began_epoch_ms: u64,
+) -> Measured {
+    let last_end_ns = all.iter().map(|one| one.last_end_ns).max().unwrap_or(0);
+    // An open load without a count of requests lasts as long as it was asked to, though its last
+    // request is due before that.
+    let lasts = !load.is_closed() && load.stop.after_requests.is_none() && window_end_ns != NEVER;
+    let ended_by_time = lasts || all.iter().any(|one| one.ended_by_time);
+    let is_interrupted = all.iter().any(|one| one.is_interrupted);
+    let ran_ns = all
+        .iter()
+        .map(|one| one.report.elapsed_ns)
+        .max()
+        .unwrap_or(0);
+    let end_ns = match (is_interrupted, ended_by_time) {
+        (true, _) => ran_ns.min(window_end_ns),
+        (false, true) => window_end_ns,
+        (false, false) => last_end_ns,
+    };
+    let mut ok_in_time = 0;
+    let mut rows = Vec::new();
+    let mut threads = Vec::new();
+    let (mut most_connections, mut reached_most_connections) = (0, false);
+    for one in all {
+        course.add(&one.account, false);
+        course.add(&one.warmup, true);
+        ok_in_time += one.ok_in_time;
+        rows.extend(one.rows);
+        threads.push(one.report);
+        most_connections += one.most_open;
+        reached_most_connections |= one.reached_most_connections;
+    }
+    course.tick(ran_ns, load.warmup_ns);
+    rows.sort_by_key(|row| row.end_ns);
+    let (account, warmup, timeline) = course.into_parts();
+    Measured {
+        began_epoch_ms,
+        elapsed_ns: end_ns.saturating_sub(load.warmup_ns),
+        ok_in_time,
+        account,
+        warmup,
+        timeline,
+        threads,
+        most_connections,
+        reached_most_connections,
+        is_interrupted,
+        rows,
+    }
+}

@@ -1,0 +1,449 @@
+//! The loop of a thread: receive and read all there is, then send all that is due.
+//!
+//! Reading everything before anything is sent lets a server see several requests at once, as it does
+//! with real clients, and costs no call per request besides one to send and one to receive. Start
+//! reading at [`Worker::run`].
+
+use super::batcher::Batcher;
+use super::clock::NEVER;
+use super::connection::{Connection, State};
+use super::core::Core;
+use super::mailbox::Mailbox;
+use super::pacing::Pacing;
+use super::self_check::SelfCheck;
+use crate::http1::Summary;
+use crate::measured::{Account, Row, ThreadReport};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Accounts are handed over, and the thread looks at itself, this often.
+pub(super) const TICK_NS: u64 = 100_000_000;
+
+/// A limit of time is kept to within this part of it.
+const LIMIT_PARTS: u64 = 100;
+
+/// A thread of a load.
+pub(super) struct Worker<'a> {
+    pub core: Core<'a>,
+    pub connections: Vec<Connection>,
+    pacing: Pacing<'a>,
+    /// Connections that may have room.
+    listed: VecDeque<u32>,
+    /// Connections of an open load that are closed and may be made again.
+    closed: Vec<u32>,
+    /// When a client has thought, or a pause after a failure to connect is over.
+    sleepers: BinaryHeap<Reverse<(u64, u32, bool)>>,
+    mailbox: &'a Mailbox,
+    stop: &'a AtomicBool,
+    batcher: Batcher,
+    check: SelfCheck,
+    /// Events that the last wait brought.
+    last_ready: usize,
+    next_tick_ns: u64,
+    next_limits_ns: u64,
+    limits_every_ns: u64,
+    reached_most_connections: bool,
+}
+
+/// How a thread came to its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub at_ns: u64,
+    pub by_time: bool,
+    pub is_interrupted: bool,
+}
+
+/// What a thread gave.
+pub(super) struct Finished {
+    pub account: Account,
+    pub warmup: Account,
+    pub ok_in_time: u64,
+    pub last_end_ns: u64,
+    pub ended_by_time: bool,
+    pub rows: Vec<Row>,
+    pub report: ThreadReport,
+    pub most_open: u32,
+    pub reached_most_connections: bool,
+    pub is_interrupted: bool,
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(
+        core: Core<'a>,
+        pacing: Pacing<'a>,
+        mailbox: &'a Mailbox,
+        stop: &'a AtomicBool,
+    ) -> Worker<'a> {
+        let load = core.load;
+        let timeouts = load.rules.timeouts;
+        let shortest = [
+            timeouts.connect_ns,
+            timeouts.first_byte_ns,
+            timeouts.total_ns,
+        ]
+        .into_iter()
+        .flatten()
+        .min();
+        Worker {
+            batcher: Batcher::new(load.rules.batching, load.is_closed()),
+            core,
+            connections: Vec::new(),
+            pacing,
+            listed: VecDeque::new(),
+            closed: Vec::new(),
+            sleepers: BinaryHeap::new(),
+            mailbox,
+            stop,
+            check: SelfCheck::start(),
+            last_ready: 0,
+            next_tick_ns: next_tick_ns(0, load.warmup_ns),
+            next_limits_ns: NEVER,
+            limits_every_ns: shortest.map_or(NEVER, |limit| {
+                (limit / LIMIT_PARTS).clamp(1_000_000, 20_000_000)
+            }),
+            reached_most_connections: false,
+        }
+    }
+
+    /// Sends the thread's part of the load.
+    pub fn run(mut self, connections: u32) -> Finished {
+        let end = self.send_all(connections);
+        self.finish(end)
+    }
+
+    /// Sends and receives until there is no more to do.
+    pub fn send_all(&mut self, connections: u32) -> End {
+        self.begin(connections);
+        let (mut is_interrupted, mut ended_by_time) = (false, false);
+        let mut drain_end_ns = NEVER;
+        let at_ns = loop {
+            let now_ns = self.core.clock.now_ns();
+            if now_ns >= self.next_tick_ns {
+                self.tick(now_ns);
+                is_interrupted = self.stop.load(Ordering::Relaxed);
+            }
+            if is_interrupted {
+                break now_ns;
+            }
+            let is_late = now_ns >= self.core.ledger.window_end_ns;
+            let is_sending = !is_late && !self.pacing.is_exhausted();
+            if is_sending {
+                self.send_due(now_ns);
+            } else {
+                if drain_end_ns == NEVER {
+                    ended_by_time = is_late;
+                    drain_end_ns = now_ns.saturating_add(self.core.load.drain_ns);
+                }
+                self.send_pending();
+                if self.core.ledger.under_way == 0 || now_ns >= drain_end_ns {
+                    break now_ns;
+                }
+            }
+            if now_ns >= self.next_limits_ns {
+                self.check_limits(now_ns);
+            }
+            let until_ns = match is_sending {
+                true => self.next_wake_ns().min(self.core.ledger.window_end_ns),
+                false => drain_end_ns,
+            };
+            self.wait(now_ns, until_ns);
+        };
+        End {
+            at_ns,
+            by_time: ended_by_time,
+            is_interrupted,
+        }
+    }
+
+    fn begin(&mut self, connections: u32) {
+        let is_closed = self.core.load.is_closed();
+        for id in 0..connections {
+            let mut connection = Connection::new(id, &self.core);
+            match is_closed {
+                true => self.listed.push_back(id),
+                false => connection.open(None, 0, &mut self.core),
+            }
+            connection.is_listed = is_closed;
+            self.connections.push(connection);
+        }
+        if self.limits_every_ns != NEVER {
+            self.next_limits_ns = self.limits_every_ns;
+        }
+    }
+
+    /// Once in a while: hands over what was counted, and looks at itself.
+    fn tick(&mut self, now_ns: u64) {
+        self.next_tick_ns = next_tick_ns(now_ns, self.core.load.warmup_ns);
+        self.core.settle_traffic(now_ns);
+        let median = self.core.ledger.account.latency.service().quantile(500_000);
+        let busy = self.check.busy_since_last(now_ns);
+        self.batcher.adapt(busy, median.map(|median| median.ns));
+        let is_warmup = self.core.is_warmup(now_ns);
+        let ledger = &mut self.core.ledger;
+        let account = match is_warmup {
+            true => &mut ledger.warmup,
+            false => &mut ledger.account,
+        };
+        self.mailbox.hand_over(account, is_warmup);
+    }
+
+    fn send_due(&mut self, now_ns: u64) {
+        while let Some(Reverse((at_ns, id, is_thought))) = self.sleepers.peek().copied() {
+            if at_ns > now_ns {
+                break;
+            }
+            self.sleepers.pop();
+            self.connections[id as usize].thinking -= u32::from(is_thought);
+            self.list(id);
+        }
+        match self.pacing {
+            Pacing::Closed(_) => self.send_closed(now_ns),
+            Pacing::Open(_) => self.send_open(now_ns),
+        }
+    }
+
+    /// Closed: whoever has room takes up a request at once.
+    fn send_closed(&mut self, now_ns: u64) {
+        for _ in 0..self.listed.len() {
+            let Some(id) = self.listed.pop_front() else {
+                break;
+            };
+            self.connections[id as usize].is_listed = false;
+            while self.take_up(id, now_ns) {}
+        }
+    }
+
+    /// Gives one request to a connection. False when it has no room, or there is no request.
+    fn take_up(&mut self, id: u32, now_ns: u64) -> bool {
+        let Pacing::Closed(pacing) = &mut self.pacing else {
+            return false;
+        };
+        let (connection, core) = (&mut self.connections[id as usize], &mut self.core);
+        if let Some(sent) = connection.take_sendable() {
+            connection.send(sent, core);
+            return true;
+        }
+        let can_take = match connection.state() {
+            State::Closed { from_ns } if from_ns > now_ns => {
+                self.sleepers.push(Reverse((from_ns, id, false)));
+                false
+            }
+            State::Closed { .. } => connection.thinking < core.load.lanes,
+            _ => connection.has_room(core.load),
+        };
+        if !can_take {
+            return false;
+        }
+        let Some(sent) = pacing.take(now_ns) else {
+            return false;
+        };
+        let sent = core.attempt(sent);
+        match connection.state() {
+            State::Open => connection.send(sent, core),
+            _ => connection.open(Some(sent), now_ns, core),
+        }
+        true
+    }
+
+    /// Open: what is due goes to whoever has had room the longest.
+    fn send_open(&mut self, now_ns: u64) {
+        let Pacing::Open(pacing) = &mut self.pacing else {
+            return;
+        };
+        pacing.advance(now_ns);
+        for class in std::mem::take(&mut self.core.failed_to_open) {
+            // A connection that was wanted and did not come about is what became of the request
+            // that has waited longest.
+            if let Some(sent) = pacing.take(now_ns) {
+                let sent = self.core.attempt(sent);
+                let nothing = Summary::default();
+                self.core.ledger.failed(&sent, class, now_ns, &nothing);
+            }
+        }
+        while pacing.backlog > 0 {
+            let Some(id) = self.listed.front().copied() else {
+                break;
+            };
+            let connection = &mut self.connections[id as usize];
+            if connection.has_room(self.core.load)
+                && let Some(sent) = pacing.take(now_ns)
+            {
+                let sent = self.core.attempt(sent);
+                connection.send(sent, &mut self.core);
+                continue;
+            }
+            connection.is_listed = false;
+            self.listed.pop_front();
+            if let State::Closed { .. } = connection.state() {
+                self.closed.push(id);
+            }
+        }
+        let missing = pacing.backlog.saturating_sub(u64::from(self.core.opening));
+        self.grow(missing, now_ns);
+    }
+
+    /// Makes connections for requests that are due and have none.
+    fn grow(&mut self, missing: u64, now_ns: u64) {
+        for _ in 0..missing {
+            let ready = self.closed.iter().position(|id| {
+                matches!(self.connections[*id as usize].state(),
+                    State::Closed { from_ns } if from_ns <= now_ns)
+            });
+            if let Some(at) = ready {
+                let id = self.closed.swap_remove(at);
+                self.connections[id as usize].open(None, now_ns, &mut self.core);
+                self.settle(id, now_ns);
+                continue;
+            }
+            let most = self.core.most_connections();
+            if self.connections.len() as u32 >= most {
+                self.reached_most_connections = true;
+                return;
+            }
+            let id = self.connections.len() as u32;
+            let mut connection = Connection::new(id, &self.core);
+            connection.open(None, now_ns, &mut self.core);
+            self.connections.push(connection);
+            self.settle(id, now_ns);
+        }
+    }
+
+    /// After the end: requests whose connection came about are still sent.
+    fn send_pending(&mut self) {
+        while let Some(id) = self.listed.pop_front() {
+            let connection = &mut self.connections[id as usize];
+            connection.is_listed = false;
+            if let Some(sent) = connection.take_sendable() {
+                connection.send(sent, &mut self.core);
+            }
+        }
+    }
+
+    fn check_limits(&mut self, now_ns: u64) {
+        self.next_limits_ns = now_ns.saturating_add(self.limits_every_ns);
+        for id in 0..self.connections.len() as u32 {
+            self.connections[id as usize].check_limits(now_ns, &mut self.core);
+            self.settle(id, now_ns);
+        }
+    }
+
+    fn next_wake_ns(&self) -> u64 {
+        let sleeper = self
+            .sleepers
+            .peek()
+            .map_or(NEVER, |Reverse((at, _, _))| *at);
+        match &self.pacing {
+            Pacing::Closed(_) => sleeper,
+            Pacing::Open(open) => sleeper.min(open.next_due_ns()),
+        }
+    }
+
+    /// Waits for answers and takes them.
+    fn wait(&mut self, mut now_ns: u64, until_ns: u64) {
+        let under_way = self.core.ledger.under_way;
+        if let Some(pause) = self.batcher.pause(under_way, self.last_ready) {
+            now_ns = self.check.pause(pause, &self.core.clock);
+            self.core.traffic.calls += 1;
+        }
+        let until_ns = until_ns.min(self.next_tick_ns).min(self.next_limits_ns);
+        let timeout_ns = match self.core.load.rules.busy_poll {
+            true => 0,
+            false => until_ns.saturating_sub(now_ns),
+        };
+        self.check.report.loops += 1;
+        self.core.traffic.calls += 1;
+        // A wait that fails is a bug of the loop, and ends in the drain's limit of time.
+        let ready = self.core.poll.wait(timeout_ns).unwrap_or(0);
+        for at in 0..ready {
+            let happened = self.core.poll.happened(at);
+            let id = happened.token as u32;
+            let connection = &mut self.connections[id as usize];
+            if connection.is_meant(happened.token) {
+                connection.on_event(happened, &mut self.core);
+                self.settle(id, now_ns);
+            }
+        }
+        self.last_ready = ready;
+    }
+
+    /// After anything happened to a connection: its clients think, or it is listed as having room.
+    fn settle(&mut self, id: u32, now_ns: u64) {
+        let ended = std::mem::take(&mut self.core.ended);
+        if let Pacing::Closed(pacing) = &mut self.pacing {
+            for _ in 0..ended {
+                let think_ns = pacing.think_ns(id);
+                if think_ns > 0 {
+                    let wake_ns = self.core.clock.now_ns().max(now_ns) + think_ns;
+                    self.connections[id as usize].thinking += 1;
+                    self.sleepers.push(Reverse((wake_ns, id, true)));
+                }
+            }
+        }
+        self.list(id);
+    }
+
+    fn list(&mut self, id: u32) {
+        let connection = &mut self.connections[id as usize];
+        let is_wanted = connection.has_room(self.core.load)
+            || connection.has_pending()
+            || matches!(connection.state(), State::Closed { .. });
+        if is_wanted && !connection.is_listed {
+            connection.is_listed = true;
+            self.listed.push_back(id);
+        }
+    }
+
+    /// Accounts for what has no end, and closes the books.
+    pub fn finish(mut self, end: End) -> Finished {
+        let End {
+            at_ns: end_ns,
+            by_time: ended_by_time,
+            is_interrupted,
+        } = end;
+        let (mut in_flight, mut in_flight_warmup) = (0, 0);
+        for connection in &mut self.connections {
+            let (measured, warmup) = connection.abandon(is_interrupted, end_ns, &mut self.core);
+            in_flight += measured;
+            in_flight_warmup += warmup;
+        }
+        if let Pacing::Open(pacing) = &mut self.pacing {
+            pacing.advance(end_ns.min(self.core.ledger.window_end_ns));
+            while let Some(sent) = pacing.take(end_ns) {
+                self.core
+                    .ledger
+                    .unsent(sent.intended_ns, sent.is_warmup, end_ns);
+            }
+        }
+        self.core.settle_traffic(end_ns);
+        let ledger = &mut self.core.ledger;
+        ledger.account.books.close(in_flight);
+        ledger.warmup.books.close(in_flight_warmup);
+        self.check.report.system_calls = self.core.traffic.calls;
+        let (fewest, most) = self.core.uses.unwrap_or_default();
+        self.check.report.fewest_requests = fewest;
+        self.check.report.most_requests = most;
+        let ledger = self.core.ledger;
+        Finished {
+            account: *ledger.account,
+            warmup: *ledger.warmup,
+            ok_in_time: ledger.ok_in_time,
+            last_end_ns: ledger.last_end_ns,
+            ended_by_time,
+            rows: ledger.rows,
+            report: self.check.finish(end_ns),
+            most_open: self.core.most_open,
+            reached_most_connections: self.reached_most_connections,
+            is_interrupted,
+        }
+    }
+}
+
+/// Ticks are at the same times on all threads, and at the end of the warm-up.
+fn next_tick_ns(now_ns: u64, warmup_ns: u64) -> u64 {
+    let next_ns = (now_ns / TICK_NS + 1) * TICK_NS;
+    match now_ns < warmup_ns {
+        true => next_ns.min(warmup_ns),
+        false => next_ns,
+    }
+}

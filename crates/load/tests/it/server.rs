@@ -1,0 +1,229 @@
+//! A server on real sockets whose every answer a test decides, and loads to send to it.
+
+use rustix::net::sockopt::set_socket_linger;
+use speedwell_load::generator;
+use speedwell_load::load::{
+    Address, Batching, ConnectionRules, Http, Kind, Kinds, Load, Part, Success, Target, Timeouts,
+};
+use speedwell_load::measured::Measured;
+use speedwell_load::pace::{Closed, Pace, Stop, Think};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What the server does with the connection after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// Waits for the next request.
+    Keep,
+    /// Closes it.
+    Close,
+    /// Resets it.
+    Reset,
+    /// Neither reads nor writes, nor closes, until the server ends.
+    Hold,
+}
+
+/// What a handler decides about: the bytes of a request, its number, and the connection.
+pub struct Asked<'a> {
+    pub number: u64,
+    pub head: &'a str,
+    #[allow(dead_code)]
+    pub body: &'a [u8],
+    pub stream: &'a mut TcpStream,
+}
+
+impl Asked<'_> {
+    /// Sends bytes at once.
+    pub fn say(&mut self, bytes: &str) {
+        // The client may have gone; its books tell.
+        let _ = self.stream.write_all(bytes.as_bytes());
+    }
+
+    /// An answer with a length.
+    pub fn answer(&mut self, status: &str, body: &str) -> Then {
+        let length = body.len();
+        self.say(&format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}"
+        ));
+        Then::Keep
+    }
+}
+
+/// A server on a port of its own. It ends with the value.
+pub struct Server {
+    pub address: SocketAddr,
+    pub requests: Arc<AtomicU64>,
+    pub connections: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+    held: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Server {
+    pub fn start(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> Server {
+        Server::on(TcpListener::bind("127.0.0.1:0").unwrap(), handler)
+    }
+
+    pub fn on(
+        listener: TcpListener,
+        handler: impl Fn(Asked) -> Then + Send + Sync + 'static,
+    ) -> Server {
+        let server = Server {
+            address: listener.local_addr().unwrap(),
+            requests: Arc::default(),
+            connections: Arc::default(),
+            over: Arc::default(),
+            held: Arc::default(),
+        };
+        let (requests, connections, over, held) = (
+            server.requests.clone(),
+            server.connections.clone(),
+            server.over.clone(),
+            server.held.clone(),
+        );
+        let handler = Arc::new(handler);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if over.load(Ordering::SeqCst) {
+                    return;
+                }
+                let Ok(stream) = stream else { continue };
+                connections.fetch_add(1, Ordering::SeqCst);
+                let (requests, handler) = (requests.clone(), handler.clone());
+                let held = held.clone();
+                std::thread::spawn(move || {
+                    if let Some(stream) = serve(stream, &requests, &*handler) {
+                        held.lock().unwrap().push(stream);
+                    }
+                });
+            }
+        });
+        server
+    }
+
+    /// A closed load of GET requests to it.
+    pub fn load(&self, concurrency: u32, requests: u64) -> Load {
+        load_to(self.address, concurrency, requests)
+    }
+
+    pub fn seen(&self) -> u64 {
+        self.requests.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+        // Wakes the listener up, so that it sees that all is over.
+        drop(TcpStream::connect(self.address));
+        self.held.lock().unwrap().clear();
+    }
+}
+
+/// Serves a connection to its end; one that is to be held comes back.
+fn serve(
+    mut stream: TcpStream,
+    requests: &AtomicU64,
+    handler: &dyn Fn(Asked) -> Then,
+) -> Option<TcpStream> {
+    stream.set_nodelay(true).ok()?;
+    let mut received = Vec::new();
+    loop {
+        let (head, body) = next_request(&mut stream, &mut received)?;
+        let then = handler(Asked {
+            number: requests.fetch_add(1, Ordering::SeqCst),
+            head: &head,
+            body: &body,
+            stream: &mut stream,
+        });
+        match then {
+            Then::Keep => {}
+            Then::Close => return None,
+            Then::Reset => {
+                // Closing with a linger of zero sends RST.
+                set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+                return None;
+            }
+            Then::Hold => return Some(stream),
+        }
+    }
+}
+
+/// The head and the body of the next request; `None` at the end of the connection.
+fn next_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<(String, Vec<u8>)> {
+    let mut buffer = [0; 4096];
+    loop {
+        if let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&received[..end + 4]).into_owned();
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("Content-Length: "))
+                .map_or(0, |length| length.parse().unwrap());
+            if received.len() >= end + 4 + length {
+                let body = received[end + 4..end + 4 + length].to_vec();
+                received.drain(..end + 4 + length);
+                return Some((head, body));
+            }
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return None,
+            Ok(read) => received.extend_from_slice(&buffer[..read]),
+        }
+    }
+}
+
+/// A closed load of GET requests.
+pub fn load_to(address: SocketAddr, concurrency: u32, requests: u64) -> Load {
+    Load {
+        target: Target {
+            host: "127.0.0.1".to_owned(),
+            port: address.port(),
+            addresses: vec![Address::Internet(address)],
+            local: None,
+            tls: None,
+        },
+        kinds: Kinds::one(Kind::get("test", "/")).unwrap(),
+        http: Http::One,
+        pace: Pace::Closed(Closed::new(concurrency, Think::None).unwrap()),
+        connections: concurrency,
+        most_connections: concurrency,
+        lanes: 1,
+        stop: Stop {
+            after_requests: Some(requests),
+            after_ns: None,
+        },
+        warmup_ns: 0,
+        drain_ns: 5_000_000_000,
+        rules: ConnectionRules {
+            timeouts: Timeouts {
+                total_ns: Some(5_000_000_000),
+                ..Timeouts::default()
+            },
+            batching: Batching::Off,
+            ..ConnectionRules::default()
+        },
+        success: Success::default(),
+        threads: 1,
+        processors: Vec::new(),
+        part: Part::WHOLE,
+        keeps_rows: false,
+    }
+}
+
+/// Carries a load out and checks that its books balance.
+#[track_caller]
+pub fn carry_out(load: &Load) -> Measured {
+    let measured = generator::run(load, &AtomicBool::new(false), &mut |_| {}).unwrap();
+    measured.account.books.balance().unwrap();
+    measured
+}
+
+/// The lines of the books that are not zero.
+pub fn rows(measured: &Measured) -> Vec<(&'static str, u64)> {
+    let rows = measured.account.books.rows();
+    rows.filter(|row| row.count > 0)
+        .map(|row| (row.name, row.count))
+        .collect()
+}

@@ -1,0 +1,400 @@
+//! Servers that load generators are known to miscount, on real sockets: every request is in the
+//! books once, under the right name. Forty requests over two connections, as in the comparison of
+//! generators that these rows come from; "every second" is by the number of the request.
+
+use super::server::{Asked, Server, Then, carry_out, load_to, rows};
+use speedwell_load::load::{ConnectionRules, Kind, Kinds, Load, Timeouts};
+use speedwell_load::measured::Measured;
+use std::net::TcpListener;
+use std::time::Duration;
+
+const REQUESTS: u64 = 40;
+
+/// Forty requests over two connections.
+#[track_caller]
+fn forty(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> (Measured, Server) {
+    let server = Server::start(handler);
+    let measured = carry_out(&server.load(2, REQUESTS));
+    assert_eq!(measured.account.books.attempts(), REQUESTS);
+    (measured, server)
+}
+
+/// As [`forty`], where every second request is served well.
+#[track_caller]
+fn every_second(
+    misbehave: impl Fn(Asked) -> Then + Send + Sync + 'static,
+) -> (Vec<(&'static str, u64)>, Measured) {
+    let (measured, _server) = forty(move |mut asked| match asked.number % 2 {
+        0 => asked.answer("200 OK", "good"),
+        _ => misbehave(asked),
+    });
+    (rows(&measured), measured)
+}
+
+/// Forty requests over one connection at a time, so that the order on it is known.
+fn one_by_one(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> Measured {
+    let server = Server::start(handler);
+    carry_out(&server.load(1, REQUESTS))
+}
+
+const WAIT: Duration = Duration::from_millis(5);
+
+#[test]
+fn bodies_of_varying_length_are_good() {
+    let (measured, _) = forty(|mut asked| {
+        let length = 1 + asked.number as usize % 5;
+        asked.answer("200 OK", &"x".repeat(length))
+    });
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    let replies = measured.account.replies;
+    assert!(replies.lengths_vary());
+    assert_eq!(
+        (replies.least_body_bytes, replies.greatest_body_bytes),
+        (1, 5)
+    );
+    assert_eq!(measured.account.books.bytes.body, 8 * (1 + 2 + 3 + 4 + 5));
+}
+
+#[test]
+fn a_truncated_body_is_short() {
+    let (rows, measured) = every_second(|mut asked| {
+        let half = "x".repeat(50);
+        asked.say(&format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{half}"
+        ));
+        Then::Close
+    });
+    assert_eq!(rows, [("ok", 20), ("eof.in-body", 20)]);
+    assert_eq!(measured.account.books.bytes.body, 20 * 4);
+}
+
+#[test]
+fn a_reset_is_told_by_how_far_the_answer_had_come() {
+    let (before, _) = every_second(|_| Then::Reset);
+    assert_eq!(before, [("ok", 20), ("reset.before-first-byte", 20)]);
+    let (in_head, _) = every_second(|mut asked| {
+        asked.say("HTTP/1.1 200 OK\r\nContent-");
+        std::thread::sleep(WAIT);
+        Then::Reset
+    });
+    assert_eq!(in_head, [("ok", 20), ("reset.in-head", 20)]);
+    let (in_body, _) = every_second(|mut asked| {
+        asked.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+        std::thread::sleep(WAIT);
+        Then::Reset
+    });
+    assert_eq!(in_body, [("ok", 20), ("reset.in-body", 20)]);
+}
+
+#[test]
+fn an_end_before_any_byte_is_told_by_whether_the_connection_was_used_before() {
+    let measured = one_by_one(|mut asked| match asked.number % 2 {
+        0 => asked.answer("200 OK", "good"),
+        _ => Then::Close,
+    });
+    assert_eq!(rows(&measured), [("ok", 20), ("eof.stale", 20)]);
+    assert_eq!(measured.account.books.connections.opened, 20);
+    let measured = one_by_one(|_| Then::Close);
+    assert_eq!(rows(&measured), [("eof.first", 40)]);
+    let measured = one_by_one(|mut asked| {
+        asked.say("HTTP/1.1 2");
+        Then::Close
+    });
+    assert_eq!(rows(&measured), [("eof.in-head", 40)]);
+}
+
+#[test]
+fn a_request_on_a_stale_connection_is_sent_again_only_when_asked_for_and_counted() {
+    let server = Server::start(|mut asked| match asked.number % 3 {
+        1 => Then::Close,
+        _ => asked.answer("200 OK", "good"),
+    });
+    let mut load = server.load(1, REQUESTS);
+    load.rules.retries_stale = true;
+    let measured = carry_out(&load);
+    // The server counts 0 ok, 1 closed, 2 ok (the retry), 3 ok, 4 closed, 5 ok ...
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    let books = &measured.account.books;
+    assert_eq!(books.retries(), 20);
+    assert_eq!(books.connections.sends, 60);
+    assert_eq!(server.seen(), 60);
+}
+
+#[test]
+fn a_500_is_an_answer_and_an_error() {
+    let (rows, measured) = every_second(|mut asked| asked.answer("500 Oops", "sorry!"));
+    assert_eq!(rows, [("ok", 20), ("status", 20)]);
+    let codes: Vec<_> = measured.account.books.codes().seen().collect();
+    assert_eq!(codes, [(200, 20), (500, 20)]);
+    // It is not among the good latencies.
+    assert_eq!(measured.account.latency.service().count(), 20);
+}
+
+#[test]
+fn early_hints_are_no_answer() {
+    let (measured, _) = forty(|mut asked| {
+        asked.say("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
+        std::thread::sleep(Duration::from_millis(1));
+        asked.answer("200 OK", "good")
+    });
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    let interim: Vec<_> = measured.account.books.interim_codes().seen().collect();
+    assert_eq!(interim, [(103, 40)]);
+}
+
+#[test]
+fn a_connection_that_closes_after_each_answer_is_made_anew() {
+    let (measured, server) = forty(|mut asked| {
+        asked.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngood");
+        Then::Close
+    });
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    assert_eq!(measured.account.books.connections.opened, 40);
+    assert_eq!(measured.account.replies.reusable, 0);
+    assert_eq!(server.seen(), 40);
+}
+
+#[test]
+fn a_body_may_last_until_the_end_of_the_connection() {
+    let (measured, _) = forty(|mut asked| {
+        asked.say("HTTP/1.0 200 OK\r\n\r\nhello ");
+        std::thread::sleep(Duration::from_millis(1));
+        asked.say("world");
+        Then::Close
+    });
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    assert_eq!(measured.account.books.bytes.body, 40 * 11);
+}
+
+#[test]
+fn a_204_needs_no_length() {
+    let (measured, _) = forty(|mut asked| {
+        asked.say("HTTP/1.1 204 No Content\r\n\r\n");
+        Then::Keep
+    });
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    assert_eq!(measured.account.books.connections.opened, 2);
+}
+
+#[test]
+fn what_is_not_http_is_no_answer() {
+    let (measured, _) = forty(|mut asked| {
+        asked.say("SSH-2.0-OpenSSH_9.2\r\n");
+        Then::Close
+    });
+    assert_eq!(rows(&measured), [("protocol.status-line", 40)]);
+}
+
+#[test]
+fn an_answer_to_head_has_no_body_whatever_its_length_says() {
+    let server = Server::start(|mut asked| {
+        assert!(asked.head.starts_with("HEAD / "));
+        asked.say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+        Then::Keep
+    });
+    let head = Kind {
+        method: "HEAD".to_owned(),
+        ..Kind::get("test", "/")
+    };
+    let load = Load {
+        kinds: Kinds::one(head).unwrap(),
+        ..server.load(2, REQUESTS)
+    };
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    assert_eq!(measured.account.books.connections.opened, 2);
+}
+
+#[test]
+fn an_answer_that_never_comes_runs_into_its_limit() {
+    let slow = |limits: Timeouts, handler: fn(Asked) -> Then| {
+        let server = Server::start(handler);
+        let load = Load {
+            rules: ConnectionRules {
+                timeouts: limits,
+                ..server.load(2, 8).rules
+            },
+            ..server.load(2, 8)
+        };
+        let measured = carry_out(&load);
+        (rows(&measured), measured.elapsed_ns)
+    };
+    let limit = Some(50_000_000);
+    let never: fn(Asked) -> Then = |mut asked| match asked.number % 2 {
+        0 => asked.answer("200 OK", "good"),
+        _ => Then::Hold,
+    };
+    let total = Timeouts {
+        total_ns: limit,
+        ..Timeouts::default()
+    };
+    let (books, elapsed_ns) = slow(total, never);
+    assert_eq!(books, [("ok", 4), ("timeout.total", 4)]);
+    assert!(elapsed_ns >= 100_000_000, "{elapsed_ns}");
+    let first_byte = Timeouts {
+        first_byte_ns: limit,
+        ..Timeouts::default()
+    };
+    let (books, _) = slow(first_byte, never);
+    assert_eq!(books, [("ok", 4), ("timeout.first-byte", 4)]);
+    // With the first byte in time, that limit is kept.
+    let half: fn(Asked) -> Then = |mut asked| {
+        asked.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+        Then::Hold
+    };
+    let both = Timeouts {
+        first_byte_ns: Some(20_000_000),
+        total_ns: limit,
+        ..Timeouts::default()
+    };
+    let (books, _) = slow(both, half);
+    assert_eq!(books, [("timeout.total", 8)]);
+}
+
+#[test]
+fn a_server_that_does_not_listen_refuses_every_request() {
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let measured = carry_out(&load_to(gone, 2, REQUESTS));
+    assert_eq!(rows(&measured), [("connect.refused", 40)]);
+    let lines = measured.account.books.connections;
+    assert_eq!((lines.tried, lines.failed, lines.sends), (40, 40, 0));
+    // 1, 2, 4, ... 64, then 100 ms between attempts: nobody spins on a dead server.
+    let least_ns = (127 + 12 * 100) * 1_000_000;
+    assert!(measured.elapsed_ns > least_ns, "{}", measured.elapsed_ns);
+    assert!(measured.threads[0].busy() < 0.2, "{:?}", measured.threads);
+}
+
+#[test]
+fn a_connection_that_does_not_come_about_runs_into_its_limit() {
+    // A queue of one that nobody takes from: the kernel drops further attempts in silence.
+    let listener = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::STREAM,
+        None,
+    )
+    .unwrap();
+    rustix::net::bind(&listener, &std::net::SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let address: std::net::SocketAddr = rustix::net::getsockname(&listener)
+        .unwrap()
+        .try_into()
+        .unwrap();
+    let _filling = std::net::TcpStream::connect(address).unwrap();
+    let mut load = load_to(address, 1, 3);
+    load.rules.timeouts.connect_ns = Some(60_000_000);
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("timeout.connect", 3)]);
+}
+
+#[test]
+fn chunks_may_have_extensions_and_trailers() {
+    let (measured, _) = forty(|mut asked| {
+        asked.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        asked.say("5;name=\"va;lue\"\r\nhello\r\n0\r\nChecksum: 12\r\n\r\n");
+        Then::Keep
+    });
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    assert_eq!(measured.account.books.bytes.body, 40 * 5);
+    assert_eq!(measured.account.books.connections.opened, 2);
+}
+
+#[test]
+fn lengths_that_contradict_each_other_are_an_error_and_equal_ones_are_not() {
+    let (measured, _) = forty(|mut asked| {
+        let other = 4 + asked.number % 2;
+        asked.say(&format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: {other}\r\n\r\ngood"
+        ));
+        Then::Keep
+    });
+    assert_eq!(rows(&measured), [("ok", 20), ("protocol.length", 20)]);
+    let (measured, _) = forty(|mut asked| {
+        asked.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n");
+        asked.say("4\r\ngood\r\n0\r\n\r\n");
+        Then::Keep
+    });
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    assert_eq!(measured.account.replies.doubtful_framing, 40);
+}
+
+#[test]
+fn answers_may_come_byte_by_byte() {
+    let (measured, _) = forty(|mut asked| {
+        let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
+        for at in 0..answer.len() {
+            asked.say(&answer[at..=at]);
+        }
+        Then::Keep
+    });
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    assert_eq!(measured.account.books.bytes.body, 80);
+}
+
+#[test]
+fn a_malformed_chunk_and_a_malformed_header_have_names_of_their_own() {
+    let (rows, _) = every_second(|mut asked| {
+        asked.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+        Then::Hold
+    });
+    assert_eq!(rows, [("ok", 20), ("protocol.chunk", 20)]);
+    let (rows, _) = every_second(|mut asked| {
+        asked.say("HTTP/1.1 200 OK\r\nBad Header: x\r\n\r\n");
+        Then::Hold
+    });
+    assert_eq!(rows, [("ok", 20), ("protocol.header", 20)]);
+}
+
+#[test]
+fn bytes_behind_an_answer_put_it_in_doubt() {
+    let (rows, _) = every_second(|mut asked| {
+        asked.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngoodHTTP/1.1 200 OK\r\n");
+        Then::Hold
+    });
+    assert_eq!(rows, [("ok", 20), ("protocol.extra-bytes", 20)]);
+}
+
+#[test]
+fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
+    let good = |mut asked: Asked| {
+        std::thread::sleep(Duration::from_millis(1));
+        asked.answer("200 OK", "good")
+    };
+    // The first server closes everything after 60 requests and is gone.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let first = Server::on(listener, move |asked| match asked.number {
+        0..60 => good(asked),
+        _ => Then::Close,
+    });
+    let (seen, over) = (first.requests.clone(), first);
+    let restart = std::thread::spawn(move || {
+        while seen.load(std::sync::atomic::Ordering::SeqCst) < 60 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(over);
+        std::thread::sleep(Duration::from_millis(400));
+        Server::on(TcpListener::bind(address).unwrap(), good)
+    });
+    let mut load = load_to(address, 4, 0);
+    load.stop.after_requests = None;
+    load.stop.after_ns = Some(1_500_000_000);
+    let measured = carry_out(&load);
+    let second = restart.join().unwrap();
+    assert!(second.seen() > 0);
+    let books = &measured.account.books;
+    let refused = books.errors(speedwell_load::books::Class::ConnectRefused);
+    // Four connections, each of which tries after 1, 2, 4, ... 64, 100, 100 ms.
+    assert!((8..=60).contains(&refused), "{:?}", rows(&measured));
+    assert!(books.succeeded() > 100, "{:?}", rows(&measured));
+    assert!(measured.threads[0].busy() < 0.5, "{:?}", measured.threads);
+    // The gap is in the timeline.
+    let gap = |tick: &speedwell_load::measured::Tick| tick.ok == 0 && tick.errors > 0;
+    assert!(
+        measured.timeline.ticks.iter().any(gap),
+        "{:?}",
+        measured.timeline
+    );
+}
