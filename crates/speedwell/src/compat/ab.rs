@@ -23,10 +23,11 @@ mod trace;
 
 use self::address::Url;
 use self::arguments::{Asked, Request};
-use self::report::{CutShort, Report, added, html, text};
+use self::report::{CutShort, Report, html, text};
 use self::test::{Test, Tested};
 use super::console::{self, Console};
 use anyhow::{Context, Result};
+use speedwell_load::books::Class;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek};
 use std::path::Path;
@@ -89,11 +90,25 @@ fn test(request: &Request, console: &mut Console<'_>) -> Result<i32> {
         Some(attributes) => html::write(&report, attributes, console.stdout)?,
         None => text::write(&report, console.stdout)?,
     }
-    for sentence in added::warnings(&report) {
-        console.warn(TOOL, &sentence)?;
+    if let Some(reason) = report.cut_short.map(CutShort::reason) {
+        writeln!(console.stderr, "{TOOL}: test aborted: {reason}")?;
+        writeln!(console.stderr, "{}", hint(&report))?;
     }
     files.write(request, &tested, &report)?;
     Ok(status(&report))
+}
+
+/// What helps against the end of a test.
+fn hint(report: &Report) -> &'static str {
+    match report.cut_short {
+        Some(CutShort::Failed(Class::TlsVerify)) => {
+            "hint: '--insecure' accepts any certificate, as the original does"
+        }
+        Some(CutShort::Failed(class)) if !failures::ends_any_test(class) => {
+            "hint: '-r' goes on after errors of connections"
+        }
+        _ => "hint: the figures are those of what was done until then",
+    }
 }
 
 fn status(report: &Report) -> i32 {

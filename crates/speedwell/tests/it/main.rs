@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod arbitrary;
+mod as_ab;
 mod broken_files;
 mod browser;
 mod by_hand;

@@ -23,6 +23,16 @@ pub enum CutShort {
     Interrupted,
 }
 
+impl CutShort {
+    /// What happened, as a fragment of a sentence.
+    pub fn reason(self) -> &'static str {
+        match self {
+            CutShort::Failed(class) => class.sentence(),
+            CutShort::Interrupted => "it was interrupted",
+        }
+    }
+}
+
 /// A report before it is laid out.
 #[derive(Debug)]
 pub struct Report<'a> {

@@ -40,9 +40,11 @@ pub fn load(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Result<Load>
         },
         warmup_ns: 0,
         // When the time is up ab counts what is done and goes; a number of requests is waited for.
-        drain_ns: match request.time_s {
-            Some(_) => 0,
-            None => nanoseconds(request.timeout_s),
+        drain_ns: match request.requests {
+            // Longer than any request can take: to connect, to be answered, and for the limits of
+            // time to be looked at.
+            Some(_) => nanoseconds(2.0 * request.timeout_s + 1.0),
+            None => 0,
         },
         rules: rules(request),
         success: Success {

@@ -67,7 +67,7 @@ impl<'a> Test<'a> {
         let shown = &self.request.shown;
         let mut progress = Progress::new(self.request.requests, shown.progress);
         self.begin(&progress, console.stdout)?;
-        let kind = self.load.kinds.filled(0);
+        let kind = self.load.kinds.filled(0, 0);
         let bytes = kind.with_parts(speedwell_load::http1::Request::new)?;
         trace::before(shown.verbosity, &bytes, console.stdout)?;
         console.stdout.flush()?;
@@ -167,7 +167,12 @@ impl<'a> Test<'a> {
                 true => Some(CutShort::Interrupted),
                 false => failed.filter_map(|class| self.gives_up(class)).next(),
             };
-            stop.store(cut_short.is_some(), Ordering::Relaxed);
+            // With -n and -t the load waits for its last answers, but not beyond its time.
+            let is_over = self
+                .request
+                .time_s
+                .is_some_and(|s| told.at_ns as f64 >= s * 1e9);
+            stop.store(is_over || cut_short.is_some(), Ordering::Relaxed);
         })?;
         // The last failures may be younger than the last time that progress was told.
         let books = &measured.account.books;

@@ -15,8 +15,8 @@ pub fn lines(report: &Report) -> Vec<(&'static str, String)> {
         let text = format!("{effective:.2} on average, {asked} asked for");
         lines.push(("Effective concurrency", text));
     }
-    if let Some(lengths) = figures.lengths.filter(|lengths| lengths.others > 0) {
-        let (least, greatest) = lengths.range;
+    let ranges = figures.lengths.map(|lengths| lengths.range);
+    if let Some((least, greatest)) = ranges.filter(|(least, greatest)| least < greatest) {
         let text = format!("{least} to {greatest} bytes, which is no failure");
         lines.push(("Body lengths", text));
     }
@@ -43,21 +43,14 @@ fn account(report: &Report) -> String {
 }
 
 /// What the figures must not be taken for, in whole sentences.
-pub fn warnings(report: &Report) -> Vec<String> {
+fn warnings(report: &Report) -> Vec<String> {
     let figures = &report.figures;
     let mut said = Vec::new();
-    match report.cut_short {
-        None => {}
-        Some(CutShort::Failed(class)) => said.push(format!(
-            "The test was aborted, so this report is of a part of it: {}.",
-            class.sentence()
-        )),
-        Some(CutShort::Interrupted) => {
-            said.push("The test was interrupted, so this report is of a part of it.".to_owned());
-        }
+    if let Some(reason) = report.cut_short.map(CutShort::reason) {
+        said.push(format!("This report is of a part of the test: {reason}."));
     }
     let failed = figures.complete - figures.succeeded().min(figures.complete);
-    if failed > 0 {
+    if failed > 0 && report.cut_short.is_none() {
         said.push(format!(
             "{failed} of {} requests failed or had another status than 2xx: the rate is not that of a \
              working server.",

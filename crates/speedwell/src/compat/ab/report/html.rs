@@ -109,3 +109,65 @@ fn escaped(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::tests::{asked, golden};
+    use super::*;
+    use crate::compat::ab::figures::Figures;
+    use crate::compat::ab::made::Made;
+    use speedwell_load::books::Class;
+
+    fn printed(line: &str, made: Made) -> String {
+        let (request, url) = asked(line);
+        let report = Report {
+            request: &request,
+            url: &url,
+            server: Some("a <b>".to_owned()),
+            tls: None,
+            figures: Figures::of(&request, &made.measured(), 100),
+            cut_short: None,
+        };
+        let mut out = Vec::new();
+        write(&report, request.shown.html.as_ref().unwrap(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// The lines of the table, without what stands in its cells behind the names.
+    fn shape(text: &str) -> Vec<String> {
+        let table = text.split("<table").nth(1).unwrap();
+        let rows = table.split("</table>").next().unwrap().lines();
+        rows.map(|row| {
+            let mut shape = String::new();
+            for (at, cell) in row.split("<td").enumerate() {
+                let tag_end = cell.find('>').map_or(0, |end| end + 1);
+                shape.push_str(if at == 0 { cell } else { &cell[..tag_end] });
+            }
+            shape
+        })
+        .collect()
+    }
+
+    #[test]
+    fn the_table_has_the_rows_of_the_original() {
+        let line = "-w -k -n 60 -c 6 http://127.0.0.1:18195/slow";
+        let ours = printed(line, Made::new().ok(60, 200));
+        assert_eq!(shape(&ours), shape(&golden("ab_html.out")));
+        assert!(ours.contains("</table>\n<p>\n Account: 60 attempted = 60 ok<br>\n"));
+        assert!(ours.contains(">a &lt;b&gt;</td>"));
+    }
+
+    #[test]
+    fn attributes_are_written_as_typed() {
+        let line = "-x border=1 -y a=b -z c=d -n 2 http://h/";
+        let made = Made::new().ok(1, 200).failed(1, Class::EofInHead);
+        let html = printed(line, made);
+        // As recorded from ab with the same attributes.
+        assert!(html.starts_with(
+            "\n\n<table border=1>\n<tr a=b><th colspan=2 c=d>Server Software:</th><td colspan=2 c=d>"
+        ));
+        assert!(html.contains(
+            "\n<tr a=b><td colspan=4 c=d >   (Connect: 0, Receive: 1, Length: 0, Exceptions: 0)</td></tr>\n"
+        ));
+    }
+}

@@ -136,4 +136,4 @@ fn percentages(times: &Times, out: &mut dyn Write) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
