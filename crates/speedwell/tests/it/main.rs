@@ -24,6 +24,7 @@ mod grammar;
 mod harness_driver;
 mod http_tools;
 mod imports;
+mod imports_ab;
 mod imports_text;
 mod invariants;
 mod json_lines;

@@ -1,3 +1,5 @@
+//! The report beside recorded ones of ab, and its figures beside theirs.
+
 use super::*;
 use crate::compat::ab::address::Url;
 use crate::compat::ab::arguments::{Asked, Request};
