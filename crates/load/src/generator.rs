@@ -13,6 +13,7 @@ mod course;
 mod ledger;
 mod lost;
 mod mailbox;
+mod multiplex;
 mod pacing;
 mod pipeline;
 mod poll;

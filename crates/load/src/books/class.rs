@@ -62,6 +62,8 @@ pub enum Class {
     H2Refused,
     /// The HTTP/2 flow control stood still.
     H2FlowStall,
+    /// The server broke a rule of HTTP/2.
+    H2Protocol,
     /// The answer has a status that counts as failure.
     Status,
     /// The answer is not what was asked for.
@@ -212,6 +214,11 @@ const WORDS: [(Class, &str, &str); Class::COUNT] = [
         "the HTTP/2 flow control stood still",
     ),
     (
+        Class::H2Protocol,
+        "h2.protocol",
+        "the server broke a rule of HTTP/2",
+    ),
+    (
         Class::Status,
         "status",
         "the answer has a status that counts as failure",
@@ -225,7 +232,7 @@ const WORDS: [(Class, &str, &str); Class::COUNT] = [
 
 impl Class {
     /// How many there are.
-    pub const COUNT: usize = 31;
+    pub const COUNT: usize = 32;
 
     /// Every class, in the order in which they are listed.
     pub fn all() -> impl Iterator<Item = Class> {

@@ -132,6 +132,7 @@ impl Connection {
         }
         if happened.writable {
             self.flush(core);
+            self.greet(core);
         }
         match self.state {
             State::Greeting if happened.readable => self.shake_hands(core),
@@ -154,9 +155,13 @@ impl Connection {
         if let Latency::Open(latency) = &mut account.latency {
             self.freed.own_lag_ns = latency.sent(sent.intended_ns, self.freed, sent.sent_ns);
         }
-        let result = self
-            .protocol
-            .send(sent, channel, &core.source, &mut core.traffic);
+        let result = self.protocol.send(
+            sent,
+            core.load.lanes,
+            channel,
+            core.source,
+            &mut core.traffic,
+        );
         self.is_last |= self.protocol.is_last();
         if result.is_err() {
             self.lose(Lost::Failed(Class::Send), core);
@@ -195,7 +200,7 @@ impl Connection {
                 let lost = self.protocol.check_limits(limits, now_ns, &mut core.ledger);
                 match lost {
                     Some(class) => self.lose(Lost::Failed(class), core),
-                    None => self.flush_protocol(core),
+                    None => self.flush(core),
                 }
             }
             _ => {}
@@ -303,8 +308,8 @@ impl Connection {
         if let (Some(seen), Some(channel)) = (&mut core.seen, &self.channel) {
             seen.connected(channel.tls(), now_ns - self.begun_ns);
         }
-        self.protocol.reset(core.load);
-        self.flush_protocol(core);
+        self.protocol.reset();
+        self.flush(core);
     }
 
     fn fail_to_open(&mut self, class: Class, core: &mut Core) {
@@ -354,7 +359,11 @@ impl Connection {
                 Fed::Open => {}
                 Fed::Closed => return self.lose(Lost::Announced, core),
                 Fed::Stray => return self.stray(core),
-                Fed::Broken(class) => return self.lose(Lost::Failed(class), core),
+                Fed::Broken(class) => {
+                    // HTTP/2 tells the server what it did wrong, if the server still listens.
+                    let _ = self.protocol.flush(channel, &mut core.traffic);
+                    return self.lose(Lost::Failed(class), core);
+                }
             }
             match read {
                 // After the other side's end the socket is read until the end, or the reset, is found.
@@ -366,10 +375,11 @@ impl Connection {
                 Read::Broken(class) => return self.lose(Lost::Failed(class), core),
             }
         }
+        self.flush(core);
+        self.is_last |= self.protocol.is_last();
         if self.is_last && self.protocol.in_flight() == 0 {
-            return self.lose(Lost::Ours, core);
+            self.lose(Lost::Ours, core);
         }
-        self.flush_protocol(core);
     }
 
     fn take_early(&mut self, bytes: &[u8], core: &mut Core) {
@@ -377,7 +387,7 @@ impl Connection {
             .protocol
             .feed(bytes, core.clock.now_ns(), &mut core.ledger)
         {
-            Fed::Open => self.flush_protocol(core),
+            Fed::Open => self.flush(core),
             Fed::Closed => self.lose(Lost::Announced, core),
             Fed::Stray => self.stray(core),
             Fed::Broken(class) => self.lose(Lost::Failed(class), core),
@@ -397,21 +407,25 @@ impl Connection {
         self.lose(Lost::Ours, core);
     }
 
-    fn flush(&mut self, core: &mut Core) {
-        let Some(channel) = &mut self.channel else {
-            return;
-        };
-        if channel.is_waiting() && channel.flush(&mut core.traffic).is_err() {
-            self.lose(Lost::Failed(Class::Send), core);
+    /// Writes what TLS waits to say before requests can be sent.
+    fn greet(&mut self, core: &mut Core) {
+        if let (State::Greeting, Some(channel)) = (self.state, &mut self.channel)
+            && channel.flush(&mut core.traffic).is_err()
+        {
+            self.fail_to_open(Class::TlsHandshake, core);
         }
     }
 
-    /// Sends what the protocol has to say of its own.
-    fn flush_protocol(&mut self, core: &mut Core) {
-        let Some(channel) = &mut self.channel else {
+    /// Writes what waits, of the protocol and of the socket.
+    pub fn flush(&mut self, core: &mut Core) {
+        let (State::Open, Some(channel)) = (self.state, &mut self.channel) else {
             return;
         };
-        if self.protocol.flush(channel, &mut core.traffic).is_err() {
+        let mut written = self.protocol.flush(channel, &mut core.traffic);
+        if written.is_ok() && channel.is_waiting() {
+            written = channel.flush(&mut core.traffic);
+        }
+        if written.is_err() {
             self.lose(Lost::Failed(Class::Send), core);
         }
     }

@@ -5,7 +5,7 @@
 
 use super::sent::Sent;
 use crate::books::{Books, Class};
-use crate::http1::Summary;
+use crate::http1::{Summary, Watch};
 use crate::latency::Outcome;
 use crate::load::{BodyRule, Load};
 use crate::measured::{Account, Row};
@@ -189,5 +189,15 @@ impl<'a> Ledger<'a> {
                 is_reused: sent.is_reused,
             });
         }
+    }
+}
+
+/// Whether a body is what is expected, as far as it was kept.
+pub(super) fn has_good_body(rule: Option<&BodyRule>, watch: Option<&Watch>) -> bool {
+    match (rule, watch) {
+        (Some(BodyRule::Contains(text)), Some(watch)) => {
+            text.is_empty() || watch.body().windows(text.len()).any(|part| part == text)
+        }
+        _ => true,
     }
 }

@@ -4,18 +4,19 @@
 //! sockets or when the next request is due. Start reading at [`Pipeline::feed`].
 
 use super::clock::NEVER;
-use super::ledger::{Answer, Ledger};
+use super::ledger::{Answer, Ledger, has_good_body};
 use super::lost::{Fed, Lost};
 use super::sent::Sent;
 use crate::books::Class;
 use crate::http1::{Ending, Phase, Reply, ReplyError, Summary, Watch};
-use crate::load::BodyRule;
 use std::collections::VecDeque;
 
 /// The requests of one connection.
 pub(super) struct Pipeline {
     reply: Reply,
     under_way: VecDeque<Sent>,
+    /// What is to be written at once, of several requests.
+    pub output: Vec<u8>,
     /// What is kept of an answer, if it is looked at.
     pub watch: Option<Box<Watch>>,
 }
@@ -25,6 +26,7 @@ impl Pipeline {
         Pipeline {
             reply: Reply::default(),
             under_way: VecDeque::with_capacity(lanes as usize),
+            output: Vec::new(),
             watch,
         }
     }
@@ -32,6 +34,7 @@ impl Pipeline {
     /// For a fresh connection.
     pub fn reset(&mut self) {
         self.reply.reset();
+        self.output.clear();
     }
 
     pub fn in_flight(&self) -> usize {
@@ -102,7 +105,7 @@ impl Pipeline {
         }
         let answer = Answer {
             summary,
-            has_good_body: self.has_good_body(ledger.body_rule()),
+            has_good_body: has_good_body(ledger.body_rule(), self.watch.as_deref()),
         };
         ledger.answered(&sent, answer, now_ns);
         if !summary.reusable || sent.closes {
@@ -112,15 +115,6 @@ impl Pipeline {
             self.reply.begin(next.asked);
         }
         rest.is_empty().then_some(Fed::Open)
-    }
-
-    fn has_good_body(&self, rule: Option<&BodyRule>) -> bool {
-        match (rule, &self.watch) {
-            (Some(BodyRule::Contains(text)), Some(watch)) => {
-                text.is_empty() || watch.body().windows(text.len()).any(|part| part == text)
-            }
-            _ => true,
-        }
     }
 
     /// The connection is over. Gives the first request back if it may be sent once more.
@@ -136,7 +130,7 @@ impl Pipeline {
                 Some(Ending::Complete(summary)) => {
                     let answer = Answer {
                         summary,
-                        has_good_body: self.has_good_body(ledger.body_rule()),
+                        has_good_body: has_good_body(ledger.body_rule(), self.watch.as_deref()),
                     };
                     ledger.answered(&first, answer, now_ns);
                 }

@@ -4,27 +4,36 @@ use super::channel::{Channel, Traffic};
 use super::core::Core;
 use super::ledger::Ledger;
 use super::lost::{Fed, Lost};
+use super::multiplex::Multiplex;
 use super::pipeline::Pipeline;
 use super::sent::Sent;
 use super::source::Source;
 use crate::books::Class;
 use crate::http1::Watch;
-use crate::load::{Load, Timeouts};
+use crate::load::{Http, Timeouts};
 use rustix::io::Errno;
 
 /// The requests of a connection, by protocol.
 pub(super) enum Protocol {
     One(Pipeline),
+    Two(Box<Multiplex>),
 }
 
 impl Protocol {
     pub fn new(core: &Core) -> Protocol {
-        Protocol::One(Pipeline::new(core.load.lanes, core.watch()))
+        let lanes = core.load.lanes;
+        match core.load.http {
+            Http::One => Protocol::One(Pipeline::new(lanes, core.watch())),
+            Http::Two { table_bytes } => {
+                Protocol::Two(Box::new(Multiplex::new(lanes, table_bytes, core.watch())))
+            }
+        }
     }
 
     pub fn in_flight(&self) -> usize {
         match self {
             Protocol::One(pipeline) => pipeline.in_flight(),
+            Protocol::Two(streams) => streams.in_flight(),
         }
     }
 
@@ -32,6 +41,7 @@ impl Protocol {
     pub fn room(&self, lanes: u32) -> u32 {
         match self {
             Protocol::One(pipeline) => lanes.saturating_sub(pipeline.in_flight() as u32),
+            Protocol::Two(streams) => streams.room(),
         }
     }
 
@@ -39,12 +49,16 @@ impl Protocol {
     pub fn is_last(&self) -> bool {
         match self {
             Protocol::One(pipeline) => pipeline.newest().is_some_and(|sent| sent.closes),
+            Protocol::Two(streams) => streams.is_last(),
         }
     }
 
+    /// Sends a request. Where several may be under way at once they are written by
+    /// [`Protocol::flush`], all in one call.
     pub fn send(
         &mut self,
         sent: Sent,
+        lanes: u32,
         channel: &mut Channel,
         source: &Source,
         traffic: &mut Traffic,
@@ -57,28 +71,48 @@ impl Protocol {
                     closes: request.closes(),
                     ..sent
                 });
-                channel.send(request.bytes(), traffic)
+                if lanes == 1 {
+                    return channel.send(request.bytes(), traffic);
+                }
+                pipeline.output.extend_from_slice(request.bytes());
             }
+            Protocol::Two(streams) => streams.send(sent, source.two(sent.kind, sent.index)),
         }
+        Ok(())
     }
 
     pub fn feed(&mut self, bytes: &[u8], now_ns: u64, ledger: &mut Ledger) -> Fed {
         match self {
             Protocol::One(pipeline) => pipeline.feed(bytes, now_ns, ledger),
+            Protocol::Two(streams) => streams.feed(bytes, now_ns, ledger),
         }
     }
 
-    /// Sends what the protocol has to say of its own.
-    pub fn flush(&mut self, _channel: &mut Channel, _traffic: &mut Traffic) -> Result<(), Errno> {
+    /// Writes what waits.
+    pub fn flush(&mut self, channel: &mut Channel, traffic: &mut Traffic) -> Result<(), Errno> {
         match self {
-            Protocol::One(_) => Ok(()),
+            Protocol::One(pipeline) => {
+                if !pipeline.output.is_empty() {
+                    channel.send(&pipeline.output, traffic)?;
+                    pipeline.output.clear();
+                }
+            }
+            Protocol::Two(streams) => {
+                while !streams.output().is_empty() {
+                    let written = streams.output().len();
+                    channel.send(streams.output(), traffic)?;
+                    streams.written(written);
+                }
+            }
         }
+        Ok(())
     }
 
     /// For a fresh connection.
-    pub fn reset(&mut self, _load: &Load) {
+    pub fn reset(&mut self) {
         match self {
             Protocol::One(pipeline) => pipeline.reset(),
+            Protocol::Two(streams) => streams.reset(),
         }
     }
 
@@ -86,6 +120,10 @@ impl Protocol {
     pub fn lose(&mut self, lost: Lost, now_ns: u64, ledger: &mut Ledger) -> Option<Sent> {
         match self {
             Protocol::One(pipeline) => pipeline.lose(lost, now_ns, ledger),
+            Protocol::Two(streams) => {
+                streams.lose(lost, now_ns, ledger);
+                None
+            }
         }
     }
 
@@ -95,11 +133,15 @@ impl Protocol {
         &mut self,
         limits: Timeouts,
         now_ns: u64,
-        _ledger: &mut Ledger,
+        ledger: &mut Ledger,
     ) -> Option<Class> {
         match self {
             // Of answers in order, the oldest request stands for all.
             Protocol::One(pipeline) => pipeline.oldest()?.over(limits, now_ns),
+            Protocol::Two(streams) => {
+                streams.check_limits(limits, now_ns, ledger);
+                None
+            }
         }
     }
 
@@ -107,6 +149,7 @@ impl Protocol {
     pub fn watch(&self) -> Option<&Watch> {
         match self {
             Protocol::One(pipeline) => pipeline.watch.as_deref(),
+            Protocol::Two(streams) => streams.watch(),
         }
     }
 
@@ -114,6 +157,7 @@ impl Protocol {
     pub fn abandon(&mut self) -> Vec<Sent> {
         match self {
             Protocol::One(pipeline) => pipeline.abandon(),
+            Protocol::Two(streams) => streams.abandon(),
         }
     }
 }

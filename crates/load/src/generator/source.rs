@@ -4,12 +4,14 @@
 //! the same for all requests, and no memory is asked for while it is measured.
 
 use crate::http1::Request;
-use crate::load::{Http, Kinds, KindsError};
+use crate::http2::{self, Scheme};
+use crate::load::{Http, Kind, Kinds, KindsError};
 
 /// Requests by kind and row.
 pub(super) struct Source<'a> {
     kinds: &'a Kinds,
     one: Vec<Vec<Request>>,
+    two: Vec<Vec<http2::Request>>,
 }
 
 impl<'a> Source<'a> {
@@ -17,34 +19,34 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// One of them cannot be written.
-    pub fn new(kinds: &'a Kinds, http: Http, _scheme: &str) -> Result<Source<'a>, KindsError> {
+    pub fn new(kinds: &'a Kinds, http: Http, scheme: Scheme) -> Result<Source<'a>, KindsError> {
         let mut source = Source {
             kinds,
             one: Vec::new(),
+            two: Vec::new(),
         };
         for (at, kind) in kinds.all().iter().enumerate() {
-            let refused = |why: String| KindsError::Http2 {
-                name: kind.name.clone(),
-                why,
-            };
             let rows = match kinds.varies(at as u16) {
                 true => kinds.rows().values.len(),
                 false => 1,
             };
             let filled = (0..rows as u64).map(|row| kinds.filled(at as u16, row));
+            let refused = |why| KindsError::Request {
+                name: kind.name.clone(),
+                why,
+            };
             match http {
                 Http::One => {
                     let written = filled.map(|kind| kind.with_parts(Request::new));
-                    let written =
-                        written
-                            .collect::<Result<_, _>>()
-                            .map_err(|why| KindsError::Request {
-                                name: kind.name.clone(),
-                                why,
-                            })?;
-                    source.one.push(written);
+                    let written: Result<_, _> = written.collect();
+                    source.one.push(written.map_err(refused)?);
                 }
-                Http::Two { .. } => return Err(refused(String::new())),
+                Http::Two { .. } => {
+                    let write =
+                        |kind: Kind| kind.with_parts(|parts| http2::Request::new(parts, scheme));
+                    let written: Result<_, _> = filled.map(write).collect();
+                    source.two.push(written.map_err(refused)?);
+                }
             }
         }
         Ok(source)
@@ -58,6 +60,11 @@ impl<'a> Source<'a> {
     /// Request number `index` as HTTP/1 writes it.
     pub fn one(&self, kind: u16, index: u64) -> &Request {
         of_row(&self.one[usize::from(kind)], index)
+    }
+
+    /// Request number `index` as HTTP/2 writes it.
+    pub fn two(&self, kind: u16, index: u64) -> &http2::Request {
+        of_row(&self.two[usize::from(kind)], index)
     }
 }
 

@@ -10,6 +10,7 @@ use super::pacing::{Pacing, Place};
 use super::source::Source;
 use super::worker::{Finished, TICK_NS, Worker};
 use super::{Progress, StartError};
+use crate::http2::Scheme;
 use crate::load::{Http, Load};
 use crate::measured::Measured;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
@@ -97,8 +98,8 @@ pub(super) fn tls_of(load: &Load) -> Result<Option<Tls>, StartError> {
 
 pub(super) fn source_of(load: &Load) -> Result<Source<'_>, StartError> {
     let scheme = match load.target.tls {
-        Some(_) => "https",
-        None => "http",
+        Some(_) => Scheme::Https,
+        None => Scheme::Http,
     };
     Ok(Source::new(&load.kinds, load.http, scheme)?)
 }

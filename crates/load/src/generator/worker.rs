@@ -211,6 +211,7 @@ impl<'a> Worker<'a> {
             };
             self.connections[id as usize].is_listed = false;
             while self.take_up(id, now_ns) {}
+            self.connections[id as usize].flush(&mut self.core);
         }
     }
 
@@ -271,6 +272,11 @@ impl<'a> Worker<'a> {
             {
                 let sent = self.core.attempt(sent);
                 connection.send(sent, &mut self.core);
+                // Of several lanes, the next request that is due takes the next one; what is due at
+                // once goes out at once.
+                if pacing.backlog == 0 || !connection.has_room(self.core.load) {
+                    connection.flush(&mut self.core);
+                }
                 continue;
             }
             connection.is_listed = false;
@@ -316,6 +322,7 @@ impl<'a> Worker<'a> {
             connection.is_listed = false;
             if let Some(sent) = connection.take_sendable() {
                 connection.send(sent, &mut self.core);
+                connection.flush(&mut self.core);
             }
         }
     }

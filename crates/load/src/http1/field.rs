@@ -21,7 +21,7 @@ static TOKEN: [bool; 256] = {
     table
 };
 
-pub(super) fn is_token_byte(byte: u8) -> bool {
+pub(crate) fn is_token_byte(byte: u8) -> bool {
     TOKEN[usize::from(byte)]
 }
 

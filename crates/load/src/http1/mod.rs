@@ -19,7 +19,9 @@ mod watch;
 
 pub use asked::Asked;
 pub use error::ReplyError;
+pub(crate) use field::is_token_byte;
 pub use reply::{Limits, Phase, Progress, Reply};
+pub(crate) use request::check;
 pub use request::{Connection, Request, RequestError, RequestParts, Version};
 pub use summary::{Ending, Summary};
 pub use watch::Watch;

@@ -185,7 +185,7 @@ impl RequestParts<'_> {
         self.values(name).next().is_some()
     }
 
-    fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.headers
             .iter()
             .filter(move |(known, _)| known.eq_ignore_ascii_case(name))
@@ -193,7 +193,7 @@ impl RequestParts<'_> {
     }
 
     /// RFC 9110, section 8.6: a method that is expected to have a body says so when it has none.
-    fn length(&self) -> Option<usize> {
+    pub(crate) fn length(&self) -> Option<usize> {
         match (self.body, self.method) {
             (Some(body), _) => Some(body.len()),
             (None, "POST" | "PUT" | "PATCH") => Some(0),
@@ -222,7 +222,8 @@ fn push_field(bytes: &mut Vec<u8>, name: &str, value: &[u8]) {
     bytes.extend_from_slice(b"\r\n");
 }
 
-fn check(parts: &RequestParts) -> Result<(), RequestError> {
+/// Whether the parts can be sent, in any version of HTTP.
+pub(crate) fn check(parts: &RequestParts) -> Result<(), RequestError> {
     if !is_token(parts.method.as_bytes()) {
         return Err(RequestError::Method(parts.method.into()));
     }
@@ -246,10 +247,10 @@ fn check(parts: &RequestParts) -> Result<(), RequestError> {
     if parts.has("transfer-encoding") {
         return Err(RequestError::TransferEncoding);
     }
-    let length = parts.length().unwrap_or(0).to_string();
+    let length = parts.length().unwrap_or(0);
     let mut given = parts.values("content-length");
-    if given.any(|value| value.trim_ascii() != length.as_bytes()) {
-        return Err(RequestError::Length(parts.length().unwrap_or(0) as u64));
+    if given.any(|value| value.trim_ascii() != length.to_string().as_bytes()) {
+        return Err(RequestError::Length(length as u64));
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ impl Watch {
     }
 
     /// Forgets the last response.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.body.clear();
         for field in &mut self.fields {
             field.is_present = false;
@@ -58,7 +58,7 @@ impl Watch {
         }
     }
 
-    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+    pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
         let wanted = |field: &&mut Field| {
             !field.is_present && field.name.as_bytes().eq_ignore_ascii_case(name)
         };
@@ -68,7 +68,7 @@ impl Watch {
         }
     }
 
-    pub(super) fn data(&mut self, bytes: &[u8]) {
+    pub(crate) fn data(&mut self, bytes: &[u8]) {
         let room = self.max_body_bytes - self.body.len();
         self.body.extend_from_slice(&bytes[..room.min(bytes.len())]);
     }

@@ -190,14 +190,6 @@ pub enum KindsError {
         /// What is wrong with it.
         why: RequestError,
     },
-    /// A request cannot be written down in HTTP/2.
-    #[error("'{name}': {why}")]
-    Http2 {
-        /// The kind.
-        name: String,
-        /// What is wrong with it.
-        why: String,
-    },
     /// A blank without a column.
     #[error("'{name}' has a blank '{{{{{blank}}}}}', and there is no column of that name")]
     Blank {

@@ -10,6 +10,7 @@
 mod books;
 mod chunks;
 mod heads;
+mod http2;
 mod latency;
 mod misbehaving;
 mod pace;

@@ -1,0 +1,242 @@
+//! HTTP/2 on one connection: many requests at once, and answers in any order.
+//!
+//! It decides what became of each stream's request. It does not know sockets or when the next
+//! request is due. Start reading at [`Multiplex::feed`].
+
+use super::clock::NEVER;
+use super::ledger::{Answer, Ledger, has_good_body};
+use super::lost::{Fed, Lost};
+use super::sent::Sent;
+use crate::books::Class;
+use crate::http1::{Summary, Watch};
+use crate::http2::hpack::Fields;
+use crate::http2::{
+    Closing, Connection, ConnectionError, ErrorCode, Event, Request, Settings, StreamError,
+};
+use crate::load::Timeouts;
+
+/// The streams of one connection.
+pub(super) struct Multiplex {
+    settings: Settings,
+    http: Connection,
+    streams: Streams,
+}
+
+/// The requests by the names that the connection knows them by, which are places in these lists.
+struct Streams {
+    under_way: Vec<Option<Sent>>,
+    free: Vec<u32>,
+    has_answered: bool,
+    /// What is kept of answers, if they are looked at, one for each place.
+    watches: Vec<Watch>,
+    fields: Fields,
+    /// The place whose answer ended last.
+    last: usize,
+    interim_status: u16,
+}
+
+impl Multiplex {
+    pub fn new(lanes: u32, table_bytes: u32, watch: Option<Box<Watch>>) -> Multiplex {
+        let settings = Settings {
+            table_size: table_bytes,
+            ..Settings::default()
+        };
+        let watches = watch.map_or(Vec::new(), |watch| vec![*watch; lanes as usize]);
+        Multiplex {
+            settings,
+            http: Connection::new(&settings),
+            streams: Streams {
+                under_way: vec![None; lanes as usize],
+                free: (0..lanes).rev().collect(),
+                has_answered: false,
+                watches,
+                fields: Fields::new(),
+                last: 0,
+                interim_status: 0,
+            },
+        }
+    }
+
+    /// For a fresh connection.
+    pub fn reset(&mut self) {
+        self.http = Connection::new(&self.settings);
+        self.streams.has_answered = false;
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.streams.under_way.len() - self.streams.free.len()
+    }
+
+    /// Requests that may be sent now.
+    pub fn room(&self) -> u32 {
+        self.streams.free.len().min(self.http.capacity()) as u32
+    }
+
+    /// Whether the server takes no further requests.
+    pub fn is_last(&self) -> bool {
+        self.http.is_draining()
+    }
+
+    /// What is kept of the answer that ended last.
+    pub fn watch(&self) -> Option<&Watch> {
+        self.streams.watches.get(self.streams.last)
+    }
+
+    /// A request is to be sent. Nothing happens without [`Multiplex::room`].
+    pub fn send(&mut self, sent: Sent, request: &Request) {
+        if let Some(token) = self.streams.free.pop() {
+            self.streams.under_way[token as usize] = Some(Sent {
+                asked: request.asked(),
+                ..sent
+            });
+            self.http.open(request, token);
+        }
+    }
+
+    /// What waits to be written.
+    pub fn output(&self) -> &[u8] {
+        self.http.output()
+    }
+
+    /// So many bytes of it were.
+    pub fn written(&mut self, bytes: usize) {
+        self.http.sent(bytes);
+    }
+
+    /// Takes what arrived.
+    pub fn feed(&mut self, bytes: &[u8], now_ns: u64, ledger: &mut Ledger) -> Fed {
+        let Multiplex { http, streams, .. } = self;
+        let fed = http.feed(bytes, &mut |event| streams.on(event, now_ns, ledger));
+        match fed {
+            Ok(()) => Fed::Open,
+            Err(ConnectionError::NotHttp2 | ConnectionError::NoSettings) => {
+                Fed::Broken(Class::ProtocolStatusLine)
+            }
+            Err(_) => Fed::Broken(Class::H2Protocol),
+        }
+    }
+
+    /// The connection is over, and with it every stream.
+    pub fn lose(&mut self, lost: Lost, now_ns: u64, ledger: &mut Ledger) {
+        let is_announced = matches!(self.http.closing(), Closing::Announced(_));
+        for token in 0..self.streams.under_way.len() {
+            let phase = self.http.phase(token as u32);
+            let has_answered = self.streams.has_answered;
+            let Some(mut sent) = self.streams.take(token as u32) else {
+                continue;
+            };
+            // A stream is not "reused"; whether the connection was tells a server that gives up idle
+            // connections from one that gives up new ones.
+            sent.is_reused = has_answered;
+            let class = match lost {
+                Lost::Ours => {
+                    ledger.cancelled(&sent, now_ns);
+                    continue;
+                }
+                Lost::End | Lost::Reset if is_announced => Class::H2GoAway,
+                _ => lost.class(&sent, phase),
+            };
+            ledger.failed(&sent, class, now_ns, &Summary::default());
+        }
+    }
+
+    /// Ends streams that took too long; the others go on.
+    pub fn check_limits(&mut self, limits: Timeouts, now_ns: u64, ledger: &mut Ledger) {
+        for token in 0..self.streams.under_way.len() as u32 {
+            let over = self.streams.under_way[token as usize]
+                .as_ref()
+                .and_then(|sent| sent.over(limits, now_ns));
+            let Some(class) = over else { continue };
+            let class = match self.http.waits_for_window(token) {
+                true => Class::H2FlowStall,
+                false => class,
+            };
+            self.http.cancel(token);
+            if let Some(sent) = self.streams.take(token) {
+                ledger.failed(&sent, class, now_ns, &Summary::default());
+            }
+        }
+    }
+
+    /// Forgets all requests and gives them back.
+    pub fn abandon(&mut self) -> Vec<Sent> {
+        let tokens = 0..self.streams.under_way.len() as u32;
+        tokens
+            .filter_map(|token| self.streams.take(token))
+            .collect()
+    }
+}
+
+impl Streams {
+    fn take(&mut self, token: u32) -> Option<Sent> {
+        let sent = self.under_way[token as usize].take()?;
+        self.free.push(token);
+        Some(sent)
+    }
+
+    fn on(&mut self, event: Event, now_ns: u64, ledger: &mut Ledger) {
+        match event {
+            Event::FirstByte { token } => {
+                let sent = self.under_way[token as usize].as_mut();
+                if let Some(sent) = sent.filter(|sent| sent.first_byte_ns == NEVER) {
+                    sent.first_byte_ns = now_ns;
+                }
+                if let Some(watch) = self.watches.get_mut(token as usize) {
+                    watch.clear();
+                }
+            }
+            Event::Interim { status, .. } => self.interim_status = status,
+            Event::Head { token, block, .. } => {
+                if let Some(watch) = self.watches.get_mut(token as usize)
+                    && let Ok(fields) = block.read(&mut self.fields)
+                {
+                    fields
+                        .iter()
+                        .for_each(|(name, value)| watch.field(name, value));
+                }
+            }
+            Event::Data { token, bytes } => {
+                if let Some(watch) = self.watches.get_mut(token as usize) {
+                    watch.data(bytes);
+                }
+            }
+            Event::Ended { token, summary } => self.answered(token, summary, now_ns, ledger),
+            Event::Failed { token, why } => self.failed(token, why, now_ns, ledger),
+            Event::Settings | Event::GoAway { .. } => {}
+        }
+    }
+
+    fn answered(&mut self, token: u32, summary: Summary, now_ns: u64, ledger: &mut Ledger) {
+        self.has_answered = true;
+        self.last = token as usize;
+        if let Some(sent) = self.take(token) {
+            let watch = self.watches.get(token as usize);
+            let answer = Answer {
+                summary: Summary {
+                    interim_status: self.interim_status,
+                    ..summary
+                },
+                has_good_body: has_good_body(ledger.body_rule(), watch),
+            };
+            ledger.answered(&sent, answer, now_ns);
+        }
+    }
+
+    fn failed(&mut self, token: u32, why: StreamError, now_ns: u64, ledger: &mut Ledger) {
+        let Some(sent) = self.take(token) else {
+            return;
+        };
+        let class = match why {
+            StreamError::Refused => Class::H2Refused,
+            StreamError::GoAway(_) => Class::H2GoAway,
+            StreamError::Length | StreamError::LengthConflict => Class::ProtocolLength,
+            StreamError::Status => Class::ProtocolStatusLine,
+            StreamError::Header | StreamError::Order => Class::ProtocolHeader,
+            StreamError::Reset(_) | StreamError::Window | StreamError::NoIncrement => {
+                let ErrorCode(code) = why.code().unwrap_or(ErrorCode::PROTOCOL_ERROR);
+                return ledger.reset_stream(&sent, code, now_ns);
+            }
+        };
+        ledger.failed(&sent, class, now_ns, &Summary::default());
+    }
+}

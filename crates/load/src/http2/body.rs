@@ -1,0 +1,178 @@
+//! DATA frames: pieces of bodies, the windows that they use up, and where a response ends.
+
+use super::frame::{self, HEAD_BYTES, Head, flag, kind};
+use super::settings::INITIAL_WINDOW_BYTES;
+use super::{Connection, ConnectionError, ErrorCode, Event, StreamError};
+use crate::http1::Phase;
+
+/// A frame whose payload is taken as it arrives.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Incoming {
+    /// 0 if the frame is of an unknown type.
+    stream: u32,
+    /// Bytes of the payload that are still to come.
+    left: u32,
+    /// How many of them are padding.
+    padding: u32,
+    /// The next byte tells how long the padding is.
+    awaits_padding: bool,
+    ends_stream: bool,
+}
+
+impl Connection {
+    /// The head of a DATA or unknown frame has arrived.
+    #[inline]
+    pub(super) fn begin_payload(
+        &mut self,
+        head: &Head,
+        on: &mut impl FnMut(Event),
+    ) -> Result<(), ConnectionError> {
+        let is_data = head.kind == kind::DATA;
+        let incoming = Incoming {
+            stream: if is_data { head.stream } else { 0 },
+            left: head.length,
+            padding: 0,
+            awaits_padding: is_data && head.has(flag::PADDED),
+            ends_stream: is_data && head.has(flag::END_STREAM),
+        };
+        if is_data {
+            self.check_opened(head.stream)?;
+            if incoming.awaits_padding && head.length == 0 {
+                return Err(ConnectionError::FrameSize);
+            }
+            self.charge(head, on)?;
+        }
+        if head.length > 0 {
+            self.incoming = Some(incoming);
+        } else if incoming.ends_stream {
+            self.end_stream(head.stream, on);
+        }
+        Ok(())
+    }
+
+    /// Counts a frame against both windows, padding and all (section 6.9.1), and enlarges them again
+    /// when half is used up: what arrives is consumed at once. A stream that we gave up counts, too.
+    fn charge(&mut self, head: &Head, on: &mut impl FnMut(Event)) -> Result<(), ConnectionError> {
+        let window = self.settings.connection_window;
+        self.uncredited += head.length;
+        if self.uncredited > window {
+            return Err(ConnectionError::FlowControl);
+        }
+        if self.uncredited > window / 2 {
+            frame::push_window_update(self.output.tail(), 0, self.uncredited);
+            self.provoke(HEAD_BYTES + 4)?;
+            self.uncredited = 0;
+        }
+        let Some(place) = self.streams.find(head.stream) else {
+            return Ok(());
+        };
+        let stream = self.streams.at(place);
+        if stream.phase != Phase::Body {
+            self.fail(place, StreamError::Order, on);
+            return self.provoke(HEAD_BYTES + 4);
+        }
+        stream.summary.framing_bytes += HEAD_BYTES as u64;
+        stream.uncredited += head.length;
+        let window = self.settings.stream_window;
+        // Until the peer has acknowledged our settings it may still use the window that it had.
+        let limit = match self.is_acknowledged {
+            true => window,
+            false => window.max(INITIAL_WINDOW_BYTES),
+        };
+        if stream.uncredited > limit {
+            return Err(ConnectionError::FlowControl);
+        }
+        if stream.uncredited > window / 2 && !head.has(flag::END_STREAM) {
+            let credit = std::mem::take(&mut stream.uncredited);
+            frame::push_window_update(self.output.tail(), head.stream, credit);
+            return self.provoke(HEAD_BYTES + 4);
+        }
+        Ok(())
+    }
+
+    /// Takes of the frame what there is; gives what is behind it.
+    #[inline]
+    pub(super) fn payload<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        on: &mut impl FnMut(Event),
+    ) -> Result<&'a [u8], ConnectionError> {
+        let Some(mut incoming) = self.incoming.take() else {
+            return Ok(bytes);
+        };
+        let place = self.streams.find(incoming.stream);
+        let mut read = 0;
+        if incoming.awaits_padding
+            && let Some(padding) = bytes.first()
+        {
+            incoming.awaits_padding = false;
+            incoming.padding = u32::from(*padding);
+            incoming.left -= 1;
+            read = 1;
+            if incoming.padding > incoming.left {
+                return Err(ConnectionError::Padding);
+            }
+            if let Some(place) = place {
+                self.streams.at(place).summary.framing_bytes += 1 + u64::from(incoming.padding);
+            }
+        }
+        let rest = &bytes[read..];
+        let data = rest.len().min((incoming.left - incoming.padding) as usize);
+        if data > 0
+            && let Some(place) = place
+        {
+            self.data(place, &rest[..data], on);
+        }
+        let taken = rest.len().min(incoming.left as usize);
+        incoming.left -= taken as u32;
+        incoming.padding = incoming.padding.min(incoming.left);
+        if incoming.left > 0 {
+            self.incoming = Some(incoming);
+        } else if incoming.ends_stream {
+            self.end_stream(incoming.stream, on);
+        }
+        Ok(&rest[taken..])
+    }
+
+    fn data(&mut self, place: u32, bytes: &[u8], on: &mut impl FnMut(Event)) {
+        let stream = self.streams.at(place);
+        stream.summary.body_bytes += bytes.len() as u64;
+        if !stream.is_within_length() {
+            return self.fail(place, StreamError::Length, on);
+        }
+        let token = stream.token;
+        on(Event::Data { token, bytes });
+    }
+
+    /// The peer has said everything on a stream.
+    pub(super) fn end_stream(&mut self, id: u32, on: &mut impl FnMut(Event)) {
+        let Some(place) = self.streams.find(id) else {
+            return;
+        };
+        let reusable = !self.is_draining();
+        let stream = self.streams.at(place);
+        if !stream.is_at_length() {
+            return self.fail(place, StreamError::Length, on);
+        }
+        let (token, mut summary) = (stream.token, stream.summary);
+        summary.reusable = reusable;
+        if stream.upload.is_some() {
+            // RFC 9113, section 8.1: an answer may come before the request is complete. Nobody
+            // waits for the rest of it then.
+            frame::push_reset(self.output.tail(), id, ErrorCode::CANCEL);
+        }
+        self.forget(place);
+        on(Event::Ended { token, summary });
+    }
+
+    /// Gives a stream up, and tells the peer unless it knows.
+    pub(super) fn fail(&mut self, place: u32, why: StreamError, on: &mut impl FnMut(Event)) {
+        let stream = self.streams.at(place);
+        let (id, token) = (stream.id, stream.token);
+        if let Some(code) = why.code() {
+            frame::push_reset(self.output.tail(), id, code);
+        }
+        self.forget(place);
+        on(Event::Failed { token, why });
+    }
+}

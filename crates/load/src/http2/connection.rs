@@ -1,0 +1,260 @@
+//! A connection as its owner sees it: streams are opened, bytes go out, bytes come in.
+//!
+//! It does not know sockets, the time, or what a token stands for. What arrives is read in
+//! `receive`, `head`, `body` and `control`; bodies that wait for a window are in `upload`.
+
+use super::body::Incoming;
+use super::frame::{self, MAX_31};
+use super::head::PendingBlock;
+use super::hpack::{Decoder, Fields};
+use super::output::Output;
+use super::settings::PeerSettings;
+use super::stream::Stream;
+use super::streams::Streams;
+use super::{ConnectionError, ErrorCode, Event, Request, Settings};
+use crate::http1::Phase;
+use std::collections::VecDeque;
+
+/// What it means that the connection is lost now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// No stream was open.
+    Idle,
+    /// The peer never said that it speaks HTTP/2.
+    BeforeSettings,
+    /// The peer had announced it with GOAWAY: what is open was `h2.goaway`.
+    Announced(ErrorCode),
+    /// The connection was broken before, and the peer was told so.
+    Broken(ConnectionError),
+    /// Streams are open, and [`Connection::phase`] tells where it met each of them.
+    Unannounced,
+}
+
+/// One connection to a server.
+///
+/// ```
+/// use speedwell_load::http1::RequestParts;
+/// use speedwell_load::http2::{Connection, Event, Request, Scheme, Settings};
+///
+/// let parts = RequestParts { method: "GET", target: "/", host: "h", ..RequestParts::default() };
+/// let request = Request::new(&parts, Scheme::Http)?;
+/// let mut connection = Connection::new(&Settings::default());
+/// assert!(connection.open(&request, 7));
+/// let sent = connection.output().len();
+/// connection.sent(sent);
+/// // SETTINGS, then HEADERS with `:status: 200` (0x88) and nothing else, which ends stream 1.
+/// let answer = *b"\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\x05\0\0\0\x01\x88";
+/// let mut status = 0;
+/// connection.feed(&answer, &mut |event| {
+///     if let Event::Ended { token: 7, summary } = event {
+///         status = summary.status;
+///     }
+/// })?;
+/// assert_eq!((status, connection.open_streams()), (200, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) settings: Settings,
+    pub(super) peer: PeerSettings,
+    pub(super) streams: Streams,
+    pub(super) output: Output,
+    /// Bytes that the peer made us answer with since it last took some.
+    pub(super) provoked_bytes: usize,
+    pub(super) next_id: u32,
+    /// Bytes that the peer takes, of all streams together.
+    pub(super) send_window: i64,
+    /// Bytes of DATA that arrived since the peer was last told to go on.
+    pub(super) uncredited: u32,
+    /// Places of streams whose bodies could go on as far as their own windows are concerned.
+    pub(super) uploads: VecDeque<u32>,
+    /// The last stream that will be answered, and why no further ones are.
+    pub(super) going: Option<(u32, ErrorCode)>,
+    pub(super) broken: Option<ConnectionError>,
+    pub(super) has_peer_settings: bool,
+    /// The peer has acknowledged our settings.
+    pub(super) is_acknowledged: bool,
+    /// The next header block must tell the peer that we use no table.
+    pub(super) resets_table: bool,
+    /// A frame that arrived in pieces, from its first byte.
+    pub(super) carry: Vec<u8>,
+    /// The DATA or unknown frame of which the rest is awaited.
+    pub(super) incoming: Option<Incoming>,
+    /// The header block of which the rest is awaited, and what there is of it.
+    pub(super) pending: Option<PendingBlock>,
+    pub(super) block: Vec<u8>,
+    /// What the peer compresses with; `None` if it must not use a table.
+    pub(super) decoder: Option<Decoder>,
+    pub(super) fields: Fields,
+}
+
+impl Connection {
+    /// A fresh connection, whose output begins with the preface and the settings. Values that the
+    /// protocol does not allow are replaced by the nearest ones that it does.
+    pub fn new(settings: &Settings) -> Connection {
+        let settings = settings.clamped();
+        let peer = PeerSettings::before_any();
+        let mut output = Output::default();
+        settings.push_greeting(output.tail());
+        Connection {
+            settings,
+            peer,
+            streams: Streams::new(),
+            output,
+            provoked_bytes: 0,
+            next_id: 1,
+            send_window: i64::from(peer.stream_window),
+            uncredited: 0,
+            uploads: VecDeque::new(),
+            going: None,
+            broken: None,
+            has_peer_settings: false,
+            is_acknowledged: false,
+            resets_table: false,
+            carry: Vec::new(),
+            incoming: None,
+            pending: None,
+            block: Vec::new(),
+            decoder: (settings.table_size > 0).then(|| Decoder::new(settings.table_size)),
+            fields: Fields::new(),
+        }
+    }
+
+    /// How many streams may be opened now: what the peer allows (100 until it has said so, as RFC
+    /// 9113, section 6.5.2, recommends), less those that are open; 0 when
+    /// [`Connection::is_draining`]. A server may refuse some of those that are opened before
+    /// [`Connection::is_ready`].
+    pub fn capacity(&self) -> usize {
+        if self.is_draining() {
+            return 0;
+        }
+        let ids = ((MAX_31 - self.next_id) / 2 + 1) as usize;
+        let allowed = self.peer.max_streams as usize;
+        allowed.saturating_sub(self.streams.len()).min(ids)
+    }
+
+    /// The peer has announced its settings and takes streams.
+    pub fn is_ready(&self) -> bool {
+        self.has_peer_settings && !self.is_draining()
+    }
+
+    /// No further streams: the peer said GOAWAY, the identifiers are used up, or the connection is
+    /// broken.
+    pub fn is_draining(&self) -> bool {
+        self.going.is_some() || self.broken.is_some() || self.next_id > MAX_31
+    }
+
+    /// Opens a stream for a request. The token is the caller's name for it and must not be in use
+    /// on this connection. What the windows do not allow of the body goes out later by itself.
+    /// `false`, and nothing was done, if [`Connection::capacity`] is 0.
+    pub fn open(&mut self, request: &Request, token: u32) -> bool {
+        if self.capacity() == 0 {
+            return false;
+        }
+        let id = self.next_id;
+        self.next_id += 2;
+        let resets_table = std::mem::take(&mut self.resets_table);
+        request.push_head(self.output.tail(), id, resets_table);
+        let window = self.peer.stream_window;
+        let place = self
+            .streams
+            .insert(Stream::new(id, token, request.asked(), window));
+        if !request.body().is_empty() {
+            self.upload(place, request);
+        }
+        true
+    }
+
+    /// Gives a stream up: the peer is told, and whatever arrives on it later is ignored. Has no
+    /// effect on a token that is not open.
+    pub fn cancel(&mut self, token: u32) {
+        if let Some((place, stream)) = self.streams.find_token(token) {
+            frame::push_reset(self.output.tail(), stream.id, ErrorCode::CANCEL);
+            self.forget(place);
+        }
+    }
+
+    /// What waits to be sent.
+    pub fn output(&self) -> &[u8] {
+        self.output.waiting()
+    }
+
+    /// So many bytes of [`Connection::output`] were sent.
+    pub fn sent(&mut self, bytes: usize) {
+        self.output.sent(bytes);
+        if bytes > 0 {
+            self.provoked_bytes = 0;
+            self.pump();
+        }
+    }
+
+    /// Takes what arrived, all of it, in whatever pieces, and tells what happened.
+    ///
+    /// # Errors
+    /// The peer broke the protocol. A GOAWAY frame has been put to the output; the streams that are
+    /// open stay so for [`Connection::open_tokens`]. Every later call gives the same error.
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        on: &mut impl FnMut(Event),
+    ) -> Result<(), ConnectionError> {
+        if let Some(error) = self.broken {
+            return Err(error);
+        }
+        self.read(bytes, on)
+            .inspect_err(|error| self.break_up(*error))
+    }
+
+    fn break_up(&mut self, error: ConnectionError) {
+        self.broken = Some(error);
+        self.uploads.clear();
+        // The peer opened no streams, so the last that we dealt with is 0 (section 6.8).
+        let mut payload = [0; 8];
+        payload[4..].copy_from_slice(&error.code().0.to_be_bytes());
+        frame::push(self.output.tail(), frame::kind::GOAWAY, 0, 0, &payload);
+    }
+
+    /// How far the response of a stream has come: where the loss of the connection or a time limit
+    /// meets it. [`Phase::Idle`] if the token is not open.
+    pub fn phase(&self, token: u32) -> Phase {
+        let found = self.streams.find_token(token);
+        found.map_or(Phase::Idle, |(_, stream)| stream.phase)
+    }
+
+    /// Whether the rest of a stream's body waits for the peer to enlarge a window: a time limit
+    /// that meets it so is a stall of the flow control.
+    pub fn waits_for_window(&self, token: u32) -> bool {
+        self.streams.find_token(token).is_some_and(|(_, stream)| {
+            stream.upload.is_some() && (stream.send_window <= 0 || self.send_window <= 0)
+        })
+    }
+
+    /// How many streams are open.
+    pub fn open_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// The tokens of the streams that are open.
+    pub fn open_tokens(&self) -> impl Iterator<Item = u32> {
+        self.streams.iter().map(|(_, stream)| stream.token)
+    }
+
+    /// What it means if the connection is lost now, by its end or by an error.
+    pub fn closing(&self) -> Closing {
+        match (self.broken, self.going) {
+            (Some(error), _) => Closing::Broken(error),
+            _ if self.streams.len() == 0 => Closing::Idle,
+            (_, Some((_, code))) => Closing::Announced(code),
+            _ if !self.has_peer_settings => Closing::BeforeSettings,
+            _ => Closing::Unannounced,
+        }
+    }
+
+    /// Frees the place of a stream.
+    pub(super) fn forget(&mut self, place: u32) {
+        if self.streams.at(place).is_queued {
+            self.uploads.retain(|queued| *queued != place);
+        }
+        self.streams.remove(place);
+    }
+}

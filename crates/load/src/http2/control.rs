@@ -1,0 +1,178 @@
+//! Frames that carry no response: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM and those that
+//! are not welcome.
+
+use super::frame::{self, HEAD_BYTES, Head, MAX_31, flag, kind};
+use super::{Connection, ConnectionError, ErrorCode, Event, Settings, StreamError};
+
+/// Bytes of answers that a peer may provoke before it takes any of them. One that never reads and
+/// always asks would fill the memory otherwise.
+const MAX_PROVOKED_BYTES: usize = 1 << 20;
+
+impl Connection {
+    pub(super) fn control(
+        &mut self,
+        head: &Head,
+        payload: &[u8],
+        on: &mut impl FnMut(Event),
+    ) -> Result<(), ConnectionError> {
+        // SETTINGS, PING and GOAWAY speak of the connection, the others of a stream, and
+        // WINDOW_UPDATE of either (sections 6.3 to 6.9).
+        let is_of_connection = matches!(head.kind, kind::SETTINGS | kind::PING | kind::GOAWAY);
+        let is_of_either = head.kind == kind::WINDOW_UPDATE;
+        if !is_of_either && is_of_connection != (head.stream == 0) {
+            return Err(ConnectionError::Stream);
+        }
+        match head.kind {
+            kind::SETTINGS if head.has(flag::ACK) => {
+                self.is_acknowledged = true;
+                sized::<0>(payload).map(|_| ())
+            }
+            kind::SETTINGS => self.settings(payload, on),
+            kind::PING => self.ping(head, sized(payload)?),
+            kind::GOAWAY => self.go_away(payload, on),
+            kind::WINDOW_UPDATE => self.window_update(head.stream, sized(payload)?, on),
+            kind::RST_STREAM => self.reset(head.stream, sized(payload)?, on),
+            kind::PRIORITY => sized::<5>(payload).map(|_| ()),
+            kind::PUSH_PROMISE => Err(ConnectionError::Push),
+            _ => Ok(()),
+        }
+    }
+
+    /// The peer made us answer with so many bytes.
+    pub(super) fn provoke(&mut self, bytes: usize) -> Result<(), ConnectionError> {
+        self.provoked_bytes += bytes;
+        match self.provoked_bytes > MAX_PROVOKED_BYTES {
+            true => Err(ConnectionError::Flood),
+            false => Ok(()),
+        }
+    }
+
+    fn settings(
+        &mut self,
+        payload: &[u8],
+        on: &mut impl FnMut(Event),
+    ) -> Result<(), ConnectionError> {
+        let old = self.peer;
+        self.peer = old.changed(payload, !self.has_peer_settings)?;
+        self.has_peer_settings = true;
+        // Before anything that the new values allow: many servers count with the old ones until then.
+        Settings::push_ack(self.output.tail());
+        // RFC 7541, section 4.2: a table that got smaller must be mentioned in the next block. Ours
+        // is always empty, which a byte says.
+        self.resets_table |= self.peer.table_size < old.table_size.min(4096);
+        // Section 6.9.2: the windows of open streams change by as much, and may get negative.
+        let change = i64::from(self.peer.stream_window) - i64::from(old.stream_window);
+        if change != 0 {
+            let mut resumed = Vec::new();
+            for (place, stream) in self.streams.iter_mut() {
+                stream.send_window += change;
+                if stream.send_window > i64::from(MAX_31) {
+                    return Err(ConnectionError::FlowControl);
+                }
+                if stream.upload.is_some() {
+                    resumed.push(place);
+                }
+            }
+            resumed.into_iter().for_each(|place| self.resume(place));
+            self.pump();
+        }
+        on(Event::Settings);
+        self.provoke(HEAD_BYTES)
+    }
+
+    fn ping(&mut self, head: &Head, payload: &[u8; 8]) -> Result<(), ConnectionError> {
+        if head.has(flag::ACK) {
+            return Ok(());
+        }
+        frame::push(self.output.tail(), kind::PING, flag::ACK, 0, payload);
+        self.provoke(HEAD_BYTES + 8)
+    }
+
+    fn go_away(
+        &mut self,
+        payload: &[u8],
+        on: &mut impl FnMut(Event),
+    ) -> Result<(), ConnectionError> {
+        let (start, _debug_data) = payload
+            .split_first_chunk::<8>()
+            .ok_or(ConnectionError::FrameSize)?;
+        let [a, b, c, d, e, f, g, h] = *start;
+        let named = u32::from_be_bytes([a, b, c, d]) & MAX_31;
+        let code = ErrorCode(u32::from_be_bytes([e, f, g, h]));
+        // Section 6.8: it may be lowered later and never rises.
+        let last_stream = self.going.map_or(named, |(known, _)| known.min(named));
+        self.going = Some((last_stream, code));
+        on(Event::GoAway { last_stream, code });
+        let behind: Vec<u32> = self
+            .streams
+            .iter()
+            .filter(|(_, stream)| stream.id > last_stream)
+            .map(|(place, _)| place)
+            .collect();
+        for place in behind {
+            self.fail(place, StreamError::GoAway(code), on);
+        }
+        Ok(())
+    }
+
+    fn window_update(
+        &mut self,
+        id: u32,
+        payload: &[u8; 4],
+        on: &mut impl FnMut(Event),
+    ) -> Result<(), ConnectionError> {
+        let more = i64::from(u32::from_be_bytes(*payload) & MAX_31);
+        let limit = i64::from(MAX_31);
+        if id == 0 {
+            match self.send_window + more {
+                _ if more == 0 => return Err(ConnectionError::NoIncrement),
+                window if window > limit => return Err(ConnectionError::FlowControl),
+                _ => {}
+            }
+            self.send_window += more;
+        } else {
+            self.check_opened(id)?;
+            let Some(place) = self.streams.find(id) else {
+                return Ok(());
+            };
+            let stream = self.streams.at(place);
+            let why = match stream.send_window + more {
+                _ if more == 0 => Some(StreamError::NoIncrement),
+                window if window > limit => Some(StreamError::Window),
+                _ => None,
+            };
+            if let Some(why) = why {
+                self.fail(place, why, on);
+                return self.provoke(HEAD_BYTES + 4);
+            }
+            stream.send_window += more;
+            self.resume(place);
+        }
+        self.pump();
+        Ok(())
+    }
+
+    fn reset(
+        &mut self,
+        id: u32,
+        payload: &[u8; 4],
+        on: &mut impl FnMut(Event),
+    ) -> Result<(), ConnectionError> {
+        self.check_opened(id)?;
+        // A stream that has ended may still be reset, for instance because its request was not
+        // wanted to the end (section 8.1).
+        if let Some(place) = self.streams.find(id) {
+            let why = match ErrorCode(u32::from_be_bytes(*payload)) {
+                ErrorCode::REFUSED_STREAM => StreamError::Refused,
+                code => StreamError::Reset(code),
+            };
+            self.fail(place, why, on);
+        }
+        Ok(())
+    }
+}
+
+/// A payload that must have this length.
+fn sized<const N: usize>(payload: &[u8]) -> Result<&[u8; N], ConnectionError> {
+    payload.try_into().map_err(|_| ConnectionError::FrameSize)
+}

@@ -1,0 +1,211 @@
+//! A request, encoded once and sent on as many streams as wanted: only the stream's identifier is
+//! written into the copy.
+//!
+//! It decides what is on the wire; what may be asked for at all is decided by the rules of
+//! [`crate::http1`]. Start at [`Request::new`].
+
+use super::frame::{HEAD_BYTES, Head, MIN_MAX_FRAME_BYTES, flag, kind};
+use super::hpack::{SIZE_UPDATE_ZERO, encode_field};
+use crate::http1::{Asked, RequestError, RequestParts, check};
+use std::io::Write;
+use std::sync::Arc;
+
+/// Bytes of the block in one frame: what every peer accepts, less room for one more in the first.
+const FRAGMENT_BYTES: usize = MIN_MAX_FRAME_BYTES as usize - 1;
+
+/// The scheme of the address that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Scheme {
+    /// Without encryption.
+    #[default]
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+impl Scheme {
+    fn name(self) -> &'static [u8] {
+        match self {
+            Scheme::Http => b"http",
+            Scheme::Https => b"https",
+        }
+    }
+}
+
+/// A request as it is sent.
+///
+/// ```
+/// use speedwell_load::http1::RequestParts;
+/// use speedwell_load::http2::{Connection, Request, Scheme, Settings};
+///
+/// let parts = RequestParts {
+///     method: "GET",
+///     target: "/index.html",
+///     host: "localhost:8080",
+///     headers: &[("Accept", b"*/*")],
+///     ..RequestParts::default()
+/// };
+/// let request = Request::new(&parts, Scheme::Http)?;
+/// let mut connection = Connection::new(&Settings::default());
+/// assert!(connection.open(&request, 0));
+/// assert!(connection.output().starts_with(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
+/// # Ok::<(), speedwell_load::http1::RequestError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The header block, cut into frames of stream 0.
+    head: Vec<u8>,
+    body: Arc<Vec<u8>>,
+    asked: Asked,
+}
+
+impl Request {
+    /// Checks the parts and encodes them. Of [`RequestParts`] the version and the wish for the
+    /// connection mean nothing here.
+    ///
+    /// Host becomes `:authority`, wherever it is given. Fields that speak of an HTTP/1 connection
+    /// (RFC 9113, section 8.2.2) are left out: Connection, Keep-Alive, Proxy-Connection, Upgrade,
+    /// HTTP2-Settings, and TE unless it says `trailers`.
+    ///
+    /// # Errors
+    /// A part would not be read as what it is meant to be, or asks a proxy.
+    pub fn new(parts: &RequestParts, scheme: Scheme) -> Result<Request, RequestError> {
+        let mut request = Request::default();
+        request.render(parts, scheme)?;
+        Ok(request)
+    }
+
+    /// As [`Request::new`], in the place of this request. Its memory is used again, unless a stream
+    /// still sends the body that it had.
+    ///
+    /// # Errors
+    /// As [`Request::new`]; this request is as it was then.
+    pub fn render(&mut self, parts: &RequestParts, scheme: Scheme) -> Result<(), RequestError> {
+        check(parts)?;
+        let is_connect = parts.method == "CONNECT";
+        if !(is_connect || parts.target == "*" || parts.target.starts_with('/')) {
+            return Err(RequestError::Target(parts.target.into()));
+        }
+        let given = parts.body.unwrap_or_default();
+        match Arc::get_mut(&mut self.body) {
+            Some(body) => {
+                body.clear();
+                body.extend_from_slice(given);
+            }
+            None => self.body = Arc::new(given.to_vec()),
+        }
+        self.asked = Asked::of(parts.method);
+        self.head.clear();
+        self.head.resize(HEAD_BYTES, 0);
+        push_block(&mut self.head, parts, scheme);
+        self.cut_into_frames();
+        Ok(())
+    }
+
+    /// Puts heads of frames before the fragments of the block, which begins behind room for one.
+    fn cut_into_frames(&mut self) {
+        let block_bytes = self.head.len() - HEAD_BYTES;
+        let fragments = block_bytes.div_ceil(FRAGMENT_BYTES).max(1);
+        let mut at = 0;
+        for fragment in 0..fragments {
+            if fragment > 0 {
+                self.head.splice(at..at, [0; HEAD_BYTES]);
+            }
+            let length = FRAGMENT_BYTES.min(self.head.len() - at - HEAD_BYTES);
+            let ends_headers = if fragment + 1 == fragments {
+                flag::END_HEADERS
+            } else {
+                0
+            };
+            let head = match fragment {
+                0 if self.body.is_empty() => (kind::HEADERS, flag::END_STREAM | ends_headers),
+                0 => (kind::HEADERS, ends_headers),
+                _ => (kind::CONTINUATION, ends_headers),
+            };
+            let head = Head {
+                length: length as u32,
+                kind: head.0,
+                flags: head.1,
+                stream: 0,
+            };
+            self.head[at..at + HEAD_BYTES].copy_from_slice(&head.bytes());
+            at += HEAD_BYTES + length;
+        }
+    }
+
+    /// The body.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The kind of request that responses answer.
+    pub fn asked(&self) -> Asked {
+        self.asked
+    }
+
+    pub(super) fn shared_body(&self) -> Arc<Vec<u8>> {
+        Arc::clone(&self.body)
+    }
+
+    /// Appends the frames of the head for a stream. `resets_table` begins the block with the news
+    /// that no table is used (RFC 7541, section 4.2).
+    #[inline]
+    pub(super) fn push_head(&self, out: &mut Vec<u8>, stream: u32, resets_table: bool) {
+        let mut at = out.len();
+        out.extend_from_slice(&self.head);
+        let id = stream.to_be_bytes();
+        let whole = FRAGMENT_BYTES + HEAD_BYTES;
+        while at < out.len() {
+            out[at + 5..at + HEAD_BYTES].copy_from_slice(&id);
+            at += whole;
+        }
+        if resets_table {
+            let start = out.len() - self.head.len();
+            out.insert(start + HEAD_BYTES, SIZE_UPDATE_ZERO);
+            let length = (self.head.len() - HEAD_BYTES).min(FRAGMENT_BYTES) as u32 + 1;
+            out[start..start + 3].copy_from_slice(&length.to_be_bytes()[1..]);
+        }
+    }
+}
+
+/// Appends the header block: pseudo-header fields first (RFC 9113, section 8.3).
+fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: Scheme) {
+    let host = parts.values("host").next().unwrap_or(parts.host.as_bytes());
+    encode_field(out, b":method", parts.method.as_bytes());
+    if parts.method == "CONNECT" {
+        // Section 8.5: the target takes the place of the authority, and nothing else is said.
+        encode_field(out, b":authority", parts.target.as_bytes());
+    } else {
+        encode_field(out, b":scheme", scheme.name());
+        encode_field(out, b":authority", host);
+        encode_field(out, b":path", parts.target.as_bytes());
+    }
+    for (name, value) in parts.headers {
+        if !is_left_out(name, value) {
+            encode_field(out, name.as_bytes(), value.trim_ascii());
+        }
+    }
+    if let Some(length) = parts.length()
+        && parts.values("content-length").next().is_none()
+    {
+        let mut digits = [0; 20];
+        let mut rest = &mut digits[..];
+        // A usize has 20 digits at most, and writing to a slice fails for no other reason.
+        let _ = write!(rest, "{length}");
+        let left = rest.len();
+        encode_field(out, b"content-length", &digits[..20 - left]);
+    }
+}
+
+fn is_left_out(name: &str, value: &[u8]) -> bool {
+    const NAMES: [&str; 6] = [
+        "connection",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "proxy-connection",
+        "upgrade",
+    ];
+    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
+        || name.eq_ignore_ascii_case("te") && !value.trim_ascii().eq_ignore_ascii_case(b"trailers")
+}

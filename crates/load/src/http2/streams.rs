@@ -1,0 +1,201 @@
+//! The open streams of a connection.
+//!
+//! They lie in places that are used again. A place is found from a stream's identifier by open
+//! addressing with linear probing: identifiers count up by two, so half of one is as good as a hash
+//! value, and neighbours hardly ever get in each other's way. One stream that stays open for long
+//! while millions pass it costs a step now and then, and no memory.
+
+use super::stream::Stream;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Address {
+    /// 0 if free.
+    id: u32,
+    place: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Streams {
+    places: Vec<Stream>,
+    free: Vec<u32>,
+    /// A power of two of them, at most half in use.
+    addresses: Vec<Address>,
+    open: usize,
+}
+
+impl Streams {
+    pub(super) fn new() -> Streams {
+        Streams {
+            places: Vec::new(),
+            free: Vec::new(),
+            addresses: vec![Address::default(); 64],
+            open: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.open
+    }
+
+    fn home(&self, id: u32) -> usize {
+        (id >> 1) as usize & (self.addresses.len() - 1)
+    }
+
+    fn after(&self, at: usize) -> usize {
+        (at + 1) & (self.addresses.len() - 1)
+    }
+
+    /// Takes a stream whose identifier is not in use; gives its place.
+    #[inline]
+    pub(super) fn insert(&mut self, stream: Stream) -> u32 {
+        if (self.open + 1) * 2 > self.addresses.len() {
+            self.grow();
+        }
+        let id = stream.id;
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.places[place as usize] = stream;
+                place
+            }
+            None => {
+                self.places.push(stream);
+                (self.places.len() - 1) as u32
+            }
+        };
+        self.enter(Address { id, place });
+        self.open += 1;
+        place
+    }
+
+    fn enter(&mut self, address: Address) {
+        let mut at = self.home(address.id);
+        while self.addresses[at].id != 0 {
+            at = self.after(at);
+        }
+        self.addresses[at] = address;
+    }
+
+    fn grow(&mut self) {
+        let twice = self.addresses.len() * 2;
+        let old = std::mem::replace(&mut self.addresses, vec![Address::default(); twice]);
+        old.into_iter()
+            .filter(|address| address.id != 0)
+            .for_each(|address| self.enter(address));
+    }
+
+    fn address(&self, id: u32) -> Option<usize> {
+        let mut at = self.home(id);
+        // At least half of the addresses are free, so the search ends.
+        loop {
+            match self.addresses[at].id {
+                0 => return None,
+                found if found == id => return Some(at),
+                _ => at = self.after(at),
+            }
+        }
+    }
+
+    /// The place of an open stream.
+    #[inline]
+    pub(super) fn find(&self, id: u32) -> Option<u32> {
+        if id == 0 {
+            return None;
+        }
+        self.address(id).map(|at| self.addresses[at].place)
+    }
+
+    #[inline]
+    pub(super) fn at(&mut self, place: u32) -> &mut Stream {
+        &mut self.places[place as usize]
+    }
+
+    /// Linear in the open streams: callers ask by token when a time limit passed or the connection
+    /// was lost, not for every response.
+    pub(super) fn find_token(&self, token: u32) -> Option<(u32, &Stream)> {
+        self.iter().find(|(_, stream)| stream.token == token)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Stream)> {
+        let numbered = (0..).zip(&self.places);
+        numbered.filter(|(_, stream)| stream.id != 0)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Stream)> {
+        let numbered = (0..).zip(&mut self.places);
+        numbered.filter(|(_, stream)| stream.id != 0)
+    }
+
+    /// Frees the place of an open stream.
+    #[inline]
+    pub(super) fn remove(&mut self, place: u32) {
+        let stream = &mut self.places[place as usize];
+        let id = std::mem::take(&mut stream.id);
+        stream.upload = None;
+        if let Some(at) = self.address(id).filter(|_| id != 0) {
+            self.close_gap(at);
+            self.free.push(place);
+            self.open -= 1;
+        }
+    }
+
+    /// Frees an address and moves those behind it up that would not be found any more.
+    fn close_gap(&mut self, mut gap: usize) {
+        let mut at = gap;
+        loop {
+            at = self.after(at);
+            let address = self.addresses[at];
+            if address.id == 0 {
+                break;
+            }
+            let mask = self.addresses.len() - 1;
+            let way = |from: usize| at.wrapping_sub(from) & mask;
+            if way(self.home(address.id)) >= way(gap) {
+                self.addresses[gap] = address;
+                gap = at;
+            }
+        }
+        self.addresses[gap] = Address::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http1::Asked;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn streams_are_found_as_in_a_map_however_they_come_and_go() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut streams = Streams::new();
+        let mut known: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut id = 1;
+        for _ in 0..30_000 {
+            let wanted = random.next_u32() % 200;
+            // Mostly the oldest go, some stay for very long.
+            if known.len() > wanted as usize {
+                let skip = (random.next_u32() % 4) as usize * known.len() / 5;
+                let (gone, place) = known.iter().nth(skip).map(|(a, b)| (*a, *b)).unwrap();
+                known.remove(&gone);
+                streams.remove(place);
+                assert_eq!(streams.find(gone), None);
+            } else {
+                let place = streams.insert(Stream::new(id, id * 7, Asked::Body, 0));
+                known.insert(id, place);
+                id += 2;
+            }
+            assert_eq!(streams.len(), known.len());
+            let probe = random.next_u32() % (id + 4);
+            assert_eq!(streams.find(probe), known.get(&probe).copied());
+        }
+        assert!(
+            known
+                .iter()
+                .all(|(id, place)| streams.find(*id) == Some(*place))
+        );
+        assert_eq!(streams.iter().count(), known.len());
+        assert!(streams.places.len() <= 201 && streams.addresses.len() <= 512);
+    }
+}

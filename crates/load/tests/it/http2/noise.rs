@@ -1,0 +1,270 @@
+//! What must hold of everything that a server may send, however it is cut. The fuzz target uses
+//! this file, too, so it depends on nothing beside it.
+
+use speedwell_load::http1::{Asked, Phase, RequestParts, Summary};
+use speedwell_load::http2::hpack::Fields;
+use speedwell_load::http2::{
+    Connection, ConnectionError, Event, Request, Scheme, Settings, StreamError,
+};
+use std::collections::BTreeMap;
+
+/// How a stream went.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Story {
+    pub begun: bool,
+    pub interim: Vec<u16>,
+    pub status: u16,
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    pub body: Vec<u8>,
+    pub ended: Option<Summary>,
+    pub failed: Option<StreamError>,
+}
+
+/// What a connection came to.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub stories: BTreeMap<u32, Story>,
+    pub result: Result<(), ConnectionError>,
+    pub output: Vec<u8>,
+    pub phases: Vec<Phase>,
+    pub capacity: usize,
+}
+
+pub fn requests() -> Vec<Request> {
+    let parts = |method, body| RequestParts {
+        method,
+        target: "/",
+        host: "h",
+        body,
+        ..RequestParts::default()
+    };
+    let body = vec![b'x'; 70_000];
+    [
+        parts("GET", None),
+        parts("HEAD", None),
+        parts("POST", Some(&body[..10])),
+        parts("POST", Some(&body)),
+    ]
+    .iter()
+    .map(|parts| Request::new(parts, Scheme::Http).unwrap_or_default())
+    .collect()
+}
+
+/// Small enough for short streams to reach them.
+pub fn small(table_size: u32) -> Settings {
+    Settings {
+        table_size,
+        stream_window: 300,
+        max_header_bytes: 600,
+        ..Settings::default()
+    }
+}
+
+/// Feeds these pieces to a connection with streams of every kind under way; token 4 is cancelled.
+///
+/// # Panics
+/// A stream was lost, or ended twice, or something was said of it after its end.
+pub fn read<'a>(settings: &Settings, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+    let requests = requests();
+    let mut connection = Connection::new(settings);
+    let mut stories = BTreeMap::new();
+    for (token, request) in (0..).zip(requests.iter().chain(&requests)) {
+        assert!(connection.open(request, token));
+        stories.insert(token, Story::default());
+    }
+    connection.cancel(4);
+    stories.remove(&4);
+    let mut result = Ok(());
+    for piece in pieces {
+        result = connection.feed(piece, &mut |event| note(&mut stories, event));
+        if let Err(error) = result {
+            assert_eq!(
+                connection.feed(piece, &mut |_| panic!("it is broken")),
+                Err(error)
+            );
+            break;
+        }
+    }
+    let open: Vec<u32> = stories
+        .iter()
+        .filter(|(_, story)| story.ended.is_none() && story.failed.is_none())
+        .map(|(token, _)| *token)
+        .collect();
+    let mut known: Vec<u32> = connection.open_tokens().collect();
+    known.sort_unstable();
+    assert_eq!(known, open, "a stream is open, or it ended once");
+    assert_eq!(connection.open_streams(), open.len());
+    for (token, story) in &mut stories {
+        // How much of a body had been handed over when it was found to be too long depends on how
+        // it was cut; of whole ones everything is known.
+        match story.ended {
+            Some(summary) => assert_eq!(summary.body_bytes, story.body.len() as u64),
+            None => story.body.clear(),
+        }
+        assert_eq!(
+            connection.phase(*token) == Phase::Idle,
+            !known.contains(token)
+        );
+    }
+    Outcome {
+        phases: (0..8).map(|token| connection.phase(token)).collect(),
+        capacity: connection.capacity(),
+        output: connection.output().to_vec(),
+        stories,
+        result,
+    }
+}
+
+fn note(stories: &mut BTreeMap<u32, Story>, event: Event) {
+    let token = match &event {
+        Event::FirstByte { token }
+        | Event::Interim { token, .. }
+        | Event::Head { token, .. }
+        | Event::Data { token, .. }
+        | Event::Ended { token, .. }
+        | Event::Failed { token, .. } => *token,
+        Event::Settings | Event::GoAway { .. } => return,
+    };
+    let Some(story) = stories.get_mut(&token) else {
+        panic!("nothing is said of a cancelled stream");
+    };
+    assert!(
+        story.ended.is_none() && story.failed.is_none(),
+        "it has ended"
+    );
+    assert!(story.begun || !matches!(event, Event::Interim { .. } | Event::Head { .. }));
+    match event {
+        Event::FirstByte { .. } => assert!(!std::mem::replace(&mut story.begun, true)),
+        Event::Interim { status, .. } => story.interim.push(status),
+        Event::Head { status, block, .. } => {
+            assert_eq!(story.status, 0, "there is one final head");
+            story.status = status;
+            if let Ok(fields) = block.read(&mut Fields::new()) {
+                let pairs = fields
+                    .iter()
+                    .map(|(name, value)| (name.to_vec(), value.to_vec()));
+                story.fields = pairs.collect();
+                let first = fields.iter().next().map(|(name, _)| name);
+                assert_eq!(first, Some(&b":status"[..]));
+            }
+        }
+        Event::Data { bytes, .. } => {
+            assert!(story.status != 0 && !bytes.is_empty());
+            story.body.extend(bytes);
+        }
+        Event::Ended { summary, .. } => story.ended = Some(summary),
+        Event::Failed { why, .. } => story.failed = Some(why),
+        Event::Settings | Event::GoAway { .. } => {}
+    }
+}
+
+/// Reads a stream whole, byte by byte and in pieces.
+///
+/// # Panics
+/// The pieces made a difference.
+pub fn check(table_size: u32, stream: &[u8], length: usize) -> Outcome {
+    let settings = small(table_size);
+    let whole = read(&settings, [stream]);
+    assert_eq!(read(&settings, stream.chunks(1)), whole, "byte by byte");
+    assert_eq!(
+        read(&settings, stream.chunks(length.max(1))),
+        whole,
+        "cut every {length}"
+    );
+    for (token, story) in &whole.stories {
+        let asked = requests()[*token as usize % 4].asked();
+        assert!(asked != Asked::Head || story.body.is_empty());
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::frames::{END, END_HEADERS, block, frame, settings};
+    use super::check;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
+    /// Frames of every type with mostly sensible contents.
+    fn random_frame(random: &mut Xoshiro256PlusPlus) -> Vec<u8> {
+        let mut pick = |end: u32| random.next_u32() % end;
+        let stream = match pick(20) {
+            0 => pick(40),
+            _ => pick(8) * 2 + 1,
+        };
+        let flags = match pick(10) {
+            0 => pick(256) as u8,
+            1..4 => END | END_HEADERS,
+            _ => END_HEADERS,
+        };
+        let status =
+            ["200", "204", "103", "500", "101", "x"][(pick(8) as usize).min(pick(6) as usize)];
+        let fields = [
+            (":status", status),
+            ("content-length", ["0", "3", "9"][pick(3) as usize]),
+            ("A", "upper"),
+            ("server", "s"),
+        ];
+        let from = usize::from(pick(6) == 0);
+        let to = from + 1 + usize::from(pick(2) == 0) + usize::from(pick(12) == 0);
+        let word = pick(1000).to_be_bytes();
+        let any = |length: u32| vec![b'd'; length as usize];
+        match pick(16) {
+            0..6 => frame(1, flags, stream, &block(&fields[from..to])),
+            6..11 => frame(
+                0,
+                flags & END,
+                stream,
+                &any([0, 3, 9, 200][pick(4) as usize]),
+            ),
+            11 if pick(3) == 0 => frame(3, 0, stream, &word),
+            12 => frame(8, 0, stream * pick(2), &word),
+            13 => frame(6, flags & END, 0, &any(8)),
+            14 if pick(8) == 0 => {
+                frame(7, 0, 0, &[0, 0, 0, pick(20) as u8, 0, 0, 0, pick(9) as u8])
+            }
+            15 => match pick(4) {
+                0 => frame(9, flags, stream, &any(pick(9))),
+                1 => settings(&[(pick(7) as u16, pick(100_000))]),
+                _ => frame(
+                    pick(20) as u8,
+                    pick(256) as u8,
+                    stream * pick(2),
+                    &any(pick(30)),
+                ),
+            },
+            _ => frame(0, flags & (END | 8), stream, b"\x02da\0\0"),
+        }
+    }
+
+    #[test]
+    fn no_stream_is_lost_whatever_comes_and_however_it_is_cut() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(2);
+        let (mut ended, mut failed, mut open, mut broken) = (0, 0, 0, 0);
+        for turn in 0..3000u32 {
+            let mut stream = settings(&[]);
+            if turn % 3 > 0 {
+                stream.extend(frame(4, END, 0, &[]));
+            }
+            for _ in 0..random.next_u32() % 30 {
+                stream.extend(random_frame(&mut random));
+            }
+            if turn % 5 == 0 {
+                let at = random.next_u32() as usize % stream.len();
+                stream[at] = random.next_u32() as u8;
+            }
+            let table_size = if turn % 2 == 0 { 0 } else { 4096 };
+            let outcome = check(table_size, &stream, random.next_u32() as usize % 40);
+            broken += u32::from(outcome.result.is_err());
+            for story in outcome.stories.values() {
+                match (story.ended, story.failed) {
+                    (Some(_), _) => ended += 1,
+                    (_, Some(_)) => failed += 1,
+                    _ => open += 1,
+                }
+            }
+        }
+        let counts = [ended, failed, open, broken];
+        assert!(counts.iter().all(|count| *count > 500), "{counts:?}");
+    }
+}

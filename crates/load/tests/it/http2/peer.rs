@@ -1,0 +1,144 @@
+//! A client whose server is the test: what happened to each stream, and which frames it wrote.
+
+use super::frames::{Frame, parse, settings};
+use speedwell_load::http1::{RequestParts, Summary};
+use speedwell_load::http2::{
+    Connection, ConnectionError, ErrorCode, Event, Request, Scheme, Settings, StreamError,
+};
+
+/// An event with everything that it lent copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    FirstByte(u32),
+    Interim(u32, u16),
+    Head(u32, u16),
+    Data(u32, Vec<u8>),
+    Ended(u32, Summary),
+    Failed(u32, StreamError),
+    Settings,
+    GoAway(u32, ErrorCode),
+}
+
+impl Seen {
+    pub fn of(event: &Event) -> Seen {
+        match event {
+            Event::FirstByte { token } => Seen::FirstByte(*token),
+            Event::Interim { token, status } => Seen::Interim(*token, *status),
+            Event::Head { token, status, .. } => Seen::Head(*token, *status),
+            Event::Data { token, bytes } => Seen::Data(*token, bytes.to_vec()),
+            Event::Ended { token, summary } => Seen::Ended(*token, *summary),
+            Event::Failed { token, why } => Seen::Failed(*token, *why),
+            Event::Settings => Seen::Settings,
+            Event::GoAway { last_stream, code } => Seen::GoAway(*last_stream, *code),
+        }
+    }
+}
+
+pub fn request(method: &str, body: Option<&[u8]>) -> Request {
+    let parts = RequestParts {
+        method,
+        target: "/",
+        host: "h",
+        body,
+        ..RequestParts::default()
+    };
+    Request::new(&parts, Scheme::Http).unwrap()
+}
+
+pub struct Client {
+    pub connection: Connection,
+}
+
+impl Client {
+    /// Its greeting is sent and nothing has arrived.
+    pub fn silent(settings: &Settings) -> Client {
+        let mut client = Client {
+            connection: Connection::new(settings),
+        };
+        let sent = client.connection.output().len();
+        client.connection.sent(sent);
+        client
+    }
+
+    /// The server has announced these settings.
+    pub fn with(pairs: &[(u16, u32)]) -> Client {
+        let mut client = Client::silent(&Settings::default());
+        assert_eq!(client.feed(&settings(pairs)), [Seen::Settings]);
+        client.written();
+        client
+    }
+
+    pub fn new() -> Client {
+        Client::with(&[])
+    }
+
+    /// With GET requests under way: token 0 on stream 1, token 1 on stream 3 and so on.
+    pub fn asking(streams: u32) -> Client {
+        let mut client = Client::new();
+        for token in 0..streams {
+            assert!(client.connection.open(&request("GET", None), token));
+        }
+        client.written();
+        client
+    }
+
+    pub fn try_feed(&mut self, bytes: &[u8]) -> (Vec<Seen>, Result<(), ConnectionError>) {
+        let mut seen = Vec::new();
+        let result = self
+            .connection
+            .feed(bytes, &mut |event| seen.push(Seen::of(&event)));
+        (seen, result)
+    }
+
+    #[track_caller]
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Seen> {
+        let (seen, result) = self.try_feed(bytes);
+        result.unwrap();
+        seen
+    }
+
+    /// How the only response ended, which these bytes complete.
+    #[track_caller]
+    pub fn ended(&mut self, bytes: &[u8]) -> Summary {
+        match self.feed(bytes).last() {
+            Some(Seen::Ended(_, summary)) => *summary,
+            other => panic!("not ended: {other:?}"),
+        }
+    }
+
+    /// Why the only stream failed, which these bytes bring about.
+    #[track_caller]
+    pub fn failed(&mut self, bytes: &[u8]) -> StreamError {
+        match self.feed(bytes).last() {
+            Some(Seen::Failed(_, why)) => *why,
+            other => panic!("not failed: {other:?}"),
+        }
+    }
+
+    /// The error that these bytes bring about; the GOAWAY frame that is written must name its code.
+    #[track_caller]
+    pub fn broken(&mut self, bytes: &[u8]) -> ConnectionError {
+        let error = self.try_feed(bytes).1.unwrap_err();
+        let last = self.written().pop().unwrap();
+        assert_eq!(
+            (last.kind, &last.payload[..4]),
+            (super::frames::GOAWAY, &[0; 4][..])
+        );
+        assert_eq!(last.payload[4..], error.code().0.to_be_bytes());
+        assert_eq!(
+            self.try_feed(b"more"),
+            (Vec::new(), Err(error)),
+            "it stays broken"
+        );
+        assert_eq!(self.connection.capacity(), 0);
+        error
+    }
+
+    /// What it wrote since the last time.
+    pub fn written(&mut self) -> Vec<Frame> {
+        let frames = parse(self.connection.output());
+        let sent = self.connection.output().len();
+        self.connection.sent(sent);
+        frames
+    }
+}

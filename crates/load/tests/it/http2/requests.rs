@@ -1,0 +1,280 @@
+//! What a request looks like on the wire, as another implementation of HPACK reads it.
+
+use super::frames::{CONTINUATION, END, Frame, HEADERS, parse, settings};
+use super::peer::Client;
+use loona_hpack::Decoder;
+use speedwell_load::http1::{RequestError, RequestParts};
+use speedwell_load::http2::{Connection, Request, Scheme, Settings};
+
+/// The fields of the header block that these frames make up.
+fn fields(frames: &[Frame]) -> Vec<(String, String)> {
+    let block: Vec<u8> = frames
+        .iter()
+        .filter(|frame| [HEADERS, CONTINUATION].contains(&frame.kind))
+        .flat_map(|frame| frame.payload.clone())
+        .collect();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let decoded = Decoder::new().decode(&block).unwrap();
+    decoded
+        .into_iter()
+        .map(|(name, value)| (text(name), text(value)))
+        .collect()
+}
+
+fn sent(parts: &RequestParts) -> Vec<Frame> {
+    let mut client = Client::new();
+    assert!(
+        client
+            .connection
+            .open(&Request::new(parts, Scheme::Https).unwrap(), 0)
+    );
+    client.written()
+}
+
+fn pairs(fields: &[(String, String)]) -> Vec<(&str, &str)> {
+    fields
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
+}
+
+#[test]
+fn the_connection_begins_with_the_preface_and_the_settings() {
+    let connection = Connection::new(&Settings::default());
+    let rest = connection
+        .output()
+        .strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .unwrap();
+    let frames = parse(rest);
+    let of = |name: u8, value: u32| [&[0, name][..], &value.to_be_bytes()].concat();
+    let expected = [
+        of(1, 0),
+        of(2, 0),
+        of(4, (1 << 30) - 1),
+        of(5, 16_384),
+        of(6, 65_536),
+    ];
+    assert_eq!(frames[0].payload, expected.concat());
+    assert_eq!(frames[1].payload, ((1u32 << 30) - 1 - 65_535).to_be_bytes());
+    assert_eq!(frames.len(), 2);
+}
+
+#[test]
+fn a_request_is_what_was_asked_for() {
+    let frames = sent(&RequestParts {
+        method: "POST",
+        target: "/a?b=c",
+        host: "example.com:8443",
+        headers: &[
+            ("Accept", b"*/*"),
+            ("User-Agent", b"speedwell"),
+            ("Connection", b"keep-alive"),
+            ("Keep-Alive", b"timeout=5"),
+            ("Upgrade", b"h2c"),
+            ("TE", b"gzip"),
+            ("te", b"trailers"),
+            ("Cookie", b"a=b"),
+            ("accept-encoding", b"gzip, deflate"),
+            (
+                "X-A-Very-Long-Name-That-Has-More-Than-Sixty-Four-Bytes-In-It-Which-Is-A-Lot",
+                b" x ",
+            ),
+        ],
+        body: Some(b"hi"),
+        ..RequestParts::default()
+    });
+    assert_eq!((frames[0].flags, frames[0].stream), (4, 1));
+    assert_eq!(
+        pairs(&fields(&frames)),
+        [
+            (":method", "POST"),
+            (":scheme", "https"),
+            (":authority", "example.com:8443"),
+            (":path", "/a?b=c"),
+            ("accept", "*/*"),
+            ("user-agent", "speedwell"),
+            ("te", "trailers"),
+            ("cookie", "a=b"),
+            ("accept-encoding", "gzip, deflate"),
+            (
+                "x-a-very-long-name-that-has-more-than-sixty-four-bytes-in-it-which-is-a-lot",
+                "x"
+            ),
+            ("content-length", "2"),
+        ]
+    );
+}
+
+#[test]
+fn the_commonest_request_is_a_few_bytes() {
+    let frames = sent(&RequestParts {
+        method: "GET",
+        target: "/",
+        host: "a",
+        ..RequestParts::default()
+    });
+    // Three entries of the static table, and the authority, which the Huffman code cannot shorten.
+    assert_eq!(frames[0].payload, b"\x82\x87\x01\x01a\x84");
+    assert_eq!(frames[0].flags, 4 | END);
+}
+
+#[test]
+fn host_and_connect_name_the_authority() {
+    let of = |parts| fields(&sent(&parts));
+    let get = RequestParts {
+        method: "GET",
+        target: "/",
+        host: "a",
+        headers: &[("Host", b"b")],
+        ..RequestParts::default()
+    };
+    assert_eq!(pairs(&of(get))[2], (":authority", "b"));
+    let connect = RequestParts {
+        method: "CONNECT",
+        target: "c:443",
+        host: "a",
+        ..RequestParts::default()
+    };
+    assert_eq!(
+        pairs(&of(connect)),
+        [(":method", "CONNECT"), (":authority", "c:443")]
+    );
+}
+
+#[test]
+fn what_has_no_meaning_in_http_2_is_refused() {
+    let of = |target, headers| {
+        Request::new(
+            &RequestParts {
+                method: "GET",
+                target,
+                host: "a",
+                headers,
+                ..RequestParts::default()
+            },
+            Scheme::Http,
+        )
+        .unwrap_err()
+    };
+    assert_eq!(
+        of("http://a/", &[]),
+        RequestError::Target("http://a/".into())
+    );
+    assert_eq!(
+        of("/", &[("Transfer-Encoding", b"chunked")]),
+        RequestError::TransferEncoding
+    );
+    assert_eq!(
+        of("/", &[(":path", b"/b")]),
+        RequestError::Name(":path".into())
+    );
+    assert_eq!(
+        of("/", &[("a", b"b\r\nc: d")]),
+        RequestError::Value("a".into())
+    );
+}
+
+#[test]
+fn a_long_head_comes_in_several_frames() {
+    let value = vec![b'{'; 40_000];
+    let frames = sent(&RequestParts {
+        method: "GET",
+        target: "/",
+        host: "a",
+        headers: &[("x", &value)],
+        ..RequestParts::default()
+    });
+    let shape: Vec<(u8, u8, u32)> = frames
+        .iter()
+        .map(|frame| (frame.kind, frame.flags, frame.stream))
+        .collect();
+    assert_eq!(
+        shape,
+        [
+            (HEADERS, END, 1),
+            (CONTINUATION, 0, 1),
+            (CONTINUATION, 4, 1)
+        ]
+    );
+    assert!(frames.iter().all(|frame| frame.payload.len() <= 16_384));
+    assert_eq!(fields(&frames)[4].1.len(), 40_000);
+}
+
+#[test]
+fn a_server_that_shrinks_its_table_is_told_that_we_use_none() {
+    for long in [false, true] {
+        let value = vec![b'{'; if long { 20_000 } else { 1 }];
+        let request = Request::new(
+            &RequestParts {
+                method: "GET",
+                target: "/",
+                host: "a",
+                headers: &[("x", &value)],
+                ..RequestParts::default()
+            },
+            Scheme::Http,
+        )
+        .unwrap();
+        let mut client = Client::new();
+        client.feed(&settings(&[(1, 8192)]));
+        client.feed(&settings(&[(1, 100)]));
+        client.written();
+        client.connection.open(&request, 0);
+        let first = client.written();
+        client.connection.open(&request, 1);
+        let second = client.written();
+        assert_eq!((first[0].payload[0], second[0].payload[0]), (0x20, 0x82));
+        assert!(first[0].payload.len() <= 16_384);
+        assert_eq!(fields(&first), fields(&second));
+        client.feed(&settings(&[(1, 4096)]));
+        client.written();
+        client.connection.open(&request, 2);
+        assert_eq!(
+            client.written()[0].payload[0],
+            0x82,
+            "a table that grows is no news"
+        );
+    }
+}
+
+#[test]
+fn a_request_can_be_rendered_anew_while_the_old_one_is_on_its_way() {
+    let parts = |body| RequestParts {
+        method: "PUT",
+        target: "/",
+        host: "a",
+        body: Some(body),
+        ..RequestParts::default()
+    };
+    let (old, new) = (vec![1; 100_000], vec![2; 3]);
+    let mut request = Request::new(&parts(&old), Scheme::Http).unwrap();
+    let mut client = Client::new();
+    client.connection.open(&request, 0);
+    request.render(&parts(&new), Scheme::Http).unwrap();
+    assert_eq!(request.body(), new);
+    assert!(
+        request
+            .render(
+                &RequestParts {
+                    target: "",
+                    ..parts(&old)
+                },
+                Scheme::Http
+            )
+            .is_err()
+    );
+    assert_eq!(
+        request.body(),
+        new,
+        "what could not be rendered changes nothing"
+    );
+    client.feed(&super::frames::window_update(0, 100_000));
+    client.feed(&super::frames::window_update(1, 100_000));
+    let body: Vec<u8> = client
+        .written()
+        .into_iter()
+        .filter(|frame| frame.kind == 0)
+        .flat_map(|frame| frame.payload)
+        .collect();
+    assert!(body == old);
+}
