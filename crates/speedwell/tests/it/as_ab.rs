@@ -2,6 +2,7 @@
 
 mod beside;
 mod server;
+mod tls;
 
 use self::server::{Server, closed_port};
 use speedwell::exchange;

@@ -4,12 +4,17 @@
 
 use speedwell_load::generator::TlsFacts;
 
-/// `TLSv1.3,TLS_AES_256_GCM_SHA384,-,256`: protocol, cipher, bits of the server's key (which are not
-/// known here) and of the cipher.
+/// `TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256`: protocol, cipher, bits of the server's key and of the
+/// cipher. Bits that are not known are `-`.
 pub fn protocol(facts: &TlsFacts) -> String {
     let cipher = cipher(&facts.cipher);
-    let bits = cipher_bits(&cipher).map_or("-".to_owned(), |bits| bits.to_string());
-    format!("{},{cipher},-,{bits}", facts.version)
+    let or_unknown = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| bits.to_string());
+    format!(
+        "{},{cipher},{},{}",
+        facts.version,
+        or_unknown(facts.key_bits),
+        or_unknown(cipher_bits(&cipher))
+    )
 }
 
 /// `X25519 253 bits`, or only the name where the bits of a group are not known.
@@ -80,10 +85,11 @@ mod tests {
             let facts = TlsFacts {
                 version: "TLSv1.3".to_owned(),
                 cipher: standard.to_owned(),
+                key_bits: Some(2048),
                 group: None,
                 alpn: None,
             };
-            assert_eq!(protocol(&facts), format!("TLSv1.3,{name},-,{bits}"));
+            assert_eq!(protocol(&facts), format!("TLSv1.3,{name},2048,{bits}"));
         }
         assert_eq!(temporary_key("X25519"), "X25519 253 bits");
         assert_eq!(temporary_key("X25519MLKEM768"), "X25519MLKEM768");

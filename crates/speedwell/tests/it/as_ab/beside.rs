@@ -5,7 +5,7 @@ use super::{Called, as_ab};
 use std::process::Command;
 
 /// Calls ab itself, if there is one.
-fn ab(words: &str, url: &str) -> Option<Called> {
+pub fn ab(words: &str, url: &str) -> Option<Called> {
     let mut command = Command::new("ab");
     match command.args(words.split_whitespace()).arg(url).output() {
         Ok(output) => Some(Called::from(output)),
