@@ -110,12 +110,15 @@ fn target(request: &Request, url: &Url) -> Result<Target> {
     })
 }
 
-/// The request that is sent again and again.
-fn kind(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Kind {
+/// The header fields of ab, in its order.
+fn headers(request: &Request, url: &Url, body: Option<&[u8]>) -> Vec<(String, Vec<u8>)> {
     let text = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let mut headers = Vec::new();
-    let keeps_alive_aloud = request.is_http10 && request.keeps_alive;
-    headers.extend(keeps_alive_aloud.then(|| text("Connection", "Keep-Alive")));
+    // In HTTP/1.1 it goes without saying, but servers that answer with 1.0 want to hear it.
+    let keep_alive = request
+        .keeps_alive
+        .then(|| text("Connection", "Keep-Alive"));
+    headers.extend(keep_alive);
     if !request.cookies.is_empty() {
         // One field for all (RFC 6265, section 5.4); the original sends the last cookie only.
         headers.push(text("Cookie", &request.cookies.join("; ")));
@@ -127,7 +130,7 @@ fn kind(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Kind {
         let coded = credentials.as_ref().map(|known| STANDARD.encode(known));
         headers.extend(coded.map(|coded| text(name, &format!("Basic {coded}"))));
     }
-    if let Some(body) = &body {
+    if let Some(body) = body {
         headers.push(text("Content-length", &body.len().to_string()));
         headers.push(text("Content-type", &request.content_type));
     }
@@ -147,6 +150,11 @@ fn kind(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Kind {
             headers.push(text(name, &value));
         }
     }
+    headers
+}
+
+/// The request that is sent again and again.
+fn kind(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Kind {
     Kind {
         name: "request".to_owned(),
         method: request.method().to_owned(),
@@ -155,7 +163,7 @@ fn kind(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Kind {
             None => url.path.clone(),
         },
         host: url.authority(),
-        headers,
+        headers: headers(request, url, body.as_deref()),
         body,
         version: match request.is_http10 {
             true => Version::Http10,
@@ -250,7 +258,8 @@ mod tests {
                  Connection: close\r\n\r\n"
             )
         );
-        assert!(!sent("-k http://h/", None).contains("Connection"));
+        let kept = sent("-k http://h/", None);
+        assert!(kept.starts_with("GET / HTTP/1.1\r\nConnection: Keep-Alive\r\nHost: h\r\n"));
     }
 
     #[test]

@@ -44,6 +44,9 @@ impl Timing {
     }
 }
 
+/// One of the times of a request, in nanoseconds.
+pub type Part = fn(Timing) -> u64;
+
 /// What is said of one kind of time, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
@@ -118,8 +121,8 @@ impl Times {
     }
 
     /// What is said of one kind of time.
-    pub fn spread(&self, kind: fn(Timing) -> u64) -> Spread {
-        Spread::of(self.timings.iter().map(|timing| kind(*timing)).collect())
+    pub fn spread(&self, part: Part) -> Spread {
+        Spread::of(self.timings.iter().map(|timing| part(*timing)).collect())
     }
 
     /// The time within which a percentage of the requests was served; 0 gives the shortest.

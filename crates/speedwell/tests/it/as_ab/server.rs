@@ -113,12 +113,12 @@ fn answer(stream: &mut TcpStream, head: &str, page: &str, number: u64, uploaded:
             std::thread::sleep(Duration::from_secs(20));
             return false;
         }
-        "reset" if number % 2 == 0 => {
+        "reset" if number.is_multiple_of(2) => {
             reset(stream);
             return false;
         }
         // As if the file had been cut while it was sent.
-        "cut" if number % 2 == 0 => {
+        "cut" if number.is_multiple_of(2) => {
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n";
             let _ = stream.write_all(format!("{head}{}", "x".repeat(50)).as_bytes());
             return false;

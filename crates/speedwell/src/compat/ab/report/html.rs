@@ -6,11 +6,11 @@
 use super::{Line, Report, added, text};
 use crate::compat::ab::arguments::Attributes;
 use crate::compat::ab::milliseconds::milliseconds;
-use crate::compat::ab::times::{Times, Timing};
+use crate::compat::ab::times::{Part, Times, Timing};
 use std::io::{self, Write};
 
 /// Rows of the table of times. The original leaves out waiting here.
-const ROWS: [(&str, fn(Timing) -> u64); 3] = [
+const ROWS: [(&str, Part); 3] = [
     ("Connect", |timing| timing.connect_ns),
     ("Processing", |timing| timing.processing_ns),
     ("Total", Timing::total_ns),

@@ -4,14 +4,14 @@
 
 use super::{Line, Report, added};
 use crate::compat::ab::milliseconds::{deviation, milliseconds};
-use crate::compat::ab::times::{PERCENTS, Spread, Times, Timing};
+use crate::compat::ab::times::{PERCENTS, Part, Spread, Times, Timing};
 use std::io::{self, Write};
 
 /// The version of the original whose report this is. Scripts look for the words.
 const BANNER: &str = "This is ApacheBench, Version 2.3";
 
 /// Rows of the table of times.
-const ROWS: [(&str, fn(Timing) -> u64); 4] = [
+const ROWS: [(&str, Part); 4] = [
     ("Connect", |timing| timing.connect_ns),
     ("Processing", |timing| timing.processing_ns),
     ("Waiting", |timing| timing.waiting_ns),
