@@ -5,6 +5,7 @@
 //! What a histogram cannot hold is counted beside it. Start reading at [`Distribution`], then
 //! [`ClosedLatency`] and [`OpenLatency`], which record, then [`OpenVerdict`], which judges.
 
+mod bins;
 mod closed;
 mod distribution;
 mod kind;
@@ -16,6 +17,7 @@ mod quantile;
 mod record;
 mod verdict;
 
+pub use bins::Bin;
 pub use closed::{ClosedLatency, ServiceTimes, Times};
 pub use distribution::{Distribution, HIGHEST_NS};
 pub use kind::{Connect, FirstByte, Kind, Lag, OwnLag, Response, Service};

@@ -9,6 +9,7 @@ mod replies;
 mod row;
 mod thread;
 mod tick;
+mod verdict;
 
 pub use account::Account;
 pub use latency::Latency;

@@ -35,6 +35,14 @@ impl Axis {
         }
     }
 
+    /// An axis of percentages of which each further nine is the same distance: 90, 99, 99.9.
+    pub fn nines(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            scale: Scale::Nines,
+        }
+    }
+
     /// An axis of named places: value 0 is the first name, 1 the second, and so on.
     pub fn category(label: impl Into<String>, names: Vec<String>) -> Self {
         Self {
@@ -54,6 +62,10 @@ pub enum Scale {
     Log2,
     /// Logarithmic with ticks at powers of ten. Values that are not positive cannot be shown.
     Log10,
+    /// Percentages from 0 up to, and without, 100: from 90 to 99 it is as far as from 99 to 99.9, so that
+    /// the tail of a distribution can be read. HdrHistogram's plots made it usual (G. Tene). Values of
+    /// 100 and more cannot be shown.
+    Nines,
     /// Named places; a value is an index into the names. Values outside cannot be shown.
     Category(Vec<String>),
 }

@@ -7,6 +7,18 @@ use crate::scale::{Extent, Projection};
 const MOST: f64 = 80.0;
 const FEWEST: f64 = 5.0;
 
+/// A value and how often it occurred.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Counted {
+    pub value: f64,
+    pub count: u64,
+}
+
+/// How many values these are.
+pub(crate) fn total(values: &[Counted]) -> u64 {
+    values.iter().map(|of| of.count).sum()
+}
+
 /// The edges of the bins, in projected space.
 pub(crate) struct Bins {
     projection: Projection,
@@ -17,27 +29,29 @@ pub(crate) struct Bins {
 
 impl Bins {
     /// For values that all can be shown; each list is one series. `None` without values.
-    pub fn of(projection: Projection, series: &[Vec<f64>]) -> Option<Self> {
-        let project = |values: &Vec<f64>| -> Vec<f64> {
-            let mut projected: Vec<f64> = values
-                .iter()
-                .filter_map(|value| projection.forward(*value))
-                .collect();
-            projected.sort_by(f64::total_cmp);
+    pub fn of(projection: Projection, series: &[Vec<Counted>]) -> Option<Self> {
+        let project = |values: &Vec<Counted>| -> Vec<Counted> {
+            let project = |of: &Counted| {
+                projection
+                    .forward(of.value)
+                    .map(|value| Counted { value, ..*of })
+            };
+            let mut projected: Vec<Counted> = values.iter().filter_map(project).collect();
+            projected.sort_by(|one, other| one.value.total_cmp(&other.value));
             projected
         };
-        let series: Vec<Vec<f64>> = series
+        let series: Vec<Vec<Counted>> = series
             .iter()
             .map(project)
             .filter(|s| !s.is_empty())
             .collect();
         let low = series
             .iter()
-            .map(|values| values[0])
+            .map(|values| values[0].value)
             .min_by(f64::total_cmp)?;
         let high = series
             .iter()
-            .map(|values| values[values.len() - 1])
+            .map(|values| values[values.len() - 1].value)
             .max_by(f64::total_cmp)?;
         let span = high - low;
         if span <= low.abs().max(high.abs()) * 1e-11 || span < f64::MIN_POSITIVE * 1e6 {
@@ -72,15 +86,15 @@ impl Bins {
     }
 
     /// How many of the values lie in each bin.
-    pub fn counts(&self, values: &[f64]) -> Vec<usize> {
+    pub fn counts(&self, values: &[Counted]) -> Vec<u64> {
         let mut counts = vec![0; self.count];
-        for value in values
-            .iter()
-            .filter_map(|value| self.projection.forward(*value))
-        {
+        for of in values {
+            let Some(value) = self.projection.forward(of.value) else {
+                continue;
+            };
             // The float to integer cast saturates at zero, as a value on the first edge needs.
             let bin = ((value - self.first) / self.width).floor() as usize;
-            counts[bin.min(self.count - 1)] += 1;
+            counts[bin.min(self.count - 1)] += of.count;
         }
         counts
     }
@@ -100,10 +114,29 @@ impl Bins {
 
 /// The bin width of D. Freedman and P. Diaconis, "On the histogram as a density estimator" (1981): twice
 /// the interquartile range over the cube root of the number of values. `None` when it is zero.
-fn freedman_diaconis(sorted: &[f64]) -> Option<f64> {
-    let tukey = crate::tukey::Tukey::of(sorted)?;
-    let width = 2.0 * (tukey.high_quartile - tukey.low_quartile) / (sorted.len() as f64).cbrt();
+fn freedman_diaconis(sorted: &[Counted]) -> Option<f64> {
+    let range = quantile(sorted, 0.75)? - quantile(sorted, 0.25)?;
+    let width = 2.0 * range / (total(sorted) as f64).cbrt();
     (width > 0.0).then_some(width)
+}
+
+/// Linear interpolation between order statistics, as in `tukey`: type 7 of Hyndman and Fan (1996).
+fn quantile(sorted: &[Counted], p: f64) -> Option<f64> {
+    let position = p * total(sorted).checked_sub(1)? as f64;
+    let below = position.floor() as u64;
+    let share = position - below as f64;
+    let (low, high) = (at_rank(sorted, below)?, at_rank(sorted, below + 1));
+    Some(low * (1.0 - share) + high.unwrap_or(low) * share)
+}
+
+/// The value with so many values before it.
+fn at_rank(sorted: &[Counted], rank: u64) -> Option<f64> {
+    let mut passed = 0;
+    let reaches = |of: &&Counted| {
+        passed += of.count;
+        passed > rank
+    };
+    sorted.iter().find(reaches).map(|of| of.value)
 }
 
 /// A width of 1, 2 or 5 times a power of ten, so that edges are round values; on a logarithmic axis
@@ -125,8 +158,16 @@ fn round_width(width: f64, projection: Projection) -> f64 {
 mod tests {
     use super::*;
 
+    fn once(values: &[f64]) -> Vec<Counted> {
+        let once = |value: &f64| Counted {
+            value: *value,
+            count: 1,
+        };
+        values.iter().map(once).collect()
+    }
+
     fn linear(values: &[f64]) -> Bins {
-        Bins::of(Projection::Linear, &[values.to_vec()]).unwrap()
+        Bins::of(Projection::Linear, &[once(values)]).unwrap()
     }
 
     #[test]
@@ -135,12 +176,16 @@ mod tests {
             .map(|at| f64::from(at * 37 % 1000) / 100.0)
             .collect();
         let bins = linear(&values);
-        let counts = bins.counts(&values);
-        assert_eq!(counts.iter().sum::<usize>(), 1000);
+        let counts = bins.counts(&once(&values));
+        assert_eq!(counts.iter().sum::<u64>(), 1000);
         for (bin, count) in counts.iter().enumerate() {
             let (low, high) = bins.ends(bin);
             let inside = |value: &&f64| **value >= low - 1e-9 && **value < high - 1e-9;
-            assert_eq!(values.iter().filter(inside).count(), *count, "bin {bin}");
+            assert_eq!(
+                values.iter().filter(inside).count() as u64,
+                *count,
+                "bin {bin}"
+            );
         }
     }
 
@@ -153,18 +198,33 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_occurred_often_counts_as_often() {
+        let each = [1.0, 1.0, 1.0, 2.0, 5.0, 5.0, 9.0];
+        let counted = [(1.0, 3), (2.0, 1), (5.0, 2), (9.0, 1)];
+        let counted: Vec<Counted> = counted
+            .map(|(value, count)| Counted { value, count })
+            .to_vec();
+        let (one, other) = (
+            linear(&each),
+            Bins::of(Projection::Linear, std::slice::from_ref(&counted)).unwrap(),
+        );
+        assert_eq!((one.first, one.width), (other.first, other.width));
+        assert_eq!(one.counts(&once(&each)), other.counts(&counted));
+    }
+
+    #[test]
     fn equal_values_and_wild_ones_have_bins_too() {
-        assert_eq!(linear(&[5.0; 7]).counts(&[5.0; 7]), [7]);
+        assert_eq!(linear(&[5.0; 7]).counts(&once(&[5.0; 7])), [7]);
         assert_eq!(linear(&[0.0]).count, 1);
         let wild = [1.0, 1.1, 1.2, 1e12];
         assert!(linear(&wild).count <= 2 * MOST as usize);
-        assert_eq!(linear(&wild).counts(&wild).iter().sum::<usize>(), 4);
+        assert_eq!(linear(&wild).counts(&once(&wild)).iter().sum::<u64>(), 4);
     }
 
     #[test]
     fn bins_of_a_logarithmic_axis_have_equal_ratios() {
         let values: Vec<f64> = (0..100).map(|at| 1.1_f64.powi(at)).collect();
-        let bins = Bins::of(Projection::Log10, &[values]).unwrap();
+        let bins = Bins::of(Projection::Log10, &[once(&values)]).unwrap();
         let ratio = |bin| bins.ends(bin).1 / bins.ends(bin).0;
         assert!((ratio(0) - ratio(bins.count - 1)).abs() < 1e-9);
     }

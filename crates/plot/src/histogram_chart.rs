@@ -1,7 +1,7 @@
 //! How often values occur. One or two series share a plot; more of them get a row each over
 //! the same axis, because more than two overlapping histograms cannot be read.
 
-use crate::bins::Bins;
+use crate::bins::{Bins, Counted, total};
 use crate::draw::{Rect, Style, Svg};
 use crate::histogram_plots::{Plots, Tally};
 use crate::layout::{Header, Key, Swatch, omitted_note};
@@ -34,6 +34,27 @@ pub struct HistogramSeries {
     pub name: String,
     /// The values, in any order.
     pub values: Vec<f64>,
+    /// How often each of the values occurred; once each, where it is empty.
+    pub counts: Vec<u64>,
+}
+
+impl HistogramSeries {
+    /// Each value with how often it occurred.
+    fn counted(&self) -> impl Iterator<Item = Counted> + '_ {
+        let count = |at: usize| match self.counts.is_empty() {
+            true => 1,
+            false => self.counts.get(at).copied().unwrap_or(0),
+        };
+        let values = self.values.iter().enumerate();
+        values.map(move |(at, value)| Counted {
+            value: *value,
+            count: count(at),
+        })
+    }
+
+    fn total(&self) -> u64 {
+        self.counted().map(|value| value.count).sum()
+    }
 }
 
 impl HistogramChart {
@@ -44,18 +65,16 @@ impl HistogramChart {
         }
     }
 
-    fn shown(&self, series: &HistogramSeries) -> Vec<f64> {
-        let values = series.values.iter().copied();
-        values
-            .filter(|value| can_show(self.scale(), *value))
+    fn shown(&self, series: &HistogramSeries) -> Vec<Counted> {
+        series
+            .counted()
+            .filter(|of| of.count > 0 && can_show(self.scale(), of.value))
             .collect()
     }
 
-    fn count_shown(&self) -> usize {
-        self.series
-            .iter()
-            .map(|series| self.shown(series).len())
-            .sum()
+    fn count_shown(&self) -> u64 {
+        let shown = self.series.iter().map(|series| self.shown(series));
+        shown.map(|values| total(&values)).sum()
     }
 
     fn overlaid(&self) -> bool {
@@ -64,7 +83,7 @@ impl HistogramChart {
 
     /// Whether heights are shares: counts of series of different size cannot be compared.
     fn as_shares(&self) -> bool {
-        let mut sizes = self.series.iter().map(|series| self.shown(series).len());
+        let mut sizes = self.series.iter().map(|series| total(&self.shown(series)));
         let first = sizes.next();
         sizes.any(|size| Some(size) != first)
     }
@@ -75,12 +94,13 @@ impl HistogramChart {
         let tally = |(at, series): (usize, &'_ HistogramSeries)| {
             let values = self.shown(series);
             let counts = bins.counts(&values);
+            let total = total(&values);
             let unit = if as_shares {
-                100.0 / values.len().max(1) as f64
+                100.0 / total.max(1) as f64
             } else {
                 1.0
             };
-            (at, counts, values.len(), unit)
+            (at, counts, total, unit)
         };
         let tallies = self.series.iter().enumerate().map(tally);
         tallies
@@ -104,7 +124,7 @@ impl HistogramChart {
 
 impl Figure for HistogramChart {
     fn header(&self) -> Header<'_> {
-        let values: usize = self.series.iter().map(|series| series.values.len()).sum();
+        let values: u64 = self.series.iter().map(HistogramSeries::total).sum();
         let legend = if self.overlaid() {
             Key::list(&self.names(), Swatch::Area)
         } else {
@@ -113,13 +133,13 @@ impl Figure for HistogramChart {
         Header {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
-            note: omitted_note(values - self.count_shown(), &[self.scale()]),
+            note: omitted_note((values - self.count_shown()) as usize, &[self.scale()]),
             legend,
         }
     }
 
     fn summary(&self) -> String {
-        let values = count(self.count_shown(), "value", "s");
+        let values = count(self.count_shown() as usize, "value", "s");
         format!(
             "Histogram of {values} in {} series: {}.",
             self.series.len(),
@@ -132,7 +152,7 @@ impl Figure for HistogramChart {
     }
 
     fn draw(&self, svg: &mut Svg, area: Rect) {
-        let values: Vec<Vec<f64>> = self
+        let values: Vec<Vec<Counted>> = self
             .series
             .iter()
             .map(|series| self.shown(series))

@@ -21,8 +21,8 @@ const ROW_FILLED: f64 = 0.86;
 pub(crate) struct Tally<'a> {
     pub name: &'a str,
     pub style: Style,
-    pub counts: Vec<usize>,
-    pub total: usize,
+    pub counts: Vec<u64>,
+    pub total: u64,
     /// Height of a bar for one value.
     pub unit: f64,
 }
@@ -35,7 +35,7 @@ impl Tally<'_> {
             .map_or(0.0, |count| *count as f64 * self.unit)
     }
 
-    fn describe(&self, low: f64, high: f64, count: usize) -> String {
+    fn describe(&self, low: f64, high: f64, count: u64) -> String {
         let name = if self.name.is_empty() {
             ""
         } else {

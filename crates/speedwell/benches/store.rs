@@ -87,6 +87,7 @@ fn run(case: Arc<Case>, variant: Arc<str>, slot: u32, samples: u32) -> Run {
         }),
         samples: (0..samples).map(sample).collect(),
         notes: Vec::new(),
+        load: None,
     }
 }
 

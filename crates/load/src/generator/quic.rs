@@ -18,5 +18,6 @@ mod streams;
 
 pub(super) use engine::Engine;
 pub(super) use events::{Event, What};
+pub(super) use line::Up;
 pub(super) use request::Request;
 pub(super) use streams::Streams;

@@ -1,5 +1,6 @@
 //! What is remembered of the connection of a request that is looked at closely.
 
+use super::key_bits::key_bits;
 use super::probe::TlsFacts;
 use rustls::{ClientConnection, ProtocolVersion};
 
@@ -25,6 +26,9 @@ impl Seen {
             cipher: tls
                 .negotiated_cipher_suite()
                 .map_or(String::new(), |suite| format!("{:?}", suite.suite())),
+            key_bits: tls
+                .peer_certificates()
+                .and_then(|chain| key_bits(chain.first()?)),
             group: tls
                 .negotiated_key_exchange_group()
                 .map(|group| format!("{:?}", group.name())),
@@ -34,15 +38,20 @@ impl Seen {
         });
     }
 
-    /// A QUIC connection, of which only ALPN is told. Its TLS is always 1.3 (RFC 9001, section 4.2).
+    /// A QUIC connection, of which neither cipher nor group is told. Its TLS is always 1.3 (RFC 9001,
+    /// section 4.2).
     #[cfg(feature = "http3")]
-    pub fn connected_by_quic(&mut self, alpn: &[u8], connect_ns: u64) {
+    pub fn connected_by_quic(&mut self, up: &super::quic::Up, connect_ns: u64) {
         self.connect_ns = connect_ns;
         self.tls = Some(TlsFacts {
             version: "TLSv1.3".to_owned(),
             cipher: String::new(),
+            key_bits: up
+                .certificate
+                .as_deref()
+                .and_then(|certificate| key_bits(certificate)),
             group: None,
-            alpn: Some(String::from_utf8_lossy(alpn).into_owned()),
+            alpn: Some(String::from_utf8_lossy(&up.alpn).into_owned()),
         });
     }
 }

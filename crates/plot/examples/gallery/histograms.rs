@@ -15,10 +15,12 @@ pub fn histogram() -> Chart {
     let old = HistogramSeries {
         name: "old".into(),
         values: latencies(&mut noise, 1.4, 1500),
+        counts: Vec::new(),
     };
     let new = HistogramSeries {
         name: "new".into(),
         values: latencies(&mut noise, 1.1, 1200),
+        counts: Vec::new(),
     };
     Chart::Histogram(HistogramChart {
         title: "Latency of single requests".into(),
@@ -41,6 +43,7 @@ pub fn histogram_rows() -> Chart {
         HistogramSeries {
             name: (*name).into(),
             values: latencies(&mut noise, median, 800),
+            counts: Vec::new(),
         }
     };
     Chart::Histogram(HistogramChart {

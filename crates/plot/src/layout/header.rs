@@ -83,7 +83,7 @@ pub(crate) fn omitted_note(count: usize, scales: &[&Scale]) -> Option<String> {
         .any(|scale| matches!(scale, Scale::Log2 | Scale::Log10));
     let named = scales
         .iter()
-        .any(|scale| matches!(scale, Scale::Category(_)));
+        .any(|scale| matches!(scale, Scale::Category(_) | Scale::Nines));
     let reason = match (logarithmic, named) {
         (true, _) => "not finite, or not positive on a logarithmic axis",
         (false, true) => "not finite, or without a place on the axis",

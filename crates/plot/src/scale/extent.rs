@@ -84,7 +84,8 @@ impl Extent {
             high: self.high + span * share,
             ..self
         };
-        if linear && self.low >= 0.0 {
+        // Below 0 % there is nothing either.
+        if (linear || self.projection == Projection::Nines) && self.low >= 0.0 {
             wide.low = wide.low.max(0.0);
         }
         if linear && self.high <= 0.0 {
@@ -111,7 +112,7 @@ impl Extent {
             Projection::Linear if middle.abs() < f64::MIN_POSITIVE * 1e6 => 1.0,
             Projection::Linear => middle.abs() * 0.05,
             Projection::Log2 => 1.0,
-            Projection::Log10 => 0.5,
+            Projection::Log10 | Projection::Nines => 0.5,
         };
         Self {
             low: middle - half,

@@ -11,6 +11,7 @@ pub(crate) enum Projection {
     Linear,
     Log2,
     Log10,
+    Nines,
 }
 
 impl Projection {
@@ -19,6 +20,7 @@ impl Projection {
             Scale::Linear | Scale::Category(_) => Self::Linear,
             Scale::Log2 => Self::Log2,
             Scale::Log10 => Self::Log10,
+            Scale::Nines => Self::Nines,
         }
     }
 
@@ -28,6 +30,9 @@ impl Projection {
             Self::Linear if value.is_finite() => value.clamp(-LINEAR_LIMIT, LINEAR_LIMIT),
             Self::Log2 => value.log2(),
             Self::Log10 => value.log10(),
+            Self::Nines if value < 0.0 => f64::NAN,
+            // The share above, as a power of ten: 0 at 0 %, 1 at 90 %, 2 at 99 %.
+            Self::Nines => -(1.0 - value / 100.0).log10(),
             Self::Linear => value,
         };
         // The logarithm of zero is infinite and that of a negative number is not a number.
@@ -39,6 +44,7 @@ impl Projection {
             Self::Linear => projected,
             Self::Log2 => projected.exp2(),
             Self::Log10 => 10.0_f64.powf(projected),
+            Self::Nines => 100.0 * (1.0 - 10.0_f64.powf(-projected)),
         }
     }
 }
@@ -62,6 +68,16 @@ mod tests {
         assert!(can_show(&Scale::Linear, -1.0) && !can_show(&Scale::Linear, f64::INFINITY));
         assert!(can_show(&Scale::Log2, 0.5) && !can_show(&Scale::Log2, 0.0));
         assert!(!can_show(&Scale::Log10, -1.0) && !can_show(&Scale::Log10, f64::NAN));
+    }
+
+    #[test]
+    fn each_further_nine_is_the_same_distance() {
+        let at = |value| Projection::Nines.forward(value);
+        assert_eq!((at(0.0), at(100.0), at(-1.0)), (Some(0.0), None, None));
+        for (percent, nines) in [(90.0, 1.0), (99.0, 2.0), (99.99, 4.0)] {
+            assert!((at(percent).unwrap() - nines).abs() < 1e-9);
+            assert!((Projection::Nines.back(nines) - percent).abs() < 1e-9);
+        }
     }
 
     #[test]

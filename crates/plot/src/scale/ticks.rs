@@ -21,6 +21,7 @@ pub(crate) fn ticks(extent: Extent, about: usize, whole_numbers: bool) -> Vec<Ti
         Projection::Linear => even(extent.low, extent.high, about, whole_numbers),
         Projection::Log2 => doublings(extent, about),
         Projection::Log10 => decades(extent, about),
+        Projection::Nines => nines(extent, about),
     }
 }
 
@@ -90,6 +91,30 @@ fn decades(extent: Extent, about: usize) -> Vec<Tick> {
         }));
     }
     ticks
+}
+
+/// Ticks at 0, 50, 90, 99, 99.9 ... and between them at 25, 75 and 95 where there is room.
+fn nines(extent: Extent, about: usize) -> Vec<Tick> {
+    let most = (extent.high + 1e-9).min(12.0).floor() as i32;
+    let whole = (1..=most).map(|nines| 100.0 - power_of_ten(2 - nines));
+    let mut values: Vec<f64> = [0.0, 50.0].into_iter().chain(whole).collect();
+    if values.len() + 3 <= about {
+        values.extend([25.0, 75.0, 95.0]);
+    }
+    let inside = |value: &f64| {
+        let at = Projection::Nines.forward(*value);
+        at.is_some_and(|at| at >= extent.low - 1e-9 && at <= extent.high + 1e-9)
+    };
+    values.retain(inside);
+    values.sort_by(f64::total_cmp);
+    let stride = values.len().div_ceil(about.max(1)).max(1);
+    let kept: Vec<f64> = values.into_iter().rev().step_by(stride).collect();
+    let label = |value: &f64| {
+        let decimals = (-(100.0 - value).log10() - 1e-9).ceil().max(0.0) as usize;
+        format!("{value:.decimals$}")
+    };
+    let ascending: Vec<f64> = kept.into_iter().rev().collect();
+    labelled(&ascending, ascending.iter().map(label).collect())
 }
 
 /// Whole exponents within the extent, thinned to about `about`.
@@ -193,6 +218,22 @@ mod tests {
         assert_eq!(
             labels(&Scale::Log10, &[1e-300, 1e300], 2),
             ["10⁻³⁰⁰", "10⁰", "10³⁰⁰"]
+        );
+    }
+
+    #[test]
+    fn a_percentile_axis_counts_nines() {
+        assert_eq!(
+            labels(&Scale::Nines, &[0.0, 99.99], 6),
+            ["0", "50", "90", "99", "99.9", "99.99"]
+        );
+        assert_eq!(
+            labels(&Scale::Nines, &[0.0, 99.0], 9),
+            ["0", "25", "50", "75", "90", "95", "99"]
+        );
+        assert_eq!(
+            labels(&Scale::Nines, &[0.0, 99.9999], 4),
+            ["50", "99", "99.99", "99.9999"]
         );
     }
 

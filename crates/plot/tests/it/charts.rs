@@ -125,6 +125,7 @@ pub fn histogram(names: &[&str], count: usize) -> HistogramChart {
             .iter()
             .map(|share| 1.0 + (at + 1) as f64 * share * share)
             .collect(),
+        counts: Vec::new(),
     };
     HistogramChart {
         title: "Values".into(),

@@ -14,6 +14,7 @@ mod evidence;
 mod findings;
 mod grid;
 mod judge;
+pub mod load;
 mod of;
 mod overall;
 mod overall_p;

@@ -164,6 +164,7 @@ impl Story {
                 iterations: None,
             }],
             notes: Vec::new(),
+            load: None,
         });
     }
 

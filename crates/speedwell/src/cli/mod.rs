@@ -12,6 +12,8 @@ mod engine;
 mod gate;
 mod history;
 mod import;
+mod load;
+mod loaded;
 mod measure;
 mod operand;
 mod options;
@@ -28,7 +30,8 @@ mod trial;
 
 pub use status::Status;
 
-use clap::{Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
 /// Is this faster, by how much, and how sure are we?
@@ -48,6 +51,7 @@ struct Words {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(options::RunArgs),
+    Load(Box<options::LoadArgs>),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
     History(history::HistoryArgs),
@@ -58,8 +62,8 @@ enum Command {
 
 /// Does what the words ask for.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
-    let words = match Words::try_parse_from(words) {
-        Ok(words) => words,
+    let (words, typed) = match parse(words) {
+        Ok(parsed) => parsed,
         Err(error) => {
             let _ = error.print();
             return if error.use_stderr() {
@@ -71,6 +75,10 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     };
     let done = match words.command {
         Command::Run(args) => run::run(args),
+        Command::Load(mut args) => {
+            args.typed = typed;
+            load::run(*args)
+        }
         Command::Compare(args) => compare::run(args),
         Command::Report(args) => report::run(args),
         Command::History(args) => history::run(args),
@@ -84,7 +92,25 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     })
 }
 
+/// The words, and the long names of the options among them that were typed rather than usual.
+fn parse(words: impl IntoIterator<Item = OsString>) -> Result<(Words, Vec<String>), clap::Error> {
+    let mut grammar = Words::command();
+    let matches = grammar.try_get_matches_from_mut(words)?;
+    let parsed = Words::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))?;
+    let Some((name, inner)) = matches.subcommand() else {
+        return Ok((parsed, Vec::new()));
+    };
+    let options = grammar.find_subcommand(name).into_iter();
+    let typed = options
+        .flat_map(clap::Command::get_arguments)
+        .filter(|option| {
+            inner.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine)
+        })
+        .filter_map(|option| option.get_long().map(str::to_owned));
+    Ok((parsed, typed.collect()))
+}
+
 /// The grammar, for the tests that hold it together.
 pub fn grammar() -> clap::Command {
-    <Words as clap::CommandFactory>::command()
+    Words::command()
 }

@@ -132,7 +132,8 @@ fn remaining(state: &State, elapsed: Duration) -> Option<Duration> {
     ))
 }
 
-fn clock(time: Duration) -> String {
+/// A length of time as `hours:minutes:seconds`, begun seconds counted.
+pub fn clock(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     format!("{hours:02}:{minutes:02}:{seconds:02}")

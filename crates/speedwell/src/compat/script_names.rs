@@ -74,6 +74,7 @@ mod tests {
             usage: None,
             samples: Vec::new(),
             notes: Vec::new(),
+            load: None,
         }
     }
 

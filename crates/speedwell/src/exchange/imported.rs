@@ -82,7 +82,13 @@ impl Imported {
             usage: None,
             samples: process.samples,
             notes: process.notes,
+            load: None,
         });
+    }
+
+    /// The run added last.
+    pub fn last(&mut self) -> Option<&mut Run> {
+        self.runs.last_mut()
     }
 
     /// Adds a run that gave nothing. `replay` repeats it, as far as the file tells.

@@ -47,7 +47,7 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "{header}")?;
     for run in &session.runs {
         let line = Line {
-            run: Some(run_line(run)),
+            run: Some(run_line(run)?),
             ..Line::default()
         };
         serde_json::to_writer(&mut *out, &line)?;
@@ -64,8 +64,8 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn run_line(run: &Run) -> RunLine<'_> {
-    RunLine {
+fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
+    Ok(RunLine {
         benchmark: Cow::Borrowed(&run.case.benchmark),
         parameters: parameters(&run.case),
         variant: Cow::Borrowed(&run.variant),
@@ -85,7 +85,8 @@ fn run_line(run: &Run) -> RunLine<'_> {
             })
             .collect(),
         notes: Cow::Borrowed(&run.notes),
-    }
+        load: run.load.as_deref().map(serde_json::from_str).transpose()?,
+    })
 }
 
 /// A parameter that is a number but not finite becomes text: that has the same canonical form, so
@@ -231,6 +232,7 @@ impl Reading {
                 })
                 .collect(),
             notes: line.notes.into_owned(),
+            load: line.load.map(|load| load.get().into()),
         }
     }
 

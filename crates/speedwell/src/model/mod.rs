@@ -2,15 +2,17 @@
 //!
 //! This floor does no input or output and no statistics, and imports nothing from the floors above.
 //! Start with [`Case`] (what is compared over time), then [`Run`] (the unit of independence) and
-//! [`Session`] (everything one invocation measured).
+//! [`Session`] (everything one invocation measured). What is known of an HTTP load is in [`load_run`].
 
 mod calibration;
 mod case;
 mod design;
+mod duration;
 mod environment;
 mod estimate;
 mod event;
 mod failure;
+pub mod load_run;
 mod metric;
 mod run;
 mod sample;
@@ -24,6 +26,7 @@ mod verdict;
 pub use calibration::Calibration;
 pub use case::{Case, CaseError};
 pub use design::{Design, Order, Stopping};
+pub use duration::parse_duration;
 pub use environment::{Environment, Program};
 pub use estimate::Estimate;
 pub use event::{Event, Observer};

@@ -27,6 +27,11 @@ pub struct Run {
     /// Remarks a reader of the figures should know, as whole sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Everything that is known of the run if it was an HTTP load: the JSON of a
+    /// [`LoadRun`](super::load_run::LoadRun). It is kept as text because its histograms take megabytes
+    /// in memory, and only a report about that very run wants them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Arc<str>>,
 }
 
 /// Resource usage of a process tree (`getrusage`).

@@ -39,6 +39,12 @@ pub trait Conversation {
 
     /// A line came, without its line feed.
     fn received(&mut self, line: &[u8]) -> Next;
+
+    /// The user asked us to stop: what the child is told, and how long it then has to end by itself.
+    /// Without an answer it is killed.
+    fn stopping(&mut self) -> Option<(Vec<u8>, std::time::Duration)> {
+        None
+    }
 }
 
 /// A conversation that has nothing to say and expects nothing.

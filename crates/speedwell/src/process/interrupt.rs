@@ -30,6 +30,11 @@ pub fn interrupted() -> bool {
     flag().load(Ordering::Relaxed)
 }
 
+/// The flag behind [`interrupted`], for loops that look at it themselves.
+pub fn interrupt_flag() -> &'static AtomicBool {
+    flag()
+}
+
 /// Forgets a wish that has been honoured.
 pub fn forget_interrupt() {
     flag().store(false, Ordering::Relaxed);

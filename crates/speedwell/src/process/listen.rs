@@ -11,16 +11,35 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// How often the loop looks up when nothing happens: often enough for Ctrl-C, too rare to disturb.
 const PULSE: Duration = Duration::from_millis(250);
 
+/// How long a child that was asked to end may take for it.
+const GRACE: Duration = Duration::from_secs(3);
+
 /// Starts `spec`, talks with it, and returns when it and all it started are gone.
 ///
 /// # Errors
 /// The program could not be started. Everything that happens later is part of the [`Outcome`].
 pub fn run(spec: &Spec, conversation: &mut dyn Conversation) -> io::Result<Outcome> {
+    run_until(spec, conversation, None, |_| ())
+}
+
+/// Like [`run`], with the pid told to `started`. With `end`, the child lives until that pipe is
+/// closed, whatever the user wishes: it is then asked to end, and killed if it does not.
+pub(super) fn run_until(
+    spec: &Spec,
+    conversation: &mut dyn Conversation,
+    end: Option<OwnedFd>,
+    started: impl FnOnce(i32),
+) -> io::Result<Outcome> {
     let started_unix_ms = unix_ms();
     let begin = Instant::now();
     let child = start(spec)?;
     let group = child.pid;
+    started(group);
     let mut listener = Listener::new(child, begin + spec.limit, conversation);
+    listener.leash = match end {
+        Some(pipe) => Leash::Pipe(pipe),
+        None => Leash::User,
+    };
     let ended = listener.listen();
     let (status, usage) = reap(group)?;
     stray::forget(group);
@@ -45,10 +64,22 @@ pub(crate) fn unix_ms() -> i64 {
         .map_or(0, |since| since.as_millis() as i64)
 }
 
+/// Who decides that the child has to end before its time limit.
+enum Leash {
+    /// The user.
+    User,
+    /// The holder of the other end of this pipe.
+    Pipe(OwnedFd),
+    /// The decision was taken; the child has until the deadline.
+    Let,
+}
+
 struct Listener<'a> {
     child: Running,
     conversation: &'a mut dyn Conversation,
     deadline: Instant,
+    leash: Leash,
+    stopped: Option<Ended>,
     lingering: bool,
     line: Vec<u8>,
     unsent: Vec<u8>,
@@ -63,6 +94,8 @@ impl<'a> Listener<'a> {
             child,
             conversation,
             deadline,
+            leash: Leash::User,
+            stopped: None,
             lingering: false,
             line: Vec::new(),
             unsent,
@@ -84,20 +117,39 @@ impl<'a> Listener<'a> {
             let left = self.deadline.saturating_duration_since(Instant::now());
             // Rounded up to a whole millisecond, so that the last wait is not a busy loop.
             if self.wait(left.min(PULSE) + Duration::from_millis(1)) {
-                return None;
+                return self.stopped;
             }
         }
     }
 
-    fn overdue(&self) -> Option<Ended> {
-        if interrupted() {
-            return Some(Ended::Interrupted);
+    /// Whether its time is up, and why. A child that can be asked is asked first.
+    fn overdue(&mut self) -> Option<Ended> {
+        let grace = match &self.leash {
+            Leash::User if interrupted() => match self.conversation.stopping() {
+                None => return Some(Ended::Interrupted),
+                Some((words, grace)) => {
+                    self.unsent.extend(words);
+                    Some(grace)
+                }
+            },
+            Leash::Pipe(pipe) if is_closed(pipe) => {
+                // SAFETY: kill only sends a signal, to the group of a child we have not reaped.
+                unsafe { libc::kill(-self.child.pid, libc::SIGTERM) };
+                Some(GRACE)
+            }
+            _ => None,
+        };
+        if let Some(grace) = grace {
+            self.leash = Leash::Let;
+            self.stopped = Some(Ended::Interrupted);
+            self.deadline = Instant::now() + grace;
+            self.send();
         }
         let late = Instant::now() >= self.deadline;
-        late.then_some(if self.lingering {
-            Ended::Lingered
-        } else {
-            Ended::Timeout
+        late.then_some(match (self.stopped, self.lingering) {
+            (Some(reason), _) => reason,
+            (None, true) => Ended::Lingered,
+            (None, false) => Ended::Timeout,
         })
     }
 
@@ -114,6 +166,7 @@ impl<'a> Listener<'a> {
             entry(self.child.stderr.as_ref(), libc::POLLIN),
             entry(self.child.read.as_ref(), libc::POLLIN),
             entry(writing, libc::POLLOUT),
+            entry(self.leash.pipe(), libc::POLLIN),
         ];
         // SAFETY: the array outlives the call and its length is given.
         let ready = unsafe {
@@ -217,6 +270,23 @@ impl<'a> Listener<'a> {
             self.conversation.received(&line);
         }
     }
+}
+
+impl Leash {
+    fn pipe(&self) -> Option<&OwnedFd> {
+        match self {
+            Leash::Pipe(pipe) => Some(pipe),
+            Leash::User | Leash::Let => None,
+        }
+    }
+}
+
+/// Whether nobody holds the other end of a pipe any more.
+fn is_closed(pipe: &OwnedFd) -> bool {
+    let mut polled = entry(Some(pipe), libc::POLLIN);
+    // SAFETY: the entry outlives the call, and there is one.
+    let ready = unsafe { libc::poll(&mut polled, 1, 0) };
+    ready > 0 && polled.revents & libc::POLLHUP != 0
 }
 
 /// A place in the poll; without descriptor the kernel skips it.

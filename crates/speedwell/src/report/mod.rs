@@ -24,6 +24,7 @@ mod footnotes;
 mod format;
 mod gallery;
 mod hoist;
+pub mod load;
 mod metric_words;
 mod output;
 pub mod plot_r;

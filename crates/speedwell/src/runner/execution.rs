@@ -166,6 +166,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             usage: attempt.usage,
             samples: seen.samples,
             notes: seen.notes,
+            load: None,
         };
         self.tell(&Event::RunFinished(&run))?;
         self.runs.entry(slot.job).or_default().push(run);

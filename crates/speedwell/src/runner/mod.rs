@@ -3,6 +3,7 @@
 mod consistency;
 mod execute;
 mod execution;
+pub mod load;
 mod trial;
 
 pub use execute::{Ended, Judge, Orders, execute};

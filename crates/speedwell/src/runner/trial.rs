@@ -125,6 +125,7 @@ fn pass_on(
             usage: attempt.usage,
             samples: seen.samples,
             notes: seen.notes,
+            load: None,
         }))?;
     }
     if let Some(failure) = &attempt.failure {

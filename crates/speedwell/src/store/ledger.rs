@@ -209,6 +209,10 @@ impl Ledger {
             ])?;
         self.ensure_alone(entered)?;
         self.samples(file, run)?;
+        if let Some(load) = &run.load {
+            file.prepare_cached("INSERT INTO load (session, place, detail) VALUES (?1, ?2, ?3)")?
+                .execute(params![self.session, self.runs, load])?;
+        }
         self.runs += 1;
         Ok(())
     }

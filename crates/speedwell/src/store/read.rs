@@ -180,8 +180,8 @@ fn runs(file: &Connection, session: i64, metrics: &[Arc<str>]) -> anyhow::Result
 
     let mut statement = file.prepare_cached(
         "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
-                system_ns, max_rss_bytes, involuntary_switches, notes
-         FROM run WHERE session = ?1 ORDER BY place",
+                system_ns, max_rss_bytes, involuntary_switches, notes, load.detail
+         FROM run LEFT JOIN load USING (session, place) WHERE session = ?1 ORDER BY place",
     )?;
     let mut rows = statement.query([session])?;
     let mut names = Names {
@@ -241,6 +241,7 @@ fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Re
         usage,
         samples,
         notes: notes.map(from_json).transpose()?.unwrap_or_default(),
+        load: row.get_ref(12)?.as_str_or_null()?.map(Arc::from),
     })
 }
 

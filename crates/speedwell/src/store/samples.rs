@@ -152,6 +152,7 @@ mod tests {
             usage: None,
             samples,
             notes: Vec::new(),
+            load: None,
         }
     }
 

@@ -10,7 +10,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x5350_574c;
 
 /// Step `n` (from 0) leads from version `n` to version `n + 1`.
-pub(super) const STEPS: &[&str] = &[FIRST, CALIBRATION];
+pub(super) const STEPS: &[&str] = &[FIRST, CALIBRATION, LOAD];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
 /// whole and written at its end only. A stored run then touches two pages: that a slot is done is
@@ -127,6 +127,18 @@ CREATE TABLE calibration (
         ELSE 'calibrated' END) VIRTUAL
 ) STRICT;
 CREATE INDEX calibration_by_machine ON calibration (host, session);
+"#;
+
+/// Everything known of a run that was an HTTP load, beside its samples: histograms, counts of every
+/// outcome, the course over time. In a table of its own, because only reports about that run read it.
+const LOAD: &str = r#"
+CREATE TABLE load (
+    session INTEGER NOT NULL,
+    place INTEGER NOT NULL,                    -- of the run
+    detail TEXT NOT NULL,                      -- JSON
+    PRIMARY KEY (session, place),
+    FOREIGN KEY (session, place) REFERENCES run ON DELETE CASCADE
+) STRICT;
 "#;
 
 /// What the file's marks say about it.

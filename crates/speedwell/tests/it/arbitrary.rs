@@ -170,6 +170,7 @@ fn run(
             .map(|_| sample(&names, dice))
             .collect(),
         notes: (0..dice.up_to(3) - 1).map(|_| dice.word()).collect(),
+        load: (dice.up_to(3) == 1).then(|| r#"{"label":"x","n":[1,2.5]}"#.into()),
     }
 }
 

@@ -46,6 +46,7 @@ pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
             iterations: None,
         }],
         notes: Vec::new(),
+        load: None,
     }
 }
 

@@ -190,6 +190,7 @@ pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64)
             iterations: None,
         }],
         notes: Vec::new(),
+        load: None,
     }
 }
 

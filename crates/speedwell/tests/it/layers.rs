@@ -27,7 +27,12 @@ const FLOORS: [(&str, u32); 15] = [
 const LEAVES: [(&str, &[&str]); 3] = [
     ("speedwell_stats", &["analysis"]),
     ("speedwell_plot", &["report"]),
-    ("speedwell_load", &["runner", "exchange"]),
+    (
+        "speedwell_load",
+        &[
+            "model", "runner", "exchange", "analysis", "report", "compat", "cli",
+        ],
+    ),
 ];
 
 fn floor(module: &str) -> Option<u32> {

@@ -33,7 +33,7 @@ impl Connection {
         match (what, self.state) {
             (What::Up(up), State::Connecting) => {
                 if let Some(seen) = &mut core.seen {
-                    seen.connected_by_quic(&up.alpn, at_ns - self.begun_ns);
+                    seen.connected_by_quic(&up, at_ns - self.begun_ns);
                 }
                 streams.up(*up);
                 self.opened(core);

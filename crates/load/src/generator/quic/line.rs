@@ -15,6 +15,7 @@ use h3::client;
 use h3::error::Code;
 use quinn::crypto::rustls::HandshakeData;
 use quinn::{ClientConfig, Endpoint, EndpointConfig, TokioRuntime, VarInt};
+use rustls::pki_types::CertificateDer;
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub(in crate::generator) struct Up {
     pub(super) requests: Requests,
     /// What ALPN agreed on.
     pub alpn: Vec<u8>,
+    /// The server's certificate.
+    pub certificate: Option<CertificateDer<'static>>,
 }
 
 /// What a connection is made of.
@@ -118,6 +121,9 @@ impl Line {
         if alpn != b"h3" {
             return Err(Class::TlsAlpn);
         }
+        let chain = connection.peer_identity();
+        let chain = chain.and_then(|chain| chain.downcast::<Vec<CertificateDer>>().ok());
+        let certificate = chain.and_then(|chain| chain.into_iter().next());
         let (driver, requests) = client::builder()
             .send_grease(false)
             .build(h3_quinn::Connection::new(connection.clone()))
@@ -127,7 +133,11 @@ impl Line {
             connection,
             datagrams,
             driver,
-            up: Up { requests, alpn },
+            up: Up {
+                requests,
+                alpn,
+                certificate,
+            },
         })
     }
 

@@ -273,6 +273,6 @@ fn a_probe_shows_the_answer_in_full() {
     assert_eq!((probe.body.as_slice(), probe.body_bytes), (&b"good"[..], 4));
     let tls = probe.tls.unwrap();
     assert_eq!(tls.alpn.as_deref(), Some("h3"));
-    assert_eq!(tls.version, "TLSv1.3");
+    assert_eq!((tls.version.as_str(), tls.key_bits), ("TLSv1.3", Some(256)));
     assert!(probe.connect_ns > 0 && probe.service_ns > 0);
 }

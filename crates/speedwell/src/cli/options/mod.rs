@@ -2,22 +2,38 @@
 //! letter means the same everywhere.
 
 mod comparison;
+mod connection;
 mod execution;
+mod expect;
+mod generator;
+mod load;
 mod output;
+mod pace;
 pub mod parse;
 mod run;
 mod sampling;
 mod selection;
+mod serve;
 mod store;
 mod study;
+mod tls;
+mod traffic;
 mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
+pub use connection::ConnectionArgs;
 pub use execution::{ExecutionArgs, OrderName};
+pub use expect::ExpectArgs;
+pub use generator::{Client, GeneratorArgs};
+pub use load::LoadArgs;
 pub use output::OutputArgs;
+pub use pace::PaceArgs;
 pub use run::RunArgs;
 pub use sampling::SamplingArgs;
 pub use selection::SelectionArgs;
+pub use serve::ServeArgs;
 pub use store::StoreArgs;
 pub use study::StudyArgs;
+pub use tls::TlsArgs;
+pub use traffic::TrafficArgs;
 pub use variants::{VariantArgs, resolve};

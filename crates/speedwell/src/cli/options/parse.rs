@@ -48,27 +48,8 @@ pub fn confidence(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Anything else, and zero, with an example.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is not a duration such as 500ms, 3s or 2m");
-    let split = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let factor = match unit {
-        "ns" => 1e-9,
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" | "" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    let seconds = number.trim().parse::<f64>().map_err(|_| wrong())? * factor;
-    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
-    if duration.is_zero() {
-        Err(wrong())
-    } else {
-        Ok(duration)
-    }
+    crate::model::parse_duration(text)
+        .ok_or_else(|| format!("'{text}' is not a duration such as 500ms, 3s or 2m"))
 }
 
 /// A length of time as in [`duration`], or `0`.
@@ -79,6 +60,113 @@ pub fn duration_or_none(text: &str) -> Result<Duration, String> {
     match text {
         "0" | "0s" | "0ms" => Ok(Duration::ZERO),
         _ => duration(text),
+    }
+}
+
+/// A number of 0 or more; accepts `10k`, `2M`, `1e6`, `0.5`.
+fn number(text: &str) -> Option<f64> {
+    match crate::model::Value::parse(text.trim(), crate::model::ValueKind::Number) {
+        Some(crate::model::Value::Number(n)) if n >= 0.0 && n.is_finite() => Some(n),
+        _ => None,
+    }
+}
+
+/// A rate per second above zero: `500`, `10k`, `0.5`, `500/s`, `90/m`.
+///
+/// # Errors
+/// Anything else, with an example.
+pub fn rate(text: &str) -> Result<f64, String> {
+    let (figure, seconds) = match text.rsplit_once('/') {
+        None => (text, 1.0),
+        Some((figure, "s")) => (figure, 1.0),
+        Some((figure, "m" | "min")) => (figure, 60.0),
+        Some((figure, "h")) => (figure, 3600.0),
+        Some(_) => ("", 1.0),
+    };
+    match number(figure) {
+        Some(rate) if rate > 0.0 => Ok(rate / seconds),
+        _ => Err(format!(
+            "'{text}' is not a rate such as 500, 10k or 500/s (requests per second)"
+        )),
+    }
+}
+
+/// A stretch of time in which a rate goes from one value to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ramp {
+    /// Requests per second at its beginning.
+    pub from: f64,
+    /// Requests per second at its end.
+    pub to: f64,
+    /// Its length.
+    pub duration: Duration,
+}
+
+/// A stage: `0-1000:30s` rises or falls, `1000:1m` stays.
+///
+/// # Errors
+/// Anything else, with an example.
+pub fn ramp(text: &str) -> Result<Ramp, String> {
+    let wrong = || format!("'{text}' is not a stage such as 0-1000:30s or 1000:1m");
+    let (rates, length) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
+    Ok(Ramp {
+        from: number(from).ok_or_else(wrong)?,
+        to: number(to).ok_or_else(wrong)?,
+        duration: duration(length)?,
+    })
+}
+
+/// A pause between an answer and the next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    /// Its length, or its mean.
+    pub length: Duration,
+    /// Whether pauses are of random length, exponentially distributed.
+    pub is_random: bool,
+}
+
+/// A pause: `100ms`, or `'100ms exp'` for random ones of that mean.
+///
+/// # Errors
+/// Anything else, with an example.
+pub fn pause(text: &str) -> Result<Pause, String> {
+    let mut words = text.split_whitespace();
+    let length = duration(words.next().unwrap_or_default())?;
+    match (words.next(), words.next()) {
+        (None, _) => Ok(Pause {
+            length,
+            is_random: false,
+        }),
+        (Some("exp"), None) => Ok(Pause {
+            length,
+            is_random: true,
+        }),
+        _ => Err(format!(
+            "'{text}' is not a pause such as 100ms or '100ms exp'"
+        )),
+    }
+}
+
+/// A status or several: `304`, `200-299`, `2xx`.
+///
+/// # Errors
+/// Anything else, with an example.
+pub fn statuses(text: &str) -> Result<std::ops::RangeInclusive<u16>, String> {
+    let wrong = || format!("'{text}' is not a status such as 304, 200-299 or 2xx");
+    let code = |text: &str| match text.parse::<u16>() {
+        Ok(code) if (200..1000).contains(&code) => Ok(code),
+        _ => Err(wrong()),
+    };
+    if let Some(hundreds) = text.strip_suffix("xx") {
+        let first = code(&format!("{hundreds}00"))?;
+        return Ok(first..=first + 99);
+    }
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = code(first)?..=code(last)?;
+    match range.is_empty() {
+        true => Err(wrong()),
+        false => Ok(range),
     }
 }
 
@@ -114,5 +202,49 @@ mod tests {
         }
         assert_eq!(duration_or_none("0"), Ok(Duration::ZERO));
         assert!(duration_or_none("-1s").is_err());
+    }
+
+    #[test]
+    fn rates_are_per_second_unless_they_say_otherwise() {
+        assert_eq!((rate("500"), rate("10k/s")), (Ok(500.0), Ok(10_000.0)));
+        assert_eq!((rate("90/m"), rate("0.5")), (Ok(1.5), Ok(0.5)));
+        for wrong in ["0", "-5", "fast", "5/d", "", "/s"] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn stages_rise_or_stay() {
+        let seconds = Duration::from_secs(30);
+        let stage = |from, to| Ramp {
+            from,
+            to,
+            duration: seconds,
+        };
+        assert_eq!(ramp("0-1k:30s"), Ok(stage(0.0, 1000.0)));
+        assert_eq!(ramp("200:30"), Ok(stage(200.0, 200.0)));
+        for wrong in ["1000", "a-b:3s", "0-10:", ":3s", "1-2-3:4s"] {
+            assert!(ramp(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn pauses_are_fixed_or_random() {
+        let is_random = |text| pause(text).map(|pause| pause.is_random);
+        assert_eq!(
+            (is_random("5ms"), is_random("5ms exp")),
+            (Ok(false), Ok(true))
+        );
+        assert!(pause("5ms norm").is_err() && pause("").is_err() && pause("0").is_err());
+    }
+
+    #[test]
+    fn statuses_are_single_or_ranges() {
+        assert_eq!(statuses("304"), Ok(304..=304));
+        assert_eq!(statuses("2xx"), Ok(200..=299));
+        assert_eq!(statuses("200-206"), Ok(200..=206));
+        for wrong in ["", "99", "100", "300-200", "xx", "20x", "1000"] {
+            assert!(statuses(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::model::{Design, Environment, Failure, Metric, State, Usage, Value, Variant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -70,6 +71,9 @@ pub(super) struct RunLine<'a> {
     pub samples: Vec<SampleLine<'a>>,
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
     pub notes: Cow<'a, [String]>,
+    /// The HTTP load that the run was.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub load: Option<&'a RawValue>,
 }
 
 /// One sample of a run.

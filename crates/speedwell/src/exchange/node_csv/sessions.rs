@@ -112,6 +112,7 @@ impl Collected {
                 iterations: None,
             }],
             notes: Vec::new(),
+            load: None,
         });
         Ok(())
     }

@@ -125,6 +125,7 @@ pub fn histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Ch
         let series = |summary: &&CaseSummary| plot::HistogramSeries {
             name: summary.variant.to_string(),
             values: panel.values(summary),
+            counts: Vec::new(),
         };
         let series: Vec<_> = category.variants.iter().map(series).collect();
         let all = series.iter().flat_map(|s| s.values.iter().copied());

@@ -1,0 +1,320 @@
+//! What a reader of a load's figures must or should know, as figures; `report` finds the words.
+
+use super::findings::LoadFindings;
+use super::halves::Halves;
+use speedwell_load::books::{Class, Imbalance};
+use speedwell_load::latency::OpenVerdict;
+
+/// Share of the requests from which on a generator that was interrupted counts as disturbed: those that
+/// it met are then enough to be the 99th percentile.
+const DISTURBED_SHARE: f64 = 0.01;
+
+/// How much a remark weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// An error of the generator itself: no figure can be trusted.
+    Wrong,
+    /// The figures are not what they seem.
+    Warning,
+    /// Good to know.
+    Note,
+}
+
+/// What there is to know.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Remark {
+    /// The books do not balance.
+    Imbalance(Vec<Imbalance>),
+    /// No request was answered well.
+    NothingAnswered,
+    /// It was interrupted.
+    Interrupted,
+    /// Times are refused, because the generator was late by itself.
+    GeneratorLimited(OpenVerdict),
+    /// The tail is refused, because too few of the due requests were sent.
+    RateMissed(OpenVerdict),
+    /// Fewer requests were under way than asked for.
+    ConcurrencyShort {
+        /// Asked for.
+        asked: u32,
+        /// Under way on average.
+        effective: f64,
+        /// Connections being made, on average.
+        connecting: f64,
+    },
+    /// Threads of the generator may have been what was measured.
+    GeneratorBound {
+        /// So many.
+        bottlenecks: usize,
+        /// Of so many.
+        threads: usize,
+        /// Share of the time that the busiest was busy.
+        busiest: f64,
+    },
+    /// An open load needed more connections than it may have.
+    ConnectionsCapped {
+        /// So many it had.
+        most: u32,
+    },
+    /// Requests that failed.
+    Failed {
+        /// How many.
+        count: u64,
+        /// Of how many.
+        of: u64,
+        /// The most frequent way.
+        class: Class,
+    },
+    /// Answers with another status than 2xx that count as good, because it was asked for.
+    Accepted {
+        /// How many.
+        count: u64,
+    },
+    /// Requests that were due but not sent, or sent but not answered at the end.
+    Unfinished {
+        /// Due, but never sent.
+        unsent: u64,
+        /// Sent, without an end.
+        in_flight: u64,
+        /// Given up by the generator.
+        cancelled: u64,
+    },
+    /// Two halves differ.
+    Unsteady(Halves),
+    /// Other programs disturbed the generator.
+    Disturbed {
+        /// Switches per second, over all threads.
+        switches_per_s: f64,
+        /// Share of the requests that were under way at a switch, at most.
+        share: f64,
+    },
+    /// Bodies of good answers differ in length.
+    LengthsVary {
+        /// The shortest body in bytes.
+        least: u64,
+        /// The longest body in bytes.
+        greatest: u64,
+    },
+    /// Answers that state their length in two ways.
+    DoubtfulFraming {
+        /// How many.
+        count: u64,
+    },
+    /// Connections given up because bytes came that nobody had asked for.
+    StrayBytes {
+        /// How many.
+        count: u64,
+    },
+    /// Requests that were sent again.
+    Retried {
+        /// How many.
+        count: u64,
+    },
+    /// Answers before the answer.
+    Interim {
+        /// How many.
+        count: u64,
+    },
+    /// Connections were not used again although they might have been.
+    NotReusable {
+        /// Good answers whose server closed the connection.
+        count: u64,
+        /// Good answers.
+        of: u64,
+    },
+}
+
+impl Remark {
+    /// How much it weighs.
+    pub fn weight(&self) -> Weight {
+        match self {
+            Remark::Imbalance(_) => Weight::Wrong,
+            Remark::NothingAnswered
+            | Remark::Interrupted
+            | Remark::GeneratorLimited(_)
+            | Remark::RateMissed(_)
+            | Remark::ConcurrencyShort { .. }
+            | Remark::GeneratorBound { .. }
+            | Remark::ConnectionsCapped { .. }
+            | Remark::Failed { .. }
+            | Remark::Unfinished { .. }
+            | Remark::Unsteady(_)
+            | Remark::Disturbed { .. }
+            | Remark::DoubtfulFraming { .. }
+            | Remark::StrayBytes { .. } => Weight::Warning,
+            Remark::Accepted { .. }
+            | Remark::LengthsVary { .. }
+            | Remark::Retried { .. }
+            | Remark::Interim { .. }
+            | Remark::NotReusable { .. } => Weight::Note,
+        }
+    }
+}
+
+/// Everything there is to know, the gravest first.
+pub(super) fn remarks(findings: &LoadFindings<'_>) -> Vec<Remark> {
+    let mut remarks: Vec<Remark> = Vec::new();
+    if let Err(wrong) = &findings.balance {
+        remarks.push(Remark::Imbalance(wrong.clone()));
+    }
+    remarks.extend(of_load(findings));
+    remarks.extend(of_requests(findings));
+    remarks.extend(of_generator(findings));
+    remarks.extend(of_answers(findings));
+    remarks.sort_by_key(Remark::weight);
+    remarks
+}
+
+/// Whether it was the load that was asked for.
+fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
+    let measured = &findings.run.measured;
+    let mut remarks = Vec::new();
+    if measured.is_interrupted {
+        remarks.push(Remark::Interrupted);
+    }
+    if let Some(open) = findings.open {
+        if open.is_generator_limited() {
+            remarks.push(Remark::GeneratorLimited(open));
+        }
+        if open.is_rate_missed() {
+            remarks.push(Remark::RateMissed(open));
+        }
+    }
+    if measured.reached_most_connections {
+        remarks.push(Remark::ConnectionsCapped {
+            most: measured.most_connections,
+        });
+    }
+    let concurrency = &findings.concurrency;
+    if let (true, Some(asked), Some(effective)) = (
+        concurrency.is_short,
+        concurrency.asked,
+        concurrency.effective,
+    ) {
+        remarks.push(Remark::ConcurrencyShort {
+            asked,
+            effective,
+            connecting: concurrency.connecting.unwrap_or(0.0),
+        });
+    }
+    remarks.extend(findings.halves.map(Remark::Unsteady));
+    remarks
+}
+
+/// What became of the requests.
+fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
+    let books = &findings.run.measured.account.books;
+    let mut remarks = Vec::new();
+    if books.succeeded() == 0 {
+        remarks.push(Remark::NothingAnswered);
+    }
+    let worst = Class::all().max_by_key(|class| (books.errors(*class), usize::MAX - class.index()));
+    if let Some(class) = worst.filter(|class| books.errors(*class) > 0) {
+        remarks.push(Remark::Failed {
+            count: books.all_errors(),
+            of: books.attempts(),
+            class,
+        });
+    }
+    let count = |name: &str| {
+        let row = books.rows().find(|row| row.name == name);
+        row.map_or(0, |row| row.count)
+    };
+    let [unsent, in_flight, cancelled] = ["unsent", "in-flight", "cancelled"].map(count);
+    if unsent + in_flight + cancelled > 0 {
+        remarks.push(Remark::Unfinished {
+            unsent,
+            in_flight,
+            cancelled,
+        });
+    }
+    let other = books.codes().total() - books.codes().of_hundred(2);
+    let accepted = other.saturating_sub(books.errors(Class::Status));
+    if accepted > 0 && books.errors(Class::Assertion) == 0 {
+        remarks.push(Remark::Accepted { count: accepted });
+    }
+    remarks
+}
+
+/// Whether the generator measured itself.
+fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
+    let generator = &findings.generator;
+    let mut remarks = Vec::new();
+    // A generator that never sleeps is always busy; that was asked for.
+    if generator.bottlenecks > 0 && !findings.run.asked.busy_polls {
+        remarks.push(Remark::GeneratorBound {
+            bottlenecks: generator.bottlenecks,
+            threads: generator.threads,
+            busiest: generator.busiest,
+        });
+    }
+    let share = disturbed(findings);
+    if share > DISTURBED_SHARE {
+        remarks.push(Remark::Disturbed {
+            switches_per_s: generator.switches_per_s,
+            share,
+        });
+    }
+    remarks
+}
+
+/// Share of the requests that a switch can have met: each meets those that are under way.
+fn disturbed(findings: &LoadFindings<'_>) -> f64 {
+    let rate = findings.throughput_per_s.unwrap_or(0.0);
+    let under_way = findings.concurrency.effective.unwrap_or(0.0).max(1.0);
+    match rate > 0.0 {
+        true => (findings.generator.switches_per_s * under_way / rate).min(1.0),
+        false => 0.0,
+    }
+}
+
+/// What the answers were like.
+fn of_answers(findings: &LoadFindings<'_>) -> Vec<Remark> {
+    let account = &findings.run.measured.account;
+    let (replies, books) = (&account.replies, &account.books);
+    let mut remarks = Vec::new();
+    if replies.lengths_vary() {
+        remarks.push(Remark::LengthsVary {
+            least: replies.least_body_bytes,
+            greatest: replies.greatest_body_bytes,
+        });
+    }
+    let closed = replies.count - replies.reusable.min(replies.count);
+    if findings.run.asked.keeps_alive && closed > 0 {
+        remarks.push(Remark::NotReusable {
+            count: closed,
+            of: replies.count,
+        });
+    }
+    for (count, remark) in [
+        (
+            replies.doubtful_framing,
+            Remark::DoubtfulFraming {
+                count: replies.doubtful_framing,
+            },
+        ),
+        (
+            replies.stray_bytes,
+            Remark::StrayBytes {
+                count: replies.stray_bytes,
+            },
+        ),
+        (
+            books.retries(),
+            Remark::Retried {
+                count: books.retries(),
+            },
+        ),
+        (
+            books.interim_codes().total(),
+            Remark::Interim {
+                count: books.interim_codes().total(),
+            },
+        ),
+    ] {
+        if count > 0 {
+            remarks.push(remark);
+        }
+    }
+    remarks
+}

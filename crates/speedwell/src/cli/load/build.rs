@@ -1,0 +1,275 @@
+//! From the words typed to a load that can be carried out.
+//!
+//! It decides what is usual and what contradicts itself. Every group of options becomes the type of
+//! `crates/load` that means the same; a drop-in has other words and fills those types by itself.
+//! Start at [`job`].
+
+use super::{kinds, target};
+use crate::cli::options::{ExpectArgs, LoadArgs, PaceArgs};
+use crate::runner::load::{LoadJob, Url};
+use anyhow::{bail, ensure};
+use speedwell_load::load::{
+    Batching, BodyRule, ConnectionRules, Http, Load, Part, Success, Timeouts,
+};
+use speedwell_load::pace::{Closed, Pace, Rate, Schedule, Spacing, Stage, Stop, Think};
+use std::time::Duration;
+
+/// Requests under way when nothing else is said, as with wrk and autocannon.
+const CONCURRENCY: u32 = 10;
+
+/// How long a load lasts that has no end of its own, as with wrk and autocannon.
+pub const TIME: Duration = Duration::from_secs(10);
+
+/// How long a request may take, and how long answers are awaited when there is no such limit.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Connections that an open load may come to have.
+const MOST_CONNECTIONS: u32 = 1000;
+
+/// What the words say of one address.
+///
+/// # Errors
+/// Options that contradict each other, files that cannot be read, a host without an address.
+pub fn job(args: &LoadArgs, url: &Url, seed: u64, part: Part) -> anyhow::Result<LoadJob> {
+    check(args, url)?;
+    let lanes = args
+        .connection
+        .streams
+        .or(args.connection.pipeline)
+        .unwrap_or(1);
+    let pace = pace(&args.pace, seed)?;
+    let (connections, most_connections) = connections(args, &pace, lanes)?;
+    let rules = rules(args);
+    let threads = threads(args, &pace, lanes)?;
+    let processes = args.generator.clients.unwrap_or(1);
+    let load = Load {
+        target: target::target(args, url)?,
+        kinds: kinds::kinds(args, url)?,
+        http: match args.traffic.http2 {
+            true => Http::Two {
+                table_bytes: args.traffic.h2_table_size.unwrap_or(0),
+            },
+            false => Http::One,
+        },
+        stop: stop(&args.pace),
+        warmup_ns: args.pace.warmup.map_or(0, ns),
+        drain_ns: ns(args
+            .pace
+            .drain
+            .unwrap_or_else(|| limit(args).unwrap_or(TIMEOUT))),
+        rules,
+        success: success(&args.expect),
+        processors: processors(args, part, threads),
+        keeps_rows: args.log_requests.is_some(),
+        pace,
+        connections,
+        most_connections,
+        lanes,
+        threads,
+        part,
+    };
+    Ok(LoadJob {
+        url: url.clone(),
+        load,
+        is_realtime: args.generator.rt,
+        processes,
+    })
+}
+
+/// Nanoseconds of a duration, at most 584 years.
+fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What clap cannot see: it depends on the address or on several options at once.
+fn check(args: &LoadArgs, url: &Url) -> anyhow::Result<()> {
+    let is_open = is_open(&args.pace);
+    ensure!(
+        is_open || !args.pace.poisson,
+        "--poisson is for requests that are sent when they are due\nhint: add --rate N"
+    );
+    ensure!(
+        is_open || args.connection.max_connections.is_none(),
+        "--max-connections is for requests that are sent when they are due\nhint: add --rate N; \
+         without it there is a connection for every client, see --concurrency"
+    );
+    ensure!(
+        !is_open || args.pace.think.is_none(),
+        "--think is a pause between an answer and the next request, but with --rate and --ramp \
+         requests do not wait for answers"
+    );
+    ensure!(
+        url.is_tls || !args.tls.is_any(),
+        "there is no TLS with '{url}', so --insecure, --cacert, --cert and --sni have no meaning\n\
+         hint: https://"
+    );
+    ensure!(
+        !args.connection.no_keepalive || !args.connection.retry_stale_keepalive,
+        "--retry-stale-keepalive is for connections that are used again, which --no-keepalive excludes"
+    );
+    Ok(())
+}
+
+fn is_open(pace: &PaceArgs) -> bool {
+    pace.rate.is_some() || !pace.ramp.is_empty()
+}
+
+fn pace(pace: &PaceArgs, seed: u64) -> anyhow::Result<Pace> {
+    if !is_open(pace) {
+        let concurrency = pace.concurrency.unwrap_or(CONCURRENCY);
+        if let Some(count) = pace.count.filter(|count| *count < concurrency) {
+            // A default that does not fit gives way; what was typed does not.
+            ensure!(
+                pace.concurrency.is_none(),
+                "{concurrency} requests cannot be under way when only {count} are sent\n\
+                 hint: -c {count}, or a greater -n"
+            );
+        }
+        let fitting = concurrency.min(pace.count.unwrap_or(concurrency));
+        let think = match pace.think {
+            None => Think::None,
+            Some(pause) if pause.is_random => Think::Exponential {
+                mean_ns: ns(pause.length),
+                seed,
+            },
+            Some(pause) => Think::Fixed(ns(pause.length)),
+        };
+        return Ok(Pace::Closed(Closed::new(fitting, think)?));
+    }
+    let mut stages = Vec::new();
+    for ramp in &pace.ramp {
+        stages.push(Stage {
+            from: Rate::per_second(ramp.from)?,
+            to: Rate::per_second(ramp.to)?,
+            duration_ns: ns(ramp.duration),
+        });
+    }
+    if let Some(rate) = pace.rate {
+        stages.push(Stage::constant(Rate::per_second(rate)?));
+    }
+    let spacing = match pace.poisson {
+        true => Spacing::Poisson { seed },
+        false => Spacing::Even,
+    };
+    Ok(Pace::Open(Schedule::new(stages, spacing)?))
+}
+
+/// Ramps have an end of their own unless a rate follows them.
+pub fn stop(pace: &PaceArgs) -> Stop {
+    let ends_itself = !pace.ramp.is_empty() && pace.rate.is_none();
+    let usual = (pace.count.is_none() && !ends_itself).then_some(TIME);
+    let time = pace.time.or(usual);
+    Stop {
+        after_requests: pace.count.map(u64::from),
+        after_ns: time.map(|time| ns(time).saturating_add(pace.warmup.map_or(0, ns))),
+    }
+}
+
+/// Connections at the beginning and at most.
+fn connections(args: &LoadArgs, pace: &Pace, lanes: u32) -> anyhow::Result<(u32, u32)> {
+    match pace {
+        Pace::Closed(closed) => {
+            ensure!(
+                lanes <= closed.concurrency,
+                "{lanes} requests cannot be under way on one connection when {} are under way in \
+                 all\nhint: -c {lanes} or more",
+                closed.concurrency
+            );
+            let connections = closed.concurrency.div_ceil(lanes);
+            Ok((connections, connections))
+        }
+        Pace::Open(_) => {
+            let most = args.connection.max_connections;
+            let first = args.pace.concurrency.unwrap_or(CONCURRENCY);
+            if let (Some(most), Some(first)) = (most, args.pace.concurrency) {
+                ensure!(
+                    first <= most,
+                    "{first} connections at the beginning are more than --max-connections {most}"
+                );
+            }
+            let most = most.unwrap_or(MOST_CONNECTIONS.max(first));
+            Ok((first.min(most), most))
+        }
+    }
+}
+
+fn threads(args: &LoadArgs, pace: &Pace, lanes: u32) -> anyhow::Result<u32> {
+    let threads = args.generator.threads.unwrap_or(1);
+    let processes = args.generator.clients.unwrap_or(1);
+    if let Pace::Closed(closed) = pace {
+        let all = threads.saturating_mul(processes);
+        let connections = closed.concurrency.div_ceil(lanes);
+        ensure!(
+            all <= connections,
+            "{connections} connections cannot be divided among {all} threads\n\
+             hint: a greater --concurrency, or fewer --threads and --clients"
+        );
+    }
+    Ok(threads)
+}
+
+/// Every thread of every generator process gets a processor of its own as long as there are enough.
+fn processors(args: &LoadArgs, part: Part, threads: u32) -> Vec<usize> {
+    let Some(set) = &args.generator.pin else {
+        return Vec::new();
+    };
+    let mut processors = set.cpus().to_vec();
+    let first = (part.index as usize * threads as usize) % processors.len().max(1);
+    processors.rotate_left(first);
+    processors
+}
+
+/// How long a request may take.
+fn limit(args: &LoadArgs) -> Option<Duration> {
+    let limit = args.connection.timeout.unwrap_or(TIMEOUT);
+    (!limit.is_zero()).then_some(limit)
+}
+
+fn rules(args: &LoadArgs) -> ConnectionRules {
+    let usual = ConnectionRules::default();
+    let options = &args.connection;
+    let total = limit(args);
+    ConnectionRules {
+        most_requests: match options.no_keepalive {
+            true => Some(1),
+            false => options.requests_per_connection.map(u64::from),
+        },
+        lifetime_ns: options.connection_lifetime.map(ns),
+        timeouts: Timeouts {
+            connect_ns: options.connect_timeout.or(total).map(ns),
+            first_byte_ns: options.first_byte_timeout.map(ns),
+            total_ns: total.map(ns),
+        },
+        retries_stale: options.retry_stale_keepalive,
+        batching: match args.generator.no_batching || args.generator.busy_poll {
+            true => Batching::Off,
+            false => usual.batching,
+        },
+        busy_poll: args.generator.busy_poll,
+    }
+}
+
+fn success(expect: &ExpectArgs) -> Success {
+    let text = expect.expect_body.as_ref();
+    let body = text.map(|text| BodyRule::Contains(text.as_bytes().to_vec()));
+    Success {
+        statuses: expect.expect_status.clone(),
+        body: body.or(expect.expect_length.map(BodyRule::Length)),
+    }
+}
+
+/// Checks what concerns all addresses together.
+///
+/// # Errors
+/// Options that contradict each other.
+pub fn check_all(args: &LoadArgs) -> anyhow::Result<()> {
+    let (servers, urls) = (args.serving.serve.len(), args.urls.len());
+    if servers > 1 && servers != urls {
+        bail!(
+            "--serve was given {servers} times for {urls} {}\nhint: give it once for all, or once for \
+             each",
+            if urls == 1 { "address" } else { "addresses" }
+        );
+    }
+    Ok(())
+}

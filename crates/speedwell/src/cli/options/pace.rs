@@ -1,0 +1,42 @@
+//! When requests are sent, and when a load ends.
+
+use super::parse::{self, Pause, Ramp};
+use clap::Args;
+use std::time::Duration;
+
+/// Pace options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Pace")]
+pub struct PaceArgs {
+    /// Requests under way at once; with --rate, connections at the beginning [default: 10]
+    #[arg(short = 'c', long, value_name = "N", value_parser = parse::count)]
+    pub concurrency: Option<u32>,
+    /// End after N requests, those of the warm-up among them
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
+    pub count: Option<u32>,
+    /// End after this time, which begins after the warm-up [default: 10s without --count]
+    #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
+    pub time: Option<Duration>,
+    /// Send so many requests a second, whatever the server does: 500, 10k, 90/m
+    #[arg(long, value_name = "N[/s]", value_parser = parse::rate)]
+    pub rate: Option<f64>,
+    /// Let the rate rise or fall, e.g. 0-1000:30s, or stay, e.g. 1000:1m (repeatable: one after the
+    /// other, then --rate if it is given)
+    #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR", value_parser = parse::ramp)]
+    pub ramp: Vec<Ramp>,
+    /// Send at random moments instead of evenly, as independent users do
+    #[arg(long)]
+    pub poisson: bool,
+    /// Pause of a client between an answer and its next request; random ones with 'DUR exp'
+    #[arg(long, value_name = "DUR[ exp]", value_parser = parse::pause)]
+    pub think: Option<Pause>,
+    /// Time at the beginning whose requests are kept apart [default: none]
+    #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
+    pub warmup: Option<Duration>,
+    /// How long answers are awaited after the end [default: as --timeout]
+    #[arg(long, value_name = "DUR", value_parser = parse::duration_or_none)]
+    pub drain: Option<Duration>,
+    /// Seed of every random choice [default: drawn, stored and shown]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}

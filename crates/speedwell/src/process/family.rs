@@ -1,0 +1,129 @@
+//! Which processes belong to a child, and what they cost: the child's descendants and the members
+//! of its process group, as /proc shows them now.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+/// What /proc/PID/stat says (proc_pid_stat(5)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    parent: i32,
+    group: i32,
+    ticks: u64,
+}
+
+/// The processes of the child `root` that are alive, itself included.
+pub fn family_of(root: i32) -> Vec<i32> {
+    members(&all(), root)
+}
+
+/// Processor time that the family has used so far, in nanoseconds, ended members aside whose parent
+/// has not waited for them. `None` when nobody is left.
+pub fn cpu_ns_of(root: i32) -> Option<u64> {
+    let all = all();
+    let family = members(&all, root);
+    // SAFETY: sysconf only reads a setting.
+    let ticks_per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+    let ticks: u64 = family.iter().map(|pid| all[pid].ticks).sum();
+    (!family.is_empty() && ticks_per_second > 0)
+        .then(|| ticks.saturating_mul(1_000_000_000) / ticks_per_second)
+}
+
+/// What a process calls itself.
+pub fn name_of(pid: i32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
+}
+
+fn all() -> BTreeMap<i32, Stat> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return BTreeMap::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let text = fs::read_to_string(entry.path().join("stat")).ok()?;
+            Some((pid, stat(&text)?))
+        })
+        .collect()
+}
+
+/// The name of a process stands in brackets and may contain anything, brackets too.
+fn stat(text: &str) -> Option<Stat> {
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let ended = matches!(fields.first(), Some(&"Z" | &"X"));
+    (!ended).then_some(Stat {
+        parent: number(1)? as i32,
+        group: number(2)? as i32,
+        // Its own time in user mode and in the kernel, and that of children it waited for.
+        ticks: number(11)? + number(12)? + number(13)? + number(14)?,
+    })
+}
+
+fn members(all: &BTreeMap<i32, Stat>, root: i32) -> Vec<i32> {
+    let descends = |pid: i32| {
+        let mut at = pid;
+        // Nobody has more ancestors than there are processes, whatever changed meanwhile.
+        for _ in 0..all.len() {
+            if at == root {
+                return true;
+            }
+            match all.get(&at) {
+                Some(stat) => at = stat.parent,
+                None => return false,
+            }
+        }
+        false
+    };
+    let belongs = |(pid, stat): (&i32, &Stat)| stat.group == root || descends(*pid);
+    all.iter()
+        .filter(|(pid, stat)| belongs((pid, stat)))
+        .map(|(pid, _)| *pid)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_descendants_and_members_of_the_group() {
+        let stat = |parent, group| Stat {
+            parent,
+            group,
+            ticks: 0,
+        };
+        let all = BTreeMap::from([
+            (1, stat(0, 1)),
+            (10, stat(1, 10)),
+            (11, stat(10, 10)),
+            (12, stat(11, 12)),
+            // An orphan of the family that stayed in its group, and a stranger.
+            (13, stat(1, 10)),
+            (20, stat(1, 20)),
+        ]);
+        assert_eq!(members(&all, 10), [10, 11, 12, 13]);
+        assert!(members(&all, 99).is_empty());
+    }
+
+    #[test]
+    fn odd_names_do_not_shift_the_fields() {
+        let text = "7 (a) (b c) S 3 5 5 0 -1 0 0 0 0 0 10 4 1 2 20 0";
+        let expected = Stat {
+            parent: 3,
+            group: 5,
+            ticks: 17,
+        };
+        assert_eq!(super::stat(text), Some(expected));
+        assert_eq!(super::stat("7 (a) Z 3 5 5 0 -1 0 0 0 0 0 1 1 1 1"), None);
+    }
+
+    #[test]
+    fn this_process_is_found_with_its_time() {
+        let own = std::process::id() as i32;
+        assert!(family_of(own).contains(&own));
+        assert!(cpu_ns_of(own).is_some() && name_of(own).is_some());
+    }
+}

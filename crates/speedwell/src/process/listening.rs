@@ -1,0 +1,163 @@
+//! Who listens on an address, as the kernel's tables tell (proc_pid_net(5)).
+//!
+//! It decides nothing about who should. Start at [`sockets_at`], then [`holders_of`].
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+/// The state of a listening socket in /proc/net/tcp (include/net/tcp_states.h).
+const TCP_LISTEN: &str = "0A";
+
+/// The flag of a listening socket in /proc/net/unix (include/uapi/linux/net.h, `__SO_ACCEPTCON`).
+const UNIX_LISTENS: u32 = 1 << 16;
+
+/// Numbers of the listening sockets to which a connection to `address` can come: bound to it, or to
+/// every address of the machine.
+pub fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let texts = tables
+        .iter()
+        .filter_map(|table| fs::read_to_string(table).ok());
+    texts.flat_map(|text| in_table(&text, address)).collect()
+}
+
+/// Numbers of the listening sockets that are bound to a path.
+pub fn sockets_at_path(path: &Path) -> BTreeSet<u64> {
+    let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let path = path.to_string_lossy();
+    text.lines()
+        .filter_map(|line| {
+            // Num RefCount Protocol Flags Type St Inode Path; a path may contain blanks.
+            let flags = line.split_whitespace().nth(3)?;
+            let flags = u32::from_str_radix(flags, 16).ok()?;
+            let (inode, bound) = line_end(line)?;
+            (flags & UNIX_LISTENS != 0 && bound == path).then_some(inode)
+        })
+        .collect()
+}
+
+/// The number and the path of a line; the number is padded with blanks.
+fn line_end(line: &str) -> Option<(u64, &str)> {
+    let mut rest = line;
+    for _ in 0..6 {
+        rest = rest.trim_start().split_once(' ')?.1;
+    }
+    let (inode, path) = rest.trim_start().split_once(' ')?;
+    Some((inode.parse().ok()?, path))
+}
+
+/// Those of the processes `among` that hold one of the sockets.
+pub fn holders_of(sockets: &BTreeSet<u64>, among: impl IntoIterator<Item = i32>) -> Vec<i32> {
+    let holds = |pid: &i32| {
+        let entries = fs::read_dir(format!("/proc/{pid}/fd"));
+        entries.into_iter().flatten().flatten().any(|entry| {
+            let link = fs::read_link(entry.path());
+            link.is_ok_and(|link| {
+                socket_number(&link.to_string_lossy())
+                    .is_some_and(|number| sockets.contains(&number))
+            })
+        })
+    };
+    among.into_iter().filter(holds).collect()
+}
+
+/// Every process that holds one of the sockets and may be looked at.
+pub fn all_holders_of(sockets: &BTreeSet<u64>) -> Vec<i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    holders_of(sockets, pids)
+}
+
+fn socket_number(link: &str) -> Option<u64> {
+    link.strip_prefix("socket:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()
+}
+
+fn in_table(text: &str, wanted: SocketAddr) -> Vec<u64> {
+    let line = |line: &str| -> Option<u64> {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (address, port) = fields.get(1)?.split_once(':')?;
+        let fits = u16::from_str_radix(port, 16).ok()? == wanted.port()
+            && *fields.get(3)? == TCP_LISTEN
+            && takes(ip(address)?, wanted.ip());
+        fits.then(|| fields.get(9)?.parse().ok())?
+    };
+    text.lines().skip(1).filter_map(line).collect()
+}
+
+/// Whether a socket bound to `bound` gets connections to `wanted`. One bound to every address of
+/// IPv6 gets those of IPv4 as well, unless it was told otherwise, which the table does not show.
+fn takes(bound: IpAddr, wanted: IpAddr) -> bool {
+    match bound {
+        IpAddr::V6(bound) if bound.is_unspecified() => true,
+        IpAddr::V4(bound) if bound.is_unspecified() => wanted.to_canonical().is_ipv4(),
+        bound => bound.to_canonical() == wanted.to_canonical(),
+    }
+}
+
+/// An address as the table writes it: words of 32 bits in the machine's byte order, hexadecimal.
+fn ip(text: &str) -> Option<IpAddr> {
+    let word = |at: usize| {
+        let digits = text.get(at * 8..at * 8 + 8)?;
+        Some(u32::from_str_radix(digits, 16).ok()?.to_ne_bytes())
+    };
+    match text.len() {
+        8 => Some(IpAddr::V4(Ipv4Addr::from(word(0)?))),
+        32 => {
+            let mut bytes = [0; 16];
+            for at in 0..4 {
+                bytes[at * 4..at * 4 + 4].copy_from_slice(&word(at)?);
+            }
+            Some(IpAddr::V6(Ipv6Addr::from(bytes)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_listening_socket_is_found_with_its_process() {
+        let own = std::process::id() as i32;
+        for bind in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0"] {
+            let Ok(listener) = TcpListener::bind(bind) else {
+                eprintln!("skipped: cannot listen on {bind}");
+                continue;
+            };
+            let port = listener.local_addr().unwrap().port();
+            let sockets = sockets_at(SocketAddr::from(([127, 0, 0, 1], port)));
+            assert_eq!(sockets.len(), 1, "{bind}");
+            assert!(all_holders_of(&sockets).contains(&own), "{bind}");
+            assert!(holders_of(&sockets, [1]).is_empty(), "{bind}");
+            drop(listener);
+            let after = sockets_at(SocketAddr::from(([127, 0, 0, 1], port)));
+            assert!(after.is_empty(), "{bind}");
+        }
+    }
+
+    #[test]
+    fn a_socket_of_another_address_is_none_of_this_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(sockets_at(SocketAddr::from(([127, 0, 0, 9], port))).is_empty());
+    }
+
+    #[test]
+    fn a_unix_socket_is_found_by_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a socket");
+        let _listener = UnixListener::bind(&path).unwrap();
+        let sockets = sockets_at_path(&path);
+        assert_eq!(sockets.len(), 1);
+        assert!(all_holders_of(&sockets).contains(&(std::process::id() as i32)));
+        assert!(sockets_at_path(&folder.path().join("another")).is_empty());
+    }
+}

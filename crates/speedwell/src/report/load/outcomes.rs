@@ -1,0 +1,95 @@
+//! What became of the requests, and with which statuses they were answered.
+
+use crate::analysis::load::LoadFindings;
+use crate::report::digits::spell;
+use crate::report::document::Block;
+use crate::report::quantity::share;
+use crate::report::table::{Cell, Column, Kind, Row, Table};
+use speedwell_load::books::{Books, Class};
+
+/// Both tables. Where every request was answered well in the same way they say nothing new to people
+/// and are folded away.
+pub fn blocks(load: &LoadFindings<'_>) -> Vec<Block> {
+    let books = &load.run.measured.account.books;
+    let tables = [outcomes(load, books), statuses(load, books)];
+    let tables = tables.into_iter().map(Block::Table).collect();
+    let is_plain = books.succeeded() == books.attempts() && books.codes().seen().count() == 1;
+    match is_plain {
+        false => tables,
+        true => vec![Block::Appendix {
+            title: "Outcomes and statuses".to_owned(),
+            instead: None,
+            blocks: tables,
+        }],
+    }
+}
+
+fn outcomes(load: &LoadFindings<'_>, books: &Books) -> Table {
+    let all = books.attempts();
+    let seen = books.rows().filter(|row| row.count > 0);
+    let mut rows: Vec<Row> = seen
+        .map(|row| counted(load, row.name, meaning(row.name), row.count, all))
+        .collect();
+    rows.push(counted(load, "attempted", "all requests", all, all));
+    let columns = vec![
+        Column::machine("load"),
+        Column::new("outcome", "outcome", Kind::Identifier),
+        Column::new("count", "requests", Kind::Figure),
+        Column::new("share", "share", Kind::Figure),
+        Column::new("meaning", "meaning", Kind::Words).expendable(1),
+    ];
+    Table {
+        columns,
+        rows,
+        ..Table::new("outcomes")
+    }
+}
+
+fn statuses(load: &LoadFindings<'_>, books: &Books) -> Table {
+    let (all, interim) = (books.codes(), books.interim_codes());
+    let of = |code: u16, kind, count| counted(load, &code.to_string(), kind, count, all.total());
+    let mut rows: Vec<Row> = all
+        .seen()
+        .map(|(code, count)| of(code, "answer", count))
+        .collect();
+    let before = interim.seen();
+    rows.extend(before.map(|(code, count)| of(code, "before the answer", count)));
+    if all.outside() > 0 {
+        let (count, all) = (all.outside(), all.total());
+        rows.push(counted(load, "other", "not of three digits", count, all));
+    }
+    let columns = vec![
+        Column::machine("load"),
+        Column::new("status", "status", Kind::Identifier),
+        Column::new("count", "answers", Kind::Figure),
+        Column::new("share", "share", Kind::Figure),
+        Column::new("kind", "kind", Kind::Words),
+    ];
+    Table {
+        columns,
+        rows,
+        ..Table::new("statuses")
+    }
+}
+
+fn counted(load: &LoadFindings<'_>, name: &str, words: &str, count: u64, all: u64) -> Row {
+    let part = (all > 0).then(|| count as f64 / all as f64);
+    Row::Cells(vec![
+        Cell::words(super::name(load)),
+        Cell::words(name),
+        Cell::value(count).shown(spell(count as f64, 0)),
+        Cell::figure(part).shown(part.map(share).unwrap_or_default()),
+        Cell::words(words),
+    ])
+}
+
+/// What an outcome means.
+fn meaning(name: &str) -> &'static str {
+    match name {
+        "ok" => "answered well",
+        "in-flight" => "sent, and not answered when the load ended",
+        "cancelled" => "given up by the generator",
+        "unsent" => "due, and not sent when the load ended",
+        other => Class::named(other).map_or("", Class::sentence),
+    }
+}

@@ -1,0 +1,247 @@
+//! One load from begin to end: the server is started, one request is verified, the load is sent, the
+//! server is ended.
+//!
+//! It decides what follows what, and when a load ends before its time. Start at [`carry_out`].
+
+use super::processes::{self, WorkerCommand};
+use super::served::Served;
+use super::{Glimpse, LoadRun, ProbeFacts, ServerOutcome, Url, facts, verify};
+use crate::process::{self, RealTime};
+use anyhow::Context;
+use speedwell_load::generator;
+use speedwell_load::load::{Address, Load};
+use speedwell_load::measured::Measured;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often it is looked whether the load has to end early.
+const PULSE: Duration = Duration::from_millis(20);
+
+/// How long an address may take to accept a connection before the load, when there are others.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A load that is ready to be sent.
+#[derive(Debug, Clone)]
+pub struct LoadJob {
+    /// Where it goes, as people write it.
+    pub url: Url,
+    /// What is carried out.
+    pub load: Load,
+    /// Its generators run with real-time priority.
+    pub is_realtime: bool,
+    /// Generator processes.
+    pub processes: u32,
+}
+
+/// What is done around a load.
+#[derive(Debug, Clone, Default)]
+pub struct Manner {
+    /// Send one request before, and refuse the load when its answer is no success.
+    pub verifies: bool,
+    /// Follow redirects before the load.
+    pub follows: bool,
+    /// Start a server for the load.
+    pub serve: Option<Serve>,
+    /// How a generator process is started, where there are several.
+    pub worker: Option<WorkerCommand>,
+}
+
+/// A server that is started for a load.
+#[derive(Debug, Clone)]
+pub struct Serve {
+    /// A line for a shell.
+    pub command: String,
+    /// How long it may take until it accepts connections.
+    pub limit: Duration,
+}
+
+/// What is told while a load is carried out.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    /// The request before the load was answered, at this address.
+    Seen(&'a Url, &'a ProbeFacts, &'static str),
+    /// The load stands so.
+    Standing(&'a Glimpse),
+}
+
+/// A load that has everything it needs: a server that runs and answers well.
+#[derive(Debug)]
+pub struct Ready {
+    /// What is to be sent, redirects followed.
+    pub job: LoadJob,
+    /// What the request before the load saw.
+    pub seen: Option<ProbeFacts>,
+    /// What a reader of the figures should know so far.
+    pub warnings: Vec<String>,
+    server: Option<Served>,
+}
+
+impl Ready {
+    /// Starts the server and verifies it. `build` makes the load for an address: redirects may lead
+    /// to another one.
+    ///
+    /// # Errors
+    /// No permission, no server, no answer, no success.
+    pub fn make(
+        url: &Url,
+        build: &dyn Fn(&Url) -> anyhow::Result<LoadJob>,
+        manner: &Manner,
+        tell: &mut dyn FnMut(Notice),
+    ) -> anyhow::Result<Ready> {
+        let mut job = build(url)?;
+        if job.is_realtime {
+            // Asked here, so that nothing is started in vain; the generator asks again for itself.
+            drop(real_time()?);
+        }
+        let addresses = &job.load.target.addresses;
+        let mut warnings = Vec::new();
+        let mut server = match &manner.serve {
+            Some(serve) => Some(Served::start(serve, addresses, &mut warnings)?),
+            None => None,
+        };
+        let mut seen = None;
+        keep_reachable(&mut job.load, &mut warnings);
+        if manner.verifies {
+            let (settled, found) = verify::verify(job, build, manner.follows)?;
+            job = settled;
+            if !found.redirected_from.is_empty() {
+                keep_reachable(&mut job.load, &mut warnings);
+            }
+            let facts = facts::probe_facts_of(&found);
+            tell(Notice::Seen(&job.url, &facts, facts::protocol(&job.load)));
+            seen = Some(facts);
+        }
+        if let Some(server) = &mut server {
+            server.begin();
+        }
+        Ok(Ready {
+            job,
+            seen,
+            warnings,
+            server,
+        })
+    }
+
+    /// Ends the server and says what became of it.
+    ///
+    /// # Errors
+    /// Its end could not be waited for.
+    pub fn end(self) -> anyhow::Result<Option<ServerOutcome>> {
+        self.server.map(Served::stop).transpose()
+    }
+}
+
+/// Carries out one load; see [`Ready::make`].
+///
+/// # Errors
+/// It could not be begun. What happens later is part of the [`LoadRun`].
+pub fn carry_out(
+    url: &Url,
+    build: &dyn Fn(&Url) -> anyhow::Result<LoadJob>,
+    manner: &Manner,
+    tell: &mut dyn FnMut(Notice),
+) -> anyhow::Result<LoadRun> {
+    let mut ready = Ready::make(url, build, manner, tell)?;
+    let (measured, deaths) = measure(&ready.job, manner, ready.server.as_ref(), tell)?;
+    let mut run = LoadRun {
+        label: ready.job.url.to_string(),
+        url: ready.job.url.to_string(),
+        round: 0,
+        slot: 0,
+        asked: facts::facts_of(&ready.job),
+        probe: ready.seen.take(),
+        measured,
+        is_partial: !deaths.is_empty(),
+        server: None,
+        warnings: std::mem::take(&mut ready.warnings),
+    };
+    run.warnings.extend(deaths);
+    run.server = ready.end()?;
+    let died = run.server.as_ref().and_then(|server| server.died.clone());
+    if let Some(died) = died {
+        run.is_partial = true;
+        run.warnings.push(format!(
+            "The server {died} in mid-load, and the load was ended."
+        ));
+        // The generator cannot tell who stopped it.
+        run.measured.is_interrupted = process::interrupted();
+    }
+    Ok(run)
+}
+
+/// Sends the load with one generator or several, and watches over the server meanwhile.
+fn measure(
+    job: &LoadJob,
+    manner: &Manner,
+    server: Option<&Served>,
+    tell: &mut dyn FnMut(Notice),
+) -> anyhow::Result<(Measured, Vec<String>)> {
+    let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        // Started before the priority is changed, so that the watch never stands in the way.
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                if process::interrupted() || server.is_some_and(Served::has_ended) {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                std::thread::sleep(PULSE);
+            }
+        });
+        let mut watch = |glimpse: &Glimpse| tell(Notice::Standing(glimpse));
+        let measured = match &manner.worker {
+            Some(worker) if job.processes > 1 => processes::run(job, worker, &stop, &mut watch),
+            _ => generate(job, &stop, &mut watch).map(|measured| (measured, Vec::new())),
+        };
+        over.store(true, Ordering::Relaxed);
+        measured
+    })
+}
+
+/// Sends the load, or this generator's part of it, from this process.
+///
+/// # Errors
+/// It could not be begun.
+pub fn generate(
+    job: &LoadJob,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&Glimpse),
+) -> anyhow::Result<Measured> {
+    let _priority = match job.is_realtime {
+        true => Some(real_time()?),
+        false => None,
+    };
+    let measured = generator::run(&job.load, stop, &mut |progress| {
+        watch(&Glimpse::of(progress));
+    });
+    measured.with_context(|| format!("cannot load '{}'", job.url))
+}
+
+fn real_time() -> anyhow::Result<RealTime> {
+    RealTime::enter().context(
+        "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE or a \
+         limit: 'ulimit -r' of at least 10",
+    )
+}
+
+/// Leaves out addresses that do not accept connections, if others do: a name such as 'localhost' has
+/// addresses of IPv4 and of IPv6, and many servers listen on one of them.
+fn keep_reachable(load: &mut Load, warnings: &mut Vec<String>) {
+    if load.target.addresses.len() < 2 {
+        return;
+    }
+    let accepts = |address: &Address| match address {
+        Address::Internet(socket) => TcpStream::connect_timeout(socket, PATIENCE).is_ok(),
+        Address::Unix(_) => true,
+    };
+    let (kept, left): (Vec<_>, Vec<_>) = load.target.addresses.iter().cloned().partition(accepts);
+    if !kept.is_empty() && !left.is_empty() {
+        let left: Vec<String> = left.iter().map(facts::address).collect();
+        warnings.push(format!(
+            "'{}' has addresses that accept no connection and were left out: {}.",
+            load.target.host,
+            left.join(", ")
+        ));
+        load.target.addresses = kept;
+    }
+}

@@ -1,0 +1,232 @@
+//! One load from several generator processes: started together, added up at the end.
+//!
+//! What they say to each other are lines: a worker says `ready`, is told `go`, says `at GLIMPSE` now
+//! and then and `measured MEASURED` at the end; `stop` ends it early. A worker that dies takes its
+//! part with it, and what the others measured is kept. Start at [`run`]; `worker.rs` is the other
+//! half.
+
+use super::{Glimpse, LoadJob};
+use crate::process::{self, Channel, Conversation, Next, Outcome, Spec};
+use anyhow::{Context, bail};
+use speedwell_load::measured::Measured;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Between two looks at how all of them stand, as often as a generator tells.
+const PULSE: Duration = Duration::from_millis(100);
+
+/// How long a worker may take to say what it measured after it was told to stop.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// How long a worker may take to end after it has said everything.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Longer than any load.
+const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// How a worker is started.
+#[derive(Debug, Clone)]
+pub struct WorkerCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments, which lead it to [`super::work`].
+    pub arguments: Vec<String>,
+    /// The option whose value says which part it sends: `INDEX/OF,URL`.
+    pub part_option: String,
+}
+
+/// What is known of one worker.
+#[derive(Debug, Default)]
+struct Worker {
+    is_ready: bool,
+    has_ended: bool,
+    glimpse: Option<Glimpse>,
+    measured: Option<Measured>,
+}
+
+/// What the listeners share.
+struct Shared<'a> {
+    workers: Mutex<Vec<Worker>>,
+    changed: Condvar,
+    stop: &'a AtomicBool,
+}
+
+/// Sends a load from as many processes as the job says. Gives what they measured together, and a
+/// sentence for each that died.
+///
+/// # Errors
+/// None could be started, or none of them measured anything.
+pub fn run(
+    job: &LoadJob,
+    command: &WorkerCommand,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&Glimpse),
+) -> anyhow::Result<(Measured, Vec<String>)> {
+    let count = job.processes as usize;
+    let shared = Shared {
+        workers: Mutex::new((0..count).map(|_| Worker::default()).collect()),
+        changed: Condvar::new(),
+        stop,
+    };
+    let outcomes: Vec<io::Result<Outcome>> = std::thread::scope(|scope| {
+        let listeners: Vec<_> = (0..count)
+            .map(|index| {
+                let shared = &shared;
+                let spec = spec(job, command, index);
+                scope.spawn(move || {
+                    let outcome = process::run(&spec, &mut Talk { shared, index });
+                    shared.change(|workers| workers[index].has_ended = true);
+                    outcome
+                })
+            })
+            .collect();
+        shared.watch(watch);
+        let joined = listeners.into_iter().map(|listener| listener.join());
+        joined
+            .map(|outcome| {
+                outcome.unwrap_or_else(|_| Err(io::Error::other("its listener panicked")))
+            })
+            .collect()
+    });
+    let workers = shared
+        .workers
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    add_up(workers, outcomes)
+}
+
+fn spec(job: &LoadJob, command: &WorkerCommand, index: usize) -> Spec {
+    let part = format!("{index}/{},{}", job.processes, job.url);
+    Spec {
+        limit: UNLIMITED,
+        channel: Channel::Harness,
+        ..Spec::new(&command.program)
+            .args(command.arguments.iter().cloned())
+            .args([format!("{}={part}", command.part_option)])
+    }
+}
+
+impl Shared<'_> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Worker>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Worker>)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Tells how all of them stand until all have ended.
+    fn watch(&self, watch: &mut dyn FnMut(&Glimpse)) {
+        let mut workers = self.lock();
+        while workers.iter().any(|worker| !worker.has_ended) {
+            let waited = self.changed.wait_timeout(workers, PULSE);
+            workers = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let parts: Vec<Glimpse> = workers.iter().filter_map(|w| w.glimpse.clone()).collect();
+            if parts.len() == workers.len() {
+                watch(&Glimpse::together(&parts));
+            }
+        }
+    }
+
+    /// Waits until all are ready; whether they are.
+    fn all_ready(&self) -> bool {
+        let mut workers = self.lock();
+        loop {
+            if self.stop.load(Ordering::Relaxed) || workers.iter().any(|worker| worker.has_ended) {
+                return false;
+            }
+            if workers.iter().all(|worker| worker.is_ready) {
+                return true;
+            }
+            let waited = self.changed.wait_timeout(workers, PULSE);
+            workers = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// The conversation with one worker.
+struct Talk<'a, 'b> {
+    shared: &'a Shared<'b>,
+    index: usize,
+}
+
+impl Conversation for Talk<'_, '_> {
+    fn received(&mut self, line: &[u8]) -> Next {
+        let (word, rest) = match line.iter().position(|byte| *byte == b' ') {
+            Some(at) => (&line[..at], &line[at + 1..]),
+            None => (line, &line[..0]),
+        };
+        let index = self.index;
+        match word {
+            b"ready" => {
+                self.shared.change(|workers| workers[index].is_ready = true);
+                // A generator may be ready long before the last one is: all begin at one word.
+                Next::Send(match self.shared.all_ready() {
+                    true => b"go\n".to_vec(),
+                    false => b"stop\n".to_vec(),
+                })
+            }
+            b"at" => {
+                if let Ok(glimpse) = serde_json::from_slice(rest) {
+                    self.shared.lock()[index].glimpse = Some(glimpse);
+                }
+                match self.shared.stop.load(Ordering::Relaxed) {
+                    true => Next::Send(b"stop\n".to_vec()),
+                    false => Next::Wait,
+                }
+            }
+            b"measured" => {
+                let measured = serde_json::from_slice(rest).ok();
+                self.shared
+                    .change(|workers| workers[index].measured = measured);
+                Next::Linger(FAREWELL)
+            }
+            _ => Next::Wait,
+        }
+    }
+
+    fn stopping(&mut self) -> Option<(Vec<u8>, Duration)> {
+        Some((b"stop\n".to_vec(), GRACE))
+    }
+}
+
+fn add_up(
+    workers: Vec<Worker>,
+    outcomes: Vec<io::Result<Outcome>>,
+) -> anyhow::Result<(Measured, Vec<String>)> {
+    let count = workers.len();
+    let mut all: Option<Measured> = None;
+    let mut deaths = Vec::new();
+    for (index, (worker, outcome)) in workers.into_iter().zip(outcomes).enumerate() {
+        match (worker.measured, &mut all) {
+            (Some(measured), Some(all)) => all.merge(measured),
+            (Some(measured), all) => *all = Some(measured),
+            (None, _) => deaths.push(death(index, count, outcome)),
+        }
+    }
+    match all {
+        Some(all) => Ok((all, deaths)),
+        None if process::interrupted() => bail!("interrupted before anything was measured"),
+        None => Err(anyhow::anyhow!(deaths.join("\n")))
+            .context("no generator process measured anything"),
+    }
+}
+
+fn death(index: usize, count: usize, outcome: io::Result<Outcome>) -> String {
+    let which = format!("generator process {} of {count}", index + 1);
+    match outcome {
+        Err(error) => format!("The {which} could not be started or heard: {error}."),
+        Ok(outcome) => {
+            let how = outcome
+                .cause(UNLIMITED)
+                .map_or("ended".to_owned(), |cause| cause.to_string());
+            let tail = outcome.stderr.last_lines(5);
+            let wrote = if tail.is_empty() { "" } else { "; it wrote: " };
+            format!("The {which} {how} without a result, so its part is missing{wrote}{tail}.")
+        }
+    }
+}
