@@ -96,6 +96,8 @@ pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
     core.seen = Some(Seen::default());
     let mut worker = Worker::new(core, Pacing::new(&load, place), &mailbox, stop);
     let end = worker.send_all(1);
+    #[cfg(feature = "http3")]
+    worker.say_goodbye();
     let row = worker.core.ledger.rows.first().copied();
     let Some(row) = row.filter(|_| !end.is_interrupted) else {
         return Err(ProbeError::Interrupted);

@@ -46,10 +46,7 @@ impl Seen {
         self.tls = Some(TlsFacts {
             version: "TLSv1.3".to_owned(),
             cipher: String::new(),
-            key_bits: up
-                .certificate
-                .as_deref()
-                .and_then(|certificate| key_bits(certificate)),
+            key_bits: up.certificate.as_deref().and_then(key_bits),
             group: None,
             alpn: Some(String::from_utf8_lossy(&up.alpn).into_owned()),
         });

@@ -26,3 +26,5 @@ mod stall;
 mod streams;
 mod streams_that_misbehave;
 mod tls;
+#[cfg(not(feature = "http3"))]
+mod without_http3;

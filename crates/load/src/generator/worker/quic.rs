@@ -29,7 +29,7 @@ impl Worker<'_> {
     }
 
     /// Gives up all connections, and lets the servers know.
-    pub(super) fn say_goodbye(&mut self) {
+    pub(in crate::generator) fn say_goodbye(&mut self) {
         for connection in &mut self.connections {
             connection.hang_up();
         }

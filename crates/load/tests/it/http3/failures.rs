@@ -1,6 +1,6 @@
 //! Servers that misbehave: each request ends in one class, and the books balance.
 
-use super::server::{Asked, Server, Then, good};
+use super::server::{Asked, Server, Setup, Then, good};
 use crate::server::{carry_out, rows};
 use bytes::Bytes;
 use h3::error::Code;
@@ -177,6 +177,17 @@ fn what_never_answers_is_given_up_in_time_and_leaves_the_other_streams_alone() {
     )];
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("timeout.connect", 4)]);
+}
+
+#[test]
+fn a_connection_on_which_nothing_is_heard_is_lost() {
+    let setup = Setup {
+        idle_ms: 100,
+        ..Setup::default()
+    };
+    let server = Server::start_as(&setup, |_| Then::Hold);
+    let measured = carry_out(&server.load(2, 2, 2));
+    assert_eq!(rows(&measured), [("h3.idle", 2)]);
 }
 
 #[test]

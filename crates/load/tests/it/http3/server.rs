@@ -79,6 +79,8 @@ pub struct Setup {
     pub protocol: &'static [u8],
     /// Streams that it allows a client at once.
     pub streams: u32,
+    /// Milliseconds of silence after which the connection is over.
+    pub idle_ms: u32,
 }
 
 impl Default for Setup {
@@ -87,6 +89,7 @@ impl Default for Setup {
             name: "127.0.0.1",
             protocol: b"h3",
             streams: 100,
+            idle_ms: 30_000,
         }
     }
 }
@@ -130,6 +133,7 @@ impl Server {
         let mut config = ServerConfig::with_crypto(crypto);
         let mut transport = TransportConfig::default();
         transport.max_concurrent_bidi_streams(VarInt::from_u32(setup.streams));
+        transport.max_idle_timeout(Some(VarInt::from_u32(setup.idle_ms).into()));
         config.transport_config(Arc::new(transport));
 
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
