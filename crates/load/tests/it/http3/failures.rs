@@ -125,31 +125,28 @@ fn a_port_where_nobody_listens_refuses_and_is_not_stormed() {
 }
 
 #[test]
-fn a_server_that_dies_is_noticed_and_the_load_goes_on_with_its_successor() {
+fn a_server_that_dies_is_noticed_and_not_stormed() {
     let server = Server::start(|_| good());
-    let address = server.address;
     let mut load = server.load(2, 1, 0);
     load.stop.after_requests = None;
     load.stop.after_ns = Some(600 * MS);
     let killer = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(200));
         drop(server);
-        std::thread::sleep(Duration::from_millis(150));
-        UdpSocket::bind(address).is_ok()
     });
     let measured = carry_out(&load);
-    assert!(killer.join().unwrap());
+    killer.join().unwrap();
     let books = &measured.account.books;
     let refused = books.errors(speedwell_load::books::Class::ConnectRefused);
     assert!(books.succeeded() > 10, "{:?}", rows(&measured));
-    // Two clients, whose pauses soon are 64 and 100 ms.
+    // For 400 ms, two clients whose pauses soon are 64 and 100 ms long.
     assert!((4..60).contains(&refused), "{:?}", rows(&measured));
 }
 
 #[test]
 fn what_never_answers_is_given_up_in_time_and_leaves_the_other_streams_alone() {
     let first_byte = Timeouts {
-        first_byte_ns: Some(60 * MS),
+        first_byte_ns: Some(250 * MS),
         ..Timeouts::default()
     };
     let server = every_second(Then::Hold);
