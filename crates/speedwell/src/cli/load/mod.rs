@@ -42,7 +42,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
     let seed = args.pace.seed.unwrap_or_else(draw_seed);
     if let Some(worker) = &args.generator.worker {
         let job = build::job(&args, &Url::parse(&worker.url)?, seed, worker.part)?;
-        work(&job)?;
+        work(job)?;
         return Ok(Status::DONE);
     }
     build::check_all(&args)?;
@@ -58,21 +58,28 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
     let mut runs = Vec::new();
     for turn in &turns {
         let loaded = load(&args, &urls[turn.url], turn, seed);
-        // What was measured before is told, even if a later load could not be begun.
         match loaded {
             Ok(run) => runs.push(run),
-            Err(error) if runs.is_empty() => return Err(error),
-            Err(error) => {
-                status::tell(&error);
-                finish(&args, &runs)?;
-                return Ok(Status::COULD_NOT);
-            }
+            Err(error) => return gave_up(&args, &runs, &error),
         }
         if process::interrupted() {
             break;
         }
     }
     finish(&args, &runs)
+}
+
+/// A load could not be begun. What was measured before it is told.
+fn gave_up(args: &LoadArgs, runs: &[LoadRun], error: &anyhow::Error) -> anyhow::Result<Status> {
+    let status = match process::interrupted() {
+        true => Status::INTERRUPTED,
+        false => Status::COULD_NOT,
+    };
+    status::tell(error);
+    match runs.is_empty() {
+        true => Ok(status),
+        false => Ok(status.or(finish(args, runs)?)),
+    }
 }
 
 /// One load.
