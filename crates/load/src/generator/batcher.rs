@@ -50,12 +50,12 @@ impl Batcher {
         self.pause_ns = median_ns.map_or(0, |median| (median / PART_OF_MEDIAN).min(self.most_ns));
     }
 
-    /// How long to pause before the next wait.
-    pub fn pause(&self, under_way: u64, ready: usize) -> Option<Duration> {
+    /// How long to pause before the next wait, when the last round brought the end of so many.
+    pub fn pause(&self, under_way: u64, ended: u64) -> Option<Duration> {
         let pays = self.is_on
             && self.pause_ns > 0
             && under_way > FEWEST_UNDER_WAY
-            && (ready as u64) < under_way / ENOUGH;
+            && ended < under_way / ENOUGH;
         pays.then(|| Duration::from_nanos(self.pause_ns))
     }
 }

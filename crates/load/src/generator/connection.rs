@@ -132,6 +132,7 @@ impl Connection {
         }
         if happened.writable {
             self.flush(core);
+            self.greet(core);
         }
         match self.state {
             State::Greeting if happened.readable => self.shake_hands(core),
@@ -406,9 +407,18 @@ impl Connection {
         self.lose(Lost::Ours, core);
     }
 
+    /// Writes what TLS waits to say before requests can be sent.
+    fn greet(&mut self, core: &mut Core) {
+        if let (State::Greeting, Some(channel)) = (self.state, &mut self.channel)
+            && channel.flush(&mut core.traffic).is_err()
+        {
+            self.fail_to_open(Class::TlsHandshake, core);
+        }
+    }
+
     /// Writes what waits, of the protocol and of the socket.
     pub fn flush(&mut self, core: &mut Core) {
-        let Some(channel) = &mut self.channel else {
+        let (State::Open, Some(channel)) = (self.state, &mut self.channel) else {
             return;
         };
         let mut written = self.protocol.flush(channel, &mut core.traffic);

@@ -67,9 +67,13 @@ impl Multiplex {
         self.streams.under_way.len() - self.streams.free.len()
     }
 
-    /// Requests that may be sent now.
+    /// Requests that may be sent now. Until the server has said how many streams it takes, only the
+    /// request for which the connection was made is sent: some servers refuse those beyond.
     pub fn room(&self) -> u32 {
-        self.streams.free.len().min(self.http.capacity()) as u32
+        match self.http.is_ready() {
+            true => self.streams.free.len().min(self.http.capacity()) as u32,
+            false => 0,
+        }
     }
 
     /// Whether the server takes no further requests.
@@ -232,10 +236,10 @@ impl Streams {
             StreamError::Length | StreamError::LengthConflict => Class::ProtocolLength,
             StreamError::Status => Class::ProtocolStatusLine,
             StreamError::Header | StreamError::Order => Class::ProtocolHeader,
-            StreamError::Reset(_) | StreamError::Window | StreamError::NoIncrement => {
-                let ErrorCode(code) = why.code().unwrap_or(ErrorCode::PROTOCOL_ERROR);
+            StreamError::Reset(ErrorCode(code)) => {
                 return ledger.reset_stream(&sent, code, now_ns);
             }
+            StreamError::Window | StreamError::NoIncrement => Class::H2Protocol,
         };
         ledger.failed(&sent, class, now_ns, &Summary::default());
     }

@@ -59,18 +59,18 @@ impl<'a> Source<'a> {
 
     /// Request number `index` as HTTP/1 writes it.
     pub fn one(&self, kind: u16, index: u64) -> &Request {
-        of_row(&self.one[usize::from(kind)], index)
+        self.of_row(&self.one[usize::from(kind)], index)
     }
 
     /// Request number `index` as HTTP/2 writes it.
     pub fn two(&self, kind: u16, index: u64) -> &http2::Request {
-        of_row(&self.two[usize::from(kind)], index)
+        self.of_row(&self.two[usize::from(kind)], index)
     }
-}
 
-fn of_row<T>(rows: &[T], index: u64) -> &T {
-    match rows {
-        [only] => only,
-        rows => &rows[(index % rows.len() as u64) as usize],
+    fn of_row<'b, T>(&self, rows: &'b [T], index: u64) -> &'b T {
+        match rows {
+            [only] => only,
+            rows => &rows[(self.kinds.row_of(index) % rows.len() as u64) as usize],
+        }
     }
 }

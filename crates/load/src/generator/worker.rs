@@ -38,8 +38,8 @@ pub(super) struct Worker<'a> {
     stop: &'a AtomicBool,
     batcher: Batcher,
     check: SelfCheck,
-    /// Events that the last wait brought.
-    last_ready: usize,
+    /// Requests that ended in the last round.
+    last_ended: u64,
     next_tick_ns: u64,
     next_limits_ns: u64,
     limits_every_ns: u64,
@@ -96,7 +96,7 @@ impl<'a> Worker<'a> {
             mailbox,
             stop,
             check: SelfCheck::start(),
-            last_ready: 0,
+            last_ended: 0,
             next_tick_ns: next_tick_ns(0, load.warmup_ns),
             next_limits_ns: NEVER,
             limits_every_ns: shortest.map_or(NEVER, |limit| {
@@ -349,7 +349,7 @@ impl<'a> Worker<'a> {
     /// Waits for answers and takes them.
     fn wait(&mut self, mut now_ns: u64, until_ns: u64) {
         let under_way = self.core.ledger.under_way;
-        if let Some(pause) = self.batcher.pause(under_way, self.last_ready) {
+        if let Some(pause) = self.batcher.pause(under_way, self.last_ended) {
             now_ns = self.check.pause(pause, &self.core.clock);
             self.core.traffic.calls += 1;
         }
@@ -371,7 +371,7 @@ impl<'a> Worker<'a> {
                 self.settle(id, now_ns);
             }
         }
-        self.last_ready = ready;
+        self.last_ended = under_way.saturating_sub(self.core.ledger.under_way);
     }
 
     /// After anything happened to a connection: its clients think, or it is listed as having room.

@@ -8,12 +8,18 @@
 use super::hpack::{Decoded, Decoder, ENTRIES, Fields, Name, Reader, Representation, Text};
 use super::{ConnectionError, StreamError, error::Fault};
 use crate::http1::is_token_byte;
+use std::fmt;
 
 /// Indices of the static table: what only requests have, `:status`, and two more that matter.
 const FIRST_STATUS: u32 = 8;
 const LAST_STATUS: u32 = 14;
 const CONTENT_LENGTH: u32 = 28;
 const TRANSFER_ENCODING: u32 = 57;
+/// A bit for each index of the static table whose name is allowed and means nothing to the walk.
+const MEANINGLESS: u64 = (1 << (ENTRIES + 1))
+    - (1 << (LAST_STATUS + 1))
+    - (1 << CONTENT_LENGTH)
+    - (1 << TRANSFER_ENCODING);
 
 /// The fields of a head, decoded or not.
 ///
@@ -41,6 +47,18 @@ pub enum Unreadable {
     /// A value has characters that no field has (RFC 9113, section 8.2.1).
     Value,
 }
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Unreadable::Compression => "the header block cannot be decompressed",
+            Unreadable::TooLarge => "the header fields are too large",
+            Unreadable::Value => "the value of a header field is malformed",
+        })
+    }
+}
+
+impl std::error::Error for Unreadable {}
 
 impl<'a> HeaderBlock<'a> {
     pub(super) fn coded(block: &'a [u8], max_list_bytes: usize) -> HeaderBlock<'a> {
@@ -179,7 +197,14 @@ impl Facts {
         let mut facts = Facts::default();
         let mut reader = Reader::new(block);
         let mut is_at_start = true;
-        while !reader.is_at_end() {
+        loop {
+            if reader.skip_literals(MEANINGLESS) {
+                facts.is_past_pseudo = true;
+                is_at_start = false;
+            }
+            if reader.is_at_end() {
+                break;
+            }
             match reader.read().ok_or(compression)? {
                 // The table cannot be larger than we allow, and only a block's first bytes resize it.
                 Representation::SizeUpdate(0) if is_at_start => continue,
@@ -263,6 +288,28 @@ impl Facts {
             Part::Head if self.status == 0 => Err(StreamError::Status.into()),
             _ => Ok(self),
         }
+    }
+}
+
+/// The last head that was walked through. Servers answer the same request with the same bytes until
+/// the date changes, and comparing them costs a tenth of walking.
+#[derive(Debug, Default)]
+pub(super) struct Walked {
+    block: Vec<u8>,
+    facts: Facts,
+}
+
+impl Walked {
+    /// As [`Facts::walk`] of a head.
+    #[inline]
+    pub(super) fn facts(&mut self, block: &[u8]) -> Result<Facts, Fault> {
+        // A head is never empty, so one that equals the block was walked through.
+        if self.block != block || block.is_empty() {
+            self.block.clear();
+            self.facts = Facts::walk(block, Part::Head)?;
+            self.block.extend_from_slice(block);
+        }
+        Ok(self.facts)
     }
 }
 

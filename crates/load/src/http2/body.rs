@@ -40,19 +40,45 @@ impl Connection {
             if incoming.awaits_padding && head.length == 0 {
                 return Err(ConnectionError::FrameSize);
             }
-            self.charge(head, on)?;
+            let place = self.charge(head, on)?;
+            if let Some(place) = place.filter(|_| incoming.ends_stream && head.length == 0) {
+                self.end_stream(place, on);
+            }
         }
         if head.length > 0 {
             self.incoming = Some(incoming);
-        } else if incoming.ends_stream {
-            self.end_stream(head.stream, on);
+        }
+        Ok(())
+    }
+
+    /// A DATA frame without padding has arrived in one piece, as nearly all small ones do: the same
+    /// as [`Connection::begin_payload`] and [`Connection::payload`], in one step.
+    #[inline]
+    pub(super) fn whole_data(
+        &mut self,
+        head: &Head,
+        payload: &[u8],
+        on: &mut impl FnMut(Event),
+    ) -> Result<(), ConnectionError> {
+        self.check_opened(head.stream)?;
+        if let Some(place) = self.charge(head, on)?
+            && (payload.is_empty() || self.data(place, payload, on))
+            && head.has(flag::END_STREAM)
+        {
+            self.end_stream(place, on);
         }
         Ok(())
     }
 
     /// Counts a frame against both windows, padding and all (section 6.9.1), and enlarges them again
     /// when half is used up: what arrives is consumed at once. A stream that we gave up counts, too.
-    fn charge(&mut self, head: &Head, on: &mut impl FnMut(Event)) -> Result<(), ConnectionError> {
+    /// Gives the place of the stream if it is open and may have a body.
+    #[inline]
+    fn charge(
+        &mut self,
+        head: &Head,
+        on: &mut impl FnMut(Event),
+    ) -> Result<Option<u32>, ConnectionError> {
         let window = self.settings.connection_window;
         self.uncredited += head.length;
         if self.uncredited > window {
@@ -64,12 +90,13 @@ impl Connection {
             self.uncredited = 0;
         }
         let Some(place) = self.streams.find(head.stream) else {
-            return Ok(());
+            return Ok(None);
         };
         let stream = self.streams.at(place);
         if stream.phase != Phase::Body {
             self.fail(place, StreamError::Order, on);
-            return self.provoke(HEAD_BYTES + 4);
+            self.provoke(HEAD_BYTES + 4)?;
+            return Ok(None);
         }
         stream.summary.framing_bytes += HEAD_BYTES as u64;
         stream.uncredited += head.length;
@@ -85,9 +112,9 @@ impl Connection {
         if stream.uncredited > window / 2 && !head.has(flag::END_STREAM) {
             let credit = std::mem::take(&mut stream.uncredited);
             frame::push_window_update(self.output.tail(), head.stream, credit);
-            return self.provoke(HEAD_BYTES + 4);
+            self.provoke(HEAD_BYTES + 4)?;
         }
-        Ok(())
+        Ok(Some(place))
     }
 
     /// Takes of the frame what there is; gives what is behind it.
@@ -121,34 +148,39 @@ impl Connection {
         if data > 0
             && let Some(place) = place
         {
-            self.data(place, &rest[..data], on);
+            // What follows on a stream that failed is skipped.
+            let _ = self.data(place, &rest[..data], on);
         }
         let taken = rest.len().min(incoming.left as usize);
         incoming.left -= taken as u32;
         incoming.padding = incoming.padding.min(incoming.left);
         if incoming.left > 0 {
             self.incoming = Some(incoming);
-        } else if incoming.ends_stream {
-            self.end_stream(incoming.stream, on);
+        } else if incoming.ends_stream
+            && let Some(place) = self.streams.find(incoming.stream)
+        {
+            self.end_stream(place, on);
         }
         Ok(&rest[taken..])
     }
 
-    fn data(&mut self, place: u32, bytes: &[u8], on: &mut impl FnMut(Event)) {
+    /// Hands a piece of a body over; `false` if it made the stream fail.
+    #[inline]
+    fn data(&mut self, place: u32, bytes: &[u8], on: &mut impl FnMut(Event)) -> bool {
         let stream = self.streams.at(place);
         stream.summary.body_bytes += bytes.len() as u64;
         if !stream.is_within_length() {
-            return self.fail(place, StreamError::Length, on);
+            self.fail(place, StreamError::Length, on);
+            return false;
         }
         let token = stream.token;
         on(Event::Data { token, bytes });
+        true
     }
 
     /// The peer has said everything on a stream.
-    pub(super) fn end_stream(&mut self, id: u32, on: &mut impl FnMut(Event)) {
-        let Some(place) = self.streams.find(id) else {
-            return;
-        };
+    #[inline]
+    pub(super) fn end_stream(&mut self, place: u32, on: &mut impl FnMut(Event)) {
         let reusable = !self.is_draining();
         let stream = self.streams.at(place);
         if !stream.is_at_length() {
@@ -159,7 +191,7 @@ impl Connection {
         if stream.upload.is_some() {
             // RFC 9113, section 8.1: an answer may come before the request is complete. Nobody
             // waits for the rest of it then.
-            frame::push_reset(self.output.tail(), id, ErrorCode::CANCEL);
+            frame::push_reset(self.output.tail(), stream.id, ErrorCode::CANCEL);
         }
         self.forget(place);
         on(Event::Ended { token, summary });

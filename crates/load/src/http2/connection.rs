@@ -3,6 +3,7 @@
 //! It does not know sockets, the time, or what a token stands for. What arrives is read in
 //! `receive`, `head`, `body` and `control`; bodies that wait for a window are in `upload`.
 
+use super::block::Walked;
 use super::body::Incoming;
 use super::frame::{self, MAX_31};
 use super::head::PendingBlock;
@@ -86,6 +87,7 @@ pub struct Connection {
     /// What the peer compresses with; `None` if it must not use a table.
     pub(super) decoder: Option<Decoder>,
     pub(super) fields: Fields,
+    pub(super) walked: Walked,
 }
 
 impl Connection {
@@ -117,6 +119,7 @@ impl Connection {
             block: Vec::new(),
             decoder: (settings.table_size > 0).then(|| Decoder::new(settings.table_size)),
             fields: Fields::new(),
+            walked: Walked::default(),
         }
     }
 
@@ -256,5 +259,46 @@ impl Connection {
             self.uploads.retain(|queued| *queued != place);
         }
         self.streams.remove(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http1::RequestParts;
+    use crate::http2::Scheme;
+
+    #[test]
+    fn a_connection_ends_when_its_identifiers_are_used_up() {
+        let parts = RequestParts {
+            method: "GET",
+            target: "/",
+            host: "h",
+            ..RequestParts::default()
+        };
+        let request = Request::new(&parts, Scheme::Http).unwrap();
+        let mut connection = Connection::new(&Settings::default());
+        connection.next_id = MAX_31 - 2;
+        assert_eq!(connection.capacity(), 2);
+        assert!(connection.open(&request, 0));
+        assert_eq!(connection.capacity(), 1);
+        assert!(connection.open(&request, 1));
+        assert!(connection.output().ends_with(&request_frame_end()));
+        assert_eq!((connection.capacity(), connection.is_draining()), (0, true));
+        assert!(!connection.open(&request, 2));
+        // SETTINGS, and the answer on the last stream there is.
+        let answer = b"\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\x05\x7f\xff\xff\xff\x88";
+        let mut ended = Vec::new();
+        let fed = connection.feed(answer, &mut |event| {
+            if let Event::Ended { token, .. } = event {
+                ended.push(token);
+            }
+        });
+        assert_eq!((fed, ended), (Ok(()), vec![1]));
+    }
+
+    /// Stream 2^31 - 1, and the block of the request.
+    fn request_frame_end() -> [u8; 10] {
+        *b"\x7f\xff\xff\xff\x82\x86\x01\x01h\x84"
     }
 }

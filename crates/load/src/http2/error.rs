@@ -124,7 +124,7 @@ impl std::error::Error for ConnectionError {}
 /// The books' classes that they belong to: `Reset` is `h2.rst-stream`, `Refused` is `h2.refused`,
 /// `GoAway` is `h2.goaway`, `Length` and `LengthConflict` are `protocol.length`, `Status` is
 /// `protocol.status-line`, `Header` and `Order` are `protocol.header`, `Window` and
-/// `NoIncrement` are `h2.rst-stream` with the code that we sent.
+/// `NoIncrement` are `h2.protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamError {
     /// The peer reset the stream with this code.

@@ -38,7 +38,8 @@ impl Connection {
             continuations: 0,
             wire_bytes: (HEAD_BYTES + payload.len()) as u64,
         };
-        if let Some(place) = self.streams.find(head.stream) {
+        let place = self.streams.find(head.stream);
+        if let Some(place) = place {
             let stream = self.streams.at(place);
             if stream.phase == Phase::FirstByte {
                 stream.phase = Phase::Head;
@@ -47,7 +48,7 @@ impl Connection {
             }
         }
         if head.has(flag::END_HEADERS) {
-            return self.whole_block(&begun, fragment, on);
+            return self.whole_block(place, &begun, fragment, on);
         }
         self.block.clear();
         self.pending = Some(begun);
@@ -73,7 +74,8 @@ impl Connection {
             && let Some(pending) = self.pending.take()
         {
             let block = std::mem::take(&mut self.block);
-            let done = self.whole_block(&pending, &block, on);
+            let place = self.streams.find(pending.stream);
+            let done = self.whole_block(place, &pending, &block, on);
             self.block = block;
             return done;
         }
@@ -91,6 +93,7 @@ impl Connection {
     #[inline]
     fn whole_block(
         &mut self,
+        place: Option<u32>,
         pending: &PendingBlock,
         block: &[u8],
         on: &mut impl FnMut(Event),
@@ -107,11 +110,11 @@ impl Connection {
                 Decoded::Malformed => return Err(ConnectionError::Compression),
             }
         }
-        let Some(place) = self.streams.find(pending.stream) else {
+        let Some(place) = place else {
             return Ok(());
         };
         match self.take_block(place, pending, block, on) {
-            Ok(()) if pending.ends_stream => self.end_stream(pending.stream, on),
+            Ok(()) if pending.ends_stream => self.end_stream(place, on),
             Ok(()) => {}
             Err(Fault::Connection(error)) => return Err(error),
             Err(Fault::Stream(why)) => {
@@ -136,6 +139,7 @@ impl Connection {
             _ => Part::Head,
         };
         let facts = match self.decoder {
+            None if part == Part::Head => self.walked.facts(block)?,
             None => Facts::walk(block, part)?,
             Some(_) => Facts::of(&self.fields, part)?,
         };

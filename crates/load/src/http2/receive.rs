@@ -1,7 +1,7 @@
 //! Cuts what arrives into frames. A frame that lies in one piece is read in place; one that is cut
 //! is kept until the rest of it arrives, except for DATA, which is handed on piece by piece.
 
-use super::frame::{HEAD_BYTES, Head, kind};
+use super::frame::{HEAD_BYTES, Head, flag, kind};
 use super::{Connection, ConnectionError, Event};
 
 impl Connection {
@@ -35,13 +35,21 @@ impl Connection {
         };
         let head = Head::read(start);
         self.check(&head, start)?;
-        if is_streamed(head.kind) {
-            self.begin_payload(&head, on)?;
-            return Ok(behind);
-        }
         match behind.split_at_checked(head.length as usize) {
             Some((payload, behind)) => {
-                self.dispatch(&head, payload, on)?;
+                match head.kind {
+                    kind::HEADERS => self.headers(&head, payload, on)?,
+                    kind::DATA if !head.has(flag::PADDED) => self.whole_data(&head, payload, on)?,
+                    _ if is_streamed(head.kind) => {
+                        self.begin_payload(&head, on)?;
+                        self.payload(payload, on)?;
+                    }
+                    _ => self.dispatch(&head, payload, on)?,
+                }
+                Ok(behind)
+            }
+            None if is_streamed(head.kind) => {
+                self.begin_payload(&head, on)?;
                 Ok(behind)
             }
             None => {
@@ -115,7 +123,6 @@ impl Connection {
         }
     }
 
-    #[inline]
     fn dispatch(
         &mut self,
         head: &Head,

@@ -1,8 +1,8 @@
 //! The open streams of a connection.
 //!
 //! They lie in places that are used again. A place is found from a stream's identifier by open
-//! addressing with linear probing: identifiers count up by two, so half of one is as good as a hash
-//! value, and neighbours hardly ever get in each other's way. One stream that stays open for long
+//! addressing with linear probing (Robin Hood hashing: Celis, Larson and Munro, 1985): identifiers
+//! count up by two, so half of one is as good as a hash value, and most lie where they belong. One stream that stays open for long
 //! while millions pass it costs a step now and then, and no memory.
 
 use super::stream::Stream;
@@ -67,10 +67,24 @@ impl Streams {
         place
     }
 
-    fn enter(&mut self, address: Address) {
+    /// How far from its home an address lies.
+    fn way(&self, at: usize) -> usize {
+        at.wrapping_sub(self.home(self.addresses[at].id)) & (self.addresses.len() - 1)
+    }
+
+    /// Whoever is farther from home stays. So a search may end at the first that is nearer to its
+    /// home than what is searched for would be, and a gap is closed at the first that is at home.
+    fn enter(&mut self, mut address: Address) {
         let mut at = self.home(address.id);
+        let mut way = 0;
         while self.addresses[at].id != 0 {
+            let other = self.way(at);
+            if other < way {
+                std::mem::swap(&mut self.addresses[at], &mut address);
+                way = other;
+            }
             at = self.after(at);
+            way += 1;
         }
         self.addresses[at] = address;
     }
@@ -83,15 +97,19 @@ impl Streams {
             .for_each(|address| self.enter(address));
     }
 
+    #[inline]
     fn address(&self, id: u32) -> Option<usize> {
         let mut at = self.home(id);
+        let mut way = 0;
         // At least half of the addresses are free, so the search ends.
         loop {
             match self.addresses[at].id {
-                0 => return None,
                 found if found == id => return Some(at),
+                0 => return None,
+                _ if self.way(at) < way => return None,
                 _ => at = self.after(at),
             }
+            way += 1;
         }
     }
 
@@ -138,21 +156,16 @@ impl Streams {
         }
     }
 
-    /// Frees an address and moves those behind it up that would not be found any more.
+    /// Frees an address and moves those behind it nearer to their homes.
     fn close_gap(&mut self, mut gap: usize) {
-        let mut at = gap;
         loop {
-            at = self.after(at);
-            let address = self.addresses[at];
-            if address.id == 0 {
+            let next = self.after(gap);
+            let address = self.addresses[next];
+            if address.id == 0 || self.way(next) == 0 {
                 break;
             }
-            let mask = self.addresses.len() - 1;
-            let way = |from: usize| at.wrapping_sub(from) & mask;
-            if way(self.home(address.id)) >= way(gap) {
-                self.addresses[gap] = address;
-                gap = at;
-            }
+            self.addresses[gap] = address;
+            gap = next;
         }
         self.addresses[gap] = Address::default();
     }

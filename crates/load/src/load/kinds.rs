@@ -211,7 +211,16 @@ pub enum KindsError {
 pub struct Kinds {
     kinds: Vec<Kind>,
     rows: Rows,
-    order: Vec<u16>,
+    order: Vec<Turn>,
+}
+
+/// A place in the order of kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Turn {
+    kind: u16,
+    /// Places of this kind in a cycle, and those of them before this one.
+    share: u32,
+    before: u32,
 }
 
 impl Kinds {
@@ -261,9 +270,17 @@ impl Kinds {
     /// The kind of request number `index`.
     pub fn kind_of(&self, index: u64) -> u16 {
         match self.order.as_slice() {
-            [only] => *only,
-            order => order[(index % order.len() as u64) as usize],
+            [only] => only.kind,
+            order => order[(index % order.len() as u64) as usize].kind,
         }
+    }
+
+    /// The row of the table for request number `index`: each kind goes through the table by itself,
+    /// or a table of two rows and two kinds in turn would always meet in the same pairs.
+    pub fn row_of(&self, index: u64) -> u64 {
+        let cycle = self.order.len() as u64;
+        let turn = self.order[(index % cycle) as usize];
+        index / cycle * u64::from(turn.share) + u64::from(turn.before)
     }
 
     /// A kind with its blanks filled from row number `row` of the table.
@@ -303,7 +320,7 @@ fn check(kind: &Kind, rows: &Rows) -> Result<(), KindsError> {
 
 /// The order in which kinds follow each other: always the one that is furthest behind its share, so
 /// that no kind comes in bursts and each cycle has exactly its proportions.
-fn interleave(weights: &[u32]) -> Result<Vec<u16>, KindsError> {
+fn interleave(weights: &[u32]) -> Result<Vec<Turn>, KindsError> {
     let divisor = weights.iter().fold(0, |a, b| common_divisor(a, *b));
     if divisor == 0 || weights.len() > usize::from(u16::MAX) {
         return Err(KindsError::None);
@@ -314,6 +331,7 @@ fn interleave(weights: &[u32]) -> Result<Vec<u16>, KindsError> {
         return Err(KindsError::Weights(cycle as u64));
     }
     let mut credit = vec![0i64; shares.len()];
+    let mut taken = vec![0; shares.len()];
     let mut order = Vec::new();
     for _ in 0..cycle {
         for (credit, share) in credit.iter_mut().zip(&shares) {
@@ -326,7 +344,12 @@ fn interleave(weights: &[u32]) -> Result<Vec<u16>, KindsError> {
             }
         }
         credit[first] -= cycle;
-        order.push(first as u16);
+        order.push(Turn {
+            kind: first as u16,
+            share: shares[first] as u32,
+            before: taken[first],
+        });
+        taken[first] += 1;
     }
     Ok(order)
 }

@@ -30,7 +30,6 @@ pub enum Then {
 pub struct Asked<'a> {
     pub number: u64,
     pub head: &'a str,
-    #[allow(dead_code)]
     pub body: &'a [u8],
     pub stream: &'a mut TcpStream,
 }

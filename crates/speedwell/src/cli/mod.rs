@@ -13,6 +13,7 @@ mod gate;
 mod history;
 mod import;
 mod load;
+mod loaded;
 mod measure;
 mod operand;
 mod options;

@@ -3,11 +3,12 @@
 use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
-use super::{Status, calibrated, operand, source};
+use super::{Status, calibrated, loaded, operand, source};
 use crate::analysis::{self, Findings, Settings};
 use crate::exchange::{self, node_csv::Layout};
 use crate::harness::Trial;
-use crate::model::Session;
+use crate::model::load_run::LoadRun;
+use crate::model::{Session, Stopping};
 use crate::report::{self, Document, Output};
 use clap::{Args, ValueEnum};
 use std::io::Write;
@@ -40,6 +41,31 @@ pub struct ReportArgs {
     store: StoreArgs,
 }
 
+impl ReportArgs {
+    /// The same settings with all metrics, for a load test of another tool by itself: its times are asked
+    /// for as much as its rate.
+    fn widened(&self, settings: &Settings, session: &Session) -> Settings {
+        let is_load = session.metric("latency_p50").is_some();
+        let is_alone = session.design.stopping == Stopping::Fixed { runs: 1 };
+        match self.selection.metric.is_empty() && is_load && is_alone {
+            false => settings.clone(),
+            true => Settings {
+                metrics: vec!["all".to_owned()],
+                ..settings.clone()
+            },
+        }
+    }
+
+    /// Whether loads are shown as such: where there are some, and nothing about metrics, studies or
+    /// certain charts was asked for, which are those of runs.
+    fn shows_loads(&self, loads: &[LoadRun]) -> bool {
+        let asks_for_runs = self.study.x_axis.is_some()
+            || !self.selection.metric.is_empty()
+            || self.output.settings().chart.is_some();
+        !loads.is_empty() && !asks_for_runs
+    }
+}
+
 /// Forms of raw data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Export {
@@ -67,9 +93,17 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
             quiet_on_closed_pipe(export(session, kind))?;
             continue;
         }
+        let settings = args.widened(&settings, session);
         let mut findings = analysis::of(session, &settings);
         calibrated::mark(&mut findings, [session], &args.store);
-        let part = document_of(session, &findings, &args.study, &settings, &output)?;
+        let loads = exchange::measured::loads_of(session)?;
+        let part = match args.shows_loads(&loads) {
+            true => {
+                let loads: Vec<_> = loads.iter().map(analysis::load::of).collect();
+                loaded::document(session, &loads, &settings, &output)?
+            }
+            false => document_of(session, &findings, &args.study, &settings, &output)?,
+        };
         document.report = part.report;
         document.append(part);
         let name = (sources.len() > 1).then_some(source.label.as_str());

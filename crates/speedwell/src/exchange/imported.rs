@@ -86,6 +86,11 @@ impl Imported {
         });
     }
 
+    /// The run added last.
+    pub fn last(&mut self) -> Option<&mut Run> {
+        self.runs.last_mut()
+    }
+
     /// Adds a run that gave nothing. `replay` repeats it, as far as the file tells.
     pub fn failure(&mut self, case: &Case, cause: Cause, replay: String) {
         self.failures.push(Failure {

@@ -7,12 +7,14 @@
 pub mod ab;
 pub mod go_bench;
 pub mod google_benchmark;
+pub mod hdr_log;
 pub mod hey_oha;
 pub mod http_tools;
 pub mod hyperfine;
 mod imported;
 pub mod json_lines;
 mod load_report;
+pub mod measured;
 mod merge;
 pub mod node_csv;
 pub mod pyperf;
@@ -69,6 +71,11 @@ pub const FORMATS: &[Format] = &[
         read: |label, bytes, warnings| one(hey_oha::read_json(label, bytes, warnings)),
     },
     Format {
+        name: "JSON of speedwell load",
+        recognises: measured::recognises,
+        read: |label, bytes, warnings| one(measured::read(label, bytes, warnings)),
+    },
+    Format {
         name: "JSON lines of Speedwell",
         recognises: is_json_lines,
         read: |_, bytes, _| json_lines::read(utf8(bytes)?),
@@ -102,6 +109,11 @@ pub const FORMATS: &[Format] = &[
         name: "text of hey or oha",
         recognises: hey_oha::recognises_text,
         read: |label, bytes, warnings| one(hey_oha::read_text(label, bytes, warnings)),
+    },
+    Format {
+        name: "log of HdrHistogram",
+        recognises: hdr_log::recognises,
+        read: |label, bytes, warnings| one(hdr_log::read(label, bytes, warnings)),
     },
     Format {
         name: "text of go test -bench",

@@ -92,6 +92,28 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// Skips literals whose names have one of these indices, a bit for each, as long as index and
+    /// length have the forms that nearly all of them have. `true` if there were any.
+    #[inline]
+    pub(crate) fn skip_literals(&mut self, indices: u64) -> bool {
+        let before = self.rest.len();
+        loop {
+            let (index, length, rest) = match self.rest {
+                // With indexing: the index is in the first byte (section 6.2.1).
+                [first @ 0x41..0x7f, length, rest @ ..] => (*first & 0x3f, *length, rest),
+                // Without, or never: an index from 15 on is in the second (section 6.2.2).
+                [0x0f | 0x1f, more @ 0..47, length, rest @ ..] => (more + 15, *length, rest),
+                _ => break,
+            };
+            let bytes = usize::from(length & 0x7f);
+            if indices >> index & 1 == 0 || bytes == 0x7f || bytes > rest.len() {
+                break;
+            }
+            self.rest = &rest[bytes..];
+        }
+        self.rest.len() < before
+    }
+
     /// The next representation. `None` if it is cut or malformed.
     #[inline]
     pub(crate) fn read(&mut self) -> Option<Representation<'a>> {

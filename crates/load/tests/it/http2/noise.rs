@@ -7,6 +7,7 @@ use speedwell_load::http2::{
     Connection, ConnectionError, Event, Request, Scheme, Settings, StreamError,
 };
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// How a stream went.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,7 +31,13 @@ pub struct Outcome {
     pub capacity: usize,
 }
 
-pub fn requests() -> Vec<Request> {
+/// What is asked on the streams, over and over: encoded once, because the fuzz target wants speed.
+pub fn requests() -> &'static [Request] {
+    static REQUESTS: OnceLock<Vec<Request>> = OnceLock::new();
+    REQUESTS.get_or_init(encode_requests)
+}
+
+fn encode_requests() -> Vec<Request> {
     let parts = |method, body| RequestParts {
         method,
         target: "/",
@@ -68,7 +75,7 @@ pub fn read<'a>(settings: &Settings, pieces: impl IntoIterator<Item = &'a [u8]>)
     let requests = requests();
     let mut connection = Connection::new(settings);
     let mut stories = BTreeMap::new();
-    for (token, request) in (0..).zip(requests.iter().chain(&requests)) {
+    for (token, request) in (0..).zip(requests.iter().chain(requests)) {
         assert!(connection.open(request, token));
         stories.insert(token, Story::default());
     }
@@ -181,7 +188,7 @@ pub fn check(table_size: u32, stream: &[u8], length: usize) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::super::frames::{END, END_HEADERS, block, frame, settings};
-    use super::check;
+    use super::{StreamError, check};
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
@@ -237,11 +244,35 @@ mod tests {
         }
     }
 
+    /// Recorded from nghttpd 1.52; the first byte, which tells the fuzz target whether a table was
+    /// allowed, is ours.
+    #[test]
+    fn recorded_connections_are_read_however_they_are_cut() {
+        let recorded = [
+            (0, &include_bytes!("recorded/nghttpd.h2")[..]),
+            (4096, include_bytes!("recorded/nghttpd-table.h2")),
+        ];
+        for (table_size, bytes) in recorded {
+            for length in [2, 3, 9, 10, 100] {
+                let outcome = check(table_size, &bytes[1..], length);
+                let ended =
+                    |token: u32| outcome.stories[&token].ended.map(|summary| summary.status);
+                assert_eq!([0, 1, 2, 3].map(ended), [Some(200); 4]);
+                assert_eq!([6, 7].map(ended), [Some(200); 2]);
+                // It answers HEAD for a file that is not there with a page.
+                assert_eq!(outcome.stories[&5].failed, Some(StreamError::Length));
+                assert_eq!(outcome.stories[&0].body, b"Hello, world!\n");
+                assert_eq!(outcome.stories[&3].body, [b'y'; 100]);
+                assert_eq!(outcome.result, Ok(()));
+            }
+        }
+    }
+
     #[test]
     fn no_stream_is_lost_whatever_comes_and_however_it_is_cut() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(2);
         let (mut ended, mut failed, mut open, mut broken) = (0, 0, 0, 0);
-        for turn in 0..3000u32 {
+        for turn in 0..1500u32 {
             let mut stream = settings(&[]);
             if turn % 3 > 0 {
                 stream.extend(frame(4, END, 0, &[]));
@@ -265,6 +296,6 @@ mod tests {
             }
         }
         let counts = [ended, failed, open, broken];
-        assert!(counts.iter().all(|count| *count > 500), "{counts:?}");
+        assert!(counts.iter().all(|count| *count > 200), "{counts:?}");
     }
 }

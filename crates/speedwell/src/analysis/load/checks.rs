@@ -5,9 +5,9 @@ use super::halves::Halves;
 use speedwell_load::books::{Class, Imbalance};
 use speedwell_load::latency::OpenVerdict;
 
-/// Involuntary switches per second and thread from which the generator counts as disturbed: more than
-/// one for each tenth of a second, in which it answered to other programs instead of sockets.
-const DISTURBED_PER_S: f64 = 10.0;
+/// Share of the requests from which on a generator that was interrupted counts as disturbed: those that
+/// it met are then enough to be the 99th percentile.
+const DISTURBED_SHARE: f64 = 0.01;
 
 /// How much a remark weighs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,6 +85,8 @@ pub enum Remark {
     Disturbed {
         /// Switches per second, over all threads.
         switches_per_s: f64,
+        /// Share of the requests that were under way at a switch, at most.
+        share: f64,
     },
     /// Bodies of good answers differ in length.
     LengthsVary {
@@ -246,12 +248,24 @@ fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
             busiest: generator.busiest,
         });
     }
-    if generator.switches_per_s > DISTURBED_PER_S * generator.threads as f64 {
+    let share = disturbed(findings);
+    if share > DISTURBED_SHARE {
         remarks.push(Remark::Disturbed {
             switches_per_s: generator.switches_per_s,
+            share,
         });
     }
     remarks
+}
+
+/// Share of the requests that a switch can have met: each meets those that are under way.
+fn disturbed(findings: &LoadFindings<'_>) -> f64 {
+    let rate = findings.throughput_per_s.unwrap_or(0.0);
+    let under_way = findings.concurrency.effective.unwrap_or(0.0).max(1.0);
+    match rate > 0.0 {
+        true => (findings.generator.switches_per_s * under_way / rate).min(1.0),
+        false => 0.0,
+    }
 }
 
 /// What the answers were like.

@@ -6,6 +6,7 @@
 mod build;
 mod data_rows;
 mod external;
+mod kept;
 mod kinds;
 mod live;
 mod order;
@@ -15,9 +16,9 @@ mod tool;
 mod written;
 
 use super::measure::draw_seed;
-use super::options::{Client, LoadArgs};
-use super::{Status, status};
-use crate::analysis;
+use super::options::{Client, ComparisonArgs, LoadArgs};
+use super::{Status, loaded, status};
+use crate::analysis::{self, Findings};
 use crate::process;
 use crate::report;
 use crate::runner::load::{
@@ -60,17 +61,22 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
         let loaded = load(&args, &urls[turn.url], turn, seed);
         match loaded {
             Ok(run) => runs.push(run),
-            Err(error) => return gave_up(&args, &runs, &error),
+            Err(error) => return gave_up(&args, &runs, seed, &error),
         }
         if process::interrupted() {
             break;
         }
     }
-    finish(&args, &runs)
+    finish(&args, &runs, seed)
 }
 
 /// A load could not be begun. What was measured before it is told.
-fn gave_up(args: &LoadArgs, runs: &[LoadRun], error: &anyhow::Error) -> anyhow::Result<Status> {
+fn gave_up(
+    args: &LoadArgs,
+    runs: &[LoadRun],
+    seed: u64,
+    error: &anyhow::Error,
+) -> anyhow::Result<Status> {
     let status = match process::interrupted() {
         true => Status::INTERRUPTED,
         false => Status::COULD_NOT,
@@ -78,7 +84,7 @@ fn gave_up(args: &LoadArgs, runs: &[LoadRun], error: &anyhow::Error) -> anyhow::
     status::tell(error);
     match runs.is_empty() {
         true => Ok(status),
-        false => Ok(status.or(finish(args, runs)?)),
+        false => Ok(status.or(finish(args, runs, seed)?)),
     }
 }
 
@@ -116,14 +122,17 @@ fn manner(args: &LoadArgs, turn: &Turn, seed: u64) -> anyhow::Result<Manner> {
 
 /// A generator process gets the words of this one, and the seed if it was drawn.
 fn worker(args: &LoadArgs, seed: u64) -> anyhow::Result<WorkerCommand> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut words = std::env::args().skip(1);
+    // What is added stands before the words typed: behind a '--' options are none.
+    let mut leading: Vec<String> = words.next().into_iter().collect();
     if args.pace.seed.is_none() {
-        arguments.push(format!("--seed={seed}"));
+        leading.push(format!("--seed={seed}"));
     }
     Ok(WorkerCommand {
         program: std::env::current_exe().context("cannot find this program's own file")?,
-        arguments,
+        leading,
         part_option: "--worker".to_owned(),
+        trailing: words.collect(),
     })
 }
 
@@ -147,11 +156,19 @@ fn tell_seen(args: &LoadArgs, url: &Url, seen: &ProbeFacts, protocol: &str) {
     ));
 }
 
-/// Writes what was asked for, reports, and judges.
-fn finish(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<Status> {
+/// Writes what was asked for, keeps it, reports, and judges.
+fn finish(args: &LoadArgs, runs: &[LoadRun], seed: u64) -> anyhow::Result<Status> {
     written::write(args, runs)?;
+    let session = kept::session(args, runs, seed)?;
+    args.store.open()?.insert(&session)?;
     let findings: Vec<_> = runs.iter().map(analysis::load::of).collect();
-    let mut document = report::load::document(&findings, &args.output.settings());
+    let settings = ComparisonArgs::default().settings(&kept::metrics(&session), None);
+    let output = args.output.settings();
+    let mut document = loaded::document(&session, &findings, &settings, &output)?;
+    document.append(report::circumstances(
+        &[(None, &session)],
+        &Findings::default(),
+    ));
     let judged = analysis::load::gate::judge(&args.fail_on, &findings);
     document.append(report::load::gate(&judged));
     args.output.print(&document)?;

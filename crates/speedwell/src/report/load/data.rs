@@ -53,7 +53,7 @@ pub fn findings(load: &LoadFindings<'_>) -> Value {
 }
 
 /// The name of a remark, which never changes.
-fn name(remark: &Remark) -> &'static str {
+pub fn name(remark: &Remark) -> &'static str {
     match remark {
         Remark::Imbalance(_) => "imbalance",
         Remark::NothingAnswered => "nothing-answered",

@@ -197,8 +197,13 @@ fn connections(load: &LoadFindings<'_>) -> String {
                 requests(most)
             ),
         });
+    let warmup = &load.run.measured.warmup.books.connections;
+    let before = match warmup.opened {
+        0 => String::new(),
+        before => format!(" after {} in the warm-up", spell(before as f64, 0)),
+    };
     format!(
-        "{} opened{failed}, at most {} at once; {} over a used one{}",
+        "{} opened{before}{failed}, at most {} at once; {} over a used one{}",
         spell(lines.opened as f64, 0),
         spell(f64::from(load.run.measured.most_connections), 0),
         requests(lines.reused_sends),

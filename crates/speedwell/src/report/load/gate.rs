@@ -6,8 +6,9 @@ use crate::analysis::load::gate::{Answer, Figure, Judged, Unknown, passes};
 use crate::report::digits::spell;
 use crate::report::document::{Block, Document, Emphasis};
 use crate::report::field::{Field, table_of};
+use crate::report::footnotes::Footnotes;
 use crate::report::quantity::share;
-use crate::report::table::{Cell, Column, Kind};
+use crate::report::table::{Cell, Column, Kind, Table};
 
 /// The rows of a gate; a condition says what must not be.
 pub fn gate(judged: &[Judged<'_>]) -> Document {
@@ -24,47 +25,66 @@ pub fn gate(judged: &[Judged<'_>]) -> Document {
             conditions(judged.len())
         ),
     }));
-    let rows: Vec<&Judged<'_>> = judged.iter().collect();
-    document.push(Block::Table(table_of("conditions", fields(), &rows)));
+    let mut footnotes = Footnotes::default();
+    let rows: Vec<Line<'_>> = judged
+        .iter()
+        .map(|judged| Line {
+            judged,
+            mark: why(judged).map_or(String::new(), |why| footnotes.mark(why)),
+        })
+        .collect();
+    document.push(Block::Table(Table {
+        footnotes: footnotes.into_texts(),
+        ..table_of("conditions", fields(), &rows)
+    }));
     document
+}
+
+/// A row, and the mark of what is said below the table about it.
+struct Line<'a> {
+    judged: &'a Judged<'a>,
+    mark: String,
 }
 
 fn conditions(number: usize) -> String {
     crate::report::metric_words::count(number, "condition", "conditions")
 }
 
-fn fields<'a>() -> Vec<Field<&'a Judged<'a>>> {
+fn fields<'a>() -> Vec<Field<Line<'a>>> {
     vec![
         Field::new(
             Column::new("fails_if", "fails if", Kind::Identifier),
-            |row: &&'a Judged<'a>| Cell::words(row.condition.text.clone()),
+            |row: &Line<'a>| Cell::words(row.judged.condition.text.clone()),
         ),
         Field::new(
             Column::new("load", "load", Kind::Label),
-            |row: &&'a Judged<'a>| Cell::words(row.load),
+            |row: &Line<'a>| Cell::words(row.judged.load),
         ),
-        Field::machine("quantity", |row: &&'a Judged<'a>| Cell {
-            value: row.quantity.map(|quantity| quantity.name().into()),
+        Field::machine("quantity", |row: &Line<'a>| Cell {
+            value: row.judged.quantity.map(|quantity| quantity.name().into()),
             ..Cell::default()
         }),
         Field::new(
             Column::new("value", "found", Kind::Figure),
-            |row: &&'a Judged<'a>| {
-                Cell::figure(row.value)
-                    .shown(row.value.map(|value| found(row, value)).unwrap_or_default())
+            |row: &Line<'a>| {
+                let value = row.judged.value;
+                let words = value.map(|value| found(row.judged, value));
+                Cell::figure(value).shown(words.unwrap_or_default())
             },
         ),
-        Field::machine("limit", |row: &&'a Judged<'a>| {
-            Cell::figure(Some(row.condition.limit))
+        Field::machine("limit", |row: &Line<'a>| {
+            Cell::figure(Some(row.judged.condition.limit))
         }),
-        Field::machine("is_lower_bound", |row: &&'a Judged<'a>| {
-            Cell::value(row.is_lower_bound)
+        Field::machine("is_lower_bound", |row: &Line<'a>| {
+            Cell::value(row.judged.is_lower_bound)
         }),
         Field::new(
             Column::new("answer", "answer", Kind::Words).facet(),
-            |row: &&'a Judged<'a>| {
-                let (name, words, emphasis) = answer(row);
-                Cell::value(name).shown(words).emphasised(emphasis)
+            |row: &Line<'a>| {
+                let (name, words, emphasis) = answer(row.judged);
+                Cell::value(name)
+                    .shown(format!("{words}{}", row.mark))
+                    .emphasised(emphasis)
             },
         ),
     ]
@@ -84,19 +104,23 @@ fn found(row: &Judged<'_>, value: f64) -> String {
     }
 }
 
-fn answer(row: &Judged<'_>) -> (&'static str, String, Emphasis) {
+fn answer(row: &Judged<'_>) -> (&'static str, &'static str, Emphasis) {
     match row.answer {
-        Answer::Passed => ("passed", "✓ passed".to_owned(), Emphasis::Good),
-        Answer::Failed => ("failed", "✗ failed".to_owned(), Emphasis::Bad),
-        Answer::Unknown(why) => {
-            let why = match why {
-                Unknown::Refused(refusal) => told::why(refusal),
-                Unknown::ClosedLoad => "a load without --rate has no such time",
-                Unknown::NoRequests => "no request has this figure",
-                Unknown::LowerBound => "requests without an end may have taken longer",
-            };
-            let words = format!("✗ cannot be judged: {why}");
-            ("unknown", words, Emphasis::Caution)
-        }
+        Answer::Passed => ("passed", "✓ passed", Emphasis::Good),
+        Answer::Failed => ("failed", "✗ failed", Emphasis::Bad),
+        Answer::Unknown(_) => ("unknown", "✗ cannot be judged", Emphasis::Caution),
     }
+}
+
+/// Why a condition cannot be judged.
+fn why(row: &Judged<'_>) -> Option<&'static str> {
+    let Answer::Unknown(why) = row.answer else {
+        return None;
+    };
+    Some(match why {
+        Unknown::Refused(refusal) => told::why(refusal),
+        Unknown::ClosedLoad => "a load without --rate has no such time",
+        Unknown::NoRequests => "no request has this figure",
+        Unknown::LowerBound => "requests without an end may have taken longer",
+    })
 }

@@ -19,6 +19,7 @@ mod words;
 pub use gate::gate;
 
 use super::document::{Block, Document};
+use super::metric_words::count;
 use super::output::{Output, Verbosity};
 use crate::analysis::load::{LoadFindings, Quantity, Weight};
 
@@ -39,10 +40,8 @@ const OPEN: &str = "response: from the time a request was due to the last byte o
 /// The report of loads.
 pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
     let mut document = Document::new("load");
-    for load in loads {
-        for warning in warnings(load, loads.len() > 1) {
-            document.push(Block::Warning(warning));
-        }
+    for warning in warnings(loads) {
+        document.push(Block::Warning(warning));
     }
     document.push(Block::Headline(headline::headline(loads)));
     document.push(Block::Table(summary::table(loads, output)));
@@ -53,27 +52,41 @@ pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
         notes(loads)
             .into_iter()
             .for_each(|note| document.push(note));
-        for chart in charts::charts(loads) {
-            document.push(Block::Chart(Box::new(chart)));
-        }
+    }
+    for chart in charts::charts(loads) {
+        document.push(Block::Chart(Box::new(chart)));
     }
     document.attach("load_findings", loads.iter().map(data::findings).collect());
     document.attach("loads", loads.iter().map(data::run).collect());
     document
 }
 
-/// What may spoil the figures, and what went wrong beside the measuring.
-fn warnings(load: &LoadFindings<'_>, is_named: bool) -> Vec<String> {
-    let grave = load.remarks.iter();
-    let grave = grave.filter(|remark| remark.weight() != Weight::Note);
-    let sentences = grave.map(|remark| words::sentence(remark, load));
-    let all = sentences.chain(load.run.warnings.iter().cloned());
-    match is_named {
-        true => all
-            .map(|text| format!("{}: {text}", load.run.label))
-            .collect(),
-        false => all.collect(),
+/// What may spoil the figures, and what went wrong beside the measuring. What is true of several loads is
+/// said of the first.
+fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
+    let mut found: Vec<(&str, String, usize)> = Vec::new();
+    let mut add = |load: &LoadFindings<'_>, kind, text: String| {
+        let known = found.iter_mut().find(|(known, _, _)| *known == kind);
+        match (known, loads.len()) {
+            (Some((_, _, more)), _) => *more += 1,
+            (None, 1) => found.push((kind, text, 0)),
+            (None, _) => found.push((kind, format!("{}: {text}", name(load)), 0)),
+        }
+    };
+    for load in loads {
+        let grave = load.remarks.iter();
+        for remark in grave.filter(|remark| remark.weight() != Weight::Note) {
+            add(load, data::name(remark), words::sentence(remark, load));
+        }
+        for text in &load.run.warnings {
+            add(load, text, text.clone());
+        }
     }
+    let said = |(_, text, more): (&str, String, usize)| match more {
+        0 => text,
+        _ => format!("{text} (And {}.)", count(more, "more load", "more loads")),
+    };
+    found.into_iter().map(said).collect()
 }
 
 /// Everything about one load of several.

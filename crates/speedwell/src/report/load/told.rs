@@ -8,7 +8,13 @@ use speedwell_load::latency::Quantile;
 /// `1.23 ms`, or `≥ 1.23 ms` where the true time may be longer.
 pub fn time(ns: f64, is_lower_bound: bool) -> String {
     let mark = if is_lower_bound { "≥ " } else { "" };
-    format!("{mark}{}", quantity(ns, "ns", Uncertainty::Unknown))
+    if ns == 0.0 {
+        return format!("{mark}0 ns");
+    }
+    // Rounded before the unit is chosen: 999.99 µs are 1.00 ms.
+    let step = 10f64.powf(ns.log10().floor() - 2.0);
+    let rounded = (ns / step).round() * step;
+    format!("{mark}{}", quantity(rounded, "ns", Uncertainty::Unknown))
 }
 
 /// The same of a quantile.

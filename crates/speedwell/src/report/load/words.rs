@@ -44,10 +44,14 @@ pub fn sentence(remark: &Remark, load: &LoadFindings<'_>) -> String {
             count(*most as usize, "connection", "connections")
         ),
         Remark::Unsteady(halves) => unsteady(halves),
-        Remark::Disturbed { switches_per_s } => format!(
-            "Other programs took the processor from the generator {} times a second: long times may be \
-             theirs. Quiet the machine, or use --pin or --rt.",
-            spell(*switches_per_s, 0)
+        Remark::Disturbed {
+            switches_per_s,
+            share: met,
+        } => format!(
+            "Other programs took the processor from the generator {} times a second, which up to {} of the \
+             requests met: the longest times may be theirs. Quiet the machine, or use --pin or --rt.",
+            spell(*switches_per_s, 0),
+            share(*met)
         ),
         other => of_requests(other, load),
     }
@@ -176,8 +180,7 @@ fn unfinished(unsent: u64, in_flight: u64, cancelled: u64) -> String {
         .map(|(count, words)| format!("{} {words}", spell(count as f64, 0)))
         .collect();
     format!(
-        "When the load ended, requests had no end: {}. Of those that were sent or due in an open load the \
-         age counts as a lower bound.",
+        "When the load ended, requests had no end: {}. Their times are told as lower bounds.",
         parts.join(", ")
     )
 }

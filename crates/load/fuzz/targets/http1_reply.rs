@@ -3,7 +3,7 @@
 
 #![no_main]
 
-#[path = "../../crates/load/tests/it/pieces.rs"]
+#[path = "../../tests/it/pieces.rs"]
 mod pieces;
 
 use speedwell_load::http1::Asked;

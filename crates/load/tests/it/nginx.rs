@@ -1,0 +1,187 @@
+//! Our counts beside those of a server that is known to count: nginx's log and its status page, in ten
+//! runs of every shape.
+
+use super::server::{carry_out, load_to};
+use speedwell_load::books::Books;
+use speedwell_load::load::{Http, Kind, Kinds, Load};
+use speedwell_load::pace::{Pace, Rate, Schedule, Spacing, Stage};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+struct Nginx {
+    child: Child,
+    folder: PathBuf,
+    plain: SocketAddr,
+    two: SocketAddr,
+}
+
+impl Nginx {
+    /// `None` where it is not installed.
+    fn start() -> Option<Nginx> {
+        let folder = std::env::temp_dir().join(format!("speedwell-nginx-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (plain, two) = (free_port(), free_port());
+        let dir = folder.display();
+        let config = format!(
+            "daemon off; worker_processes 1; pid {dir}/pid; error_log {dir}/error;
+             events {{ worker_connections 512; }}
+             http {{
+               log_format short '$status'; access_log {dir}/access short;
+               client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;
+               fastcgi_temp_path {dir}/fastcgi; uwsgi_temp_path {dir}/uwsgi;
+               scgi_temp_path {dir}/scgi;
+               keepalive_requests 300;
+               server {{ listen {plain}; location / {{ return 200 'hello'; }}
+                        location /none {{ return 404; }}
+                        location /status {{ stub_status; access_log off; }} }}
+               server {{ listen {two} http2; location / {{ return 200 'hello'; }} }}
+             }}"
+        );
+        std::fs::write(folder.join("nginx.conf"), config).unwrap();
+        let child = Command::new("nginx")
+            .arg("-c")
+            .arg(folder.join("nginx.conf"))
+            .arg("-p")
+            .arg(&folder)
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let nginx = Nginx {
+            child,
+            folder,
+            plain,
+            two,
+        };
+        for _ in 0..100 {
+            if TcpStream::connect(two).is_ok() {
+                return Some(nginx);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("nginx does not listen");
+    }
+
+    /// Lines of the log, by status.
+    fn logged(&self) -> (u64, u64) {
+        // It is written when the answer has been sent, which may be a moment after we have it.
+        std::thread::sleep(Duration::from_millis(60));
+        let log = std::fs::read_to_string(self.folder.join("access")).unwrap();
+        let count = |status: &str| log.lines().filter(|line| *line == status).count() as u64;
+        (count("200"), count("404"))
+    }
+
+    /// Requests that it counts itself, this one included.
+    fn handled(&self) -> u64 {
+        let mut socket = TcpStream::connect(self.plain).unwrap();
+        socket.write_all(b"GET /status HTTP/1.0\r\n\r\n").unwrap();
+        let mut page = String::new();
+        socket.read_to_string(&mut page).unwrap();
+        let line = page
+            .lines()
+            .skip_while(|line| !line.contains("requests"))
+            .nth(1);
+        line.unwrap()
+            .split_whitespace()
+            .nth(2)
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // SIGQUIT of its own child: the worker ends with its master.
+        let _ = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn free_port() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
+
+fn loads(nginx: &Nginx) -> Vec<Load> {
+    let plain = |concurrency, requests| load_to(nginx.plain, concurrency, requests);
+    let mut missing = plain(5, 700);
+    missing.kinds = Kinds::one(Kind::get("test", "/none")).unwrap();
+    let mut pipelined = plain(16, 3000);
+    pipelined.lanes = 4;
+    let mut fresh = plain(4, 500);
+    fresh.rules.most_requests = Some(1);
+    let mut timed = plain(10, 0);
+    timed.stop.after_requests = None;
+    timed.stop.after_ns = Some(300_000_000);
+    let mut open = timed.clone();
+    let stage = Stage::constant(Rate::per_second(1500.0).unwrap());
+    open.pace = Pace::Open(Schedule::new(vec![stage], Spacing::Poisson { seed: 1 }).unwrap());
+    let two = |concurrency, lanes, requests| Load {
+        http: Http::Two { table_bytes: 0 },
+        lanes,
+        ..load_to(nginx.two, concurrency, requests)
+    };
+    let threads = Load {
+        threads: 2,
+        ..plain(50, 5000)
+    };
+    let table = Load {
+        http: Http::Two { table_bytes: 4096 },
+        ..two(20, 20, 2000)
+    };
+    vec![
+        plain(1, 1000),
+        plain(50, 5000),
+        threads,
+        missing,
+        pipelined,
+        fresh,
+        timed,
+        open,
+        two(100, 20, 5000),
+        table,
+    ]
+}
+
+fn statuses(books: &Books) -> (u64, u64) {
+    let of = |status| {
+        let seen = books.codes().seen().find(|(code, _)| *code == status);
+        seen.map_or(0, |(_, count)| count)
+    };
+    (of(200), of(404))
+}
+
+#[test]
+fn ten_loads_are_counted_as_nginx_counts_them() {
+    let Some(nginx) = Nginx::start() else {
+        eprintln!("skipped: nginx is not installed");
+        return;
+    };
+    let (mut logged, mut handled) = (nginx.logged(), nginx.handled());
+    for (at, load) in loads(&nginx).iter().enumerate() {
+        let measured = carry_out(load);
+        let books = &measured.account.books;
+        let ours = statuses(books);
+        let (now, all) = (nginx.logged(), nginx.handled());
+        let theirs = (now.0 - logged.0, now.1 - logged.1);
+        // Pipelined requests behind the last answer of a connection reach nobody.
+        let unanswered = books.attempts() - ours.0 - ours.1;
+        assert_eq!(
+            ours,
+            theirs,
+            "load {at}: {:?}",
+            super::server::rows(&measured)
+        );
+        assert_eq!(all - handled - 1, ours.0 + ours.1, "load {at}");
+        assert!(unanswered == 0 || load.lanes > 1, "load {at}: {unanswered}");
+        (logged, handled) = (now, all);
+    }
+}

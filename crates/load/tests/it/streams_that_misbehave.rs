@@ -1,0 +1,174 @@
+//! HTTP/2 servers on real sockets that refuse, reset, go away or break the rules: every request is in
+//! the books once.
+
+use super::server::{carry_out, rows};
+use super::server_of_streams::{Stream, body, deaf, frame, goaway, head, reset, start};
+use speedwell_load::load::{Http, Load, Timeouts};
+use std::time::Duration;
+
+const REQUESTS: u64 = 40;
+const MS: u64 = 1_000_000;
+
+/// Forty requests, five at once on one connection.
+#[track_caller]
+fn forty(handler: impl Fn(Stream) -> bool + Send + Sync + 'static) -> Vec<(&'static str, u64)> {
+    let server = start(handler);
+    let measured = carry_out(&server.load(5, 5, REQUESTS));
+    assert_eq!(measured.account.books.attempts(), REQUESTS);
+    rows(&measured)
+}
+
+/// As [`forty`], where every second request is served well.
+#[track_caller]
+fn every_second(
+    misbehave: impl Fn(&mut Stream) + Send + Sync + 'static,
+) -> Vec<(&'static str, u64)> {
+    forty(move |mut stream| {
+        match stream.number % 2 {
+            0 => drop(stream.answer()),
+            _ => misbehave(&mut stream),
+        }
+        true
+    })
+}
+
+#[test]
+fn many_requests_share_a_connection() {
+    let server = start(|mut stream| stream.answer());
+    let measured = carry_out(&server.load(50, 10, 1000));
+    assert_eq!(rows(&measured), [("ok", 1000)]);
+    assert_eq!(measured.account.books.connections.opened, 5);
+    assert_eq!(measured.account.books.bytes.body, 4000);
+}
+
+#[test]
+fn a_reset_stream_is_told_by_its_code_and_the_others_go_on() {
+    let server = start(|mut stream| {
+        match stream.number % 2 {
+            0 => drop(stream.answer()),
+            _ => stream.say(&reset(stream.id, 2)),
+        }
+        true
+    });
+    let measured = carry_out(&server.load(5, 5, REQUESTS));
+    assert_eq!(rows(&measured), [("ok", 20), ("h2.rst-stream", 20)]);
+    let codes: Vec<_> = measured.account.books.reset_codes().seen().collect();
+    assert_eq!(codes, [(2, 20)]);
+    assert_eq!(measured.account.books.connections.opened, 1);
+}
+
+#[test]
+fn a_refused_stream_is_no_reset() {
+    let rows = every_second(|stream| stream.say(&reset(stream.id, 7)));
+    assert_eq!(rows, [("ok", 20), ("h2.refused", 20)]);
+}
+
+#[test]
+fn a_server_that_goes_away_is_connected_to_again_and_what_it_left_is_told() {
+    // Each connection answers its first three streams, says so, and closes.
+    let server = start(|mut stream| {
+        if stream.id <= 5 {
+            stream.answer();
+        }
+        if stream.id == 5 {
+            stream.say(&goaway(5, 0));
+            std::thread::sleep(Duration::from_millis(5));
+            return false;
+        }
+        true
+    });
+    let measured = carry_out(&server.load(5, 5, REQUESTS));
+    let books = &measured.account.books;
+    let gone = books.errors(speedwell_load::books::Class::H2GoAway);
+    assert_eq!(books.succeeded() + gone, REQUESTS, "{:?}", rows(&measured));
+    assert!(gone >= 10, "{:?}", rows(&measured));
+    assert!(books.connections.opened > 5);
+}
+
+#[test]
+fn a_graceful_end_loses_nothing() {
+    // Announces the end long before, answers everything, and waits for the client to close.
+    let server = start(|mut stream| {
+        if stream.id == 9 {
+            stream.say(&goaway(i32::MAX as u32, 0));
+        }
+        stream.answer()
+    });
+    let measured = carry_out(&server.load(1, 1, REQUESTS));
+    assert_eq!(rows(&measured), [("ok", REQUESTS)]);
+    assert_eq!(measured.account.books.connections.opened, 8);
+}
+
+#[test]
+fn a_body_of_another_length_is_an_error_of_its_stream() {
+    // content-length: 9, then four bytes.
+    let rows = every_second(|stream| {
+        let stated = [0x88, 0x0f, 0x0d, 0x01, b'9'];
+        let id = stream.id;
+        stream.say(&[frame(1, 4, id, &stated), body(id, b"good")].concat());
+    });
+    assert_eq!(rows, [("ok", 20), ("protocol.length", 20)]);
+}
+
+#[test]
+fn a_broken_rule_ends_the_connection_and_its_streams_with_a_name() {
+    // DATA on stream 0 is an error of the connection (RFC 9113, section 6.1).
+    let rows = forty(|mut stream| {
+        stream.say(&frame(0, 0, 0, b"x"));
+        true
+    });
+    assert_eq!(rows, [("h2.protocol", REQUESTS)]);
+}
+
+#[test]
+fn a_server_of_http_1_is_no_server_of_http_2() {
+    let server = deaf();
+    let load = Load {
+        http: Http::Two { table_bytes: 0 },
+        ..server.load(1, 5)
+    };
+    assert_eq!(rows(&carry_out(&load)), [("protocol.status-line", 5)]);
+}
+
+#[test]
+fn a_stream_that_takes_too_long_ends_alone() {
+    let server = start(|mut stream| match stream.number % 4 {
+        3 => true,
+        _ => stream.answer(),
+    });
+    let mut load = server.load(2, 2, 16);
+    load.rules.timeouts = Timeouts {
+        total_ns: Some(50 * MS),
+        ..Timeouts::default()
+    };
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("ok", 12), ("timeout.total", 4)]);
+    assert_eq!(measured.account.books.connections.opened, 1);
+}
+
+#[test]
+fn a_connection_that_ends_tells_how_far_each_answer_had_come() {
+    let rows = forty(|mut stream| {
+        stream.say(&head(stream.id, false));
+        std::thread::sleep(Duration::from_millis(2));
+        // The fifth stream of a connection ends it, with five heads and no body sent.
+        stream.id < 9
+    });
+    assert_eq!(rows, [("eof.in-body", REQUESTS)]);
+}
+
+#[test]
+fn an_upload_that_the_window_stops_is_a_stall() {
+    let server = start(|stream| {
+        // Reads on and never enlarges a window of 65,535 bytes.
+        let _ = stream;
+        true
+    });
+    let mut load = server.load(1, 1, 2);
+    let mut kind = speedwell_load::load::Kind::get("test", "/");
+    kind.method = "POST".to_owned();
+    kind.body = Some(vec![b'x'; 200_000]);
+    load.kinds = speedwell_load::load::Kinds::one(kind).unwrap();
+    load.rules.timeouts.total_ns = Some(60 * MS);
+    assert_eq!(rows(&carry_out(&load)), [("h2.flow-stall", 2)]);
+}

@@ -1,0 +1,224 @@
+//! Servers behind TLS: whom we trust, who we are, what was agreed, and what breaks.
+
+use super::server::{Server, carry_out, load_to, rows};
+use rcgen::{CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use speedwell_load::generator;
+use speedwell_load::load::{Http, Identity, Load, TlsOptions, Trust};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// An authority, a server's certificate for 127.0.0.1 and `known.test`, and a client's, as files.
+struct Papers {
+    folder: PathBuf,
+}
+
+impl Papers {
+    fn new(name: &str) -> Papers {
+        let folder =
+            std::env::temp_dir().join(format!("speedwell-tls-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let papers = Papers { folder };
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        std::fs::write(papers.file("ca.pem"), authority.pem()).unwrap();
+        for (name, purpose) in [
+            ("server", ExtendedKeyUsagePurpose::ServerAuth),
+            ("client", ExtendedKeyUsagePurpose::ClientAuth),
+        ] {
+            let names = vec!["127.0.0.1".to_owned(), "known.test".to_owned()];
+            let mut params = CertificateParams::new(names).unwrap();
+            params.extended_key_usages = vec![purpose];
+            let key = KeyPair::generate().unwrap();
+            let signed = params.signed_by(&key, &authority).unwrap();
+            std::fs::write(papers.file(&format!("{name}.pem")), signed.pem()).unwrap();
+            std::fs::write(papers.file(&format!("{name}.key")), key.serialize_pem()).unwrap();
+        }
+        papers
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn server_config(&self, asks_client: bool, protocols: &[&[u8]]) -> Arc<ServerConfig> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .unwrap();
+        let builder = match asks_client {
+            false => builder.with_no_client_auth(),
+            true => {
+                let mut roots = RootCertStore::empty();
+                roots.add(certificate(&self.file("ca.pem"))).unwrap();
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                        .build()
+                        .unwrap();
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let key = PrivateKeyDer::from_pem_file(self.file("server.key")).unwrap();
+        let chain = vec![certificate(&self.file("server.pem"))];
+        let mut config = builder.with_single_cert(chain, key).unwrap();
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        Arc::new(config)
+    }
+
+    fn trusted(&self) -> TlsOptions {
+        TlsOptions {
+            trust: Trust::Authority(self.file("ca.pem")),
+            ..TlsOptions::default()
+        }
+    }
+}
+
+impl Drop for Papers {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn certificate(file: &Path) -> CertificateDer<'static> {
+    CertificateDer::from_pem_file(file).unwrap()
+}
+
+/// Answers every request on every connection with `good`.
+fn serve(config: Arc<ServerConfig>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let config = config.clone();
+            std::thread::spawn(move || {
+                let connection = ServerConnection::new(config).unwrap();
+                let mut stream = StreamOwned::new(connection, socket.unwrap());
+                let mut buffer = [0; 4096];
+                while stream.read(&mut buffer).is_ok_and(|read| read > 0) {
+                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
+                    if stream.write_all(answer).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+fn load(address: SocketAddr, tls: TlsOptions) -> Load {
+    let mut load = load_to(address, 2, 40);
+    load.target.tls = Some(tls);
+    load
+}
+
+#[test]
+fn a_server_whose_authority_is_known_is_trusted_and_others_are_not() {
+    let papers = Papers::new("trust");
+    let address = serve(papers.server_config(false, &[]));
+    let measured = carry_out(&load(address, papers.trusted()));
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    assert_eq!(measured.account.books.connections.opened, 2);
+    let anyone = TlsOptions {
+        trust: Trust::Anyone,
+        ..TlsOptions::default()
+    };
+    assert_eq!(rows(&carry_out(&load(address, anyone))), [("ok", 40)]);
+    let other = Papers::new("other");
+    let strangers = carry_out(&load(address, other.trusted()));
+    assert_eq!(rows(&strangers), [("tls.verify", 40)]);
+}
+
+#[test]
+fn the_name_is_checked_and_may_be_given() {
+    let papers = Papers::new("name");
+    let address = serve(papers.server_config(false, &[]));
+    let named = |name: &str| TlsOptions {
+        server_name: Some(name.to_owned()),
+        ..papers.trusted()
+    };
+    let known = carry_out(&load(address, named("known.test")));
+    assert_eq!(rows(&known), [("ok", 40)]);
+    let unknown = carry_out(&load(address, named("unknown.test")));
+    assert_eq!(rows(&unknown), [("tls.verify", 40)]);
+}
+
+#[test]
+fn a_client_shows_its_certificate_when_it_is_asked_for_one() {
+    let papers = Papers::new("client");
+    let address = serve(papers.server_config(true, &[]));
+    let shown = TlsOptions {
+        identity: Some(Identity {
+            certificates: papers.file("client.pem"),
+            key: papers.file("client.key"),
+        }),
+        ..papers.trusted()
+    };
+    assert_eq!(rows(&carry_out(&load(address, shown))), [("ok", 40)]);
+    let measured = carry_out(&load(address, papers.trusted()));
+    assert_eq!(
+        measured.account.books.succeeded(),
+        0,
+        "{:?}",
+        rows(&measured)
+    );
+    assert_eq!(measured.account.books.attempts(), 40);
+}
+
+#[test]
+fn a_server_that_does_not_agree_to_http_2_is_told_by_name() {
+    let papers = Papers::new("alpn");
+    for protocols in [&[][..], &[&b"http/1.1"[..]]] {
+        let address = serve(papers.server_config(false, protocols));
+        let mut load = load(address, papers.trusted());
+        load.http = Http::Two { table_bytes: 0 };
+        assert_eq!(rows(&carry_out(&load)), [("tls.alpn", 40)], "{protocols:?}");
+    }
+}
+
+#[test]
+fn what_is_not_tls_breaks_the_handshake() {
+    let papers = Papers::new("plain");
+    let plain = Server::start(|mut asked| asked.answer("200 OK", "good"));
+    let not_tls = load(plain.address, papers.trusted());
+    // The greeting of TLS has no end of a head in it, so that server waits; one that answers does not.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let _ = socket.unwrap().write_all(b"SSH-2.0-OpenSSH_9.2\r\n");
+        }
+    });
+    let measured = carry_out(&load(address, papers.trusted()));
+    assert_eq!(rows(&measured), [("tls.handshake", 40)]);
+    let mut waiting = not_tls;
+    waiting.rules.timeouts.connect_ns = Some(50_000_000);
+    waiting.stop.after_requests = Some(2);
+    assert_eq!(rows(&carry_out(&waiting)), [("timeout.connect", 2)]);
+}
+
+#[test]
+fn a_probe_tells_what_was_agreed() {
+    let papers = Papers::new("probe");
+    let address = serve(papers.server_config(false, &[b"http/1.1"]));
+    let load = load(address, papers.trusted());
+    let probe = generator::probe(&load, &AtomicBool::new(false)).unwrap();
+    let tls = probe.tls.unwrap();
+    assert_eq!(tls.version, "TLSv1.3");
+    assert!(tls.cipher.starts_with("TLS13_AES"), "{}", tls.cipher);
+    assert_eq!(tls.group.as_deref(), Some("X25519"));
+    assert_eq!(tls.alpn.as_deref(), Some("http/1.1"));
+    let missing = TlsOptions {
+        trust: Trust::Authority(papers.file("nothing.pem")),
+        ..TlsOptions::default()
+    };
+    let error = missing.config(&[]).unwrap_err().to_string();
+    assert!(error.contains("nothing.pem"), "{error}");
+}

@@ -1,0 +1,451 @@
+//! Loads made by hand, from their figures to what a user reads: which times are told, which are refused,
+//! what is warned of, and whole reports against golden files.
+
+#[path = "load_report/golden.rs"]
+mod golden;
+#[path = "load_report/made.rs"]
+mod made;
+
+use made::{MS, Made, S, US};
+use speedwell::analysis::load::gate::{Answer, Condition, Unknown, judge, passes};
+use speedwell::analysis::load::{
+    Course, Group, Quantity, Refusal, Remark, Served, Told, Weight, of,
+};
+use speedwell_load::books::Class;
+use speedwell_load::latency::{Outcome, Quantile};
+
+fn told(served: &Served, ppm: u32) -> Told {
+    let at = speedwell::analysis::load::PERCENTILES_PPM
+        .iter()
+        .position(|listed| *listed == ppm);
+    served.told[at.unwrap()]
+}
+
+/// A time that may be a thousandth too long, as histograms round.
+#[track_caller]
+fn assert_time(told: Option<Told>, ns: u64, is_lower_bound: bool) {
+    let Some(Told::Time(time)) = told else {
+        panic!("{told:?} is no time");
+    };
+    assert!(
+        (ns..=ns + ns / 1000).contains(&time.ns),
+        "{} for {ns}",
+        time.ns
+    );
+    assert_eq!(time.is_lower_bound, is_lower_bound);
+}
+
+/// 1000 answers of 1 µs to 1 ms: their service times sum up to 500.5 ms.
+fn thousand() -> Made {
+    Made::closed(5)
+        .answered(1000, US)
+        .connected(&[80 * US; 8])
+        .with(|run| run.measured.elapsed_ns = 100_100_000)
+}
+
+#[test]
+fn a_closed_load_has_the_figures_worked_out_on_paper() {
+    let made = thousand();
+    let found = of(&made.run);
+    assert!((found.throughput_per_s.unwrap() - 1000.0 / 0.1001).abs() < 1e-6);
+    assert_eq!(found.principal(), (Quantity::Service, Group::Ok));
+    for (ppm, us) in [
+        (500_000, 500),
+        (990_000, 990),
+        (999_000, 999),
+        (1_000_000, 1000),
+    ] {
+        assert_time(
+            found.quantile(Quantity::Service, Group::Ok, ppm),
+            us * US,
+            false,
+        );
+    }
+    // A percentile that is in no table: the one of rank 123.
+    assert_time(
+        found.quantile(Quantity::Service, Group::Ok, 123_000),
+        123 * US,
+        false,
+    );
+    let spread = found.spread(Quantity::Service, Group::Ok).unwrap();
+    assert_eq!((spread.least_ns, spread.greatest_ns), (US, MS));
+    assert_eq!(spread.mean_ns, 500.5 * US as f64);
+    // 500.5 ms of service time in 100.1 ms are 5 requests at any time.
+    assert_eq!(found.concurrency.effective, Some(5.0));
+    assert!(!found.concurrency.is_short);
+    assert_eq!(found.balance, Ok(()));
+    assert_eq!(found.remarks, []);
+}
+
+#[test]
+fn a_closed_load_has_no_response_time_to_mix_up() {
+    let made = thousand();
+    let found = of(&made.run);
+    let quantities: Vec<Quantity> = found.served.iter().map(|served| served.quantity).collect();
+    assert_eq!(
+        quantities,
+        [Quantity::Service, Quantity::FirstByte, Quantity::Connect]
+    );
+    assert_eq!(
+        found.quantile(Quantity::Response, Group::All, 990_000),
+        None
+    );
+}
+
+#[test]
+fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
+    // 500.5 ms of service time in a second: half a request under way, and six connecting.
+    let made = thousand().with(|run| {
+        run.measured.elapsed_ns = S;
+        for _ in 0..60 {
+            run.measured.account.latency.connected(100 * MS);
+        }
+    });
+    let found = of(&made.run);
+    let [
+        Remark::ConcurrencyShort {
+            asked,
+            effective,
+            connecting,
+        },
+    ] = &found.remarks[..]
+    else {
+        panic!("{:?}", found.remarks);
+    };
+    assert_eq!(*asked, 5);
+    assert!((effective - 0.5005).abs() < 1e-9 && *connecting > 6.0);
+    // At 95 % it is not.
+    let enough = thousand().with(|run| run.measured.elapsed_ns = 105_300_000);
+    assert!(!of(&enough.run).concurrency.is_short);
+}
+
+#[test]
+fn clients_that_pause_are_not_expected_to_be_busy() {
+    let made = thousand().with(|run| {
+        run.measured.elapsed_ns = S;
+        if let speedwell::model::load_run::PaceFacts::Closed { think_ns, .. } = &mut run.asked.pace
+        {
+            *think_ns = MS;
+        }
+    });
+    let found = of(&made.run);
+    assert_eq!(
+        (found.concurrency.asked, &found.remarks[..]),
+        (None, &[][..])
+    );
+}
+
+/// 1000 requests that were due at the start and answered after a millisecond each, sent `late_ns` late.
+fn scheduled(late_ns: u64) -> Made {
+    let mut made = Made::open(1000.0).connected(&[80 * US; 8]);
+    for _ in 0..1000 {
+        made.end(Outcome::Ok, MS, late_ns);
+    }
+    made
+}
+
+#[test]
+fn an_open_load_is_judged_by_its_response_time() {
+    let made = scheduled(500 * US);
+    let found = of(&made.run);
+    assert_eq!(found.principal(), (Quantity::Response, Group::All));
+    assert_time(
+        found.quantile(Quantity::Response, Group::All, 990_000),
+        1500 * US,
+        false,
+    );
+    assert_time(
+        found.quantile(Quantity::Service, Group::Ok, 990_000),
+        MS,
+        false,
+    );
+    assert_time(
+        found.quantile(Quantity::Lag, Group::All, 990_000),
+        500 * US,
+        false,
+    );
+    assert_eq!(found.remarks, []);
+}
+
+#[test]
+fn the_times_of_a_generator_that_was_late_are_refused_and_its_lag_is_told() {
+    // 5 ms late by itself, where a tenth of the response time, or 1 ms, is allowed.
+    let made = scheduled(5 * MS);
+    let found = of(&made.run);
+    assert!(matches!(found.remarks[..], [Remark::GeneratorLimited(_)]));
+    for quantity in [Quantity::Response, Quantity::Service] {
+        let group = if quantity == Quantity::Service {
+            Group::Ok
+        } else {
+            Group::All
+        };
+        for ppm in [1, 500_000, 990_000, 1_000_000] {
+            assert_eq!(
+                found.quantile(quantity, group, ppm),
+                Some(Told::Refused(Refusal::GeneratorLimited))
+            );
+        }
+        let spread = found.spread(quantity, group).unwrap();
+        assert_eq!(spread.refusal, Some(Refusal::GeneratorLimited));
+    }
+    assert!(found.bins().is_empty());
+    assert_time(
+        found.quantile(Quantity::Lag, Group::All, 990_000),
+        5 * MS,
+        false,
+    );
+}
+
+#[test]
+fn a_missed_rate_refuses_the_tail_only() {
+    // 21 of 1021 were never sent: 97.9 %.
+    let mut made = scheduled(0);
+    for _ in 0..21 {
+        made.end(Outcome::Unsent, 0, 10 * MS);
+    }
+    let found = of(&made.run);
+    assert!(
+        found
+            .remarks
+            .iter()
+            .any(|remark| matches!(remark, Remark::RateMissed(_)))
+    );
+    assert_time(
+        found.quantile(Quantity::Response, Group::All, 950_000),
+        MS,
+        false,
+    );
+    for ppm in [990_000, 999_000, 1_000_000] {
+        assert_eq!(
+            found.quantile(Quantity::Response, Group::All, ppm),
+            Some(Told::Refused(Refusal::RateMissed))
+        );
+    }
+    // With 20 of 1020 it is 98.04 %, and what was not sent is a lower bound.
+    let mut made = scheduled(0);
+    for _ in 0..20 {
+        made.end(Outcome::Unsent, 0, 10 * MS);
+    }
+    let found = of(&made.run);
+    assert_time(
+        found.quantile(Quantity::Response, Group::All, 990_000),
+        10 * MS,
+        true,
+    );
+    assert_eq!(found.run.measured.account.books.balance(), Ok(()));
+}
+
+#[test]
+fn failures_are_told_with_the_most_frequent_class() {
+    let made = thousand()
+        .ended(Outcome::Failed(Class::Status), 30, 10 * US)
+        .ended(Outcome::Failed(Class::ResetInBody), 20, 10 * US);
+    let found = of(&made.run);
+    let failed = Remark::Failed {
+        count: 50,
+        of: 1050,
+        class: Class::Status,
+    };
+    assert!(found.remarks.contains(&failed), "{:?}", found.remarks);
+    // Good answers and all requests have a column each.
+    let of_service = |group| {
+        let is = |served: &&Served| served.quantity == Quantity::Service && served.group == group;
+        found.served.iter().find(is).unwrap()
+    };
+    assert_eq!(
+        (of_service(Group::Ok).count, of_service(Group::All).count),
+        (1000, 1050)
+    );
+    let Told::Time(Quantile { ns, .. }) = told(of_service(Group::All), 500_000) else {
+        panic!()
+    };
+    assert!((475 * US..476 * US).contains(&ns), "{ns}");
+}
+
+#[test]
+fn books_that_do_not_balance_are_an_error_of_ours_and_come_first() {
+    let made = thousand().with(|run| run.measured.account.books.attempt());
+    let found = of(&made.run);
+    assert_eq!(found.remarks[0].weight(), Weight::Wrong);
+    let text = golden::text(std::slice::from_ref(&found));
+    assert!(text.contains("ERROR OF SPEEDWELL"), "{text}");
+    assert!(
+        text.contains("1,001 attempted = 1,000 ok: NOT BALANCED"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
+    let busy = thousand().with(|run| run.measured.threads[0].cpu_ns = S / 100 * 95);
+    assert!(matches!(
+        of(&busy.run).remarks[..],
+        [Remark::GeneratorBound {
+            bottlenecks: 1,
+            threads: 1,
+            ..
+        }]
+    ));
+    let polling = busy.with(|run| run.asked.busy_polls = true);
+    assert_eq!(of(&polling.run).remarks, []);
+    // 50 switches a second that each meet the 5 requests under way are 250 of 9990 a second: 2.5 %.
+    let disturbed = thousand().with(|run| run.measured.threads[0].involuntary_switches = 50);
+    let found = of(&disturbed.run);
+    let [
+        Remark::Disturbed {
+            switches_per_s,
+            share,
+        },
+    ] = found.remarks[..]
+    else {
+        panic!("{:?}", found.remarks);
+    };
+    assert_eq!(switches_per_s, 50.0);
+    assert!((share - 0.025025).abs() < 1e-9, "{share}");
+    // A few do not reach the 99th percentile.
+    let calm = thousand().with(|run| run.measured.threads[0].involuntary_switches = 19);
+    assert_eq!(of(&calm.run).remarks, []);
+}
+
+#[test]
+fn properties_of_answers_are_remarked_without_being_failures() {
+    let made = thousand().with(|run| {
+        let account = &mut run.measured.account;
+        account.replies.greatest_body_bytes = 20;
+        account.replies.doubtful_framing = 3;
+        account.replies.stray_bytes = 1;
+        account.replies.reusable -= 10;
+        account.books.retried();
+        account.books.interim(103);
+    });
+    let found = of(&made.run);
+    let expected = [
+        Remark::DoubtfulFraming { count: 3 },
+        Remark::StrayBytes { count: 1 },
+        Remark::LengthsVary {
+            least: 14,
+            greatest: 20,
+        },
+        Remark::NotReusable {
+            count: 10,
+            of: 1000,
+        },
+        Remark::Retried { count: 1 },
+        Remark::Interim { count: 1 },
+    ];
+    assert_eq!(found.remarks, expected);
+}
+
+#[test]
+fn halves_that_differ_are_remarked_and_noise_is_not() {
+    let course = |later: u64| -> Vec<u64> {
+        let noise = |at: u64| (at * 7) % 5;
+        let first = (0..20).map(|at| 1000 + noise(at));
+        first.chain((0..20).map(|at| later + noise(at))).collect()
+    };
+    let remarks = |later: u64| {
+        let made = thousand().course(0, &course(later)).with(|run| {
+            // As many under way as asked for, whatever the length.
+            run.asked.pace = Made::closed(1).run.asked.pace;
+            run.measured.elapsed_ns = 4 * S;
+        });
+        of(&made.run).halves
+    };
+    assert_eq!(remarks(1000), None);
+    assert_eq!(remarks(1040), None, "4 % are alike");
+    let halves = remarks(1100).unwrap();
+    assert_eq!(halves.course, Course::Throughput);
+    // 100 ms intervals: ten times as many a second. The noise is 2 on average.
+    assert!((halves.first - 10_020.0).abs() < 1e-6 && (halves.second - 11_020.0).abs() < 1e-6);
+}
+
+#[test]
+fn the_warm_up_and_a_last_interval_cut_short_are_no_part_of_the_halves() {
+    let mut ok = vec![1; 10];
+    ok.extend([1000; 20]);
+    ok.push(3);
+    let made = thousand()
+        .course(10, &ok)
+        .with(|run| run.measured.elapsed_ns = 2_050 * MS);
+    assert_eq!(of(&made.run).halves, None);
+}
+
+fn conditions(texts: &[&str]) -> Vec<Condition> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn limits_pass_fail_or_cannot_be_judged() {
+    let made = thousand().ended(Outcome::Failed(Class::TimeoutTotal), 10, 10 * US);
+    let loads = [of(&made.run)];
+    for (text, answer) in [
+        ("p99>991ms", Answer::Passed),
+        ("p99>980us", Answer::Failed),
+        ("p50<501us", Answer::Failed),
+        ("p50<500us", Answer::Passed),
+        ("max>=1ms", Answer::Failed),
+        ("mean>501us", Answer::Passed),
+        ("errors>0", Answer::Failed),
+        ("errors>1%", Answer::Passed),
+        ("errors>0.9%", Answer::Failed),
+        ("ok<100%", Answer::Failed),
+        ("ok<99%", Answer::Passed),
+        ("throughput<9k", Answer::Passed),
+        ("throughput<10k", Answer::Failed),
+        ("connect-max>80us", Answer::Passed),
+        ("response p99>1s", Answer::Unknown(Unknown::ClosedLoad)),
+        ("lag-p99>1s", Answer::Unknown(Unknown::ClosedLoad)),
+    ] {
+        let conditions = conditions(&[text]);
+        let judged = judge(&conditions, &loads);
+        assert_eq!(judged[0].answer, answer, "{text}: {:?}", judged[0].value);
+        assert_eq!(passes(&judged), answer == Answer::Passed);
+    }
+}
+
+#[test]
+fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
+    let limited = scheduled(5 * MS);
+    let loads = [of(&limited.run)];
+    let conditions_of_times = conditions(&["p50>1h", "service-p50>1h", "mean>1h", "lag-p99>1s"]);
+    let answers: Vec<Answer> = judge(&conditions_of_times, &loads)
+        .iter()
+        .map(|row| row.answer)
+        .collect();
+    let refused = Answer::Unknown(Unknown::Refused(Refusal::GeneratorLimited));
+    assert_eq!(answers, [refused, refused, refused, Answer::Passed]);
+
+    // The slowest 20 have no end after 10 ms.
+    let mut made = scheduled(0);
+    for _ in 0..20 {
+        made.end(Outcome::Unsent, 0, 10 * MS);
+    }
+    let loads = [of(&made.run)];
+    for (text, answer) in [
+        ("p99>9ms", Answer::Failed),
+        ("p99>11ms", Answer::Unknown(Unknown::LowerBound)),
+        ("p99<9ms", Answer::Passed),
+        ("p99<11ms", Answer::Unknown(Unknown::LowerBound)),
+        ("p90>2ms", Answer::Passed),
+    ] {
+        assert_eq!(
+            judge(&conditions(&[text]), &loads)[0].answer,
+            answer,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_load_without_requests_passes_no_limit_of_times_or_shares() {
+    let made = Made::closed(1).with(|run| run.measured.elapsed_ns = 0);
+    let loads = [of(&made.run)];
+    assert_eq!(loads[0].remarks, [Remark::NothingAnswered]);
+    let conditions = conditions(&["p99>1h", "errors>50%", "ok<1%", "throughput<1"]);
+    let judged = judge(&conditions, &loads);
+    assert!(
+        judged
+            .iter()
+            .all(|row| row.answer == Answer::Unknown(Unknown::NoRequests))
+    );
+}

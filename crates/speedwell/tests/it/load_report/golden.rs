@@ -1,0 +1,190 @@
+//! What a user reads, against golden files (`SPEEDWELL_UPDATE_GOLDEN=1` writes them anew).
+
+use super::made::{MS, Made, S, US};
+use speedwell::analysis::load::{LoadFindings, gate, of};
+use speedwell::report::load::{document, gate as gate_of};
+use speedwell::report::{Csv, Document, Html, Json, Markdown, Output, Render, Text};
+use speedwell_load::books::Class;
+use speedwell_load::latency::Outcome;
+use std::path::PathBuf;
+
+fn rendered(document: &Document, format: &dyn Render) -> String {
+    let mut bytes = Vec::new();
+    format.render(document, &mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// What a terminal of 100 columns shows.
+pub fn text(loads: &[LoadFindings<'_>]) -> String {
+    rendered(&document(loads, &Output::default()), &terminal())
+}
+
+fn terminal() -> Text {
+    Text {
+        width: Some(100),
+        brief: true,
+        ..Text::default()
+    }
+}
+
+fn golden(name: &str, text: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden/load")
+        .join(name);
+    if std::env::var_os("SPEEDWELL_UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    assert!(
+        text == expected,
+        "{name} differs from its golden file (SPEEDWELL_UPDATE_GOLDEN=1 writes it anew):\n{text}"
+    );
+}
+
+/// A clean closed load with a warm-up and a course.
+pub fn clean() -> Made {
+    let ok: Vec<u64> = (0..24).map(|at| 400 + (at * 13) % 9).collect();
+    Made::closed(4)
+        .answered(10_000, 200)
+        .connected(&[80 * US, 90 * US, 85 * US, 95 * US])
+        .course(2, &ok)
+        .with(|run| {
+            run.asked.warmup_ns = 200 * MS;
+            // 10,000 answers of 200 ns to 2 ms sum up to 10.001 s, which keeps four busy for 2.5 s.
+            run.measured.elapsed_ns = 2_500_250_000;
+            run.measured.most_connections = 4;
+            let thread = &mut run.measured.threads[0];
+            thread.elapsed_ns = 2_700_250_000;
+            thread.longest_batch_ns = 71_300;
+            thread.most_requests = 2_600;
+            thread.fewest_requests = 2_450;
+            for _ in 0..800 {
+                run.measured.warmup.books.attempt();
+                run.measured.warmup.books.ok(200);
+            }
+        })
+}
+
+/// An open load in which much went wrong.
+pub fn troubled() -> Made {
+    let mut made = Made::open(1_000.0).connected(&[80 * US; 8]);
+    for at in 0..1_000 {
+        made.end(Outcome::Ok, MS + at * US, 100 * US);
+    }
+    made.ended(Outcome::Failed(Class::Status), 12, MS)
+        .ended(Outcome::Failed(Class::ResetBeforeFirstByte), 3, 200 * US)
+        .ended(Outcome::Failed(Class::TimeoutTotal), 2, S)
+        .with(|run| {
+            for _ in 0..5 {
+                run.measured.account.books.attempt();
+            }
+            run.measured.account.books.close(5);
+            for _ in 0..5 {
+                let times = speedwell_load::latency::Times {
+                    sent_ns: 0,
+                    first_byte_ns: None,
+                    end_ns: 300 * MS,
+                };
+                let latency = &mut run.measured.account.latency;
+                latency.record(Outcome::InFlight, 0, times);
+                run.measured.account.books.connections.send(true);
+            }
+            run.measured.reached_most_connections = true;
+            run.measured.most_connections = 64;
+            run.warnings.push("A redirect was followed.".into());
+        })
+}
+
+#[test]
+fn a_clean_closed_load_in_every_format() {
+    let made = clean();
+    let loads = [of(&made.run)];
+    let document = document(&loads, &Output::default());
+    golden("closed-100.txt", &rendered(&document, &terminal()));
+    golden("closed.md", &rendered(&document, &Markdown::default()));
+    golden("closed.csv", &rendered(&document, &Csv));
+    let page = rendered(&document, &Html);
+    assert_eq!(page.matches("<svg").count(), 4, "one for each chart");
+}
+
+#[test]
+fn a_troubled_open_load() {
+    let made = troubled();
+    golden("open-100.txt", &text(&[of(&made.run)]));
+}
+
+#[test]
+fn a_load_whose_times_are_refused() {
+    let mut made = Made::open(1_000.0).connected(&[80 * US; 8]);
+    for _ in 0..1_000 {
+        made.end(Outcome::Ok, MS, 20 * MS);
+    }
+    golden("refused-100.txt", &text(&[of(&made.run)]));
+}
+
+#[test]
+fn several_loads_side_by_side() {
+    let (one, mut other) = (clean(), clean());
+    other.run.label = "http://127.0.0.1:8081/hello".into();
+    other.run.measured.ok_in_time = 9_000;
+    let loads = [of(&one.run), of(&other.run)];
+    golden("two-100.txt", &text(&loads));
+}
+
+#[test]
+fn a_gate_says_what_was_found_and_what_cannot_be_judged() {
+    let (clean, troubled) = (clean(), troubled());
+    let loads = [of(&clean.run), of(&troubled.run)];
+    let conditions: Vec<gate::Condition> = ["p99>2ms", "errors>1%", "lag-p99>5ms"]
+        .map(|text| text.parse().unwrap())
+        .to_vec();
+    let judged = gate::judge(&conditions, &loads);
+    golden("gate-100.txt", &rendered(&gate_of(&judged), &terminal()));
+}
+
+#[test]
+fn machines_get_every_figure_by_name_and_the_load_without_loss() {
+    let made = troubled();
+    let json = rendered(&document(&[of(&made.run)], &Output::default()), &Json);
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["speedwell"]["report"], "load");
+    let row = &value["load_summaries"][0];
+    assert_eq!((&row["ok"], &row["errors"]), (&1000.into(), &17.into()));
+    let at_99 = value["percentiles"].as_array().unwrap().iter();
+    let at_99 = at_99.clone().find(|row| row["percent"] == 99).unwrap();
+    assert_eq!(at_99["lower_bounds"], serde_json::json!([]));
+    let remarks = &value["load_findings"][0]["remarks"];
+    assert!(
+        remarks
+            .as_array()
+            .unwrap()
+            .contains(&"connections-capped".into())
+    );
+    let back: speedwell::model::load_run::LoadRun =
+        serde_json::from_value(value["loads"][0].clone()).unwrap();
+    assert_eq!(back, made.run);
+}
+
+#[test]
+fn charts_are_well_formed_pictures() {
+    let (one, mut other) = (clean(), clean());
+    other.run.label = "other".into();
+    for loads in [vec![of(&one.run)], vec![of(&one.run), of(&other.run)]] {
+        let document = document(&loads, &Output::default());
+        let charts: Vec<_> = document.charts().collect();
+        assert_eq!(charts.len(), 4);
+        for chart in charts {
+            let svg = chart.picture.svg(chart.picture.natural_size());
+            let opened = svg.matches("<g").count();
+            assert_eq!(opened, svg.matches("</g>").count(), "{}", chart.title);
+            assert!(!svg.contains("NaN"), "{}", chart.title);
+            if chart.title == "Percentage served" {
+                for tick in [">50<", ">99<", ">99.9<"] {
+                    assert!(svg.contains(tick), "{tick} is not on the axis");
+                }
+            }
+        }
+    }
+}

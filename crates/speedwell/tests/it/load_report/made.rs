@@ -1,0 +1,231 @@
+//! Loads made by hand, with figures that can be worked out on paper.
+
+use speedwell::model::load_run::{
+    KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts,
+};
+use speedwell_load::books::Class;
+use speedwell_load::latency::{Freed, Outcome, Times};
+use speedwell_load::measured::{Account, Latency, Measured, ThreadReport, Tick, Timeline};
+
+pub const US: u64 = 1_000;
+pub const MS: u64 = 1_000_000;
+pub const S: u64 = 1_000_000_000;
+
+/// A load under construction.
+#[derive(Clone)]
+pub struct Made {
+    pub run: LoadRun,
+}
+
+impl Made {
+    /// Clients that wait for their answers, for one second.
+    pub fn closed(concurrency: u32) -> Made {
+        let pace = PaceFacts::Closed {
+            concurrency,
+            think_ns: 0,
+            thinks_at_random: false,
+            seed: 0,
+        };
+        Made::of(pace, true)
+    }
+
+    /// A steady rate for one second.
+    pub fn open(per_s: f64) -> Made {
+        let stage = StageFacts {
+            from_per_s: per_s,
+            to_per_s: per_s,
+            duration_ns: None,
+        };
+        let pace = PaceFacts::Open {
+            stages: vec![stage],
+            is_poisson: false,
+            seed: 0,
+            connections: 8,
+            most_connections: 64,
+        };
+        Made::of(pace, false)
+    }
+
+    fn of(pace: PaceFacts, is_closed: bool) -> Made {
+        let measured = Measured {
+            began_epoch_ms: 1_769_868_300_000,
+            elapsed_ns: S,
+            ok_in_time: 0,
+            account: Account::new(is_closed),
+            warmup: Account::new(is_closed),
+            timeline: Timeline {
+                interval_ns: 100 * MS,
+                warmup: 0,
+                ticks: Vec::new(),
+            },
+            threads: vec![ThreadReport {
+                elapsed_ns: S,
+                cpu_ns: S / 4,
+                system_calls: 2_200,
+                loops: 500,
+                ..ThreadReport::default()
+            }],
+            most_connections: 8,
+            reached_most_connections: false,
+            is_interrupted: false,
+            rows: Vec::new(),
+        };
+        Made {
+            run: LoadRun {
+                label: "http://127.0.0.1:8080/hello".into(),
+                url: "http://127.0.0.1:8080/hello".into(),
+                round: 0,
+                slot: 0,
+                asked: asked(pace),
+                probe: Some(probe()),
+                measured,
+                server: None,
+                is_partial: false,
+                warnings: Vec::new(),
+            },
+        }
+    }
+
+    /// So many good answers, which take `step_ns`, twice that, and so on, in no order of time.
+    pub fn answered(mut self, number: u64, step_ns: u64) -> Made {
+        for at in 1..=number {
+            self.end(Outcome::Ok, at * step_ns, 0);
+        }
+        self
+    }
+
+    /// So many requests that end otherwise, all after the same time.
+    pub fn ended(mut self, outcome: Outcome, number: u64, after_ns: u64) -> Made {
+        for _ in 0..number {
+            self.end(outcome, after_ns, 0);
+        }
+        self
+    }
+
+    /// One request; an open load sends it `late_ns` after it was due, on a connection that was free.
+    pub fn end(&mut self, outcome: Outcome, service_ns: u64, late_ns: u64) {
+        let Measured {
+            account,
+            ok_in_time,
+            ..
+        } = &mut self.run.measured;
+        let books = &mut account.books;
+        books.attempt();
+        match outcome {
+            Outcome::Ok => {
+                books.ok(200);
+                *ok_in_time += 1;
+                account.replies.count(14, true, false);
+            }
+            Outcome::Failed(Class::Status) => books.refused_status(500),
+            Outcome::Failed(class) => books.failed(class),
+            Outcome::Cancelled => books.cancelled(),
+            Outcome::Unsent => books.unsent(),
+            Outcome::InFlight => {}
+        }
+        if outcome == Outcome::Unsent {
+            if let Latency::Open(latency) = &mut account.latency {
+                latency.unsent(0, late_ns);
+            }
+            return;
+        }
+        books.connections.send(books.attempts() > 8);
+        books.bytes.sent += 60;
+        books.bytes.received += 185;
+        books.bytes.body += 14;
+        let freed = Freed {
+            since_ns: 0,
+            own_lag_ns: 0,
+        };
+        if let Latency::Open(latency) = &mut account.latency {
+            latency.sent(0, freed, late_ns);
+        }
+        let times = Times {
+            sent_ns: late_ns,
+            first_byte_ns: outcome.is_over().then_some(late_ns + service_ns / 2),
+            end_ns: late_ns + service_ns,
+        };
+        account.latency.record(outcome, 0, times);
+    }
+
+    /// Connections that came about, one for each time.
+    pub fn connected(mut self, times_ns: &[u64]) -> Made {
+        let account = &mut self.run.measured.account;
+        for ns in times_ns {
+            account.books.connections.attempt();
+            account.books.connections.opened();
+            account.latency.connected(*ns);
+        }
+        self
+    }
+
+    /// A course: good answers of each tenth of a second, after so many of the warm-up.
+    pub fn course(mut self, warmup: usize, ok: &[u64]) -> Made {
+        let tick = |ok: &u64| Tick {
+            ok: *ok,
+            errors: 0,
+            p50_ns: Some(500 * US),
+            p99_ns: Some(990 * US),
+            most_ns: Some(MS),
+        };
+        let timeline = &mut self.run.measured.timeline;
+        timeline.warmup = warmup;
+        timeline.ticks = ok.iter().map(tick).collect();
+        self.run.measured.elapsed_ns = (ok.len() - warmup) as u64 * timeline.interval_ns;
+        self
+    }
+
+    /// Any other change.
+    pub fn with(mut self, change: impl FnOnce(&mut LoadRun)) -> Made {
+        change(&mut self.run);
+        self
+    }
+}
+
+fn asked(pace: PaceFacts) -> LoadFacts {
+    LoadFacts {
+        pace,
+        requests: None,
+        time_ns: Some(S),
+        warmup_ns: 0,
+        drain_ns: 5 * S,
+        kinds: vec![KindFacts {
+            name: "GET /hello".into(),
+            weight: 1,
+            method: "GET".into(),
+            path: "/hello".into(),
+            body_bytes: None,
+        }],
+        protocol: "HTTP/1.1".into(),
+        h2_table_bytes: None,
+        lanes: 1,
+        keeps_alive: true,
+        most_requests_per_connection: None,
+        connection_lifetime_ns: None,
+        timeouts: TimeoutFacts::default(),
+        retries_stale: false,
+        success: RuleFacts::default(),
+        threads: 1,
+        processes: 1,
+        processors: Vec::new(),
+        is_realtime: false,
+        busy_polls: false,
+        batching_ns: Some(100 * US),
+    }
+}
+
+fn probe() -> ProbeFacts {
+    ProbeFacts {
+        address: "127.0.0.1:8080".into(),
+        tls: None,
+        status: 200,
+        server: Some("nginx/1.22.1".into()),
+        content_type: Some("text/plain".into()),
+        body_bytes: 14,
+        wire_bytes: 185,
+        is_reusable: true,
+        connect_ns: 80 * US,
+        service_ns: 120 * US,
+        redirected_from: Vec::new(),
+    }
+}
