@@ -161,7 +161,17 @@ pub fn stop(pace: &PaceArgs) -> Stop {
     let time = pace.time.or(usual);
     Stop {
         after_requests: pace.count.map(u64::from),
-        after_ns: time.map(|time| ns(time).saturating_add(pace.warmup.map_or(0, ns))),
+        after_ns: time.map(ns),
+    }
+}
+
+/// The same counted from the very start, the warm-up included: what the live view goes by.
+pub fn whole_course(pace: &PaceArgs) -> Stop {
+    let stop = stop(pace);
+    let warmup_ns = pace.warmup.map_or(0, ns);
+    Stop {
+        after_ns: stop.after_ns.map(|end_ns| end_ns.saturating_add(warmup_ns)),
+        ..stop
     }
 }
 
