@@ -10,6 +10,7 @@ mod clock;
 mod connection;
 mod core;
 mod course;
+mod key_bits;
 mod ledger;
 mod lost;
 mod mailbox;

@@ -154,7 +154,9 @@ impl Channel {
             return state;
         }
         match self.unseal(&buffer[..read], traffic, on) {
-            Ok(()) => state,
+            Ok(false) => state,
+            // The server's last word (RFC 8446, section 6.1). It may wait for ours before it closes.
+            Ok(true) => Read::End,
             Err(class) => Read::Broken(class),
         }
     }
@@ -177,25 +179,26 @@ impl Channel {
         }
     }
 
+    /// Opens bytes and hands them on; whether the server has said that it sends no more.
     fn unseal(
         &mut self,
         mut bytes: &[u8],
         traffic: &mut Traffic,
         mut on: impl FnMut(&[u8]) -> bool,
-    ) -> Result<(), Class> {
+    ) -> Result<bool, Class> {
         let Some(tls) = self.tls.as_deref_mut() else {
-            return Ok(());
+            return Ok(false);
         };
-        let (mut wants_more, mut failure) = (true, None);
+        let (mut wants_more, mut failure, mut is_over) = (true, None, false);
         while !bytes.is_empty() && wants_more && failure.is_none() {
             if tls.read_tls(&mut bytes).is_err() {
                 failure = Some(Class::TlsHandshake);
                 break;
             }
-            failure = tls
-                .process_new_packets()
-                .err()
-                .map(|error| class_of(&error));
+            match tls.process_new_packets() {
+                Ok(state) => is_over = state.peer_has_closed(),
+                Err(error) => failure = Some(class_of(&error)),
+            }
             wants_more = drain(tls, &mut on);
         }
         // An alert that tells the server why is sent before the connection is given up.
@@ -204,7 +207,7 @@ impl Channel {
         match (failure, flushed) {
             (Some(class), _) => Err(class),
             (None, Err(_)) => Err(Class::Send),
-            (None, Ok(())) => Ok(()),
+            (None, Ok(())) => Ok(is_over),
         }
     }
 }

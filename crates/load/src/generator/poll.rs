@@ -55,7 +55,7 @@ impl Poll {
     /// Waits until something happens, at most `timeout_ns`; returns how much did. [`NEVER`] waits
     /// without an end.
     pub fn wait(&mut self, timeout_ns: u64) -> io::Result<usize> {
-        let timeout = (timeout_ns != NEVER).then(|| Timespec {
+        let timeout = (timeout_ns != NEVER).then_some(Timespec {
             tv_sec: (timeout_ns / NS_PER_S) as i64,
             tv_nsec: (timeout_ns % NS_PER_S) as i64,
         });

@@ -24,6 +24,8 @@ pub struct TlsFacts {
     pub version: String,
     /// The cipher suite, such as `TLS13_AES_256_GCM_SHA384`.
     pub cipher: String,
+    /// Bits of the key in the server's certificate, where its kind is known.
+    pub key_bits: Option<u32>,
     /// The group of the key exchange, such as `X25519`.
     pub group: Option<String>,
     /// What ALPN agreed on, such as `h2`.

@@ -14,6 +14,10 @@ use crate::load::{Http, Timeouts};
 use rustix::io::Errno;
 
 /// The requests of a connection, by protocol.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one for each connection; the larger one is the usual one, and is used for every event"
+)]
 pub(super) enum Protocol {
     One(Pipeline),
     Two(Box<Multiplex>),

@@ -1,5 +1,6 @@
 //! What is remembered of the connection of a request that is looked at closely.
 
+use super::key_bits::key_bits;
 use super::probe::TlsFacts;
 use rustls::{ClientConnection, ProtocolVersion};
 
@@ -25,6 +26,9 @@ impl Seen {
             cipher: tls
                 .negotiated_cipher_suite()
                 .map_or(String::new(), |suite| format!("{:?}", suite.suite())),
+            key_bits: tls
+                .peer_certificates()
+                .and_then(|chain| key_bits(chain.first()?)),
             group: tls
                 .negotiated_key_exchange_group()
                 .map(|group| format!("{:?}", group.name())),

@@ -3,9 +3,10 @@
 //! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
 //! same bytes; it deviates in four ways only: unknown options are errors, failures are reported,
 //! `--help` works, and a case without variation does not stop a table. That for `compare.py` deviates
-//! further, as `docs/compare-py.md` lists. A further drop-in is a file beside this one and a line in
-//! `TOOLS`. Start at [`main`].
+//! further, as `docs/compare-py.md` lists, and so does that for ab, as `docs/ab.md` lists. A further
+//! drop-in is a file beside this one and a line in `TOOLS`. Start at [`main`].
 
+pub mod ab;
 pub mod band_chart;
 pub mod bar_r;
 pub mod benchmark_folder;
@@ -59,6 +60,10 @@ const TOOLS: &[DropIn] = &[
     DropIn {
         name: "compare.py",
         run: |words, console, _| compare_py::run(words, console),
+    },
+    DropIn {
+        name: "ab",
+        run: |words, console, _| ab::run(words, console),
     },
     DropIn {
         name: "compare.R",

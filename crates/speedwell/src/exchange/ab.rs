@@ -1,8 +1,10 @@
-//! Reports of ApacheBench: its text, also pasted with collapsed blanks, one or several in a file.
+//! Reports of ApacheBench: its text, also pasted with collapsed blanks, or its HTML (`-w`), one or
+//! several in a file.
 //!
 //! Decides where a report begins and which of its lines mean what. It must not know where the text
 //! came from. Start at [`read`]. The lines are those of httpd 2.2 and 2.4, support/ab.c.
 
+mod html;
 mod report;
 mod table;
 
@@ -32,7 +34,10 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// # Errors
 /// No report has results.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let text = String::from_utf8_lossy(bytes);
+    let mut text = String::from_utf8_lossy(bytes);
+    if html::is_page(&text) {
+        text = html::as_text(&text).into();
+    }
     let mut imported = Imported::default();
     let mut environment = Environment::default();
     let mut remarks = Vec::new();

@@ -17,6 +17,9 @@ pub const NS_PER_SECOND: f64 = 1e9;
 /// Below this share of the asked concurrency the tool kept fewer connections busy than it says.
 const LEAST_BUSY_SHARE: f64 = 0.95;
 
+/// More requests than connections are impossible without pipelining; rounding may look like a few.
+const MOST_BUSY_SHARE: f64 = 1.05;
+
 /// What a report tells.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct LoadReport {
@@ -44,6 +47,8 @@ pub struct LoadReport {
     pub has_fixed_rate: bool,
     /// Further parameters of the case.
     pub parameters: Vec<(String, Value)>,
+    /// Whether a connection carries at most one request at a time: the tool has no pipelining.
+    pub has_single_requests: bool,
     /// Further figures.
     pub others: Vec<(Metric, f64)>,
     /// Remarks on the figures, without the name of the file.
@@ -178,25 +183,38 @@ impl LoadReport {
 
     /// Little's law: connections in use = rate x mean latency (Little 1961). The mean may be rounded.
     fn judge_concurrency(&mut self) {
-        if self.has_fixed_rate || self.errors.is_some_and(|errors| errors > 0.0) {
-            return;
-        }
-        let mean = self
-            .times_ns
-            .iter()
-            .find(|(name, _)| name == "latency_mean");
-        let (Some(rate), Some((_, mean_ns)), Some(concurrency)) =
-            (self.throughput, mean, self.concurrency)
-        else {
+        let Some(concurrency) = self.concurrency else {
             return;
         };
-        let busy = rate * (mean_ns + self.resolution_ns / 2.0) / NS_PER_SECOND;
+        if let Some(requests) = self.requests.filter(|requests| *requests < concurrency) {
+            self.remarks.push(format!(
+                "{requests} requests cannot keep {concurrency} connections busy"
+            ));
+            return;
+        }
+        let failed = self.errors.is_some_and(|errors| errors > 0.0) && self.excuse.is_none();
+        let mut times = self.times_ns.iter();
+        let mean = times.find(|(name, _)| name == "latency_mean");
+        let (Some(rate), Some((_, mean_ns))) = (self.throughput, mean) else {
+            return;
+        };
+        if self.has_fixed_rate || failed {
+            return;
+        }
+        let busy = |mean_ns: f64| rate * mean_ns / NS_PER_SECOND;
+        let most = busy(mean_ns + self.resolution_ns / 2.0);
+        let least = busy(mean_ns - self.resolution_ns / 2.0);
         // At the beginning and at the end, for about one request, not all connections are in use.
         let edges = self.elapsed_ns.map_or(0.0, |elapsed| mean_ns / elapsed);
-        if busy < concurrency * (LEAST_BUSY_SHARE - edges) {
+        if most < concurrency * (LEAST_BUSY_SHARE - edges) {
             self.remarks.push(format!(
-                "only {busy:.1} of {concurrency} connections had a request under way on average \
+                "only {most:.1} of {concurrency} connections had a request under way on average \
                  (rate times mean latency)"
+            ));
+        } else if self.has_single_requests && least > concurrency * MOST_BUSY_SHARE {
+            self.remarks.push(format!(
+                "{least:.1} requests would have been under way on {concurrency} connections (rate \
+                 times mean latency), so its figures do not belong together"
             ));
         }
     }

@@ -48,6 +48,7 @@ const GOLDEN: [(&str, &[&str]); 14] = [
             "ab/ab_quiet_nostats.out",
             "ab/ab_reset.out",
             "ab/ab_post.out",
+            "ab/ab_html.out",
         ],
     ),
     ("CSV of ab -e", &["ab/ab_percent.csv"]),

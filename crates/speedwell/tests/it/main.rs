@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod arbitrary;
+mod as_ab;
 mod broken_files;
 mod browser;
 mod by_hand;
@@ -23,6 +24,7 @@ mod grammar;
 mod harness_driver;
 mod http_tools;
 mod imports;
+mod imports_ab;
 mod imports_text;
 mod invariants;
 mod json_lines;

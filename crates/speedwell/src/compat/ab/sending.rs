@@ -1,0 +1,291 @@
+//! The load that a command line describes.
+//!
+//! Decides what goes over the line: the header fields of ab in ab's order, as HTTP/1.1 or, with
+//! `--http1.0`, byte for byte as ab writes them. It must not know how a load is carried out. Start at
+//! [`load`].
+
+use super::address::{Host, Url};
+use super::arguments::Request;
+use anyhow::{Context, Result, bail, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use speedwell_load::http1::{Connection, Version};
+use speedwell_load::load::{
+    Batching, BodyRule, ConnectionRules, Http, Identity, Kind, Kinds, Load, Part, Success, Target,
+    Timeouts, TlsOptions, Trust,
+};
+use speedwell_load::pace::{Closed, Pace, Stop, Think};
+
+/// How requests with `--http1.0` name their sender: some servers answer by it.
+const ORIGINAL_AGENT: &str = "ApacheBench/2.3";
+
+/// The load, to be carried out as it is.
+///
+/// # Errors
+/// The command line asks for something that cannot be sent; the message says what.
+pub fn load(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Result<Load> {
+    let kinds = Kinds::one(kind(request, url, body))?;
+    let closed = Closed::new(request.concurrency, Think::None)?;
+    Ok(Load {
+        target: target(request, url)?,
+        kinds,
+        http: Http::One,
+        pace: Pace::Closed(closed),
+        connections: request.concurrency,
+        most_connections: request.concurrency,
+        lanes: 1,
+        stop: Stop {
+            after_requests: request.requests,
+            after_ns: request.time_s.map(nanoseconds),
+        },
+        warmup_ns: 0,
+        // When the time is up ab counts what is done and goes; a number of requests is waited for.
+        drain_ns: match request.requests {
+            // Longer than any request can take: to connect, to be answered, and for the limits of
+            // time to be looked at.
+            Some(_) => nanoseconds(2.0 * request.timeout_s + 1.0),
+            None => 0,
+        },
+        rules: rules(request),
+        success: Success {
+            // ab takes any status for an answer and counts those other than 2xx apart.
+            statuses: vec![0..=999],
+            body: request
+                .verify
+                .as_ref()
+                .map(|text| BodyRule::Contains(text.as_bytes().to_vec())),
+        },
+        // One, as ab has, so that the figures of both can be compared.
+        threads: 1,
+        processors: Vec::new(),
+        part: Part::WHOLE,
+        keeps_rows: true,
+    })
+}
+
+fn nanoseconds(seconds: f64) -> u64 {
+    // At most a year, so it fits.
+    (seconds * 1e9) as u64
+}
+
+fn rules(request: &Request) -> ConnectionRules {
+    let limit_ns = Some(nanoseconds(request.timeout_s));
+    ConnectionRules {
+        timeouts: Timeouts {
+            connect_ns: limit_ns,
+            first_byte_ns: None,
+            total_ns: limit_ns,
+        },
+        // Every answer has its own time in the report, so none waits for others.
+        batching: Batching::Off,
+        ..ConnectionRules::default()
+    }
+}
+
+fn target(request: &Request, url: &Url) -> Result<Target> {
+    let proxy = request.proxy.as_deref().map(|text| Host::parse(text, 80));
+    let proxy = proxy.transpose().map_err(anyhow::Error::msg)?;
+    if proxy.is_some() && url.is_tls {
+        bail!("'-X' is not supported with https: a proxy would have to be tunnelled through");
+    }
+    let to = proxy.as_ref().unwrap_or(&url.host);
+    let security = &request.security;
+    let tls = TlsOptions {
+        trust: match security.trusts_anyone {
+            true => Trust::Anyone,
+            false => Trust::System,
+        },
+        identity: security.identity.as_ref().map(|file| Identity {
+            certificates: file.clone(),
+            key: file.clone(),
+        }),
+        ..TlsOptions::default()
+    };
+    Ok(Target {
+        host: url.host.name.clone(),
+        port: url.host.port,
+        addresses: Target::resolve(&to.name, to.port)?,
+        local: request.local,
+        tls: url.is_tls.then_some(tls),
+    })
+}
+
+/// The header fields of ab, in its order.
+fn headers(request: &Request, url: &Url, body: Option<&[u8]>) -> Vec<(String, Vec<u8>)> {
+    let text = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
+    let mut headers = Vec::new();
+    // In HTTP/1.1 it goes without saying, but servers that answer with 1.0 want to hear it.
+    let keep_alive = request
+        .keeps_alive
+        .then(|| text("Connection", "Keep-Alive"));
+    headers.extend(keep_alive);
+    if !request.cookies.is_empty() {
+        // One field for all (RFC 6265, section 5.4); the original sends the last cookie only.
+        headers.push(text("Cookie", &request.cookies.join("; ")));
+    }
+    for (name, credentials) in [
+        ("Authorization", &request.credentials),
+        ("Proxy-Authorization", &request.proxy_credentials),
+    ] {
+        let coded = credentials.as_ref().map(|known| STANDARD.encode(known));
+        headers.extend(coded.map(|coded| text(name, &format!("Basic {coded}"))));
+    }
+    if let Some(body) = body {
+        headers.push(text("Content-length", &body.len().to_string()));
+        headers.push(text("Content-type", &request.content_type));
+    }
+    let given = request.headers.iter();
+    headers.extend(given.map(|(name, value)| text(name, value)));
+    let agent = match request.is_http10 {
+        true => ORIGINAL_AGENT.to_owned(),
+        false => format!("Speedwell/{}", env!("CARGO_PKG_VERSION")),
+    };
+    for (name, value) in [
+        ("Host", url.authority()),
+        ("User-Agent", agent),
+        ("Accept", "*/*".to_owned()),
+    ] {
+        let is_given = |(known, _): &(String, String)| known.eq_ignore_ascii_case(name);
+        if !request.headers.iter().any(is_given) {
+            headers.push(text(name, &value));
+        }
+    }
+    headers
+}
+
+/// The request that is sent again and again.
+fn kind(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Kind {
+    Kind {
+        name: "request".to_owned(),
+        method: request.method().to_owned(),
+        target: match request.proxy {
+            Some(_) => url.absolute(),
+            None => url.path.clone(),
+        },
+        host: url.authority(),
+        headers: headers(request, url, body.as_deref()),
+        body,
+        version: match request.is_http10 {
+            true => Version::Http10,
+            false => Version::Http11,
+        },
+        connection: match request.keeps_alive {
+            true => Connection::KeepAlive,
+            false => Connection::Close,
+        },
+        ..Kind::get("", "/")
+    }
+}
+
+/// Reads what is uploaded.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn body(request: &Request, directory: &std::path::Path) -> Result<Option<Vec<u8>>> {
+    let Some(upload) = &request.upload else {
+        return Ok(None);
+    };
+    let file = directory.join(&upload.file);
+    ensure!(!file.is_dir(), "'{}' is a folder", upload.file.display());
+    let read = std::fs::read(&file);
+    read.with_context(|| format!("cannot read the data to send '{}'", upload.file.display()))
+        .map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::{Asked, Request};
+    use super::*;
+    use speedwell_load::http1;
+
+    fn request(line: &str) -> Request {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        match Asked::parse(&words) {
+            Ok(Asked::Test(request)) => *request,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn sent(line: &str, body: Option<&[u8]>) -> String {
+        let request = request(line);
+        let url = Url::parse(&request.url).unwrap();
+        let kind = kind(&request, &url, body.map(<[u8]>::to_vec));
+        let bytes = kind.with_parts(|parts| http1::Request::new(parts).unwrap().bytes().to_vec());
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn the_old_form_is_what_ab_writes() {
+        // Recorded from ab 2.3, with one cookie.
+        assert_eq!(
+            sent("--http1.0 -k http://127.0.0.1:18333/a", None),
+            "GET /a HTTP/1.0\r\nConnection: Keep-Alive\r\nHost: 127.0.0.1:18333\r\n\
+             User-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\n"
+        );
+        assert_eq!(
+            sent(
+                "--http1.0 -A user:pw -P a:b -C y=2 -H X-A:b -H User-Agent:me -H Host:other \
+                 -X 127.0.0.1:18333 http://example.test/p?q",
+                None
+            ),
+            "GET http://example.test/p?q HTTP/1.0\r\nCookie: y=2\r\n\
+             Authorization: Basic dXNlcjpwdw==\r\nProxy-Authorization: Basic YTpi\r\nX-A: b\r\n\
+             User-Agent: me\r\nHost: other\r\nAccept: */*\r\n\r\n"
+        );
+        assert_eq!(
+            sent(
+                "--http1.0 -p post -T text/x http://127.0.0.1:18333/p",
+                Some(b"a=1\n")
+            ),
+            "POST /p HTTP/1.0\r\nContent-length: 4\r\nContent-type: text/x\r\n\
+             Host: 127.0.0.1:18333\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\na=1\n"
+        );
+        assert_eq!(
+            sent("--http1.0 -m DELETE http://127.0.0.1:18333/p", None),
+            "DELETE /p HTTP/1.0\r\nHost: 127.0.0.1:18333\r\nUser-Agent: ApacheBench/2.3\r\n\
+             Accept: */*\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn the_usual_form_is_http_1_1_that_says_whether_it_comes_again() {
+        let agent = format!("User-Agent: Speedwell/{}", env!("CARGO_PKG_VERSION"));
+        assert_eq!(
+            sent("-C a=1 -C b=2 http://h/", None),
+            format!(
+                "GET / HTTP/1.1\r\nCookie: a=1; b=2\r\nHost: h\r\n{agent}\r\nAccept: */*\r\n\
+                 Connection: close\r\n\r\n"
+            )
+        );
+        let kept = sent("-k http://h/", None);
+        assert!(kept.starts_with("GET / HTTP/1.1\r\nConnection: Keep-Alive\r\nHost: h\r\n"));
+    }
+
+    #[test]
+    fn the_load_is_closed_and_ends_as_asked() {
+        let asked = request("-n 200 -c 10 -k -s 2 --verify hello http://127.0.0.1:81/a");
+        let url = Url::parse(&asked.url).unwrap();
+        let made = load(&asked, &url, None).unwrap();
+        assert!(made.is_closed() && made.keeps_rows);
+        assert_eq!(made.stop.after_requests, Some(200));
+        assert_eq!(made.stop.after_ns, None);
+        assert_eq!(made.rules.timeouts.total_ns, Some(2_000_000_000));
+        assert!(made.success.admits(404));
+        let timed = load(&request("-t 5 http://127.0.0.1/"), &url, None).unwrap();
+        assert_eq!(timed.stop.after_requests, None);
+        assert_eq!(timed.stop.after_ns, Some(5_000_000_000));
+    }
+
+    #[test]
+    fn a_proxy_is_connected_to_instead_of_the_server() {
+        let through = request("-X 127.0.0.1:3128 http://nowhere.invalid/");
+        let url = Url::parse(&through.url).unwrap();
+        let target = target(&through, &url).unwrap();
+        let address = speedwell_load::load::Address::Internet("127.0.0.1:3128".parse().unwrap());
+        assert_eq!(target.addresses, [address]);
+        let tunnel = request("-X 127.0.0.1:3128 https://nowhere.invalid/");
+        let url = Url::parse(&tunnel.url).unwrap();
+        assert!(super::target(&tunnel, &url).is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! The same test by ab and by its stand-in: the same lines, the same counts, the same bytes sent.
+
+use super::server::Server;
+use super::{Called, as_ab};
+use std::process::Command;
+
+/// Calls ab itself, if there is one.
+pub fn ab(words: &str, url: &str) -> Option<Called> {
+    let mut command = Command::new("ab");
+    match command.args(words.split_whitespace()).arg(url).output() {
+        Ok(output) => Some(Called::from(output)),
+        Err(error) => {
+            eprintln!("skipped: ab cannot be started: {error}");
+            None
+        }
+    }
+}
+
+/// The lines without figures, up to what only the stand-in adds. The first three name the program.
+fn lines(report: &str) -> Vec<String> {
+    let report = report.split("\nAccount:").next().unwrap();
+    let lines = report.lines().skip(3).map(|line| {
+        let words = line.split_whitespace().map(|word| {
+            let is_figure = word.trim_end_matches('%').parse::<f64>().is_ok();
+            if is_figure { "#" } else { word }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    });
+    let mut lines: Vec<String> = lines.filter(|line| !is_skew(line)).collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+/// What the original says of a median that it takes from the wrong place: depends on chance.
+fn is_skew(line: &str) -> bool {
+    let beginnings = [
+        "WARNING: The median",
+        "These results are probably",
+        "ERROR: The median",
+    ];
+    beginnings.iter().any(|start| line.starts_with(start)) || line.starts_with("deviation apart")
+}
+
+const COUNTS: [&str; 6] = [
+    "Complete requests",
+    "Failed requests",
+    "Non-2xx responses",
+    "Keep-Alive requests",
+    "HTML transferred",
+    "Total transferred",
+];
+
+#[test]
+fn both_print_the_same_lines_and_count_the_same() {
+    for (words, page) in [
+        ("-n 200 -c 10", "/ok"),
+        ("-k -n 200 -c 10", "/ok"),
+        ("-k -n 40 -c 2", "/missing"),
+        ("-k -i -n 40 -c 2", "/ok"),
+        ("-q -k -S -d -n 40 -c 4", "/slow"),
+        ("-k -l -n 40 -c 2", "/var"),
+        ("-n 1", "/ok"),
+    ] {
+        let server = Server::start();
+        let Some(theirs) = ab(words, &server.url(page)) else {
+            return;
+        };
+        // A server of its own, as pages depend on the number of the request.
+        let server = Server::start();
+        let ours = as_ab(&format!("--http1.0 {words}"), &server.url(page));
+        let (mine, other) = (lines(&ours.stdout), lines(&theirs.stdout));
+        assert_eq!(mine, other, "{words} {page}\n{}", ours.stdout);
+        assert_eq!(ours.stderr, theirs.stderr, "{words} {page}");
+        for name in COUNTS {
+            if theirs.stdout.contains(&format!("\n{name}:")) {
+                assert_eq!(
+                    ours.count(name),
+                    theirs.count(name),
+                    "{words} {page}: {name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_ab_calls_failed_by_length_is_counted_alike() {
+    let server = Server::start();
+    let Some(theirs) = ab("-k -n 40 -c 1", &server.url("/var")) else {
+        return;
+    };
+    let ours = as_ab(
+        "--http1.0 --ab-lengths -k -n 40 -c 1",
+        &Server::start().url("/var"),
+    );
+    assert_eq!(
+        ours.count("Failed as ab counts"),
+        theirs.count("Failed requests")
+    );
+    assert_eq!(ours.count("Failed requests"), 0);
+}
+
+#[test]
+fn the_old_form_is_on_the_line_what_ab_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let form = folder.path().join("form");
+    std::fs::write(&form, "a=1\n").unwrap();
+    let post = format!("-p {} -T text/x", form.display());
+    for words in [
+        "",
+        "-k",
+        "-i",
+        "-m DELETE",
+        "-A u:p -C a=1 -H X-A:b -H Host:other",
+        &post,
+    ] {
+        let server = Server::start();
+        if ab(&format!("-n 1 {words}"), &server.url("/ok?a=b")).is_none() {
+            return;
+        }
+        as_ab(&format!("--http1.0 -n 1 {words}"), &server.url("/ok?a=b"));
+        let heads = server.heads();
+        assert_eq!(heads.len(), 3, "{words}");
+        assert_eq!(
+            heads[0],
+            heads[1]
+                .replace("X-A: b", "X-A:b")
+                .replace("Host: other", "Host:other")
+        );
+        assert_eq!(heads[1], heads[2]);
+    }
+}

@@ -1,0 +1,130 @@
+//! Reports of ab whose figures cannot be what they seem, and its report in HTML.
+
+use super::project::repository;
+use speedwell::exchange;
+use speedwell::model::Session;
+
+fn text(name: &str) -> String {
+    let folder = repository().join("crates/speedwell/tests/golden/ab");
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+fn read(text: &str) -> (Session, Vec<String>) {
+    let mut warnings = Vec::new();
+    let mut sessions = exchange::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
+    (sessions.remove(0), warnings)
+}
+
+/// A published test of a server in six layouts, 8000 requests with -c 250 each, of whose bodies 6667
+/// have not the length of the first: seconds, requests per second, and mean time in milliseconds.
+const PUBLISHED: [(&str, f64, f64, u32); 6] = [
+    ("red", 36.856, 217.06, 1129),
+    ("green", 25.150, 318.09, 585),
+    ("blue", 24.310, 329.08, 748),
+    ("purple", 25.967, 308.08, 409),
+    ("brown", 7.852, 1018.79, 234),
+    ("cyan", 8.162, 980.10, 124),
+];
+
+fn pasted(seconds: f64, rate: f64, mean_ms: u32) -> String {
+    let report = text("ab_pasted_22.txt");
+    let lines = report.lines().map(|line| match line.split_once(':') {
+        Some(("Concurrency Level", _)) => "Concurrency Level: 250".to_owned(),
+        Some(("Time taken for tests", _)) => format!("Time taken for tests: {seconds} seconds"),
+        Some(("Complete requests", _)) => "Complete requests: 8000".to_owned(),
+        Some(("Failed requests", _)) => "Failed requests: 6667".to_owned(),
+        Some(("(Connect", _)) => "(Connect: 0, Receive: 0, Length: 6667, Exceptions: 0)".to_owned(),
+        Some(("Requests per second", _)) => {
+            format!("Requests per second: {rate} [#/sec] (mean)")
+        }
+        Some(("Total", _)) => format!("Total: 1 {mean_ms} 1.0 {mean_ms} {mean_ms}"),
+        _ => line.to_owned(),
+    });
+    lines.map(|line| line + "\n").collect()
+}
+
+#[test]
+fn connections_that_were_idle_are_noticed_also_where_lengths_vary() {
+    for (name, seconds, rate, mean_ms) in PUBLISHED {
+        let (_, warnings) = read(&pasted(seconds, rate, mean_ms));
+        let lengths = "6667 of 8000 requests failed by the length of the body alone";
+        assert!(
+            warnings.iter().any(|warning| warning.contains(lengths)),
+            "{name}: {warnings:?}"
+        );
+        let idle = warnings.iter().find(|warning| warning.contains("only "));
+        let expected = match name {
+            "green" => Some("only 186.2 of 250"),
+            "purple" => Some("only 126.2 of 250"),
+            "cyan" => Some("only 122.0 of 250"),
+            _ => None,
+        };
+        match (idle, expected) {
+            (None, None) => {}
+            (Some(idle), Some(expected)) => assert!(idle.contains(expected), "{name}: {idle}"),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn figures_that_cannot_belong_together_are_noticed() {
+    // Twice as many requests under way as there were connections.
+    let (_, warnings) = read(&pasted(8.0, 1000.0, 500));
+    let told = "499.5 requests would have been under way on 250 connections";
+    assert!(
+        warnings.iter().any(|warning| warning.contains(told)),
+        "{warnings:?}"
+    );
+    let few =
+        text("ab_slow.out").replace("Concurrency Level:      10", "Concurrency Level:      250");
+    let (_, warnings) = read(&few);
+    let told = "100 requests cannot keep 250 connections busy";
+    assert!(
+        warnings.iter().any(|warning| warning.contains(told)),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn a_report_in_html_says_what_the_text_would() {
+    let (session, warnings) = read(&text("ab_html.out"));
+    assert_eq!(warnings, [""; 0]);
+    let run = &session.runs[0];
+    assert_eq!(run.case.id(), "http://127.0.0.1:18195/slow concurrency=6");
+    // The figures as they stand in the file.
+    for (metric, value) in [
+        ("throughput", 149.84),
+        ("bytes_per_second", 12.15 * 1024.0),
+        ("latency_min", 20e6),
+        ("latency_mean", 35e6),
+        ("processing_max", 50e6),
+        ("http_errors", 0.0),
+    ] {
+        assert_eq!(run.value_of(metric), Some(value), "{metric}");
+    }
+    assert_eq!(session.environment.facts["server_software"], "demo/1");
+}
+
+#[test]
+fn failures_that_html_does_not_name_are_no_matter_of_length() {
+    // ab -w names three of its four kinds.
+    let row =
+        "<tr ><td colspan=4 bgcolor=white >   (Connect: 0, Length: 0, Exceptions: 0)</td></tr>\n";
+    let page = text("ab_html.out")
+        .replace(
+            "Failed requests:</th><td colspan=2 bgcolor=white>0<",
+            "Failed requests:</th><td colspan=2 bgcolor=white>6<",
+        )
+        .replace(
+            "<tr ><th colspan=2 bgcolor=white>Keep-Alive",
+            &format!("{row}<tr ><th colspan=2 bgcolor=white>Keep-Alive"),
+        );
+    let (_, warnings) = read(&page);
+    assert!(
+        warnings
+            .iter()
+            .any(|warning| warning.contains("6 of 60 requests failed (6 errors)")),
+        "{warnings:?}"
+    );
+}
