@@ -54,6 +54,6 @@ pub fn metrics(session: &Session) -> Vec<String> {
     ];
     let found = wanted
         .iter()
-        .filter_map(|names| names.iter().copied().find(|name| has(&name)));
+        .filter_map(|names| names.iter().copied().find(|name| has(name)));
     found.map(str::to_owned).collect()
 }

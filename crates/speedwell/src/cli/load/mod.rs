@@ -43,7 +43,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
     let seed = args.pace.seed.unwrap_or_else(draw_seed);
     if let Some(worker) = &args.generator.worker {
         let job = build::job(&args, &Url::parse(&worker.url)?, seed, worker.part)?;
-        work(&job)?;
+        work(job)?;
         return Ok(Status::DONE);
     }
     build::check_all(&args)?;
@@ -59,21 +59,33 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
     let mut runs = Vec::new();
     for turn in &turns {
         let loaded = load(&args, &urls[turn.url], turn, seed);
-        // What was measured before is told, even if a later load could not be begun.
         match loaded {
             Ok(run) => runs.push(run),
-            Err(error) if runs.is_empty() => return Err(error),
-            Err(error) => {
-                status::tell(&error);
-                finish(&args, &runs, seed)?;
-                return Ok(Status::COULD_NOT);
-            }
+            Err(error) => return gave_up(&args, &runs, seed, &error),
         }
         if process::interrupted() {
             break;
         }
     }
     finish(&args, &runs, seed)
+}
+
+/// A load could not be begun. What was measured before it is told.
+fn gave_up(
+    args: &LoadArgs,
+    runs: &[LoadRun],
+    seed: u64,
+    error: &anyhow::Error,
+) -> anyhow::Result<Status> {
+    let status = match process::interrupted() {
+        true => Status::INTERRUPTED,
+        false => Status::COULD_NOT,
+    };
+    status::tell(error);
+    match runs.is_empty() {
+        true => Ok(status),
+        false => Ok(status.or(finish(args, runs, seed)?)),
+    }
 }
 
 /// One load.
@@ -110,14 +122,17 @@ fn manner(args: &LoadArgs, turn: &Turn, seed: u64) -> anyhow::Result<Manner> {
 
 /// A generator process gets the words of this one, and the seed if it was drawn.
 fn worker(args: &LoadArgs, seed: u64) -> anyhow::Result<WorkerCommand> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut words = std::env::args().skip(1);
+    // What is added stands before the words typed: behind a '--' options are none.
+    let mut leading: Vec<String> = words.next().into_iter().collect();
     if args.pace.seed.is_none() {
-        arguments.push(format!("--seed={seed}"));
+        leading.push(format!("--seed={seed}"));
     }
     Ok(WorkerCommand {
         program: std::env::current_exe().context("cannot find this program's own file")?,
-        arguments,
+        leading,
         part_option: "--worker".to_owned(),
+        trailing: words.collect(),
     })
 }
 
