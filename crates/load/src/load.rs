@@ -5,13 +5,15 @@
 //! reading at [`Load`].
 
 mod connections;
+mod kind;
 mod kinds;
 mod success;
 mod target;
 mod tls;
 
 pub use connections::{Batching, ConnectionRules, Timeouts};
-pub use kinds::{Kind, Kinds, KindsError, Rows};
+pub use kind::Kind;
+pub use kinds::{Kinds, KindsError, Rows};
 pub use success::{BodyRule, Success};
 pub use target::{Address, ResolveError, Target};
 pub use tls::{Identity, TlsError, TlsOptions, Trust};
