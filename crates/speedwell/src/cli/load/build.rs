@@ -326,7 +326,8 @@ mod tests {
     #[test]
     fn a_warm_up_comes_before_the_time_asked_for() {
         let load = load("-t 5s -w 2s --timeout 0 --drain 1s");
-        assert_eq!(load.stop.after_ns, Some(7_000_000_000));
+        // The generator counts from the end of the warm-up.
+        assert_eq!(load.stop.after_ns, Some(5_000_000_000));
         assert_eq!(
             (load.warmup_ns, load.drain_ns),
             (2_000_000_000, 1_000_000_000)
