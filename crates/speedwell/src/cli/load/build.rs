@@ -161,7 +161,17 @@ pub fn stop(pace: &PaceArgs) -> Stop {
     let time = pace.time.or(usual);
     Stop {
         after_requests: pace.count.map(u64::from),
-        after_ns: time.map(|time| ns(time).saturating_add(pace.warmup.map_or(0, ns))),
+        after_ns: time.map(ns),
+    }
+}
+
+/// The same counted from the very start, the warm-up included: what the live view goes by.
+pub fn whole_course(pace: &PaceArgs) -> Stop {
+    let stop = stop(pace);
+    let warmup_ns = pace.warmup.map_or(0, ns);
+    Stop {
+        after_ns: stop.after_ns.map(|end_ns| end_ns.saturating_add(warmup_ns)),
+        ..stop
     }
 }
 
@@ -316,7 +326,8 @@ mod tests {
     #[test]
     fn a_warm_up_comes_before_the_time_asked_for() {
         let load = load("-t 5s -w 2s --timeout 0 --drain 1s");
-        assert_eq!(load.stop.after_ns, Some(7_000_000_000));
+        // The generator counts from the end of the warm-up.
+        assert_eq!(load.stop.after_ns, Some(5_000_000_000));
         assert_eq!(
             (load.warmup_ns, load.drain_ns),
             (2_000_000_000, 1_000_000_000)

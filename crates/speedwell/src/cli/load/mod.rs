@@ -92,7 +92,7 @@ fn gave_up(
 fn load(args: &LoadArgs, url: &Url, turn: &Turn, seed: u64) -> anyhow::Result<LoadRun> {
     let manner = manner(args, turn, seed)?;
     let whole = |url: &Url| build::job(args, url, seed, Part::WHOLE);
-    let mut live = LiveView::new(args.output.progress(), build::stop(&args.pace));
+    let mut live = LiveView::new(args.output.progress(), build::whole_course(&args.pace));
     let mut run = carry_out(url, &whole, &manner, &mut |notice| match notice {
         Notice::Seen(url, seen, protocol) => tell_seen(args, url, seen, protocol),
         Notice::Standing(glimpse) => live.show(glimpse),

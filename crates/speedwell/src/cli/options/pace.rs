@@ -11,7 +11,7 @@ pub struct PaceArgs {
     /// Requests under way at once; with --rate, connections at the beginning [default: 10]
     #[arg(short = 'c', long, value_name = "N", value_parser = parse::count)]
     pub concurrency: Option<u32>,
-    /// End after N requests, those of the warm-up among them
+    /// End after N requests, not counting those of the warm-up
     #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
     pub count: Option<u32>,
     /// End after this time, which begins after the warm-up [default: 10s without --count]
