@@ -88,7 +88,16 @@ fn talk(mut stream: impl Read + Write, seen: &Seen) {
         } else {
             ""
         };
-        if stream.write_all(answer(&path, kept).as_bytes()).is_err() || closes {
+        let answer = answer(&path, kept);
+        // An answer to HEAD is its head alone.
+        let said = match head.starts_with("head ") {
+            true => answer
+                .split_inclusive("\r\n\r\n")
+                .next()
+                .unwrap_or_default(),
+            false => &answer,
+        };
+        if stream.write_all(said.as_bytes()).is_err() || closes {
             return;
         }
     }
