@@ -4,7 +4,7 @@
 //! `crates/load` that means the same; a drop-in has other words and fills those types by itself.
 //! Start at [`job`].
 
-use super::{kinds, target};
+use super::{kinds, search, target};
 use crate::cli::options::{ExpectArgs, LoadArgs, PaceArgs};
 use crate::runner::load::{LoadJob, Url};
 use anyhow::{bail, ensure};
@@ -116,11 +116,11 @@ fn is_open(pace: &PaceArgs) -> bool {
 
 fn pace(pace: &PaceArgs, seed: u64) -> anyhow::Result<Pace> {
     if !is_open(pace) {
-        let concurrency = pace.concurrency.unwrap_or(CONCURRENCY);
+        let concurrency = pace.clients().unwrap_or(CONCURRENCY);
         if let Some(count) = pace.count.filter(|count| *count < concurrency) {
             // A default that does not fit gives way; what was typed does not.
             ensure!(
-                pace.concurrency.is_none(),
+                pace.clients().is_none(),
                 "{concurrency} requests cannot be under way when only {count} are sent\n\
                  hint: -c {count}, or a greater -n"
             );
@@ -144,7 +144,7 @@ fn pace(pace: &PaceArgs, seed: u64) -> anyhow::Result<Pace> {
             duration_ns: ns(ramp.duration),
         });
     }
-    if let Some(rate) = pace.rate {
+    if let Some(rate) = pace.fixed_rate() {
         stages.push(Stage::constant(Rate::per_second(rate)?));
     }
     let spacing = match pace.poisson {
@@ -190,8 +190,8 @@ fn connections(args: &LoadArgs, pace: &Pace, lanes: u32) -> anyhow::Result<(u32,
         }
         Pace::Open(_) => {
             let most = args.connection.max_connections;
-            let first = args.pace.concurrency.unwrap_or(CONCURRENCY);
-            if let (Some(most), Some(first)) = (most, args.pace.concurrency) {
+            let first = args.pace.clients().unwrap_or(CONCURRENCY);
+            if let (Some(most), Some(first)) = (most, args.pace.clients()) {
                 ensure!(
                     first <= most,
                     "{first} connections at the beginning are more than --max-connections {most}"
@@ -281,7 +281,7 @@ pub fn check_all(args: &LoadArgs) -> anyhow::Result<()> {
             if urls == 1 { "address" } else { "addresses" }
         );
     }
-    Ok(())
+    search::check(args)
 }
 
 #[cfg(test)]

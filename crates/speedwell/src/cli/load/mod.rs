@@ -11,6 +11,7 @@ mod kinds;
 mod live;
 mod order;
 mod requests_file;
+mod search;
 mod target;
 mod tool;
 mod written;
@@ -37,10 +38,11 @@ const SERVE_LIMIT: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// Wrong words, a server that cannot be started or does not answer well.
-pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
+pub fn run(mut args: LoadArgs) -> anyhow::Result<Status> {
     process::adopt_orphans();
     process::on_interrupt()?;
     let seed = args.pace.seed.unwrap_or_else(draw_seed);
+    search::told_visit(&mut args);
     if let Some(worker) = &args.generator.worker {
         let job = build::job(&args, &Url::parse(&worker.url)?, seed, worker.part)?;
         work(job)?;
@@ -52,6 +54,9 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
         .iter()
         .map(|text| Url::parse(text))
         .collect::<anyhow::Result<_>>()?;
+    if search::is_asked_for(&args) {
+        return search::run(args, &urls, seed);
+    }
     let turns = order::turns(urls.len(), args.runs.unwrap_or(1), seed);
     if args.generator.client != Client::Builtin {
         return external::run(&args, &urls, &turns, seed);
@@ -127,6 +132,9 @@ fn worker(args: &LoadArgs, seed: u64) -> anyhow::Result<WorkerCommand> {
     let mut leading: Vec<String> = words.next().into_iter().collect();
     if args.pace.seed.is_none() {
         leading.push(format!("--seed={seed}"));
+    }
+    if let Some(visit) = args.search.visit {
+        arguments.push(format!("--visit={visit}"));
     }
     Ok(WorkerCommand {
         program: std::env::current_exe().context("cannot find this program's own file")?,
