@@ -30,6 +30,7 @@ mod invariants;
 mod json_lines;
 mod killed;
 mod layers;
+mod load_benchmarks;
 mod load_report;
 mod node_bad_children;
 mod node_csv;
