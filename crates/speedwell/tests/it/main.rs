@@ -31,6 +31,7 @@ mod json_lines;
 mod killed;
 mod layers;
 mod load;
+mod load_benchmarks;
 mod load_exchange;
 mod load_processes;
 mod load_report;

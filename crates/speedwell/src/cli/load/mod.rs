@@ -3,6 +3,7 @@
 //! It decides which loads follow each other in which order, and what is said meanwhile. Start at
 //! [`run`]; `build.rs` makes a load of the words.
 
+mod benchmarker;
 mod build;
 mod data_rows;
 mod external;
@@ -10,6 +11,7 @@ mod kept;
 mod kinds;
 mod live;
 mod order;
+mod performed;
 mod requests_file;
 mod search;
 mod target;
@@ -47,6 +49,12 @@ pub fn run(mut args: LoadArgs) -> anyhow::Result<Status> {
         let job = build::job(&args, &Url::parse(&worker.url)?, seed, worker.part)?;
         work(job)?;
         return Ok(Status::DONE);
+    }
+    if args.benchmarker {
+        return benchmarker::run(&args, seed);
+    }
+    if args.harness {
+        return performed::run(args, seed);
     }
     build::check_all(&args)?;
     let urls: Vec<Url> = args
@@ -134,7 +142,7 @@ fn worker(args: &LoadArgs, seed: u64) -> anyhow::Result<WorkerCommand> {
         leading.push(format!("--seed={seed}"));
     }
     if let Some(visit) = args.search.visit {
-        arguments.push(format!("--visit={visit}"));
+        leading.push(format!("--visit={visit}"));
     }
     Ok(WorkerCommand {
         program: std::env::current_exe().context("cannot find this program's own file")?,

@@ -59,6 +59,12 @@ pub struct LoadArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub store: StoreArgs,
+    /// Be the tool of an HTTP benchmark: send the load at once, keep nothing, print a line of JSON
+    #[arg(long, hide = true)]
+    pub benchmarker: bool,
+    /// Perform one case of a definition file over the harness protocol
+    #[arg(long, hide = true, conflicts_with = "benchmarker")]
+    pub harness: bool,
     /// The long names of the options that were typed.
     #[arg(skip)]
     pub typed: Vec<String>,

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub fn work(mut job: LoadJob) -> anyhow::Result<()> {
     // What is left out was told by the process that started this one.
     drop(carry_out::keep_reachable(&mut job.load));
-    let (orders, mut answers) = line().context("this is no generator process")?;
+    let (orders, mut answers) = private_line().context("this is no generator process")?;
     let mut orders = BufReader::new(orders);
     writeln!(answers, "ready")?;
     let mut word = String::new();
@@ -42,7 +42,10 @@ pub fn work(mut job: LoadJob) -> anyhow::Result<()> {
 
 /// Where orders come from and answers go to, as the variable `SPEEDWELL_FDS` names them. They are
 /// opened anew by their place in /proc, which needs no unsafe code and is the same pipe.
-fn line() -> anyhow::Result<(File, File)> {
+///
+/// # Errors
+/// Nobody started this process with a private line.
+pub fn private_line() -> anyhow::Result<(File, File)> {
     let names = std::env::var("SPEEDWELL_FDS").context("SPEEDWELL_FDS is not set")?;
     let (orders, answers) = names
         .split_once(',')
