@@ -7,6 +7,7 @@
 pub mod model;
 
 pub mod define;
+pub mod definition;
 pub mod foreign;
 pub mod harness;
 pub mod plan;

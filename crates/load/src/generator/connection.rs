@@ -128,7 +128,7 @@ impl Connection {
 
     /// Something happened to the socket.
     pub fn on_event(&mut self, happened: Happened, core: &mut Core) {
-        if self.state == State::Connecting && !self.connected(core) {
+        if self.state == State::Connecting && !self.connected(happened.ended, core) {
             return;
         }
         if happened.writable {

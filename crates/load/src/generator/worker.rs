@@ -46,6 +46,7 @@ pub(super) struct Worker<'a> {
     /// Requests that ended in the last round.
     last_ended: u64,
     next_tick_ns: u64,
+    last_tick_ns: u64,
     next_limits_ns: u64,
     limits_every_ns: u64,
     reached_most_connections: bool,
@@ -84,6 +85,7 @@ impl<'a> Worker<'a> {
             check: SelfCheck::start(),
             last_ended: 0,
             next_tick_ns: next_tick_ns(0, load.warmup_ns),
+            last_tick_ns: 0,
             next_limits_ns: NEVER,
             limits_every_ns: shortest.map_or(NEVER, |limit| {
                 (limit / LIMIT_PARTS).clamp(1_000_000, 20_000_000)
@@ -164,9 +166,16 @@ impl<'a> Worker<'a> {
     fn tick(&mut self, now_ns: u64) {
         self.next_tick_ns = next_tick_ns(now_ns, self.core.load.warmup_ns);
         self.core.settle_traffic(now_ns);
-        let median = self.core.ledger.account.latency.service().quantile(500_000);
-        let busy = self.check.busy_since_last(now_ns);
-        self.batcher.adapt(busy, median.map(|median| median.ns));
+        let service = self
+            .core
+            .account(now_ns.saturating_sub(1))
+            .latency
+            .service();
+        let (answers, median) = (service.count(), service.quantile(500_000));
+        let elapsed_ns = now_ns - self.last_tick_ns;
+        self.batcher
+            .adapt(answers, elapsed_ns, median.map(|median| median.ns));
+        self.last_tick_ns = now_ns;
         let is_warmup = self.core.is_warmup(now_ns);
         let ledger = &mut self.core.ledger;
         let account = match is_warmup {

@@ -7,8 +7,10 @@
     reason = "a test may panic, its helper functions too"
 )]
 
+mod answers;
 mod books;
 mod chunks;
+mod closed_loads;
 mod heads;
 mod http2;
 #[cfg(feature = "http3")]
@@ -16,8 +18,8 @@ mod http3;
 mod latency;
 mod misbehaving;
 mod nginx;
+mod open_loads;
 mod pace;
-mod paces;
 mod pieces;
 mod server;
 mod server_of_streams;

@@ -8,11 +8,13 @@ use super::source::{self, Source};
 use super::{Status, calibrated, gate, measure, programs};
 use crate::analysis::{self, Findings, Settings};
 use crate::define::Side;
+use crate::definition;
 use crate::harness::Trial;
 use crate::model::Session;
 use crate::report;
 use anyhow::bail;
 use clap::Args;
+use std::path::Path;
 
 /// Compare existing results, or measure programs and compare
 ///
@@ -56,7 +58,8 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
         }
         return run::run(args);
     }
-    if args.execution.resume.is_some() {
+    let is_definition = |target: &String| definition::is_one(Path::new(target));
+    if args.execution.resume.is_some() || args.targets.iter().any(is_definition) {
         return run::run(args);
     }
     let operands = operand::all(&args.targets)?;

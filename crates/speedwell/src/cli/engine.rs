@@ -2,7 +2,7 @@
 
 use crate::compat::{Engine, Follower, PlannedScript, Request, Script, Tool};
 use crate::define::{self, Selection};
-use crate::harness::{Description, Source, Trial};
+use crate::harness::{Description, Source, Trial, UsualTool};
 use crate::model::{Design, Event, Observer, Order, Run, Runs, Samples, Sampling, Stopping};
 use crate::plan::Plan;
 use crate::process::{self, CpuSet};
@@ -27,6 +27,7 @@ impl Engine for Measuring {
         let selection = Selection {
             sets: request.sets.clone(),
             trial: if request.test { Trial::Own } else { Trial::No },
+            usual_tool: UsualTool::AsNodeCore,
             ..Selection::default()
         };
         let described = define::describe(&sources, &selection, &request.variants[0], &|_, _| ());

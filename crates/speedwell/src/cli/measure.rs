@@ -43,13 +43,17 @@ impl Plans {
     pub fn read(args: &RunArgs) -> anyhow::Result<Plans> {
         process::adopt_orphans();
         process::on_interrupt()?;
-        let mut variants = args.variants.variants()?;
+        let (targets, values) = split(&args.targets);
+        let declared = match args.variants.is_any() {
+            true => Vec::new(),
+            false => define::declared_variants(&targets, &std::env::current_dir()?)?,
+        };
+        let mut variants = args.variants.variants(declared)?;
         for variant in &mut variants {
             variant
                 .arguments
                 .splice(0..0, args.arguments.iter().cloned());
         }
-        let (targets, values) = split(&args.targets);
         let selection = args.selection.selection(&values, args.execution.trial())?;
         let shown = args.output.progress();
         let suite = define::read(&targets, &selection, &variants[0], &|done, all| {

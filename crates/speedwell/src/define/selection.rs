@@ -1,6 +1,6 @@
 //! Which benchmarks, and with which values.
 
-use crate::harness::Trial;
+use crate::harness::{Trial, UsualTool};
 use crate::model::{Case, Value, ValueKind};
 use anyhow::bail;
 use regex::Regex;
@@ -16,6 +16,8 @@ pub struct Selection {
     pub sets: Vec<(String, String)>,
     /// Whether and how cases are only tried with small values.
     pub trial: Trial,
+    /// Who makes HTTP loads where nobody names a tool.
+    pub usual_tool: UsualTool,
 }
 
 impl Selection {

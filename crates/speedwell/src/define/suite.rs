@@ -1,9 +1,9 @@
 //! Asking every file for its cases, and checking the user's values against what they declare.
 
 use super::Selection;
-use super::target::{nearest, sources};
+use super::target::sources;
 use crate::harness::{self, Description, Job, Kind, Parameter, Request, Source};
-use crate::model::{Cause, Failure, Value, Variant};
+use crate::model::{Cause, Failure, Value, Variant, nearest};
 use crate::process::interrupted;
 use anyhow::bail;
 use std::collections::HashMap;
@@ -133,6 +133,7 @@ fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> D
         variant: baseline.clone(),
         sets: selection.sets.clone(),
         trial: selection.trial,
+        usual_tool: selection.usual_tool,
         limit: LIMIT,
     };
     harness.describe(source, &request)

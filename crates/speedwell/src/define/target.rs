@@ -4,7 +4,9 @@
 //! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, a
 //! folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
 
+use crate::definition;
 use crate::harness::{self, Kind, Source};
+use crate::model::{Variant, nearest};
 use anyhow::{Context, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,8 +35,8 @@ pub fn sources(target: &str, here: &Path) -> anyhow::Result<Vec<Source>> {
     if found.is_empty() {
         bail!(
             "no benchmarks found in '{target}'\nhint: a benchmark is a JavaScript file that calls \
-             createBenchmark, a C++ file that includes speedwell.hpp or a Python file that imports \
-             speedwell, in a folder that is its group"
+             createBenchmark, a C++ file that includes speedwell.hpp, a Python file that imports \
+             speedwell, or a definition file (.toml), in a folder that is its group"
         );
     }
     Ok(found)
@@ -68,18 +70,6 @@ fn groups_near(here: &Path) -> Vec<String> {
         .iter()
         .filter_map(|group| Some(group.file_name()?.to_str()?.to_owned()))
         .collect()
-}
-
-/// The nearest of `known` to `word` by edit distance, if it is near.
-pub(super) fn nearest<'a>(word: &str, known: &'a [String]) -> Option<&'a String> {
-    let limit = (word.chars().count() / 3).max(1);
-    let rated = known
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(word, name), name));
-    rated
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
 }
 
 /// The Node core folder that `path` is, or is a group of.
@@ -178,6 +168,8 @@ fn own_folder(path: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
                 };
                 found.extend(inner);
             }
+        } else if definition::is_one(&entry) {
+            found.push(source_of(&entry, here)?);
         } else if let Ok(source) = source_of(&entry, here)
             // What has been built beside a source file is not one more benchmark.
             && source.kind != Kind::Program
@@ -208,6 +200,9 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
     };
     if harness::is_program_with_harness(file) || harness::is_google_benchmark(file) {
         return Ok(program_source(file, here));
+    }
+    if extension == "toml" {
+        return definition_source(file);
     }
     let languages = ["js", "cjs", "mjs", "cpp", "cc", "cxx", "py"];
     if !languages.contains(&extension) {
@@ -241,6 +236,44 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
         bail!("it does not call createBenchmark");
     }
     Ok(source(Kind::Node))
+}
+
+/// A definition file. Its benchmarks are named after it alone, and its commands are started beside it.
+fn definition_source(file: &Path) -> anyhow::Result<Source> {
+    let name = definition::read(file)?.name;
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    Ok(Source {
+        kind: Kind::Load,
+        name,
+        file: file.to_owned(),
+        root: folder.to_owned(),
+        directory: folder.to_owned(),
+    })
+}
+
+/// The variants that definition files among `targets` declare.
+///
+/// # Errors
+/// Unknown targets, and variants of one file that would be those of other benchmarks, too.
+pub fn declared_variants(targets: &[String], here: &Path) -> anyhow::Result<Vec<Variant>> {
+    let mut declared = Vec::new();
+    let mut files = 0;
+    for target in targets {
+        for source in sources(target, here)? {
+            files += 1;
+            if source.kind == Kind::Load {
+                let variants = definition::read(&source.file)?.variants;
+                declared.extend(variants.into_iter().map(|patch| patch.variant));
+            }
+        }
+    }
+    if files > 1 && !declared.is_empty() {
+        bail!(
+            "variants of a definition file are measured by themselves, not beside other benchmarks\n\
+             hint: run the files one after the other"
+        );
+    }
+    Ok(declared)
 }
 
 /// A built program. Its folder is where somebody builds, not a group: the cases of two builds in two

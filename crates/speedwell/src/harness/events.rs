@@ -42,6 +42,8 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
         add_metric(&mut seen, metric);
     }
     seen.check = events.first("check").and_then(|check| check.get("text"));
+    let logs = events.all("log").filter_map(|log| log.get("text"));
+    seen.notes.extend(logs);
     let failed = |name| {
         let found = seen.samples.iter().find(|sample| &*sample.metric == name);
         found.map_or(0.0, |sample| sample.value)

@@ -42,6 +42,7 @@ impl HttpOutput {
             "wrk" => wrk(output),
             "autocannon" => autocannon(&serde_json::from_str(output.trim()).ok()?),
             "h2load" => h2load(output),
+            "speedwell" => speedwell(&serde_json::from_str(output.trim()).ok()?),
             _ => None,
         }
     }
@@ -182,6 +183,25 @@ pub fn autocannon(result: &Json) -> Option<HttpOutput> {
                 "{lost} of {sent} requests were sent and neither answered nor counted as errors"
             ));
         }
+    }
+    Some(found)
+}
+
+/// Our own generator as the tool of an HTTP benchmark (`speedwell load --benchmarker`).
+fn speedwell(line: &Json) -> Option<HttpOutput> {
+    let figure = |key: &str| line[key].as_f64();
+    let mut found = HttpOutput {
+        tool: "speedwell",
+        seconds: figure("seconds"),
+        requests: figure("requests"),
+        rate: Some(figure("rate")?),
+        bytes_per_second: figure("bytes_per_second"),
+        errors: figure("errors")?,
+        non2xx: figure("non2xx")?,
+        ..HttpOutput::default()
+    };
+    for (name, ms) in line["latency_ms"].as_object()? {
+        found.keep_latency(name, ms.as_f64());
     }
     Some(found)
 }
@@ -329,11 +349,24 @@ time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
     }
 
     #[test]
+    fn our_own_line_is_read() {
+        let line = r#"{"tool":"speedwell","requests":90,"seconds":0.5,"rate":178.0,"errors":1.0,
+                       "non2xx":0.0,"latency_ms":{"mean":2.5,"p99":9.0}}"#;
+        let seen = figures("speedwell", line).unwrap();
+        assert_eq!(
+            (&seen["tool"], &seen["errors"]),
+            (&json!("speedwell"), &json!(1.0))
+        );
+        assert_eq!(seen["latency_ms"], json!({"mean": 2.5, "p99": 9.0}));
+    }
+
+    #[test]
     fn a_help_text_or_garbage_is_no_measurement() {
         for (tool, text) in [
             ("wrk", "Usage: wrk <options> <url>"),
             ("autocannon", "x"),
             ("h2load", ""),
+            ("speedwell", "{}"),
         ] {
             assert_eq!(figures(tool, text), None, "{tool}");
         }

@@ -1,6 +1,10 @@
 //! Which HTTP tool a script is measured with: found once, by us, never by measured processes.
 
+use super::job::{Request, Trial, UsualTool};
 use std::path::PathBuf;
+
+/// Our own generator among the tools.
+pub(super) const OWN: &str = "speedwell";
 
 /// Tools in the order in which Node core prefers them, of those that measure throughput.
 const PREFERRED: [&str; 2] = ["wrk", "autocannon"];
@@ -16,34 +20,53 @@ pub(super) enum Choice {
     Missing { reason: String },
 }
 
-/// Chooses the tool for a script with this `text`, given what the user set for `benchmarker`.
-pub(super) fn choose(text: &str, set: Option<&str>, test: bool) -> Choice {
+/// Who starts the tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Library {
+    /// Our own package, which knows our generator.
+    Ours,
+    /// Node core's `common.js`, for which our generator has to stand in for a tool that it knows.
+    NodeCore,
+}
+
+/// Chooses the tool for a script with this `text`, of which `request` is asked.
+pub(super) fn choose(text: &str, request: &Request, library: Library) -> Choice {
     if !text.contains("bench.http(") {
         return Choice::NotNeeded;
     }
     // The library prefers what the script passes to it over what the command line says.
     if let Some(name) = own_choice(text) {
-        return available(&name, false);
+        return named_by_script(&name, request, library);
     }
-    if let Some(name) = set {
+    let set = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
+    if let Some((_, name)) = set {
         return available(name, true);
     }
-    if let Some(name) = PREFERRED.into_iter().find(|name| find(name).is_some()) {
-        return Choice::Tool {
-            name: name.to_owned(),
-            argument: true,
-        };
+    if request.usual_tool == UsualTool::Speedwell {
+        return available(OWN, true);
     }
-    if test {
-        return Choice::Tool {
-            name: "test-double-http".into(),
-            argument: true,
-        };
+    if let Some(name) = PREFERRED.into_iter().find(|name| find(name).is_some()) {
+        return available(name, true);
+    }
+    if request.trial != Trial::No {
+        return available("test-double-http", true);
     }
     Choice::Missing {
-        reason: "no HTTP load tool is installed: install 'wrk' or 'autocannon', or choose the \
-                 built-in stand-in with --set benchmarker=test-double-http"
+        reason: "no HTTP load tool is installed: install 'wrk' or 'autocannon', or choose our own \
+                 with --set benchmarker=speedwell"
             .into(),
+    }
+}
+
+/// What a script names itself is what it gets. Where that is missing, our own generator takes its
+/// place and its name is on the results.
+fn named_by_script(name: &str, request: &Request, library: Library) -> Choice {
+    let choice = available(name, false);
+    let is_missing = matches!(choice, Choice::Missing { .. });
+    let may = library == Library::NodeCore && request.usual_tool == UsualTool::Speedwell;
+    match is_missing && may && PREFERRED.contains(&name) {
+        true => available(OWN, false),
+        false => choice,
     }
 }
 
@@ -78,32 +101,85 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Variant;
+    use std::time::Duration;
+
+    fn request(sets: &[(&str, &str)], usual_tool: UsualTool) -> Request {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Request {
+            program: "node".into(),
+            variant: Variant::plain("default"),
+            sets: sets.iter().map(owned).collect(),
+            trial: Trial::Own,
+            usual_tool,
+            limit: Duration::from_secs(1),
+        }
+    }
+
+    fn tool(name: &str, argument: bool) -> Choice {
+        Choice::Tool {
+            name: name.into(),
+            argument,
+        }
+    }
+
+    const LOAD: &str = "bench.http({}, f)";
 
     #[test]
     fn a_script_without_load_needs_no_tool() {
-        assert_eq!(choose("bench.start()", None, false), Choice::NotNeeded);
+        let request = request(&[], UsualTool::Speedwell);
+        assert_eq!(
+            choose("bench.start()", &request, Library::Ours),
+            Choice::NotNeeded
+        );
+    }
+
+    #[test]
+    fn our_own_generator_is_the_usual_tool_but_not_of_drop_ins() {
+        let own = request(&[], UsualTool::Speedwell);
+        assert_eq!(
+            choose(LOAD, &own, Library::NodeCore),
+            tool("speedwell", true)
+        );
+        let drop_in = choose(
+            LOAD,
+            &request(&[], UsualTool::AsNodeCore),
+            Library::NodeCore,
+        );
+        assert_ne!(drop_in, tool("speedwell", true));
     }
 
     #[test]
     fn a_script_keeps_its_own_choice() {
         let text = "bench.http({ benchmarker: 'test-double-http2' }, done)";
-        let expected = Choice::Tool {
-            name: "test-double-http2".into(),
-            argument: false,
+        let expected = tool("test-double-http2", false);
+        for sets in [&[][..], &[("benchmarker", "test-double-http")]] {
+            let request = request(sets, UsualTool::Speedwell);
+            assert_eq!(choose(text, &request, Library::NodeCore), expected);
+        }
+    }
+
+    #[test]
+    fn a_tool_that_a_script_names_and_nobody_has_is_replaced() {
+        let request = request(&[], UsualTool::Speedwell);
+        let text = "bench.http({ benchmarker: 'autocannon' }, done)";
+        let expected = match find("autocannon") {
+            Some(_) => "autocannon",
+            None => "speedwell",
         };
-        assert_eq!(choose(text, None, false), expected);
-        assert_eq!(choose(text, Some("test-double-http"), false), expected);
+        assert_eq!(
+            choose(text, &request, Library::NodeCore),
+            tool(expected, false)
+        );
     }
 
     #[test]
     fn the_users_choice_is_passed_on() {
-        let expected = Choice::Tool {
-            name: "test-double-http".into(),
-            argument: true,
-        };
+        let sets = [("benchmarker", "test-double-http")];
+        let request = request(&sets, UsualTool::Speedwell);
         assert_eq!(
-            choose("bench.http({}, f)", Some("test-double-http"), false),
-            expected
+            choose(LOAD, &request, Library::Ours),
+            tool("test-double-http", true)
         );
     }
 }

@@ -22,6 +22,8 @@ pub enum Kind {
     Program,
     /// A Python file that uses our package, driven over the protocol.
     Python,
+    /// A definition file whose benchmarks are HTTP loads.
+    Load,
     /// Exact numbers from a text file, for tests of the whole program.
     Fake,
 }
@@ -30,7 +32,7 @@ impl Kind {
     /// Whether a file may hold more than one benchmark, each with a name of its own.
     pub fn holds_several(self) -> bool {
         use Kind::*;
-        matches!(self, GoogleBenchmark | Cpp | Program | Python)
+        matches!(self, GoogleBenchmark | Cpp | Program | Python | Load)
     }
 }
 
@@ -60,8 +62,20 @@ pub struct Request {
     pub sets: Vec<(String, String)>,
     /// Whether small values are wanted that only show whether the file works.
     pub trial: Trial,
+    /// Who makes HTTP loads where nobody names a tool.
+    pub usual_tool: UsualTool,
     /// Time limit of the description.
     pub limit: Duration,
+}
+
+/// Who makes HTTP loads where neither the file nor the user names a tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UsualTool {
+    /// Our own generator.
+    #[default]
+    Speedwell,
+    /// The one that Node core would take: drop-ins measure as their originals do.
+    AsNodeCore,
 }
 
 impl Request {

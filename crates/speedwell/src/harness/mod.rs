@@ -17,10 +17,12 @@ pub mod http_output;
 mod http_shim;
 mod http_tool;
 mod job;
+mod load;
 mod node;
 mod node_channel;
 mod node_core;
 mod node_probe;
+mod own_program;
 mod program;
 mod protocol;
 mod python;
@@ -32,7 +34,10 @@ mod wire;
 pub use attempt::{Attempt, Observation};
 pub use cache::cache_folder;
 pub use google_benchmark::{is_elf, is_google_benchmark, is_wrapper};
-pub use job::{Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial};
+pub use job::{
+    Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial, UsualTool,
+};
+pub use own_program::own_program;
 pub use program::is_harness as is_program_with_harness;
 pub use wire::Message;
 
@@ -70,6 +75,7 @@ pub fn of(kind: Kind) -> &'static dyn Harness {
         Kind::Cpp => &cpp::Cpp,
         Kind::Program => &program::Program,
         Kind::Python => &python::Python,
+        Kind::Load => &load::Load,
         Kind::Fake => &fake::Fake,
     }
 }

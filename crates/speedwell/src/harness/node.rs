@@ -3,7 +3,7 @@
 //! What is said over the protocol is the same for every language; here is how Node.js is started,
 //! and what a file that starts its cases itself needs instead.
 
-use super::job::{Description, Job, Request, Route, Setting, Source, Trial};
+use super::job::{Description, Job, Request, Route, Setting, Source};
 use super::node_channel::Reports;
 use super::node_probe::FOREIGN;
 use super::protocol::{self, Loop};
@@ -53,12 +53,7 @@ impl Harness for Node {
 /// What all cases of the file have in common, with the HTTP tool that it needs.
 fn draft(source: &Source, request: &Request) -> Job {
     let text = std::fs::read_to_string(&source.file).unwrap_or_default();
-    let set = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
-    let tool = http_tool::choose(
-        &text,
-        set.map(|(_, value)| value.as_str()),
-        request.trial != Trial::No,
-    );
+    let tool = http_tool::choose(&text, request, http_tool::Library::Ours);
     let label = source.name.clone();
     let (flags, arguments) = (Vec::new(), Vec::new());
     node_core::job(

@@ -99,9 +99,14 @@ impl Reports {
             .clone()
             .or_else(|| message["name"].as_str().map(str::to_owned));
         let conf = message["conf"].as_object().into_iter().flatten();
-        let values = conf
+        let mut values: Vec<(String, Value)> = conf
             .map(|(name, value)| (name.clone(), parameter_value(value)))
             .collect();
+        let tool = values.iter_mut().find(|(name, _)| name == "benchmarker");
+        if let (Some((_, tool)), Some(shim)) = (tool, &self.shim) {
+            // The library knows the tool that it called; what answered may have been another.
+            *tool = Value::Text(shim.tool().to_owned());
+        }
         Case::new(name.unwrap_or_default(), values)
     }
 }

@@ -5,12 +5,12 @@
 //! instead of two or three. Scripts that start their cases in ways of their own are executed whole.
 
 use super::attempt::description_failure;
-use super::http_shim::Shim;
-use super::http_tool::{Choice, choose};
+use super::http_shim::{STANDS_IN_FOR, Shim};
+use super::http_tool::{Choice, Library, OWN, choose};
 use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use super::node_channel::Reports;
 use super::node_probe::{Enumeration, FOREIGN, Probed, Recorded, probe};
-use super::{Attempt, Harness, shadow_path};
+use super::{Attempt, Harness, own_program, shadow_path};
 use crate::model::{Case, Cause, Value};
 use crate::process::{Channel, Spec, run};
 use std::path::PathBuf;
@@ -22,12 +22,7 @@ pub struct NodeCore;
 impl Harness for NodeCore {
     fn describe(&self, source: &Source, request: &Request) -> Description {
         let text = std::fs::read_to_string(&source.file).unwrap_or_default();
-        let set = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
-        let tool = choose(
-            &text,
-            set.map(|(_, value)| value.as_str()),
-            request.trial != Trial::No,
-        );
+        let tool = choose(&text, request, Library::NodeCore);
         let enumerated = if request.trial != Trial::No {
             enumerate_trial(source, request)
         } else {
@@ -52,6 +47,7 @@ impl Harness for NodeCore {
         // Failures are repeated with what matters; port and search path are ours to choose.
         let bare = bare_spec(job, setting);
         let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
+        let bare = with_stand_in(bare, shim.as_ref());
         if let Some(reason) = &job.unavailable {
             return Attempt::refused(&bare, reason, job, setting);
         }
@@ -298,7 +294,8 @@ fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
     spec.arguments.extend(job.flags.iter().cloned());
     spec.arguments
         .push(job.source.file.to_string_lossy().into_owned());
-    spec.arguments.extend(job.arguments.iter().cloned());
+    spec.arguments
+        .extend(job.arguments.iter().map(|word| told(word)));
     spec.directory = Some(job.source.directory.clone());
     spec.unset = FOREIGN.to_vec();
     spec.environment
@@ -317,6 +314,15 @@ fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
     spec
 }
 
+/// A word as the folder's own library is told it: our generator is unknown there, so it stands in for
+/// a tool that is known.
+fn told(word: &str) -> String {
+    match word.strip_prefix("benchmarker=") {
+        Some(tool) if tool == OWN => format!("benchmarker={STANDS_IN_FOR}"),
+        _ => word.to_owned(),
+    }
+}
+
 /// Gives the process a port and a temporary folder of its own, so that two of them can run at the
 /// same time, and a search path without tools that it would only waste time on.
 pub(super) fn with_surroundings(mut spec: Spec, http_tool: Option<&str>) -> Spec {
@@ -324,6 +330,9 @@ pub(super) fn with_surroundings(mut spec: Spec, http_tool: Option<&str>) -> Spec
         spec = spec.env("PORT", port.to_string());
     }
     spec = spec.env("TEST_SERIAL_ID", next_serial());
+    if http_tool == Some(OWN) {
+        spec = spec.env("SPEEDWELL_PROGRAM", own_program().to_string_lossy());
+    }
     if let Some(path) = std::env::var_os("PATH") {
         let path = shadow_path::without_tools(&path, http_tool);
         spec = spec.env("PATH", path.to_string_lossy());
@@ -346,6 +355,15 @@ fn with_http_tool(spec: Spec, tool: Option<&str>) -> (Spec, Option<Shim>) {
     (spec, Some(shim))
 }
 
+/// What repeats a failure finds our generator as the process did.
+fn with_stand_in(bare: Spec, shim: Option<&Shim>) -> Spec {
+    let own = shim.filter(|shim| shim.tool() == OWN);
+    match (own, std::env::var("PATH")) {
+        (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder().display())),
+        _ => bare,
+    }
+}
+
 /// A number that no other process of this or another session uses at the same time.
 fn next_serial() -> String {
     static SERIAL: AtomicU32 = AtomicU32::new(0);
@@ -356,7 +374,7 @@ fn next_serial() -> String {
     )
 }
 
-fn free_port() -> Option<u16> {
+pub(super) fn free_port() -> Option<u16> {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).ok()?;
     listener.local_addr().ok().map(|address| address.port())
 }

@@ -32,6 +32,7 @@ const bench = common.createBenchmark(main, { n: [1] });
 function main() { bench.http({ path: '/' }, () => {}); }
 ";
 
+/// Measures with `wrk`, asked for by name: our own generator is the usual one.
 fn measure(wrk: Option<&str>) -> Option<(Project, Answer)> {
     let node = node()?;
     let project = Project::new()
@@ -51,7 +52,9 @@ fn measure(wrk: Option<&str>) -> Option<(Project, Answer)> {
         let executable = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(tools.join("wrk"), executable).unwrap();
     }
-    let mut command = project.command(&["run", "bench/http", "--runs", "2", "--metric", "all"]);
+    let words = ["run", "bench/http", "--runs", "2", "--metric", "all"];
+    let mut command = project.command(&words);
+    command.args(["--set", "benchmarker=wrk"]);
     let answer = Answer::from(command.env("PATH", &tools).output().unwrap());
     Some((project, answer))
 }
@@ -91,8 +94,124 @@ fn a_missing_tool_is_said_clearly() {
     let Some((_, answer)) = measure(None) else {
         return;
     };
-    answer.expect_status(2).expect_stdout(&[
-        "no HTTP load tool is installed",
-        "--set benchmarker=test-double-http",
+    answer
+        .expect_status(2)
+        .expect_stdout(&["the HTTP load tool 'wrk' is not installed"]);
+}
+
+/// A library in the style of Node core's, with the words that it gives to its tools; the server and the
+/// tool run in the same process, so the tool must not be waited for.
+const SERVING_LIBRARY: &str = r#"
+const { fork, spawn } = require('child_process');
+exports.createBenchmark = (main) => {
+  const name = 'http/load.js';
+  exports.PORT = +process.env.PORT;
+  const tool = (process.argv.slice(2).join(' ').match(/benchmarker=(\S+)/) || [])[1];
+  const bench = {
+    http(options, done) {
+      const words = ['-d', '1', '-c', '4', '-t', '1', `http://127.0.0.1:${exports.PORT}/`, '-H', 'x-a: 1'];
+      const child = spawn(tool, words, { stdio: ['ignore', 'pipe', 'inherit'] });
+      let stdout = '';
+      child.stdout.on('data', (chunk) => { stdout += chunk; });
+      child.on('close', (code) => {
+        done();
+        if (code) return process.exit(code);
+        const rate = +/Requests\/sec:[ \t]+([0-9.]+)/.exec(stdout)[1];
+        process.send({ name, conf: { n: 1, benchmarker: tool }, rate, time: '1.000000000', type: 'report' });
+      });
+    },
+  };
+  process.nextTick(() => {
+    if (process.env.NODE_RUN_BENCHMARK_FN !== undefined) return main({ n: 1 });
+    if (process.send) process.send({ type: 'config', name, queueLength: 1 });
+    fork(require.main.filename, ['n=1']);
+  });
+  return bench;
+};
+"#;
+
+const SERVING_SCRIPT: &str = "const common = require('../common.js');
+const http = require('http');
+const bench = common.createBenchmark(main, { n: [1] });
+function main() {
+  const server = http.createServer((request, response) => {
+    response.statusCode = request.headers['x-a'] === '1' ? STATUS : 500;
+    response.end('hello');
+  });
+  server.listen(common.PORT, '127.0.0.1', () => bench.http({ path: '/' }, () => server.close()));
+}
+";
+
+fn measure_with_ours(status: &str) -> Option<(Project, Answer)> {
+    node()?;
+    let project = Project::new()
+        .with("bench/common.js", SERVING_LIBRARY)
+        .with(
+            "bench/http/load.js",
+            &SERVING_SCRIPT.replace("STATUS", status),
+        );
+    let answer = project.run(&["run", "bench/http", "--runs", "1", "--metric", "all"]);
+    Some((project, answer))
+}
+
+#[test]
+fn an_unmodified_library_is_given_our_generator_and_the_results_say_so() {
+    let Some((project, answer)) = measure_with_ours("200") else {
+        return;
+    };
+    answer.expect_status(0).expect_stdout(&[
+        "benchmarker=speedwell",
+        "throughput",
+        "latency_p50",
+        "latency_p99",
+        "http_errors",
     ]);
+    let data = project.run(&["report", "--export", "jsonl"]).stdout;
+    assert!(
+        !data.contains("wrk"),
+        "nothing was measured with wrk: {data}"
+    );
+}
+
+#[test]
+fn our_generator_tells_an_unmodified_library_when_no_request_succeeds() {
+    let Some((_, answer)) = measure_with_ours("404") else {
+        return;
+    };
+    let answer = answer.expect_status(2);
+    let said = format!("{}{}", answer.stdout, answer.stderr);
+    assert!(said.contains("no request was answered well"), "{said}");
+}
+
+const PACKAGE_SCRIPT: &str = "const { createBenchmark } = require('speedwell');
+const http = require('http');
+const bench = createBenchmark(main, { size: [8] });
+function main({ size }) {
+  const server = http.createServer((request, response) => response.end('x'.repeat(size)));
+  server.listen(0, '127.0.0.1', () => {
+    const { port } = server.address();
+    bench.http({ port, path: '/', connections: 4, duration: 0.3 }, () => server.close());
+  });
+}
+";
+
+#[test]
+fn the_package_uses_our_generator_unless_told_otherwise() {
+    if node().is_none() {
+        return;
+    }
+    let project = Project::new().with("web/reply.js", PACKAGE_SCRIPT);
+    let words = ["run", "web/reply.js", "--runs", "1", "--metric", "all"];
+    project.run(&words).expect_status(0).expect_stdout(&[
+        "benchmarker=speedwell",
+        "throughput",
+        "latency_p99",
+        "http_non2xx",
+    ]);
+    let mut other = words.to_vec();
+    other.extend(["--set", "benchmarker=test-double-http"]);
+    project
+        .run(&other)
+        .expect_status(0)
+        .expect_stdout(&["benchmarker=test-double-http"]);
 }

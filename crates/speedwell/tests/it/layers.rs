@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Module and floor; a module may import modules of lower floors only.
-const FLOORS: [(&str, u32); 15] = [
+const FLOORS: [(&str, u32); 16] = [
     ("model", 0),
+    ("definition", 1),
     ("foreign", 1),
     ("process", 1),
     ("harness", 2),

@@ -167,9 +167,8 @@ function httpMetrics(http) {
   const list = [
     { name: 'http_errors', value: errors, unit: 'requests', better: 'lower' },
     { name: 'http_non2xx', value: non2xx, unit: 'requests', better: 'lower' },
-    { name: 'latency_mean', value: latency_ms.mean, unit: 'ms', better: 'lower' },
-    { name: 'latency_p50', value: latency_ms.p50, unit: 'ms', better: 'lower' },
-    { name: 'latency_p99', value: latency_ms.p99, unit: 'ms', better: 'lower' },
+    ...['mean', 'p50', 'p90', 'p99', 'p99_9', 'max'].map((name) => (
+      { name: `latency_${name}`, value: latency_ms[name], unit: 'ms', better: 'lower' })),
   ];
   return list.filter(({ value }) => value !== undefined);
 }

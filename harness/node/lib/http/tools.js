@@ -8,13 +8,13 @@ const GUIDE =
 
 /** In order of preference. Each has `name`, `present()`, `command(settings)` and `read(stdout)`. */
 const TOOLS = {
+  'speedwell': () => require('./speedwell.js').speedwell,
   'wrk': () => require('./wrk.js').wrk,
   'autocannon': () => require('./autocannon.js').autocannon,
   'test-double-http': () => require('./test_double.js').testDouble('http'),
   'test-double-https': () => require('./test_double.js').testDouble('https'),
   'test-double-http2': () => require('./test_double.js').testDouble('http2'),
   'h2load': () => require('./h2load.js').h2load,
-  'speedwell': () => require('./speedwell.js').speedwell,
 };
 
 /** The tool called `wanted`, or the first present one. Throws if there is none. */

@@ -19,14 +19,17 @@ const LONGEST_PAUSE_NS: u64 = 100_000_000;
 
 impl Connection {
     /// The attempt to connect has an end. True when it was a good one.
-    pub(super) fn connected(&mut self, core: &mut Core) -> bool {
+    pub(super) fn connected(&mut self, may_have_failed: bool, core: &mut Core) -> bool {
         let Some(channel) = &mut self.channel else {
             return false;
         };
-        core.traffic.calls += 1;
-        if let Err(error) = socket::finish(channel.socket()) {
-            self.fail_to_open(socket::class_of(error), core);
-            return false;
+        // A socket without an error can be written to; only one with an error is asked for it.
+        if may_have_failed {
+            core.traffic.calls += 1;
+            if let Err(error) = socket::finish(channel.socket()) {
+                self.fail_to_open(socket::class_of(error), core);
+                return false;
+            }
         }
         if channel.is_up() {
             self.opened(core);

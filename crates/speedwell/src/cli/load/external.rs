@@ -62,6 +62,20 @@ pub fn run(args: &LoadArgs, urls: &[Url], turns: &[Turn], seed: u64) -> anyhow::
     Ok(ended)
 }
 
+/// One load with another tool, as the tool tells it.
+///
+/// # Errors
+/// As for [`run`]; also when it was interrupted.
+pub fn once(args: &LoadArgs, url: &Url, seed: u64) -> anyhow::Result<Session> {
+    let folder = Folder::new()?;
+    let only = Turn {
+        url: 0,
+        round: 0,
+        slot: 0,
+    };
+    load(args, url, &only, seed, &folder.0)?.context("interrupted before anything was measured")
+}
+
 /// The session as one that was measured here and now.
 fn as_measured(session: Session, args: &LoadArgs, tool: &str, ended: Status) -> Session {
     let program = resolve(Path::new(tool)).ok();
@@ -133,7 +147,7 @@ fn load(
     let mut session = sessions.into_iter().next().with_context(failed)?;
     for run in &mut session.runs {
         // Not every tool prints where it sent its requests.
-        run.case = Case::new(&url.to_string(), run.case.values.clone()).into();
+        run.case = Case::new(url.to_string(), run.case.values.clone()).into();
     }
     Ok(Some(session))
 }

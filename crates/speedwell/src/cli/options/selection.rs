@@ -46,6 +46,7 @@ impl SelectionArgs {
             excludes: self.exclude.clone(),
             sets,
             trial,
+            ..Selection::default()
         })
     }
 }

@@ -25,11 +25,17 @@ pub struct VariantArgs {
 }
 
 impl VariantArgs {
-    /// The variants in the order given, the baseline first; one plain variant when none is given.
+    /// Whether any were typed.
+    pub fn is_any(&self) -> bool {
+        self.old.is_some() || !self.variant.is_empty()
+    }
+
+    /// The variants in the order given, the baseline first; those that files declare when none is
+    /// given, or else one plain variant.
     ///
     /// # Errors
     /// A text that is no variant, two of the same name, an unknown baseline, a missing program.
-    pub fn variants(&self) -> anyhow::Result<Vec<Variant>> {
+    pub fn variants(&self, declared: Vec<Variant>) -> anyhow::Result<Vec<Variant>> {
         let mut variants = match (&self.old, &self.new) {
             (Some(old), Some(new)) => vec![with_program("old", old)?, with_program("new", new)?],
             _ => self
@@ -38,6 +44,12 @@ impl VariantArgs {
                 .map(|text| parse(text))
                 .collect::<anyhow::Result<_>>()?,
         };
+        if variants.is_empty() {
+            variants = declared;
+            for program in variants.iter_mut().flat_map(|v| &mut v.program) {
+                *program = resolve(program)?;
+            }
+        }
         if variants.is_empty() {
             variants.push(Variant::plain("default"));
         }
@@ -163,7 +175,7 @@ mod tests {
         };
         assert!(
             twice
-                .variants()
+                .variants(Vec::new())
                 .unwrap_err()
                 .to_string()
                 .contains("two variants are named 'a'")
@@ -177,6 +189,6 @@ mod tests {
             baseline: Some("b".into()),
             ..VariantArgs::default()
         };
-        assert_eq!(args.variants().unwrap()[0].name, "b");
+        assert_eq!(args.variants(Vec::new()).unwrap()[0].name, "b");
     }
 }

@@ -22,4 +22,4 @@ pub use glimpse::Glimpse;
 pub use processes::WorkerCommand;
 pub use url::{Url, host_and_port};
 pub use verify::Seen;
-pub use worker::work;
+pub use worker::{private_line, work};

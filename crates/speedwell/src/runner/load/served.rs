@@ -49,6 +49,8 @@ impl Served {
         let begin = Instant::now();
         let spec = Spec {
             limit: UNLIMITED,
+            // The private line of this process is not the server's, which may be a harness, too.
+            unset: vec!["SPEEDWELL_FDS"],
             ..Spec::new("/bin/sh").args(["-c", serve.command.as_str()])
         };
         let service = Service::start(spec)

@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// # Errors
 /// Nobody started this process as a worker, or the load could not be begun.
-pub fn work(job: &LoadJob) -> anyhow::Result<()> {
-    let (orders, mut answers) = line().context("this is no generator process")?;
+pub fn work(mut job: LoadJob) -> anyhow::Result<()> {
+    // What is left out was told by the process that started this one.
+    drop(carry_out::keep_reachable(&mut job.load));
+    let (orders, mut answers) = private_line().context("this is no generator process")?;
     let mut orders = BufReader::new(orders);
     writeln!(answers, "ready")?;
     let mut word = String::new();
@@ -27,7 +29,7 @@ pub fn work(job: &LoadJob) -> anyhow::Result<()> {
         let _ = orders.read_line(&mut String::new());
         flag.store(true, Ordering::Relaxed);
     });
-    let measured = carry_out::generate(job, &stop, &mut |glimpse| {
+    let measured = carry_out::generate(&job, &stop, &mut |glimpse| {
         // A lost look does no harm, and without anyone to look the load is stopped anyway.
         if let Ok(text) = serde_json::to_string(glimpse) {
             let _ = writeln!(answers, "at {text}");
@@ -40,7 +42,10 @@ pub fn work(job: &LoadJob) -> anyhow::Result<()> {
 
 /// Where orders come from and answers go to, as the variable `SPEEDWELL_FDS` names them. They are
 /// opened anew by their place in /proc, which needs no unsafe code and is the same pipe.
-fn line() -> anyhow::Result<(File, File)> {
+///
+/// # Errors
+/// Nobody started this process with a private line.
+pub fn private_line() -> anyhow::Result<(File, File)> {
     let names = std::env::var("SPEEDWELL_FDS").context("SPEEDWELL_FDS is not set")?;
     let (orders, answers) = names
         .split_once(',')

@@ -1,0 +1,224 @@
+//! Benchmarks of definition files: HTTP loads.
+//!
+//! The process that performs a case is this program itself, asked for one load over the harness
+//! protocol (`cli/load/performed.rs`): it starts the server, verifies an answer, sends the load and
+//! reports. So every run has a fresh server and a fresh generator. The words are those of
+//! `speedwell load`, so that a failure can be repeated by hand.
+
+use super::job::{Description, Job, Parameter, Request, Setting, Source};
+use super::protocol::{self, Loop};
+use super::{Attempt, Harness, node_core, own_program};
+use crate::definition::{self, Definition, LoadBenchmark, blanks_of, fill};
+use crate::model::{Case, Cause, Value};
+use crate::process::{Channel, Spec, quote};
+use anyhow::{Context, ensure};
+use std::path::PathBuf;
+
+/// The harness for definition files.
+pub struct Load;
+
+impl Harness for Load {
+    fn describe(&self, source: &Source, request: &Request) -> Description {
+        let definition = match definition::read(&source.file) {
+            Ok(definition) => definition,
+            Err(error) => {
+                let reason = format!("{error:#}");
+                let cause = Cause::Invalid { reason };
+                return protocol::failed(source, cause, &Spec::new(own_program()));
+            }
+        };
+        let mut description = Description::default();
+        for load in &definition.loads {
+            let own = load.parameters.iter().map(|(name, values)| Parameter {
+                name: name.clone(),
+                values: values.clone(),
+            });
+            description.parameters.extend(own);
+            let cases = cases(load, request);
+            let jobs = cases.into_iter().map(|case| job(source, request, case));
+            description.jobs.extend(jobs);
+        }
+        description
+    }
+
+    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+        match words(job, setting) {
+            Ok(words) => {
+                let mut plain = Spec::new(own_program()).args(words);
+                plain.directory = Some(job.source.directory.clone());
+                plain.limit = setting.limit;
+                let spec = Spec {
+                    channel: Channel::Harness,
+                    pin: setting.pin.cloned(),
+                    ..plain.clone().args(["--harness"])
+                };
+                protocol::perform(job, setting, &spec, &plain, Loop::OfTheFile)
+            }
+            Err(error) => {
+                let spec = Spec::new(own_program());
+                Attempt::refused(&spec, &format!("{error:#}"), job, setting)
+            }
+        }
+    }
+
+    fn usual_program(&self, source: &Source) -> PathBuf {
+        let definition = definition::read(&source.file).ok();
+        let program = definition.and_then(|definition| definition.program);
+        program.unwrap_or_else(own_program)
+    }
+}
+
+/// Every combination of the values, those that the user set in the place of the declared ones.
+fn cases(load: &LoadBenchmark, request: &Request) -> Vec<Case> {
+    let mut rows: Vec<Vec<(String, Value)>> = vec![Vec::new()];
+    for (name, declared) in &load.parameters {
+        let set = request.sets.iter().filter(|(known, _)| known == name);
+        let set: Vec<Value> = set
+            .filter_map(|(_, text)| match declared.first() {
+                Some(first) => Value::parse(text, first.kind()),
+                None => Some(Value::guess(text)),
+            })
+            .collect();
+        let values = if set.is_empty() { declared } else { &set };
+        rows = rows
+            .into_iter()
+            .flat_map(|row| {
+                values.iter().map(move |value| {
+                    let mut row = row.clone();
+                    row.push((name.clone(), value.clone()));
+                    row
+                })
+            })
+            .collect();
+    }
+    rows.into_iter()
+        .map(|mut values| {
+            // Figures of different clients are different measurements.
+            let client = load.client.clone().map(Value::Text);
+            values.extend(client.map(|client| ("client".to_owned(), client)));
+            Case::new(&load.name, values)
+        })
+        .collect()
+}
+
+fn job(source: &Source, request: &Request, case: Case) -> Job {
+    let values = case.values.iter();
+    Job {
+        label: case.id(),
+        arguments: values
+            .map(|(name, value)| format!("{name}={}", value.plain()))
+            .collect(),
+        case: Some(case),
+        ..protocol::draft(source, request)
+    }
+}
+
+/// The words of `speedwell load` for one run.
+fn words(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Vec<String>> {
+    let case = job.case.as_ref().context("the case is not known")?;
+    let definition = definition::read(&job.source.file)?;
+    let load = definition
+        .loads
+        .iter()
+        .find(|load| load.name == case.benchmark);
+    let load = load.with_context(|| format!("'{}' is gone", case.benchmark))?;
+    let (serve, url) = patched(&definition, load, setting)?;
+    let port = node_core::free_port().context("no port is free")?;
+    let filled = |text: &str, program: &str| {
+        fill(text, |name| match name {
+            "port" => Some(port.to_string()),
+            "program" => Some(program.to_owned()),
+            name => case.value(name).map(Value::plain),
+        })
+    };
+    let mut words = vec!["load".to_owned(), filled(&url, "")];
+    let environment = &setting.variant.environment;
+    match serve {
+        Some(serve) => {
+            check_program(&serve, &definition, setting)?;
+            let command = filled(&serve, &program(setting));
+            words.push(format!("--serve={}{command}", exports(environment)));
+        }
+        None => ensure!(
+            environment.is_empty() && setting.variant.program.is_none(),
+            "the variant '{}' changes the server, but none is started\nhint: 'serve' is the command \
+             that starts it",
+            setting.variant.name
+        ),
+    }
+    words.extend(load.words.iter().map(|word| filled(word, "")));
+    for name in ["concurrency", "rate", "client"] {
+        let value = case.value(name).map(Value::plain);
+        words.extend(value.map(|value| format!("--{name}={value}")));
+    }
+    words.push("--no-save".to_owned());
+    if job.test {
+        shorten(&mut words);
+    }
+    Ok(words)
+}
+
+/// What the variant puts in the place of what the benchmark says.
+fn patched(
+    definition: &Definition,
+    load: &LoadBenchmark,
+    setting: &Setting<'_>,
+) -> anyhow::Result<(Option<String>, String)> {
+    let name = &setting.variant.name;
+    let mut patches = definition.variants.iter();
+    let patch = patches.find(|patch| patch.variant.name == *name);
+    let serve = patch.and_then(|patch| patch.serve.clone());
+    let url = patch.and_then(|patch| patch.url.clone());
+    let url = url.or_else(|| load.url.clone());
+    let url = url.with_context(|| format!("the variant '{name}' has no url"))?;
+    Ok((serve.or_else(|| load.serve.clone()), url))
+}
+
+/// A program that a variant names and nobody starts would be compared with itself.
+fn check_program(
+    serve: &str,
+    definition: &Definition,
+    setting: &Setting<'_>,
+) -> anyhow::Result<()> {
+    let variant = setting.variant;
+    let is_named = variant.program.is_some() || !variant.arguments.is_empty();
+    let starts_it = blanks_of(serve).iter().any(|name| name == "program");
+    ensure!(
+        !is_named || starts_it,
+        "the variant '{}' names a program or arguments, but 'serve' does not start '{{program}}'",
+        variant.name
+    );
+    ensure!(
+        !starts_it || variant.program.is_some() || definition.program.is_some(),
+        "nothing says what '{{program}}' is\nhint: program = \"node\" at the top of the file, or in \
+         the variant"
+    );
+    Ok(())
+}
+
+/// Program and arguments of the variant, for a shell.
+fn program(setting: &Setting<'_>) -> String {
+    let program = setting.program.to_string_lossy();
+    let mut words = vec![quote(&program)];
+    words.extend(setting.variant.arguments.iter().map(|word| quote(word)));
+    words.join(" ")
+}
+
+/// Variables for the server alone: what sends the load must not have them.
+fn exports(environment: &[(String, String)]) -> String {
+    let one = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
+    environment.iter().map(one).collect()
+}
+
+/// A trial is one request.
+fn shorten(words: &mut Vec<String>) {
+    let long = [
+        "--time=",
+        "--count=",
+        "--warmup=",
+        "--concurrency=",
+        "--rate=",
+    ];
+    words.retain(|word| !long.iter().any(|option| word.starts_with(option)));
+    words.extend(["--count=1", "--concurrency=1"].map(str::to_owned));
+}

@@ -1,0 +1,178 @@
+//! Definition files: a load as a benchmark with cases, variants and verdicts.
+
+use super::project::{Answer, Project, node, repository};
+
+/// Says hello after `DELAY_MS`, and dies after `DIE_MS` if there is such a variable.
+const SERVER: &str = "const http = require('http');
+const delay = Number(process.env.DELAY_MS || 0);
+const server = http.createServer((request, response) => {
+  const answer = () => response.end('hello ' + request.method);
+  if (delay > 0) setTimeout(answer, delay); else answer();
+});
+server.listen(Number(process.argv[2]), '127.0.0.1');
+if (process.env.DIE_MS) {
+  server.once('request', () => setTimeout(() => {
+    console.error('out of ideas');
+    process.exit(3);
+  }, Number(process.env.DIE_MS)));
+}
+";
+
+const DEFINITION: &str = r#"
+program = "node"
+
+[benchmark.hello]
+kind = "load"
+serve = "{program} server.js {port}"
+url = "http://127.0.0.1:{port}/"
+concurrency = [1, 4]
+requests = 60
+expect = { status = 200, body = "hello" }
+"#;
+
+/// A project with a server and this definition, if the machine has Node.js.
+fn project(definition: &str) -> Option<Project> {
+    node()?;
+    let project = Project::new().with("server.js", SERVER);
+    Some(project.with("servers.toml", definition))
+}
+
+fn run(definition: &str, more: &[&str]) -> Option<(Project, Answer)> {
+    let project = project(definition)?;
+    let mut words = vec!["run", "servers.toml", "--runs", "2"];
+    words.extend(more);
+    let answer = project.run(&words);
+    Some((project, answer))
+}
+
+#[test]
+fn every_run_of_a_case_has_a_server_of_its_own_and_all_figures_of_a_load() {
+    let Some((project, answer)) = run(DEFINITION, &["--metric", "all"]) else {
+        return;
+    };
+    answer.expect_status(0).expect_stdout(&[
+        "servers/hello",
+        "throughput",
+        "latency_p50",
+        "latency_p99",
+        "cpu_per_request",
+        "http_errors",
+    ]);
+    let data = project.run(&["report", "--export", "jsonl"]).stdout;
+    let ready = data.matches(r#""metric":"server_ready""#).count();
+    assert!(ready >= 4, "two cases were run twice: {data}");
+    for concurrency in [r#"["concurrency",1.0]"#, r#"["concurrency",4.0]"#] {
+        assert_eq!(data.matches(concurrency).count(), 2, "{data}");
+    }
+}
+
+#[test]
+fn a_slower_server_is_worse() {
+    let variants = "[variant.plain]\n[variant.slow]\nenv = { DELAY_MS = 60 }\n";
+    let definition = format!("{DEFINITION}{variants}").replace("[1, 4]", "4");
+    let definition = definition.replace("requests = 60", "requests = 24");
+    let Some(project) = project(&definition) else {
+        return;
+    };
+    let words = [
+        "compare",
+        "servers.toml",
+        "--runs",
+        "8",
+        "--fail-on",
+        "worse",
+    ];
+    project
+        .run(&words)
+        .expect_status(1)
+        .expect_stdout(&["servers/hello", "worse"]);
+    let words = ["report", "--metric", "latency_p99"];
+    project
+        .run(&words)
+        .expect_status(0)
+        .expect_stdout(&["worse"]);
+}
+
+#[test]
+fn the_user_chooses_values_and_a_trial_is_one_request() {
+    let Some((project, answer)) = run(DEFINITION, &["--set", "concurrency=2", "--list"]) else {
+        return;
+    };
+    answer
+        .expect_status(0)
+        .expect_stdout(&["servers/hello concurrency=2"]);
+    let tried = project.run(&["run", "servers.toml", "--test"]);
+    tried.expect_status(0);
+    let wrong = project.run(&["run", "servers.toml", "--set", "concurency=2"]);
+    wrong
+        .expect_status(2)
+        .expect_stderr(&["did you mean 'concurrency'?"]);
+}
+
+#[test]
+fn an_answer_that_is_not_what_is_expected_is_a_failure_with_a_line_to_repeat_it() {
+    let wrong = DEFINITION.replace("body = \"hello\"", "body = \"goodbye\"");
+    let Some((_, answer)) = run(&wrong, &[]) else {
+        return;
+    };
+    answer
+        .expect_status(2)
+        .expect_stdout(&["servers/hello", "goodbye", "load http://127.0.0.1:"]);
+}
+
+#[test]
+fn a_server_that_dies_in_mid_load_is_a_failure_with_its_last_words() {
+    let dying = DEFINITION
+        .replace("serve = \"", "serve = \"DIE_MS=150 ")
+        .replace("requests = 60", "duration = \"20s\"")
+        .replace("[1, 4]", "4");
+    let Some((_, answer)) = run(&dying, &[]) else {
+        return;
+    };
+    answer
+        .expect_status(2)
+        .expect_stdout(&["exited with status 3 in mid-load", "out of ideas"]);
+}
+
+#[test]
+fn a_server_that_is_somewhere_else_is_not_waited_for_for_ever() {
+    let elsewhere = DEFINITION
+        .replace("server.js {port}", "server.js 0")
+        .replace("requests = 60", "requests = 60\nready = \"400ms\"");
+    let Some((_, answer)) = run(&elsewhere, &[]) else {
+        return;
+    };
+    answer
+        .expect_status(2)
+        .expect_stdout(&["did not accept connections"]);
+}
+
+#[test]
+fn a_key_that_is_not_known_is_refused_before_anything_is_started() {
+    let wrong = DEFINITION.replace("concurrency", "concurency");
+    let project = Project::new().with("servers.toml", &wrong);
+    project
+        .run(&["run", "servers.toml"])
+        .expect_status(2)
+        .expect_stderr(&[
+            "'servers.toml",
+            "'concurency'",
+            "did you mean 'concurrency'?",
+        ]);
+}
+
+#[test]
+fn the_example_of_the_documentation_works() {
+    let page = std::fs::read_to_string(repository().join("docs/definition-files.md")).unwrap();
+    let after = |mark: &str| page.split_once(mark).map(|(_, rest)| rest).unwrap();
+    let block = |language: &str| after(language).split("```").next().unwrap().to_owned();
+    let definition = block("```toml\n").replace("duration = \"5s\"", "requests = 40");
+    let Some(project) = project(&definition) else {
+        return;
+    };
+    let project = project.with("server.js", &block("```js\n"));
+    project
+        .run(&["run", "servers.toml", "--runs", "2"])
+        .expect_status(0)
+        .expect_stdout(&["servers/", "old", "new"]);
+}
