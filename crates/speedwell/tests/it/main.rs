@@ -31,6 +31,7 @@ mod json_lines;
 mod killed;
 mod layers;
 mod load_report;
+mod load_search;
 mod node_bad_children;
 mod node_csv;
 mod node_fixtures;
