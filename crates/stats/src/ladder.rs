@@ -16,7 +16,7 @@ pub struct Trial {
 /// How rates are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
-    /// The first rate.
+    /// The first rate. Where it is missed, lower ones are tried, down to a sixteenth of it.
     pub first: f64,
     /// The highest rate that is tried.
     pub limit: f64,
@@ -67,7 +67,7 @@ pub fn next(trials: &[Trial], rules: &Rules) -> Next {
     match (kept, missed) {
         (None, None) => Next::Try(rules.first),
         (Some((kept, _)), None) if *kept < rules.limit => Next::Try((2.0 * kept).min(rules.limit)),
-        (None, Some(missed)) if missed > rules.first / 1024.0 => Next::Try(missed / 2.0),
+        (None, Some(missed)) if missed > rules.first / 16.0 => Next::Try(missed / 2.0),
         (None, Some(_)) => Next::Stop,
         (Some((kept, how)), missed) => {
             let is_wide = missed.is_some_and(|missed| missed / kept > 1.0 + rules.resolution);
@@ -119,4 +119,58 @@ fn rates(trials: &[Trial]) -> Vec<(f64, Standing)> {
 fn rounded(rate: f64) -> f64 {
     let step = 10f64.powf(rate.log10().floor() - 2.0);
     (rate / step).round() * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules = Rules {
+        first: 100.0,
+        limit: 1e6,
+        resolution: 0.05,
+    };
+
+    /// Tries rates until there is nothing left to try.
+    fn search(mut is_kept: impl FnMut(f64) -> bool) -> (Answer, Vec<Trial>) {
+        let mut trials = Vec::new();
+        while let Next::Try(rate) = next(&trials, &RULES) {
+            assert!(trials.len() < 100, "{trials:?}");
+            let is_kept = is_kept(rate);
+            trials.push(Trial { rate, is_kept });
+        }
+        (answer(&trials), trials)
+    }
+
+    #[test]
+    fn the_limit_is_enclosed_within_the_resolution() {
+        for limit in [7.0, 99.0, 100.0, 101.0, 1234.0, 54_321.0] {
+            let (found, trials) = search(|rate| rate <= limit);
+            let (kept, missed) = (found.kept.unwrap(), found.missed.unwrap());
+            assert!(kept <= limit && limit < missed, "{limit}: {found:?}");
+            assert!(missed / kept <= 1.06, "{limit}: {found:?}");
+            assert!(trials.len() <= 35, "{limit}: {}", trials.len());
+        }
+    }
+
+    #[test]
+    fn what_is_always_or_never_kept_ends_at_the_bounds() {
+        let (always, _) = search(|_| true);
+        assert_eq!((always.kept, always.missed), (Some(1e6), None));
+        let (never, _) = search(|_| false);
+        assert_eq!((never.kept, never.missed), (None, Some(6.25)));
+    }
+
+    #[test]
+    fn one_accident_decides_nothing() {
+        for accident in 0..8 {
+            let mut count = 0;
+            let (found, _) = search(|rate| {
+                count += 1;
+                rate <= 1000.0 && count != accident
+            });
+            let kept = found.kept.unwrap();
+            assert!((950.0..=1000.0).contains(&kept), "{accident}: {found:?}");
+        }
+    }
 }

@@ -35,6 +35,7 @@ mod load_benchmarks;
 mod load_exchange;
 mod load_processes;
 mod load_report;
+mod load_search;
 mod load_server;
 mod load_words;
 mod node_bad_children;

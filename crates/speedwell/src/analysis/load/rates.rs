@@ -2,12 +2,15 @@
 
 use super::findings::LoadFindings;
 use super::gate::{self, Condition};
-use super::times::Told;
+use super::times::{Group, Quantity, Told};
 use crate::model::load_run::{LoadRun, PaceFacts};
 use speedwell_load::latency::LEAST_ACHIEVED;
 use speedwell_stats::ladder::{self, Trial};
 
 pub use ladder::{Answer as RateAnswer, Next as NextRate, Rules as RateRules};
+
+/// Tries of one rate with a late generator that are taken for disturbances, less one.
+const MOST_LATE: usize = 4;
 
 /// Loads of one address at several rates.
 #[derive(Debug, Clone)]
@@ -27,7 +30,7 @@ pub struct RateTry {
     pub rate: f64,
     /// Share of them that was sent.
     pub sent: f64,
-    /// Good answers per second as a share of the rate.
+    /// Share of them that was answered well in time.
     pub answered: f64,
     /// 50th and 99th percentile of response time in nanoseconds, as far as they are told.
     pub p50_ns: Option<f64>,
@@ -85,12 +88,20 @@ pub fn next_rate(
     ladder::next(&trials(&tries.collect::<Vec<_>>()), rules)
 }
 
+/// A generator that was late was often only disturbed by another program. Such tries say nothing of the server
+/// and do not count, until there are so many of one rate that the generator cannot send it.
 fn trials(tries: &[RateTry]) -> Vec<Trial> {
+    let is_late = |one: &&RateTry| one.missed == Some(Missed::Generator);
+    let late_at = |rate: f64| {
+        let of_rate = tries.iter().filter(|one| one.rate == rate);
+        of_rate.filter(is_late).count()
+    };
+    let counts = |one: &&RateTry| !is_late(one) || late_at(one.rate) >= MOST_LATE;
     let trial = |one: &RateTry| Trial {
         rate: one.rate,
         is_kept: one.missed.is_none(),
     };
-    tries.iter().map(trial).collect()
+    tries.iter().filter(counts).map(trial).collect()
 }
 
 /// The one constant rate of a load.
@@ -111,7 +122,7 @@ fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry>
     if load.run.is_partial || load.run.measured.is_interrupted {
         return None;
     }
-    let answered = load.throughput_per_s.unwrap_or(0.0) / rate;
+    let answered = answered(load, rate);
     let time = |ppm: u32| {
         let (quantity, group) = load.principal();
         match load.quantile(quantity, group, ppm)? {
@@ -133,6 +144,20 @@ fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry>
         p99_ns: time(990_000),
         missed,
     })
+}
+
+/// Good answers that came in time, as a share of the requests that were due. Some are on their way when a load
+/// ends, however well the server keeps up: as many as come during the shortest service time, which a queue
+/// does not lengthen, and the one that is due at the end.
+fn answered(load: &LoadFindings<'_>, rate: f64) -> f64 {
+    let least = load.spread(Quantity::Service, Group::Ok);
+    let least_s = least.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
+    let due = rate * load.run.measured.elapsed_ns as f64 / 1e9;
+    let in_time = load.run.measured.ok_in_time as f64;
+    match in_time > 0.0 && due > 0.0 {
+        true => ((in_time + 1.0 + rate * least_s) / due).min(1.0),
+        false => 0.0,
+    }
 }
 
 /// The first limit that the load does not keep.

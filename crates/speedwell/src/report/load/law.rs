@@ -1,6 +1,8 @@
 //! The Universal Scalability Law in words: its parameters, its peak, or why it is refused.
 
-use crate::analysis::scaling::{FEWEST_LEVELS, LEAST_R_SQUARED, Parameter, Scaling, UslError};
+use crate::analysis::scaling::{
+    FEWEST_LEVELS, LEAST_R_SQUARED, Parameter, Scaling, Standing, Usl, UslError,
+};
 use crate::report::digits::{Uncertainty, place, spell};
 use crate::report::quantity::{quantity, share};
 use serde_json::{Value, json};
@@ -22,11 +24,33 @@ pub fn sentence(scaling: &Scaling) -> String {
         None => "its peak is not known: kappa cannot be told from 0".to_owned(),
     };
     format!(
-        "Universal Scalability Law: one worker alone {lambda} (lambda), sigma {}, kappa {}, R² {}; {peak}.",
+        "Universal Scalability Law: one worker alone {lambda} (lambda), sigma {}, kappa {}, R² {}; {peak}{}.",
         parameter(&usl.sigma),
         parameter(&usl.kappa),
-        spell(usl.r_squared, 3)
+        spell(usl.r_squared, 3),
+        misfit(scaling)
     )
+}
+
+/// A curve that leaves the intervals of many levels describes them only roughly, whatever it explains: of all
+/// intervals of 95 % one in twenty may be missed.
+fn misfit(scaling: &Scaling) -> String {
+    let standings = &scaling.answer.standings;
+    let is_missed = |standing: &&Standing| {
+        let at = |usl: &Usl| usl.at(f64::from(standing.concurrency));
+        let curve = scaling.curve.as_ref().ok().map(at);
+        standing
+            .interval
+            .zip(curve)
+            .is_some_and(|(interval, at)| !interval.contains(at))
+    };
+    match standings.iter().filter(is_missed).count() {
+        missed if 4 * missed > standings.len() => format!(
+            "; the curve leaves the intervals of {missed} of {} levels, so it is a rough description",
+            standings.len()
+        ),
+        _ => String::new(),
+    }
 }
 
 /// A curve says little of what lies outside of its data.

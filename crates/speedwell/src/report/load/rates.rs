@@ -38,8 +38,8 @@ fn headline(rates: &Rates) -> String {
     let label = &rates.label;
     let why = |missed: f64| {
         let of_rate = rates.tries.iter().filter(|one| one.rate == missed);
-        let reasons = of_rate.filter_map(|one| one.missed.as_ref());
-        reasons.last().map_or(String::new(), reason)
+        let mut reasons = of_rate.filter_map(|one| one.missed.as_ref());
+        reasons.next_back().map_or(String::new(), reason)
     };
     match (rates.answer.kept, rates.answer.missed) {
         (Some(kept), Some(missed)) => format!(

@@ -192,7 +192,7 @@ fn level_fields<'a>(knee: Option<u32>) -> Vec<Field<Row<'a>>> {
             |(pass, _): &Row<'a>| Cell::value(pass.concurrency).shown(pass.concurrency.to_string()),
         ),
         Field::new(
-            Column::new("visits", "visits", Kind::Figure),
+            Column::new("visits", "visits", Kind::Figure).expendable(4),
             |(pass, _): &Row<'a>| Cell::value(pass.visits).shown(pass.visits.to_string()),
         ),
         Field::new(
@@ -230,7 +230,7 @@ fn time_fields<'a>() -> Vec<Field<Row<'a>>> {
     };
     vec![
         Field::new(
-            Column::new("p50_ns", "p50", Kind::Figure),
+            Column::new("p50_ns", "p50", Kind::Figure).expendable(2),
             move |(pass, _): &Row<'a>| time(pass.p50_ns),
         ),
         Field::new(
@@ -238,7 +238,7 @@ fn time_fields<'a>() -> Vec<Field<Row<'a>>> {
             move |(pass, _): &Row<'a>| time(pass.p99_ns),
         ),
         Field::new(
-            Column::new("effective_concurrency", "under way", Kind::Figure),
+            Column::new("effective_concurrency", "under way", Kind::Figure).expendable(3),
             |(pass, _): &Row<'a>| {
                 let words = pass.effective.map(|effective| format!("{effective:.1}"));
                 Cell::figure(pass.effective).shown(words.unwrap_or_default())
@@ -249,7 +249,7 @@ fn time_fields<'a>() -> Vec<Field<Row<'a>>> {
             |(pass, _): &Row<'a>| Cell::value(pass.failed.0).shown(pass.failed.0.to_string()),
         ),
         Field::new(
-            Column::new("generator_busy", "generator", Kind::Figure),
+            Column::new("generator_busy", "generator", Kind::Figure).expendable(1),
             |(pass, _): &Row<'a>| {
                 let mark = if pass.is_generator_bound { " !" } else { "" };
                 let words = format!("{}{mark}", share(pass.busiest));

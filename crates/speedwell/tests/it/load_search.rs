@@ -1,0 +1,206 @@
+//! Searches of a whole program against a server whose capacity is known: four places, each of which takes 5 ms
+//! for an answer, so that throughput grows up to 4 requests at once and no further.
+
+use super::project::Project;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+const PLACES: u32 = 4;
+const WORK: Duration = Duration::from_millis(5);
+
+/// Places that are free, and who waits for one.
+type Free = Arc<(Mutex<u32>, Condvar)>;
+
+/// Starts the server and gives its address. It ends with the test program.
+fn server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let free: Free = Arc::new((Mutex::new(PLACES), Condvar::new()));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let free = Arc::clone(&free);
+            std::thread::spawn(move || serve(stream, &free));
+        }
+    });
+    format!("http://{address}/")
+}
+
+/// Answers the requests of one connection, which come one at a time.
+fn serve(mut stream: TcpStream, free: &Free) {
+    let (count, changed) = &**free;
+    let mut request = Vec::new();
+    let mut bytes = [0; 4096];
+    while let Ok(read @ 1..) = stream.read(&mut bytes) {
+        request.extend_from_slice(&bytes[..read]);
+        if !request.ends_with(b"\r\n\r\n") {
+            continue;
+        }
+        request.clear();
+        let guard = changed.wait_while(count.lock().unwrap(), |free| *free == 0);
+        *guard.unwrap() -= 1;
+        std::thread::sleep(WORK);
+        *count.lock().unwrap() += 1;
+        changed.notify_one();
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        if stream.write_all(answer).is_err() {
+            return;
+        }
+    }
+}
+
+/// The JSON of a search.
+fn json(project: &Project, words: &str) -> Value {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let answer = project.run(&words).expect_status(0);
+    serde_json::from_str(&answer.stdout).unwrap()
+}
+
+#[test]
+fn throughput_stops_growing_at_the_places_of_the_server() {
+    let project = Project::new();
+    let url = server();
+    let found = json(
+        &project,
+        &format!(
+            "load {url} -c max -t 200ms -w 50ms --concurrency-limit 32 --seed 1 --format json"
+        ),
+    );
+    let knee = found["scaling"][0]["concurrency"].as_u64().unwrap();
+    // A busy machine makes sleeps longer, and then a place more or less cannot be told apart.
+    assert!((3..=6).contains(&knee), "{:#}", found["levels"]);
+    assert_eq!(found["scaling"][0]["still_grows"], false);
+    let throughput = found["scaling"][0]["throughput"].as_f64().unwrap();
+    assert!((300.0..=810.0).contains(&throughput), "{throughput}");
+    let levels = found["levels"].as_array().unwrap();
+    let level = |at: usize| levels[at]["concurrency"].as_u64().unwrap();
+    assert_eq!([level(0), level(1)], [1, 2]);
+    assert!(
+        levels
+            .iter()
+            .all(|level| level["visits"].as_u64() >= Some(3))
+    );
+    // Every visit is kept as a run of its own case, and the same answer follows from what was kept.
+    project
+        .run(&["report", "--x-axis", "concurrency"])
+        .expect_status(0)
+        .expect_stdout(&["throughput in 1/s by concurrency"]);
+    let again = json(&project, "report --format json");
+    assert_eq!(again["scaling"], found["scaling"]);
+}
+
+#[test]
+fn a_list_measures_its_levels_and_no_others() {
+    let project = Project::new();
+    let url = server();
+    let found = json(
+        &project,
+        &format!("load {url} -c 1,2,8 -r 2 -t 100ms -w 0 --format json -o levels.svg"),
+    );
+    let levels: Vec<(u64, u64)> = found["levels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|level| {
+            let number = |key: &str| level[key].as_u64().unwrap();
+            (number("concurrency"), number("visits"))
+        })
+        .collect();
+    assert_eq!(levels, [(1, 2), (2, 2), (8, 2)]);
+    let refused = found["scaling"][0]["usl"]["refused"].as_str().unwrap();
+    assert!(refused.starts_with("3 levels are too few"), "{refused}");
+    assert!(project.path("levels.svg").exists());
+}
+
+#[test]
+fn the_highest_rate_is_what_the_server_can_serve() {
+    let project = Project::new();
+    let url = server();
+    let found = json(
+        &project,
+        &format!("load {url} --rate max -t 300ms -w 50ms --format json"),
+    );
+    // 4 places of 5 ms serve at most 800 requests a second.
+    let kept = found["highest_rate"]["kept"].as_f64().unwrap();
+    let missed = found["highest_rate"]["missed"].as_f64().unwrap();
+    assert!(kept < missed && missed <= kept * 2.0, "{kept} {missed}");
+    assert!((100.0..=820.0).contains(&kept), "{kept}");
+    let impossible = json(
+        &project,
+        &format!("load {url} --rate max -t 200ms -w 0 --fail-on p50>1ms --format json"),
+    );
+    // No answer takes less than 5 ms, so no rate keeps this limit.
+    assert_eq!(impossible["highest_rate"]["kept"], Value::Null);
+    let row = &impossible["rates"][0];
+    assert_eq!(row["missed"], "--fail-on 'p50>1ms'", "{row}");
+}
+
+#[test]
+fn a_server_that_fails_under_pressure_ends_the_climb() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let under_way = Arc::new(Mutex::new(0));
+        for mut stream in listener.incoming().flatten() {
+            let under_way = Arc::clone(&under_way);
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(1..) = stream.read(&mut bytes) {
+                    let at_once = {
+                        let mut count = under_way.lock().unwrap();
+                        *count += 1;
+                        *count
+                    };
+                    std::thread::sleep(Duration::from_millis(3));
+                    *under_way.lock().unwrap() -= 1;
+                    let status = if at_once > 3 { "503 Busy" } else { "200 OK" };
+                    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok");
+                    if stream.write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let project = Project::new();
+    let found = json(
+        &project,
+        &format!("load {url} -c max -t 150ms -w 50ms --format json"),
+    );
+    let warnings = found["warnings"].to_string();
+    assert!(warnings.contains("with 4 requests under way"), "{warnings}");
+    let levels = found["levels"].as_array().unwrap();
+    let highest = levels.last().unwrap();
+    assert_eq!(highest["concurrency"], 4);
+    assert_eq!(highest["standing"], "failed");
+    assert!(found["scaling"][0]["concurrency"].as_u64() <= Some(3));
+}
+
+#[test]
+fn options_that_contradict_a_search_are_refused() {
+    let project = Project::new();
+    let refused = [
+        ("-c max --rate 100", "the server does not decide"),
+        ("-c 1,2 --ramp 0-10:1s", "the server does not decide"),
+        ("-c max -n 100", "--count has no meaning"),
+        ("-c 4 --patience 3", "hint: -c max"),
+        ("--rate max -c 1,2", "cannot be looked for at once"),
+        ("--rate max -r 3", "--runs has no meaning"),
+        ("--rate max --ramp 5:1s", "--ramp has no place"),
+        ("-c max --client ab", "builtin client"),
+        ("-c 2,2", "stands there twice"),
+        ("-c most", "nor 'max'"),
+        ("--squeeze -c 3", "cannot be used with"),
+        (
+            "-c max --threads 4 --concurrency-limit 2",
+            "less than the 4",
+        ),
+    ];
+    for (words, why) in refused {
+        let words = format!("load http://127.0.0.1:9/ {words}");
+        let words: Vec<&str> = words.split_whitespace().collect();
+        project.run(&words).expect_status(2).expect_stderr(&[why]);
+    }
+}
