@@ -13,7 +13,7 @@ mod record;
 
 pub use balance::{Imbalance, Row};
 pub use class::Class;
-pub use codes::{Codes, ResetCodes};
+pub use codes::{Codes, Http3ResetCodes, ResetCodes};
 pub use connections::Connections;
 pub use record::RecordError;
 
@@ -36,7 +36,7 @@ pub struct Bytes {
 pub struct Books {
     attempted: u64,
     ok: u64,
-    errors: [u64; Class::COUNT],
+    errors: Errors,
     cancelled: u64,
     unsent: u64,
     in_flight: u64,
@@ -44,10 +44,21 @@ pub struct Books {
     codes: Codes,
     interim: Codes,
     resets: ResetCodes,
+    resets_of_http3: Http3ResetCodes,
     /// Connections, and requests by the connection that they went over.
     pub connections: Connections,
     /// Bytes on the wire.
     pub bytes: Bytes,
+}
+
+/// How many requests failed in each way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Errors([u64; Class::COUNT]);
+
+impl Default for Errors {
+    fn default() -> Errors {
+        Errors([0; Class::COUNT])
+    }
 }
 
 impl Books {
@@ -69,27 +80,35 @@ impl Books {
 
     /// A whole answer whose status counts as failure.
     pub fn refused_status(&mut self, code: u16) {
-        self.errors[Class::Status.index()] += 1;
+        self.errors.0[Class::Status.index()] += 1;
         self.codes.count(code);
     }
 
     /// A whole answer with this status, but not with what was asked for.
     pub fn failed_assertion(&mut self, code: u16) {
-        self.errors[Class::Assertion.index()] += 1;
+        self.errors.0[Class::Assertion.index()] += 1;
         self.codes.count(code);
     }
 
     /// An HTTP/2 stream that the server reset with this code (RFC 9113, section 7).
     pub fn reset_stream(&mut self, code: u32) {
-        self.errors[Class::H2Reset.index()] += 1;
+        self.errors.0[Class::H2Reset.index()] += 1;
         self.resets.count(code);
+    }
+
+    /// An HTTP/3 stream that the server reset with this code (RFC 9114, section 8.1).
+    pub fn reset_http3_stream(&mut self, code: u64) {
+        self.errors.0[Class::H3Reset.index()] += 1;
+        // Codes have up to 62 bits; those beyond the table are counted as unknown.
+        self.resets_of_http3
+            .count(u32::try_from(code).unwrap_or(u32::MAX));
     }
 
     /// A request that failed without a whole answer. A status, an assertion and a reset stream have
     /// doors of their own, because their codes are counted; [`Books::balance`] finds them if they
     /// leave by this one.
     pub fn failed(&mut self, class: Class) {
-        self.errors[class.index()] += 1;
+        self.errors.0[class.index()] += 1;
     }
 
     /// A request that the client gave up for a reason of its own, such as Ctrl-C.
@@ -130,12 +149,12 @@ impl Books {
 
     /// Requests that failed in this way.
     pub fn errors(&self, class: Class) -> u64 {
-        self.errors[class.index()]
+        self.errors.0[class.index()]
     }
 
     /// Requests that failed in any way.
     pub fn all_errors(&self) -> u64 {
-        self.errors.iter().sum()
+        self.errors.0.iter().sum()
     }
 
     /// Requests sent again.
@@ -158,12 +177,17 @@ impl Books {
         &self.resets
     }
 
+    /// Codes of reset HTTP/3 streams.
+    pub fn http3_reset_codes(&self) -> &Http3ResetCodes {
+        &self.resets_of_http3
+    }
+
     /// Adds the books of another thread or process. Only whole numbers are added, so the order and
     /// the grouping of several books do not matter.
     pub fn merge(&mut self, other: &Books) {
         self.attempted += other.attempted;
         self.ok += other.ok;
-        for (mine, theirs) in self.errors.iter_mut().zip(&other.errors) {
+        for (mine, theirs) in self.errors.0.iter_mut().zip(&other.errors.0) {
             *mine += theirs;
         }
         self.cancelled += other.cancelled;
@@ -173,6 +197,7 @@ impl Books {
         self.codes.merge(&other.codes);
         self.interim.merge(&other.interim);
         self.resets.merge(&other.resets);
+        self.resets_of_http3.merge(&other.resets_of_http3);
         self.connections.merge(&other.connections);
         self.bytes.sent += other.bytes.sent;
         self.bytes.received += other.bytes.received;

@@ -20,6 +20,8 @@ mod pipeline;
 mod poll;
 mod probe;
 mod protocol;
+#[cfg(feature = "http3")]
+mod quic;
 mod seen;
 mod self_check;
 mod sent;

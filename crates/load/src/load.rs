@@ -5,13 +5,15 @@
 //! reading at [`Load`].
 
 mod connections;
+mod kind;
 mod kinds;
 mod success;
 mod target;
 mod tls;
 
 pub use connections::{Batching, ConnectionRules, Timeouts};
-pub use kinds::{Kind, Kinds, KindsError, Rows};
+pub use kind::Kind;
+pub use kinds::{Kinds, KindsError, Rows};
 pub use success::{BodyRule, Success};
 pub use target::{Address, ResolveError, Target};
 pub use tls::{Identity, TlsError, TlsOptions, Trust};
@@ -30,6 +32,8 @@ pub enum Http {
         /// stand for itself, which is cheapest to read.
         table_bytes: u32,
     },
+    /// HTTP/3 over QUIC, always with TLS. Only where the crate was built with its feature `http3`.
+    Three,
 }
 
 /// One part out of several equal generators that together send one load.

@@ -20,6 +20,9 @@ pub struct LineChart {
     pub y: Axis,
     /// The lines.
     pub series: Vec<PointSeries>,
+    /// So many of the last series are curves, such as fitted ones: their points were not measured and have no
+    /// markers.
+    pub curves: usize,
 }
 
 impl LineChart {
@@ -101,12 +104,18 @@ impl Figure for LineChart {
             draw_intervals(svg, &plane, &data, series, style);
             self.draw_line(svg, &plane, series, style);
         }
-        let radius = match data.count_shown() {
+        let marked = self.series.len().saturating_sub(self.curves);
+        let marked = &self.series[..marked];
+        let shown = PointData {
+            series: marked,
+            ..data
+        };
+        let radius = match shown.count_shown() {
             0..200 => 4.5,
             200..600 => 3.2,
             _ => 2.2,
         };
-        for (at, series) in self.series.iter().enumerate() {
+        for (at, series) in marked.iter().enumerate() {
             data.draw_markers(svg, &plane, series, Style::of(at), radius);
         }
     }

@@ -26,11 +26,13 @@
 //! ```
 
 pub mod bootstrap;
+pub mod climb;
 pub mod describe;
 pub mod distribution;
 pub mod effect;
 pub mod fit;
 pub mod interval;
+pub mod ladder;
 pub mod multiple;
 mod observation;
 pub mod power;
@@ -39,6 +41,7 @@ pub mod rank;
 pub mod ratio;
 pub mod sequential;
 pub mod test;
+pub mod usl;
 
 pub use interval::Interval;
 pub use observation::{Observation, Side};

@@ -41,7 +41,7 @@ impl Books {
     }
 
     /// The pairs of counts that must be equal, each with the names of its sides.
-    fn sums(&self) -> [(&'static str, u64, &'static str, u64); 7] {
+    fn sums(&self) -> [(&'static str, u64, &'static str, u64); 8] {
         let ended: u64 = self.rows().map(|row| row.count).sum();
         let answered: u64 = Class::all()
             .filter(|class| class.is_answered())
@@ -67,6 +67,12 @@ impl Books {
                 self.errors(Class::H2Reset),
                 "counted reset codes",
                 self.resets.total(),
+            ),
+            (
+                "reset HTTP/3 streams",
+                self.errors(Class::H3Reset),
+                "counted HTTP/3 reset codes",
+                self.resets_of_http3.total(),
             ),
             (
                 "interim answers",

@@ -64,6 +64,16 @@ pub enum Class {
     H2FlowStall,
     /// The server broke a rule of HTTP/2.
     H2Protocol,
+    /// The server ended the HTTP/3 connection.
+    H3GoAway,
+    /// The server reset the HTTP/3 stream.
+    H3Reset,
+    /// The server refused the HTTP/3 stream.
+    H3Refused,
+    /// Nothing was heard on the HTTP/3 connection for longer than both sides allow.
+    H3Idle,
+    /// The server broke a rule of HTTP/3 or QUIC.
+    H3Protocol,
     /// The answer has a status that counts as failure.
     Status,
     /// The answer is not what was asked for.
@@ -219,6 +229,31 @@ const WORDS: [(Class, &str, &str); Class::COUNT] = [
         "the server broke a rule of HTTP/2",
     ),
     (
+        Class::H3GoAway,
+        "h3.goaway",
+        "the server ended the HTTP/3 connection",
+    ),
+    (
+        Class::H3Reset,
+        "h3.reset",
+        "the server reset the HTTP/3 stream",
+    ),
+    (
+        Class::H3Refused,
+        "h3.refused",
+        "the server refused the HTTP/3 stream",
+    ),
+    (
+        Class::H3Idle,
+        "h3.idle",
+        "nothing was heard on the HTTP/3 connection for too long",
+    ),
+    (
+        Class::H3Protocol,
+        "h3.protocol",
+        "the server broke a rule of HTTP/3 or QUIC",
+    ),
+    (
         Class::Status,
         "status",
         "the answer has a status that counts as failure",
@@ -232,7 +267,7 @@ const WORDS: [(Class, &str, &str); Class::COUNT] = [
 
 impl Class {
     /// How many there are.
-    pub const COUNT: usize = 32;
+    pub const COUNT: usize = 37;
 
     /// Every class, in the order in which they are listed.
     pub fn all() -> impl Iterator<Item = Class> {
@@ -302,6 +337,7 @@ mod tests {
             "protocol",
             "timeout",
             "h2",
+            "h3",
             "status",
             "assertion",
         ];

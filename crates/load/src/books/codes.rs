@@ -1,10 +1,10 @@
-//! Exact tables of status codes and of HTTP/2 reset codes.
+//! Exact tables of status codes and of the codes that streams are reset with.
 
 /// The codes that have a place of their own; HTTP has three digits (RFC 9110, section 15).
 const STATUSES: std::ops::Range<u16> = 100..1000;
 
-/// HTTP/2 defines the codes 0x0 to 0xd (RFC 9113, section 7).
-const RESETS: usize = 14;
+/// Places in a table of reset codes: as many as the protocol with the most codes defines.
+const RESETS: usize = 17;
 
 /// How often each status came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,23 +81,27 @@ impl Codes {
     }
 }
 
-/// How often each code of HTTP/2 ended a stream.
+/// How often each code ended a stream. HTTP/2 defines the codes 0x0 to 0xd (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ResetCodes {
+pub struct ResetCodes<const FIRST: u32 = 0x0, const LAST: u32 = 0xd> {
     counts: [u64; RESETS],
     unknown: u64,
 }
 
-impl ResetCodes {
+/// How often each code of HTTP/3 ended a stream: 0x100 to 0x110 (RFC 9114, section 8.1).
+pub type Http3ResetCodes = ResetCodes<0x100, 0x110>;
+
+impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
     /// Counts one stream.
     pub fn count(&mut self, code: u32) {
         self.add(code, 1);
     }
 
-    /// Counts several; a code that HTTP/2 does not define is counted as unknown.
+    /// Counts several; a code that the protocol does not define is counted as unknown.
     pub(super) fn add(&mut self, code: u32, count: u64) {
-        let place = usize::try_from(code)
-            .ok()
+        let place = (FIRST..=LAST)
+            .contains(&code)
+            .then(|| (code - FIRST) as usize)
             .and_then(|place| self.counts.get_mut(place));
         match place {
             Some(place) => *place += count,
@@ -107,10 +111,12 @@ impl ResetCodes {
 
     /// The codes that came, with their counts, in order.
     pub fn seen(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        (0..).zip(self.counts).filter(|(_, count)| *count > 0)
+        (FIRST..=LAST)
+            .zip(self.counts)
+            .filter(|(_, count)| *count > 0)
     }
 
-    /// Streams that ended with a code that HTTP/2 does not define.
+    /// Streams that ended with a code that the protocol does not define.
     pub fn unknown(&self) -> u64 {
         self.unknown
     }
@@ -120,7 +126,7 @@ impl ResetCodes {
         self.counts.iter().sum::<u64>() + self.unknown
     }
 
-    pub(super) fn merge(&mut self, other: &ResetCodes) {
+    pub(super) fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
             *mine += theirs;
         }

@@ -26,6 +26,11 @@ pub(super) struct Record {
     interim: StatusRecord,
     h2_reset: BTreeMap<u32, u64>,
     h2_reset_unknown: u64,
+    /// Absent from records of loads that were not HTTP/3.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    h3_reset: BTreeMap<u32, u64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    h3_reset_unknown: u64,
     connections: Connections,
     bytes: Bytes,
 }
@@ -57,6 +62,10 @@ impl From<StatusRecord> for Codes {
     }
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl From<Books> for Record {
     fn from(books: Books) -> Record {
         Record {
@@ -74,6 +83,8 @@ impl From<Books> for Record {
             interim: (&books.interim).into(),
             h2_reset: books.resets.seen().collect(),
             h2_reset_unknown: books.resets.unknown(),
+            h3_reset: books.resets_of_http3.seen().collect(),
+            h3_reset_unknown: books.resets_of_http3.unknown(),
             connections: books.connections,
             bytes: books.bytes,
         }
@@ -99,12 +110,17 @@ impl TryFrom<Record> for Books {
         };
         for (name, count) in record.errors {
             let class = Class::named(&name).ok_or(RecordError::Class(name))?;
-            books.errors[class.index()] = count;
+            books.errors.0[class.index()] = count;
         }
         for (code, count) in record.h2_reset {
             books.resets.add(code, count);
         }
         books.resets.add(u32::MAX, record.h2_reset_unknown);
+        for (code, count) in record.h3_reset {
+            books.resets_of_http3.add(code, count);
+        }
+        let unknown = record.h3_reset_unknown;
+        books.resets_of_http3.add(u32::MAX, unknown);
         Ok(books)
     }
 }

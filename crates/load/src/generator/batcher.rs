@@ -1,13 +1,13 @@
 //! Whether to wait a moment so that several answers are read at once.
 //!
 //! A generator that is faster than its server meets each answer as it comes, and both sides then pay
-//! for a sleep and a wake-up per request. A moment's pause lets answers gather. It only pays when the
-//! processor of this thread is busy and many requests are under way.
+//! for a sleep and a wake-up per request. A moment's pause lets answers gather. It only pays when
+//! answers come so fast that several would, and many requests are under way.
 
 use crate::load::Batching;
 use std::time::Duration;
 
-/// Requests under way below which every answer is read at once.
+/// Requests under way up to which every answer is read at once.
 const FEWEST_UNDER_WAY: u64 = 16;
 
 /// Of the requests under way, the share that is enough for one round: one of these.
@@ -16,9 +16,9 @@ const ENOUGH: u64 = 4;
 /// The pause is at most this part of the median service time.
 const PART_OF_MEDIAN: u64 = 8;
 
-/// Busy shares of the thread at which pauses begin and end.
-const BEGIN_BUSY: f64 = 0.6;
-const END_BUSY: f64 = 0.3;
+/// Answers that would gather in a pause, from which on there are pauses, and below which they end.
+const BEGIN_GATHERED: f64 = 2.0;
+const END_GATHERED: f64 = 1.0;
 
 /// Decides about pauses.
 #[derive(Debug, Clone)]
@@ -41,21 +41,58 @@ impl Batcher {
         }
     }
 
-    /// How busy the thread was of late, and the median service time.
-    pub fn adapt(&mut self, busy: f64, median_ns: Option<u64>) {
-        self.is_on = match self.is_on {
-            true => busy > END_BUSY,
-            false => busy > BEGIN_BUSY,
-        };
+    /// How many answers came of late in how many nanoseconds, and the median service time.
+    pub fn adapt(&mut self, answers: u64, elapsed_ns: u64, median_ns: Option<u64>) {
         self.pause_ns = median_ns.map_or(0, |median| (median / PART_OF_MEDIAN).min(self.most_ns));
+        let gathered = answers as f64 * self.pause_ns as f64 / elapsed_ns.max(1) as f64;
+        self.is_on = match self.is_on {
+            true => gathered >= END_GATHERED,
+            false => gathered >= BEGIN_GATHERED,
+        };
     }
 
     /// How long to pause before the next wait, when the last round brought the end of so many.
     pub fn pause(&self, under_way: u64, ended: u64) -> Option<Duration> {
-        let pays = self.is_on
-            && self.pause_ns > 0
-            && under_way > FEWEST_UNDER_WAY
-            && ended < under_way / ENOUGH;
+        let pays = self.is_on && under_way > FEWEST_UNDER_WAY && ended < under_way / ENOUGH;
         pays.then(|| Duration::from_nanos(self.pause_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_NS: u64 = 100_000_000;
+    const MOST: Batching = Batching::Adaptive { most_ns: 100_000 };
+
+    #[test]
+    fn pauses_begin_when_answers_would_gather_and_end_when_they_would_not() {
+        let mut batcher = Batcher::new(MOST, true);
+        assert_eq!(batcher.pause(100, 1), None);
+        // 50,000 a second, a median of 2 ms: five gather in 100 us.
+        batcher.adapt(5_000, TICK_NS, Some(2_000_000));
+        assert_eq!(batcher.pause(100, 1), Some(Duration::from_micros(100)));
+        assert_eq!(batcher.pause(100, 25), None, "enough have ended");
+        assert_eq!(batcher.pause(16, 1), None, "few are under way");
+        batcher.adapt(1_500, TICK_NS, Some(2_000_000));
+        assert!(batcher.pause(100, 1).is_some(), "it goes on for a while");
+        batcher.adapt(500, TICK_NS, Some(2_000_000));
+        assert_eq!(batcher.pause(100, 1), None);
+    }
+
+    #[test]
+    fn a_pause_is_short_beside_what_it_delays() {
+        let mut batcher = Batcher::new(MOST, true);
+        batcher.adapt(10_000, TICK_NS, Some(240_000));
+        assert_eq!(batcher.pause(50, 1), Some(Duration::from_micros(30)));
+    }
+
+    #[test]
+    fn open_loads_never_pause() {
+        for (batching, is_closed) in [(MOST, false), (Batching::Off, true)] {
+            let mut batcher = Batcher::new(batching, is_closed);
+            batcher.adapt(100_000, TICK_NS, Some(2_000_000));
+            assert_eq!(batcher.pause(1000, 1), None);
+        }
     }
 }

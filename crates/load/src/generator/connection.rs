@@ -3,6 +3,10 @@
 //! It decides what an event means for its requests. It does not know the pace: the loop asks it
 //! whether it has room and hands it requests. Start reading at [`Connection::on_event`].
 
+mod opening;
+#[cfg(feature = "http3")]
+mod quic;
+
 use super::channel::{Channel, Read};
 use super::clock::NEVER;
 use super::core::Core;
@@ -10,19 +14,11 @@ use super::lost::{Fed, Lost};
 use super::poll::Happened;
 use super::protocol::Protocol;
 use super::sent::Sent;
-use super::socket;
 use crate::books::Class;
 use crate::http1::{Phase, Summary, Watch};
 use crate::latency::Freed;
 use crate::load::Load;
 use crate::measured::Latency;
-
-/// After the first failure to connect, a connection waits this long before it tries again, and twice
-/// as long after each further one.
-const FIRST_PAUSE_NS: u64 = 1_000_000;
-
-/// It never waits longer than this.
-const LONGEST_PAUSE_NS: u64 = 100_000_000;
 
 /// How a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +100,8 @@ impl Connection {
 
     /// Whether the token of an event means this connection, and not one before it.
     pub fn is_meant(&self, token: u64) -> bool {
-        token >> 32 == u64::from(self.generation) && self.channel.is_some()
+        let is_closed = matches!(self.state, State::Closed { .. });
+        token >> 32 == u64::from(self.generation) && !is_closed
     }
 
     /// Begins to connect, on behalf of a request or without one.
@@ -119,6 +116,10 @@ impl Connection {
         core.ledger.books(self.is_warmup).connections.attempt();
         core.opening += 1;
         let token = (u64::from(self.generation) << 32) | u64::from(self.id);
+        #[cfg(feature = "http3")]
+        if core.quic.is_some() {
+            return self.open_quic(token, core);
+        }
         match core.connect(self.id, token, std::mem::take(&mut self.memory)) {
             Ok(channel) => self.channel = Some(channel),
             Err(class) => self.fail_to_open(class, core),
@@ -127,7 +128,7 @@ impl Connection {
 
     /// Something happened to the socket.
     pub fn on_event(&mut self, happened: Happened, core: &mut Core) {
-        if self.state == State::Connecting && !self.connected(core) {
+        if self.state == State::Connecting && !self.connected(happened.ended, core) {
             return;
         }
         if happened.writable {
@@ -143,9 +144,9 @@ impl Connection {
 
     /// Sends a request.
     pub fn send(&mut self, mut sent: Sent, core: &mut Core) {
-        let Some(channel) = &mut self.channel else {
+        if self.state != State::Open {
             return;
-        };
+        }
         sent.is_reused = self.requests > 0;
         sent.sent_ns = core.clock.now_ns();
         self.requests += 1;
@@ -155,13 +156,7 @@ impl Connection {
         if let Latency::Open(latency) = &mut account.latency {
             self.freed.own_lag_ns = latency.sent(sent.intended_ns, self.freed, sent.sent_ns);
         }
-        let result = self.protocol.send(
-            sent,
-            core.load.lanes,
-            channel,
-            core.source,
-            &mut core.traffic,
-        );
+        let result = self.protocol.send(sent, self.channel.as_mut(), core);
         self.is_last |= self.protocol.is_last();
         if result.is_err() {
             self.lose(Lost::Failed(Class::Send), core);
@@ -233,103 +228,6 @@ impl Connection {
         (measured, warmup)
     }
 
-    /// The attempt to connect has an end. True when it was a good one.
-    fn connected(&mut self, core: &mut Core) -> bool {
-        let Some(channel) = &mut self.channel else {
-            return false;
-        };
-        core.traffic.calls += 1;
-        if let Err(error) = socket::finish(channel.socket()) {
-            self.fail_to_open(socket::class_of(error), core);
-            return false;
-        }
-        if channel.is_up() {
-            self.opened(core);
-            return true;
-        }
-        self.state = State::Greeting;
-        if channel.greet(&mut core.traffic).is_err() {
-            self.fail_to_open(Class::TlsHandshake, core);
-            return false;
-        }
-        true
-    }
-
-    /// Reads what the other side says during the handshake, and what may follow it at once.
-    fn shake_hands(&mut self, core: &mut Core) {
-        loop {
-            let Some(channel) = &mut self.channel else {
-                return;
-            };
-            let mut early = Vec::new();
-            let read = channel.read(&mut core.buffer, &mut core.traffic, |bytes| {
-                early.extend_from_slice(bytes);
-                true
-            });
-            if let Read::Broken(class) = read {
-                return self.fail_to_open(class, core);
-            }
-            if channel.is_up() {
-                if !core.agrees(channel.tls()) {
-                    return self.fail_to_open(Class::TlsAlpn, core);
-                }
-                self.opened(core);
-                if !early.is_empty() {
-                    self.take_early(&early, core);
-                }
-                if self.state == State::Open {
-                    self.read(read == Read::End, core);
-                }
-                return;
-            }
-            match read {
-                Read::More => {}
-                Read::Drained => return,
-                _ => return self.fail_to_open(Class::TlsHandshake, core),
-            }
-        }
-    }
-
-    fn opened(&mut self, core: &mut Core) {
-        let now_ns = core.clock.now_ns();
-        self.state = State::Open;
-        self.opened_ns = now_ns;
-        self.failures = 0;
-        self.freed = Freed {
-            since_ns: now_ns,
-            own_lag_ns: 0,
-        };
-        let account = core.ledger.of(self.is_warmup);
-        account.books.connections.opened();
-        account.latency.connected(now_ns - self.begun_ns);
-        core.opening -= 1;
-        core.open += 1;
-        core.most_open = core.most_open.max(core.open);
-        if let (Some(seen), Some(channel)) = (&mut core.seen, &self.channel) {
-            seen.connected(channel.tls(), now_ns - self.begun_ns);
-        }
-        self.protocol.reset();
-        self.flush(core);
-    }
-
-    fn fail_to_open(&mut self, class: Class, core: &mut Core) {
-        let now_ns = core.clock.now_ns();
-        core.ledger.books(self.is_warmup).connections.failed();
-        core.opening -= 1;
-        self.forget_channel();
-        match self.pending.take() {
-            Some(sent) => core
-                .ledger
-                .failed(&sent, class, now_ns, &Summary::default()),
-            None => core.failed_to_open.push(class),
-        }
-        let pause_ns = (FIRST_PAUSE_NS << self.failures.min(7)).min(LONGEST_PAUSE_NS);
-        self.failures = self.failures.saturating_add(1);
-        self.state = State::Closed {
-            from_ns: now_ns + pause_ns,
-        };
-    }
-
     /// Reads until the socket is empty.
     fn read(&mut self, has_ended: bool, core: &mut Core) {
         let (had_room, mut ended_reads) = (self.has_room(core.load), 0);
@@ -382,18 +280,6 @@ impl Connection {
         }
     }
 
-    fn take_early(&mut self, bytes: &[u8], core: &mut Core) {
-        match self
-            .protocol
-            .feed(bytes, core.clock.now_ns(), &mut core.ledger)
-        {
-            Fed::Open => self.flush(core),
-            Fed::Closed => self.lose(Lost::Announced, core),
-            Fed::Stray => self.stray(core),
-            Fed::Broken(class) => self.lose(Lost::Failed(class), core),
-        }
-    }
-
     /// Bytes came that no request asked for: an answer before its request, or after the last one.
     fn stray(&mut self, core: &mut Core) {
         if let Some(sent) = self.pending.take() {
@@ -405,15 +291,6 @@ impl Connection {
             core.ledger.of(self.is_warmup).replies.stray_bytes += 1;
         }
         self.lose(Lost::Ours, core);
-    }
-
-    /// Writes what TLS waits to say before requests can be sent.
-    fn greet(&mut self, core: &mut Core) {
-        if let (State::Greeting, Some(channel)) = (self.state, &mut self.channel)
-            && channel.flush(&mut core.traffic).is_err()
-        {
-            self.fail_to_open(Class::TlsHandshake, core);
-        }
     }
 
     /// Writes what waits, of the protocol and of the socket.
@@ -464,5 +341,6 @@ impl Connection {
         if let Some(channel) = self.channel.take() {
             self.memory = channel.into_memory();
         }
+        self.protocol.hang_up();
     }
 }

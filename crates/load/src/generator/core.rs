@@ -5,13 +5,16 @@ use super::clock::Clock;
 use super::ledger::Ledger;
 use super::pacing::Place;
 use super::poll::Poll;
+#[cfg(feature = "http3")]
+use super::quic;
 use super::seen::Seen;
 use super::sent::Sent;
 use super::socket;
 use super::source::Source;
 use crate::books::Class;
 use crate::http1::Watch;
-use crate::load::{BodyRule, Http, Load};
+use crate::load::{Address, BodyRule, Http, Load};
+use crate::measured::Account;
 use crate::pace::part_of;
 use rustls::ClientConnection;
 
@@ -28,6 +31,9 @@ pub(super) struct Core<'a> {
     pub traffic: Traffic,
     pub buffer: Box<[u8]>,
     pub tls: Option<Tls>,
+    /// What waits and connects in place of [`Core::poll`] when the load is HTTP/3.
+    #[cfg(feature = "http3")]
+    pub quic: Option<quic::Engine>,
     /// The first request, looked at closely.
     pub seen: Option<Seen>,
     /// Requests that ended since the loop last looked.
@@ -55,7 +61,14 @@ impl<'a> Core<'a> {
         clock: Clock,
         place: Place,
     ) -> std::io::Result<Core<'a>> {
+        #[cfg(feature = "http3")]
+        let quic = match (load.http, &tls) {
+            (Http::Three, Some(tls)) => Some(quic::Engine::new(tls, clock)?),
+            _ => None,
+        };
         Ok(Core {
+            #[cfg(feature = "http3")]
+            quic,
             load,
             clock,
             poll: Poll::new()?,
@@ -88,6 +101,14 @@ impl<'a> Core<'a> {
         sent
     }
 
+    /// The account of what begins now.
+    pub fn account(&self, now_ns: u64) -> &Account {
+        match self.is_warmup(now_ns) {
+            true => &self.ledger.warmup,
+            false => &self.ledger.account,
+        }
+    }
+
     /// The most connections that this thread may have.
     pub fn most_connections(&self) -> u32 {
         let load = self.load;
@@ -97,17 +118,27 @@ impl<'a> Core<'a> {
 
     /// Adds the traffic since the last time to the books.
     pub fn settle_traffic(&mut self, now_ns: u64) {
+        #[cfg(feature = "http3")]
+        if let Some(quic) = &self.quic {
+            quic.take_traffic(&mut self.traffic);
+        }
         let is_warmup = self.is_warmup(now_ns.saturating_sub(1));
         let bytes = &mut self.ledger.of(is_warmup).books.bytes;
         bytes.received += std::mem::take(&mut self.traffic.received);
         bytes.sent += std::mem::take(&mut self.traffic.sent);
     }
 
-    /// Begins to connect to the next address.
-    pub fn connect(&mut self, id: u32, token: u64, memory: Vec<u8>) -> Result<Channel, Class> {
+    /// The address for the next attempt to connect.
+    pub fn next_address(&mut self, id: u32) -> &'a Address {
         let addresses = &self.load.target.addresses;
         let address = &addresses[(id as usize + self.attempts) % addresses.len()];
         self.attempts += usize::from(addresses.len() > 1);
+        address
+    }
+
+    /// Begins to connect to the next address.
+    pub fn connect(&mut self, id: u32, token: u64, memory: Vec<u8>) -> Result<Channel, Class> {
+        let address = self.next_address(id);
         // socket, its option, connect, watching it, and closing it in the end.
         self.traffic.calls += 5;
         let socket = socket::begin(address, self.load.target.local).map_err(socket::class_of)?;
@@ -124,6 +155,7 @@ impl<'a> Core<'a> {
         match self.load.http {
             Http::One => agreed.is_none_or(|name| name == b"http/1.1" || name == b"http/1.0"),
             Http::Two { .. } => agreed == Some(b"h2"),
+            Http::Three => agreed == Some(b"h3"),
         }
     }
 

@@ -136,6 +136,14 @@ impl<'a> Ledger<'a> {
         self.ended(sent, outcome, end_ns, &Summary::default());
     }
 
+    /// The server reset the HTTP/3 stream of a request.
+    #[cfg(feature = "http3")]
+    pub fn reset_http3_stream(&mut self, sent: &Sent, code: u64, end_ns: u64) {
+        self.books(sent.is_warmup).reset_http3_stream(code);
+        let outcome = Outcome::Failed(Class::H3Reset);
+        self.ended(sent, outcome, end_ns, &Summary::default());
+    }
+
     /// A request was given up for a reason of the client.
     pub fn cancelled(&mut self, sent: &Sent, end_ns: u64) {
         self.books(sent.is_warmup).cancelled();

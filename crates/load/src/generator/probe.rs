@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 pub struct TlsFacts {
     /// The version, such as `TLSv1.3`.
     pub version: String,
-    /// The cipher suite, such as `TLS13_AES_256_GCM_SHA384`.
+    /// The cipher suite, such as `TLS13_AES_256_GCM_SHA384`; empty with HTTP/3, where it is not told.
     pub cipher: String,
     /// Bits of the key in the server's certificate, where its kind is known.
     pub key_bits: Option<u32>,
@@ -51,7 +51,7 @@ pub struct Probe {
     pub body: Vec<u8>,
     /// Bytes of the whole body.
     pub body_bytes: u64,
-    /// Bytes of the whole answer.
+    /// Bytes of the whole answer; with HTTP/3 those of its body, because the rest is not told.
     pub wire_bytes: u64,
     /// The server lets the connection be used again.
     pub is_reusable: bool,
@@ -82,6 +82,7 @@ pub enum ProbeError {
 /// # Errors
 /// There was no whole answer.
 pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
+    threads::check(load)?;
     let load = single(load)?;
     let (tls, source) = (threads::tls_of(&load)?, threads::source_of(&load)?);
     let place = Place { index: 0, of: 1 };
@@ -95,6 +96,8 @@ pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
     core.seen = Some(Seen::default());
     let mut worker = Worker::new(core, Pacing::new(&load, place), &mailbox, stop);
     let end = worker.send_all(1);
+    #[cfg(feature = "http3")]
+    worker.say_goodbye();
     let row = worker.core.ledger.rows.first().copied();
     let Some(row) = row.filter(|_| !end.is_interrupted) else {
         return Err(ProbeError::Interrupted);

@@ -1,4 +1,4 @@
-//! The protocol of a connection: HTTP/1 or HTTP/2 behind the same few questions.
+//! The protocol of a connection: HTTP/1, HTTP/2 or HTTP/3 behind the same few questions.
 
 use super::channel::{Channel, Traffic};
 use super::core::Core;
@@ -6,8 +6,9 @@ use super::ledger::Ledger;
 use super::lost::{Fed, Lost};
 use super::multiplex::Multiplex;
 use super::pipeline::Pipeline;
+#[cfg(feature = "http3")]
+use super::quic;
 use super::sent::Sent;
-use super::source::Source;
 use crate::books::Class;
 use crate::http1::Watch;
 use crate::load::{Http, Timeouts};
@@ -21,6 +22,9 @@ use rustix::io::Errno;
 pub(super) enum Protocol {
     One(Pipeline),
     Two(Box<Multiplex>),
+    /// Its streams hold their connection themselves; there is no channel.
+    #[cfg(feature = "http3")]
+    Three(Box<quic::Streams>),
 }
 
 impl Protocol {
@@ -31,6 +35,10 @@ impl Protocol {
             Http::Two { table_bytes } => {
                 Protocol::Two(Box::new(Multiplex::new(lanes, table_bytes, core.watch())))
             }
+            #[cfg(feature = "http3")]
+            Http::Three => Protocol::Three(Box::new(quic::Streams::new(lanes, core.watch()))),
+            #[cfg(not(feature = "http3"))]
+            Http::Three => unreachable!("such a load is refused before it begins"),
         }
     }
 
@@ -38,6 +46,8 @@ impl Protocol {
         match self {
             Protocol::One(pipeline) => pipeline.in_flight(),
             Protocol::Two(streams) => streams.in_flight(),
+            #[cfg(feature = "http3")]
+            Protocol::Three(streams) => streams.in_flight(),
         }
     }
 
@@ -46,6 +56,8 @@ impl Protocol {
         match self {
             Protocol::One(pipeline) => lanes.saturating_sub(pipeline.in_flight() as u32),
             Protocol::Two(streams) => streams.room(),
+            #[cfg(feature = "http3")]
+            Protocol::Three(streams) => streams.room(),
         }
     }
 
@@ -54,6 +66,8 @@ impl Protocol {
         match self {
             Protocol::One(pipeline) => pipeline.newest().is_some_and(|sent| sent.closes),
             Protocol::Two(streams) => streams.is_last(),
+            #[cfg(feature = "http3")]
+            Protocol::Three(streams) => streams.is_last(),
         }
     }
 
@@ -62,11 +76,10 @@ impl Protocol {
     pub fn send(
         &mut self,
         sent: Sent,
-        lanes: u32,
-        channel: &mut Channel,
-        source: &Source,
-        traffic: &mut Traffic,
+        channel: Option<&mut Channel>,
+        core: &mut Core,
     ) -> Result<(), Errno> {
+        let source = core.source;
         match self {
             Protocol::One(pipeline) => {
                 let request = source.one(sent.kind, sent.index);
@@ -75,12 +88,18 @@ impl Protocol {
                     closes: request.closes(),
                     ..sent
                 });
-                if lanes == 1 {
-                    return channel.send(request.bytes(), traffic);
+                if let (1, Some(channel)) = (core.load.lanes, channel) {
+                    return channel.send(request.bytes(), &mut core.traffic);
                 }
                 pipeline.output.extend_from_slice(request.bytes());
             }
             Protocol::Two(streams) => streams.send(sent, source.two(sent.kind, sent.index)),
+            #[cfg(feature = "http3")]
+            Protocol::Three(streams) => {
+                if let Some(engine) = &mut core.quic {
+                    streams.send(sent, source.three(sent.kind, sent.index), engine);
+                }
+            }
         }
         Ok(())
     }
@@ -89,6 +108,8 @@ impl Protocol {
         match self {
             Protocol::One(pipeline) => pipeline.feed(bytes, now_ns, ledger),
             Protocol::Two(streams) => streams.feed(bytes, now_ns, ledger),
+            #[cfg(feature = "http3")]
+            Protocol::Three(_) => Fed::Open,
         }
     }
 
@@ -108,6 +129,8 @@ impl Protocol {
                     streams.written(written);
                 }
             }
+            #[cfg(feature = "http3")]
+            Protocol::Three(_) => {}
         }
         Ok(())
     }
@@ -117,6 +140,16 @@ impl Protocol {
         match self {
             Protocol::One(pipeline) => pipeline.reset(),
             Protocol::Two(streams) => streams.reset(),
+            #[cfg(feature = "http3")]
+            Protocol::Three(_) => {}
+        }
+    }
+
+    /// The connection is given up, where it is the protocol that holds it.
+    pub fn hang_up(&mut self) {
+        #[cfg(feature = "http3")]
+        if let Protocol::Three(streams) = self {
+            streams.hang_up();
         }
     }
 
@@ -125,6 +158,11 @@ impl Protocol {
         match self {
             Protocol::One(pipeline) => pipeline.lose(lost, now_ns, ledger),
             Protocol::Two(streams) => {
+                streams.lose(lost, now_ns, ledger);
+                None
+            }
+            #[cfg(feature = "http3")]
+            Protocol::Three(streams) => {
                 streams.lose(lost, now_ns, ledger);
                 None
             }
@@ -146,6 +184,11 @@ impl Protocol {
                 streams.check_limits(limits, now_ns, ledger);
                 None
             }
+            #[cfg(feature = "http3")]
+            Protocol::Three(streams) => {
+                streams.check_limits(limits, now_ns, ledger);
+                None
+            }
         }
     }
 
@@ -154,6 +197,8 @@ impl Protocol {
         match self {
             Protocol::One(pipeline) => pipeline.watch.as_deref(),
             Protocol::Two(streams) => streams.watch(),
+            #[cfg(feature = "http3")]
+            Protocol::Three(streams) => streams.watch(),
         }
     }
 
@@ -162,6 +207,8 @@ impl Protocol {
         match self {
             Protocol::One(pipeline) => pipeline.abandon(),
             Protocol::Two(streams) => streams.abandon(),
+            #[cfg(feature = "http3")]
+            Protocol::Three(streams) => streams.abandon(),
         }
     }
 }

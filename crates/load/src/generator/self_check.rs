@@ -10,30 +10,16 @@ pub(super) struct SelfCheck {
     pub report: ThreadReport,
     began_cpu_ns: u64,
     began_switches: u64,
-    last_ns: u64,
-    last_cpu_ns: u64,
 }
 
 impl SelfCheck {
     /// Must be called on the thread itself.
     pub fn start() -> SelfCheck {
-        let cpu_ns = cpu_ns();
         SelfCheck {
             report: ThreadReport::default(),
-            began_cpu_ns: cpu_ns,
+            began_cpu_ns: cpu_ns(),
             began_switches: involuntary_switches(),
-            last_ns: 0,
-            last_cpu_ns: cpu_ns,
         }
-    }
-
-    /// The share of the time since the last call that the thread was busy.
-    pub fn busy_since_last(&mut self, now_ns: u64) -> f64 {
-        let cpu_ns = cpu_ns();
-        let (elapsed, used) = (now_ns - self.last_ns, cpu_ns - self.last_cpu_ns);
-        self.last_ns = now_ns;
-        self.last_cpu_ns = cpu_ns;
-        used as f64 / elapsed.max(1) as f64
     }
 
     /// Sleeps, keeps account of how long it was in truth, and says what time it is.

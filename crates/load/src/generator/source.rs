@@ -3,6 +3,8 @@
 //! A table of texts has an end, so each of its rows is written once for each kind; sending is then
 //! the same for all requests, and no memory is asked for while it is measured.
 
+#[cfg(feature = "http3")]
+use super::quic;
 use crate::http1::Request;
 use crate::http2::{self, Scheme};
 use crate::load::{Http, Kind, Kinds, KindsError};
@@ -12,6 +14,8 @@ pub(super) struct Source<'a> {
     kinds: &'a Kinds,
     one: Vec<Vec<Request>>,
     two: Vec<Vec<http2::Request>>,
+    #[cfg(feature = "http3")]
+    three: Vec<Vec<quic::Request>>,
 }
 
 impl<'a> Source<'a> {
@@ -24,6 +28,8 @@ impl<'a> Source<'a> {
             kinds,
             one: Vec::new(),
             two: Vec::new(),
+            #[cfg(feature = "http3")]
+            three: Vec::new(),
         };
         for (at, kind) in kinds.all().iter().enumerate() {
             let rows = match kinds.varies(at as u16) {
@@ -47,6 +53,14 @@ impl<'a> Source<'a> {
                     let written: Result<_, _> = filled.map(write).collect();
                     source.two.push(written.map_err(refused)?);
                 }
+                #[cfg(feature = "http3")]
+                Http::Three => {
+                    let written = filled.map(|kind| kind.with_parts(quic::Request::new));
+                    let written: Result<_, _> = written.collect();
+                    source.three.push(written.map_err(refused)?);
+                }
+                #[cfg(not(feature = "http3"))]
+                Http::Three => {}
             }
         }
         Ok(source)
@@ -65,6 +79,12 @@ impl<'a> Source<'a> {
     /// Request number `index` as HTTP/2 writes it.
     pub fn two(&self, kind: u16, index: u64) -> &http2::Request {
         self.of_row(&self.two[usize::from(kind)], index)
+    }
+
+    /// Request number `index` as HTTP/3 takes it.
+    #[cfg(feature = "http3")]
+    pub fn three(&self, kind: u16, index: u64) -> &quic::Request {
+        self.of_row(&self.three[usize::from(kind)], index)
     }
 
     fn of_row<'b, T>(&self, rows: &'b [T], index: u64) -> &'b T {

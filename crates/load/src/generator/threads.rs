@@ -11,7 +11,7 @@ use super::source::Source;
 use super::worker::{Finished, TICK_NS, Worker};
 use super::{Progress, StartError};
 use crate::http2::Scheme;
-use crate::load::{Http, Load};
+use crate::load::{Address, Http, Load};
 use crate::measured::Measured;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use std::num::NonZeroU64;
@@ -83,6 +83,7 @@ fn protocols(http: Http) -> &'static [&'static [u8]] {
     match http {
         Http::One => &[b"http/1.1"],
         Http::Two { .. } => &[b"h2"],
+        Http::Three => &[b"h3"],
     }
 }
 
@@ -104,7 +105,7 @@ pub(super) fn source_of(load: &Load) -> Result<Source<'_>, StartError> {
     Ok(Source::new(&load.kinds, load.http, scheme)?)
 }
 
-fn check(load: &Load) -> Result<(), StartError> {
+pub(super) fn check(load: &Load) -> Result<(), StartError> {
     match load {
         _ if load.threads == 0 => Err(StartError::Load("a load needs at least one thread")),
         _ if load.lanes == 0 => Err(StartError::Load(
@@ -114,6 +115,23 @@ fn check(load: &Load) -> Result<(), StartError> {
             Err(StartError::Load("there are not that many generators"))
         }
         _ if load.target.addresses.is_empty() => Err(StartError::Load("there is no address")),
+        _ if load.http == Http::Three => check_http3(load),
+        _ => Ok(()),
+    }
+}
+
+fn check_http3(load: &Load) -> Result<(), StartError> {
+    let is_unix = |address: &Address| matches!(address, Address::Unix(_));
+    match load {
+        _ if !cfg!(feature = "http3") => Err(StartError::Load(
+            "HTTP/3 is not in this build: it was built without the feature 'http3'",
+        )),
+        _ if load.target.tls.is_none() => Err(StartError::Load(
+            "HTTP/3 is always encrypted: its target needs TLS",
+        )),
+        _ if load.target.addresses.iter().any(is_unix) => Err(StartError::Load(
+            "HTTP/3 goes over UDP: it cannot be spoken over a Unix socket",
+        )),
         _ => Ok(()),
     }
 }

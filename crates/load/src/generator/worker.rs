@@ -4,6 +4,13 @@
 //! with real clients, and costs no call per request besides one to send and one to receive. Start
 //! reading at [`Worker::run`].
 
+mod end;
+mod open;
+#[cfg(feature = "http3")]
+mod quic;
+
+pub(super) use end::{End, Finished};
+
 use super::batcher::Batcher;
 use super::clock::NEVER;
 use super::connection::{Connection, State};
@@ -11,8 +18,6 @@ use super::core::Core;
 use super::mailbox::Mailbox;
 use super::pacing::Pacing;
 use super::self_check::SelfCheck;
-use crate::http1::Summary;
-use crate::measured::{Account, Row, ThreadReport};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,31 +46,13 @@ pub(super) struct Worker<'a> {
     /// Requests that ended in the last round.
     last_ended: u64,
     next_tick_ns: u64,
+    last_tick_ns: u64,
     next_limits_ns: u64,
     limits_every_ns: u64,
     reached_most_connections: bool,
-}
-
-/// How a thread came to its end.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct End {
-    pub at_ns: u64,
-    pub by_time: bool,
-    pub is_interrupted: bool,
-}
-
-/// What a thread gave.
-pub(super) struct Finished {
-    pub account: Account,
-    pub warmup: Account,
-    pub ok_in_time: u64,
-    pub last_end_ns: u64,
-    pub ended_by_time: bool,
-    pub rows: Vec<Row>,
-    pub report: ThreadReport,
-    pub most_open: u32,
-    pub reached_most_connections: bool,
-    pub is_interrupted: bool,
+    /// Memory for what happens on QUIC connections.
+    #[cfg(feature = "http3")]
+    happened: Vec<super::quic::Event>,
 }
 
 impl<'a> Worker<'a> {
@@ -98,11 +85,14 @@ impl<'a> Worker<'a> {
             check: SelfCheck::start(),
             last_ended: 0,
             next_tick_ns: next_tick_ns(0, load.warmup_ns),
+            last_tick_ns: 0,
             next_limits_ns: NEVER,
             limits_every_ns: shortest.map_or(NEVER, |limit| {
                 (limit / LIMIT_PARTS).clamp(1_000_000, 20_000_000)
             }),
             reached_most_connections: false,
+            #[cfg(feature = "http3")]
+            happened: Vec::new(),
         }
     }
 
@@ -176,9 +166,16 @@ impl<'a> Worker<'a> {
     fn tick(&mut self, now_ns: u64) {
         self.next_tick_ns = next_tick_ns(now_ns, self.core.load.warmup_ns);
         self.core.settle_traffic(now_ns);
-        let median = self.core.ledger.account.latency.service().quantile(500_000);
-        let busy = self.check.busy_since_last(now_ns);
-        self.batcher.adapt(busy, median.map(|median| median.ns));
+        let service = self
+            .core
+            .account(now_ns.saturating_sub(1))
+            .latency
+            .service();
+        let (answers, median) = (service.count(), service.quantile(500_000));
+        let elapsed_ns = now_ns - self.last_tick_ns;
+        self.batcher
+            .adapt(answers, elapsed_ns, median.map(|median| median.ns));
+        self.last_tick_ns = now_ns;
         let is_warmup = self.core.is_warmup(now_ns);
         let ledger = &mut self.core.ledger;
         let account = match is_warmup {
@@ -247,74 +244,6 @@ impl<'a> Worker<'a> {
         true
     }
 
-    /// Open: what is due goes to whoever has had room the longest.
-    fn send_open(&mut self, now_ns: u64) {
-        let Pacing::Open(pacing) = &mut self.pacing else {
-            return;
-        };
-        pacing.advance(now_ns);
-        for class in std::mem::take(&mut self.core.failed_to_open) {
-            // A connection that was wanted and did not come about is what became of the request
-            // that has waited longest.
-            if let Some(sent) = pacing.take(now_ns) {
-                let sent = self.core.attempt(sent);
-                let nothing = Summary::default();
-                self.core.ledger.failed(&sent, class, now_ns, &nothing);
-            }
-        }
-        while pacing.backlog > 0 {
-            let Some(id) = self.listed.front().copied() else {
-                break;
-            };
-            let connection = &mut self.connections[id as usize];
-            if connection.has_room(self.core.load)
-                && let Some(sent) = pacing.take(now_ns)
-            {
-                let sent = self.core.attempt(sent);
-                connection.send(sent, &mut self.core);
-                // Of several lanes, the next request that is due takes the next one; what is due at
-                // once goes out at once.
-                if pacing.backlog == 0 || !connection.has_room(self.core.load) {
-                    connection.flush(&mut self.core);
-                }
-                continue;
-            }
-            connection.is_listed = false;
-            self.listed.pop_front();
-            if let State::Closed { .. } = connection.state() {
-                self.closed.push(id);
-            }
-        }
-        let missing = pacing.backlog.saturating_sub(u64::from(self.core.opening));
-        self.grow(missing, now_ns);
-    }
-
-    /// Makes connections for requests that are due and have none.
-    fn grow(&mut self, missing: u64, now_ns: u64) {
-        for _ in 0..missing {
-            let ready = self.closed.iter().position(|id| {
-                matches!(self.connections[*id as usize].state(),
-                    State::Closed { from_ns } if from_ns <= now_ns)
-            });
-            if let Some(at) = ready {
-                let id = self.closed.swap_remove(at);
-                self.connections[id as usize].open(None, now_ns, &mut self.core);
-                self.settle(id, now_ns);
-                continue;
-            }
-            let most = self.core.most_connections();
-            if self.connections.len() as u32 >= most {
-                self.reached_most_connections = true;
-                return;
-            }
-            let id = self.connections.len() as u32;
-            let mut connection = Connection::new(id, &self.core);
-            connection.open(None, now_ns, &mut self.core);
-            self.connections.push(connection);
-            self.settle(id, now_ns);
-        }
-    }
-
     /// After the end: requests whose connection came about are still sent.
     fn send_pending(&mut self) {
         while let Some(id) = self.listed.pop_front() {
@@ -349,6 +278,10 @@ impl<'a> Worker<'a> {
     /// Waits for answers and takes them.
     fn wait(&mut self, mut now_ns: u64, until_ns: u64) {
         let under_way = self.core.ledger.under_way;
+        #[cfg(feature = "http3")]
+        if self.core.quic.is_some() {
+            return self.wait_for_streams(now_ns, until_ns);
+        }
         if let Some(pause) = self.batcher.pause(under_way, self.last_ended) {
             now_ns = self.check.pause(pause, &self.core.clock);
             self.core.traffic.calls += 1;
@@ -398,50 +331,6 @@ impl<'a> Worker<'a> {
         if is_wanted && !connection.is_listed {
             connection.is_listed = true;
             self.listed.push_back(id);
-        }
-    }
-
-    /// Accounts for what has no end, and closes the books.
-    pub fn finish(mut self, end: End) -> Finished {
-        let End {
-            at_ns: end_ns,
-            by_time: ended_by_time,
-            is_interrupted,
-        } = end;
-        let (mut in_flight, mut in_flight_warmup) = (0, 0);
-        for connection in &mut self.connections {
-            let (measured, warmup) = connection.abandon(is_interrupted, end_ns, &mut self.core);
-            in_flight += measured;
-            in_flight_warmup += warmup;
-        }
-        if let Pacing::Open(pacing) = &mut self.pacing {
-            pacing.advance(end_ns.min(self.core.ledger.window_end_ns));
-            while let Some(sent) = pacing.take(end_ns) {
-                self.core
-                    .ledger
-                    .unsent(sent.intended_ns, sent.is_warmup, end_ns);
-            }
-        }
-        self.core.settle_traffic(end_ns);
-        let ledger = &mut self.core.ledger;
-        ledger.account.books.close(in_flight);
-        ledger.warmup.books.close(in_flight_warmup);
-        self.check.report.system_calls = self.core.traffic.calls;
-        let (fewest, most) = self.core.uses.unwrap_or_default();
-        self.check.report.fewest_requests = fewest;
-        self.check.report.most_requests = most;
-        let ledger = self.core.ledger;
-        Finished {
-            account: *ledger.account,
-            warmup: *ledger.warmup,
-            ok_in_time: ledger.ok_in_time,
-            last_end_ns: ledger.last_end_ns,
-            ended_by_time,
-            rows: ledger.rows,
-            report: self.check.finish(end_ns),
-            most_open: self.core.most_open,
-            reached_most_connections: self.reached_most_connections,
-            is_interrupted,
         }
     }
 }

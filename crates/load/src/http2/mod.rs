@@ -29,5 +29,7 @@ pub use block::{HeaderBlock, Unreadable};
 pub use connection::{Closing, Connection};
 pub use error::{ConnectionError, ErrorCode, StreamError};
 pub use event::Event;
+#[cfg(feature = "http3")]
+pub(crate) use request::is_left_out;
 pub use request::{Request, Scheme};
 pub use settings::Settings;

@@ -197,7 +197,8 @@ fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: Scheme) {
     }
 }
 
-fn is_left_out(name: &str, value: &[u8]) -> bool {
+/// Whether a field speaks of an HTTP/1 connection, or has a pseudo-header field in its place.
+pub(crate) fn is_left_out(name: &str, value: &[u8]) -> bool {
     const NAMES: [&str; 6] = [
         "connection",
         "host",

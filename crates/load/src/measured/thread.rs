@@ -17,7 +17,8 @@ pub struct ThreadReport {
     pub involuntary_switches: u64,
     /// Rounds of its loop.
     pub loops: u64,
-    /// System calls made: waits, sends, receives, and those of making connections.
+    /// System calls made: waits, sends, receives, and those of making connections. With HTTP/3 a
+    /// lower bound: calls of the sockets, and one wait for each round.
     pub system_calls: u64,
     /// Time slept so that several answers could be read at once, in nanoseconds.
     pub batched_ns: u64,

@@ -12,6 +12,7 @@ enum Event {
     Status(u16),
     Assertion(u16),
     Reset(u32),
+    ResetHttp3(u64),
     Failed(Class),
     Cancelled,
     Unsent,
@@ -29,6 +30,7 @@ fn enter(books: &mut Books, event: Event) {
         Event::Status(code) => books.refused_status(code),
         Event::Assertion(code) => books.failed_assertion(code),
         Event::Reset(code) => books.reset_stream(code),
+        Event::ResetHttp3(code) => books.reset_http3_stream(code),
         Event::Failed(class) => books.failed(class),
         Event::Cancelled => books.cancelled(),
         Event::Unsent => books.unsent(),
@@ -54,8 +56,9 @@ fn enter(books: &mut Books, event: Event) {
 fn load(seed: u64) -> (Vec<Event>, u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut draw = |below: u64| random.next_u64() % below;
+    let has_codes = [Class::H2Reset, Class::H3Reset];
     let classes: Vec<Class> = Class::all()
-        .filter(|class| !class.is_answered() && *class != Class::H2Reset)
+        .filter(|class| !class.is_answered() && !has_codes.contains(class))
         .collect();
     let (mut events, mut in_flight) = (Vec::new(), 0);
     for _ in 0..50 + draw(300) {
@@ -65,7 +68,7 @@ fn load(seed: u64) -> (Vec<Event>, u64) {
             is_reused: draw(2) > 0,
         });
         events.push(Event::Bytes(draw(5000)));
-        match draw(9) {
+        match draw(10) {
             0 => in_flight += 1,
             1 => events.push(Event::Status(400 + draw(200) as u16)),
             2 => events.push(Event::Assertion(200)),
@@ -73,7 +76,8 @@ fn load(seed: u64) -> (Vec<Event>, u64) {
             4 => events.push(Event::Failed(classes[draw(classes.len() as u64) as usize])),
             5 => events.push(Event::Cancelled),
             6 => events.push(Event::Unsent),
-            7 => events.extend([Event::Retry, Event::Interim(103), Event::Ok(200)]),
+            7 => events.push(Event::ResetHttp3(0x100 + draw(20))),
+            8 => events.extend([Event::Retry, Event::Interim(103), Event::Ok(200)]),
             _ => events.push(Event::Ok(draw(1200) as u16)),
         }
     }

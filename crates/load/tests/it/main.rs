@@ -7,15 +7,19 @@
     reason = "a test may panic, its helper functions too"
 )]
 
+mod answers;
 mod books;
 mod chunks;
+mod closed_loads;
 mod heads;
 mod http2;
+#[cfg(feature = "http3")]
+mod http3;
 mod latency;
 mod misbehaving;
 mod nginx;
+mod open_loads;
 mod pace;
-mod paces;
 mod pieces;
 mod server;
 mod server_of_streams;
@@ -24,3 +28,5 @@ mod stall;
 mod streams;
 mod streams_that_misbehave;
 mod tls;
+#[cfg(not(feature = "http3"))]
+mod without_http3;

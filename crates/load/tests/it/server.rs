@@ -211,6 +211,22 @@ pub fn load_to(address: SocketAddr, concurrency: u32, requests: u64) -> Load {
     }
 }
 
+/// A server that answers everything with `good`.
+pub fn good() -> Server {
+    Server::start(|mut asked| asked.answer("200 OK", "good"))
+}
+
+/// The same load for a time.
+pub fn for_ms(load: Load, ms: u64) -> Load {
+    Load {
+        stop: Stop {
+            after_requests: None,
+            after_ns: Some(ms * 1_000_000),
+        },
+        ..load
+    }
+}
+
 /// Carries a load out and checks that its books balance.
 #[track_caller]
 pub fn carry_out(load: &Load) -> Measured {

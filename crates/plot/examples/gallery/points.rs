@@ -25,6 +25,7 @@ pub fn lines() -> Chart {
         x: Axis::log2("length, bytes"),
         y: Axis::linear("operations per second (higher is better)"),
         series: names.iter().enumerate().map(&mut series).collect(),
+        curves: 0,
     })
 }
 
@@ -59,6 +60,7 @@ pub fn lines_over_names() -> Chart {
         x: Axis::category("release", names),
         y: Axis::linear("latency, ms (lower is better)"),
         series,
+        curves: 0,
     })
 }
 

@@ -83,6 +83,7 @@ pub fn lines(names: &[&str], count: usize) -> LineChart {
         x: Axis::linear("concurrency"),
         y: Axis::linear("requests per second"),
         series: series(names, count),
+        curves: 0,
     }
 }
 

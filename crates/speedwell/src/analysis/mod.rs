@@ -24,6 +24,7 @@ mod remarks;
 mod replay;
 mod row;
 mod rule;
+pub mod scaling;
 pub mod scatter_table;
 mod settings;
 mod study;

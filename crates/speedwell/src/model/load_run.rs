@@ -38,9 +38,9 @@ pub struct LoadRun {
 pub struct LoadFacts {
     /// How the load was paced.
     pub pace: PaceFacts,
-    /// End after so many requests.
+    /// End after so many requests, not counting those of the warm-up.
     pub requests: Option<u64>,
-    /// End after this time, the warm-up included, in nanoseconds.
+    /// End after this time, which begins after the warm-up, in nanoseconds.
     pub time_ns: Option<u64>,
     /// Time at the beginning that is kept apart, in nanoseconds.
     pub warmup_ns: u64,

@@ -6,4 +6,5 @@
 mod order;
 mod slot;
 
+pub use order::Shuffle;
 pub use slot::{Plan, Slot};

@@ -4,7 +4,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 /// Draws the order inside blocks.
-pub(super) struct Shuffle(Xoshiro256PlusPlus);
+#[derive(Debug)]
+pub struct Shuffle(Xoshiro256PlusPlus);
 
 impl Shuffle {
     /// The generator that belongs to `seed`.

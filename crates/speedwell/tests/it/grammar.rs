@@ -14,8 +14,9 @@ fn options() -> Vec<(String, clap::Arg)> {
 }
 
 /// Options that mean the same to a load as elsewhere, but whose words must say what a load makes of
-/// it: it has one sample, whose length is that of the load, and its cases are addresses.
-const OF_A_LOAD: [&str; 5] = ["runs", "time", "timeout", "warmup", "fail-on"];
+/// it: it has one sample, whose length is that of the load, its cases are addresses, and what runs
+/// beside the server is the generator.
+const OF_A_LOAD: [&str; 6] = ["runs", "time", "timeout", "warmup", "fail-on", "pin"];
 
 #[test]
 fn a_letter_means_the_same_everywhere() {

@@ -2,9 +2,9 @@
 //! what is warned of, and whole reports against golden files.
 
 #[path = "load_report/golden.rs"]
-mod golden;
+pub mod golden;
 #[path = "load_report/made.rs"]
-mod made;
+pub mod made;
 
 use made::{MS, Made, S, US};
 use speedwell::analysis::load::gate::{Answer, Condition, Unknown, judge, passes};

@@ -6,11 +6,13 @@
 )]
 
 mod bootstrap_coverage;
+mod climb_simulated;
 mod design_limits;
 mod distributions_r;
 mod mann_whitney_scipy;
 mod simulation;
 mod stratified_properties;
+mod usl_r;
 mod welch_r;
 
 /// A file of the golden folder.

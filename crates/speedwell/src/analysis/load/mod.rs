@@ -11,9 +11,13 @@ mod checks;
 mod findings;
 pub mod gate;
 mod halves;
+mod levels;
+mod rates;
 mod times;
 
 pub use checks::{Remark, Weight};
 pub use findings::{Concurrency, Generator, LoadFindings, of};
 pub use halves::{Course, Halves};
+pub use levels::{Levels, Pass, levels, next};
+pub use rates::{Missed, NextRate, RateAnswer, RateRules, RateTry, Rates, next_rate, rates};
 pub use times::{Group, PERCENTILES_PPM, Quantity, Refusal, Served, Spread, Told};

@@ -4,7 +4,7 @@
 //! `crates/load` that means the same; a drop-in has other words and fills those types by itself.
 //! Start at [`job`].
 
-use super::{kinds, target};
+use super::{kinds, search, target};
 use crate::cli::options::{ExpectArgs, LoadArgs, PaceArgs};
 use crate::runner::load::{LoadJob, Url};
 use anyhow::{bail, ensure};
@@ -116,11 +116,11 @@ fn is_open(pace: &PaceArgs) -> bool {
 
 fn pace(pace: &PaceArgs, seed: u64) -> anyhow::Result<Pace> {
     if !is_open(pace) {
-        let concurrency = pace.concurrency.unwrap_or(CONCURRENCY);
+        let concurrency = pace.clients().unwrap_or(CONCURRENCY);
         if let Some(count) = pace.count.filter(|count| *count < concurrency) {
             // A default that does not fit gives way; what was typed does not.
             ensure!(
-                pace.concurrency.is_none(),
+                pace.clients().is_none(),
                 "{concurrency} requests cannot be under way when only {count} are sent\n\
                  hint: -c {count}, or a greater -n"
             );
@@ -144,7 +144,7 @@ fn pace(pace: &PaceArgs, seed: u64) -> anyhow::Result<Pace> {
             duration_ns: ns(ramp.duration),
         });
     }
-    if let Some(rate) = pace.rate {
+    if let Some(rate) = pace.fixed_rate() {
         stages.push(Stage::constant(Rate::per_second(rate)?));
     }
     let spacing = match pace.poisson {
@@ -161,7 +161,17 @@ pub fn stop(pace: &PaceArgs) -> Stop {
     let time = pace.time.or(usual);
     Stop {
         after_requests: pace.count.map(u64::from),
-        after_ns: time.map(|time| ns(time).saturating_add(pace.warmup.map_or(0, ns))),
+        after_ns: time.map(ns),
+    }
+}
+
+/// The same counted from the very start, the warm-up included: what the live view goes by.
+pub fn whole_course(pace: &PaceArgs) -> Stop {
+    let stop = stop(pace);
+    let warmup_ns = pace.warmup.map_or(0, ns);
+    Stop {
+        after_ns: stop.after_ns.map(|end_ns| end_ns.saturating_add(warmup_ns)),
+        ..stop
     }
 }
 
@@ -180,8 +190,8 @@ fn connections(args: &LoadArgs, pace: &Pace, lanes: u32) -> anyhow::Result<(u32,
         }
         Pace::Open(_) => {
             let most = args.connection.max_connections;
-            let first = args.pace.concurrency.unwrap_or(CONCURRENCY);
-            if let (Some(most), Some(first)) = (most, args.pace.concurrency) {
+            let first = args.pace.clients().unwrap_or(CONCURRENCY);
+            if let (Some(most), Some(first)) = (most, args.pace.clients()) {
                 ensure!(
                     first <= most,
                     "{first} connections at the beginning are more than --max-connections {most}"
@@ -271,5 +281,116 @@ pub fn check_all(args: &LoadArgs) -> anyhow::Result<()> {
             if urls == 1 { "address" } else { "addresses" }
         );
     }
-    Ok(())
+    search::check(args)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use std::net::SocketAddr;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        load: LoadArgs,
+    }
+
+    fn part(words: &str, part: Part) -> Load {
+        let words = format!("x http://127.0.0.1:81/ {words}");
+        let line = Line::try_parse_from(words.split_whitespace()).unwrap();
+        let url = Url::parse(&line.load.urls[0]).unwrap();
+        job(&line.load, &url, 7, part).unwrap().load
+    }
+
+    fn load(words: &str) -> Load {
+        part(words, Part::WHOLE)
+    }
+
+    #[test]
+    fn ten_clients_wait_for_their_answers_for_ten_seconds() {
+        let usual = load("");
+        let closed = Closed::new(10, Think::None).unwrap();
+        assert_eq!(usual.pace, Pace::Closed(closed));
+        assert_eq!((usual.connections, usual.lanes, usual.threads), (10, 1, 1));
+        assert_eq!(usual.stop.after_ns, Some(10_000_000_000));
+        assert_eq!(usual.rules.timeouts.total_ns, Some(30_000_000_000));
+        assert_eq!(usual.drain_ns, 30_000_000_000);
+        let address =
+            speedwell_load::load::Address::Internet(SocketAddr::from(([127, 0, 0, 1], 81)));
+        assert_eq!(usual.target.addresses, [address]);
+        // Fewer requests than clients: a default gives way.
+        assert_eq!(load("-n 3").connections, 3);
+    }
+
+    #[test]
+    fn a_warm_up_comes_before_the_time_asked_for() {
+        let load = load("-t 5s -w 2s --timeout 0 --drain 1s");
+        // The generator counts from the end of the warm-up.
+        assert_eq!(load.stop.after_ns, Some(5_000_000_000));
+        assert_eq!(
+            (load.warmup_ns, load.drain_ns),
+            (2_000_000_000, 1_000_000_000)
+        );
+        assert_eq!(load.rules.timeouts, Timeouts::default());
+        assert_eq!(super::tests::load("-n 1k").stop.after_ns, None);
+    }
+
+    #[test]
+    fn ramps_end_by_themselves_and_a_rate_goes_on_after_them() {
+        let ramp = |from: f64, to: f64, seconds: u64| Stage {
+            from: Rate::per_second(from).unwrap(),
+            to: Rate::per_second(to).unwrap(),
+            duration_ns: seconds * 1_000_000_000,
+        };
+        let alone = load("--ramp 0-1k:30s --stage 1k:1m");
+        assert_eq!(alone.stop, Stop::default());
+        let stages = vec![ramp(0.0, 1000.0, 30), ramp(1000.0, 1000.0, 60)];
+        let schedule = Schedule::new(stages, Spacing::Even).unwrap();
+        assert_eq!(alone.pace, Pace::Open(schedule));
+        assert_eq!((alone.connections, alone.most_connections), (10, 1000));
+        let then = load("--ramp 0-1k:30s --rate 500 --poisson -c 2000");
+        assert_eq!(then.stop.after_ns, Some(10_000_000_000));
+        let stages = vec![
+            ramp(0.0, 1000.0, 30),
+            Stage::constant(Rate::per_second(500.0).unwrap()),
+        ];
+        let schedule = Schedule::new(stages, Spacing::Poisson { seed: 7 }).unwrap();
+        assert_eq!(then.pace, Pace::Open(schedule));
+        assert_eq!((then.connections, then.most_connections), (2000, 2000));
+    }
+
+    #[test]
+    fn clients_share_connections_where_these_carry_several_requests() {
+        let load = load("-c 25 --http2 --streams 10 --h2-table-size 4096");
+        assert_eq!((load.connections, load.lanes), (3, 10));
+        assert_eq!(load.http, Http::Two { table_bytes: 4096 });
+    }
+
+    #[test]
+    fn processes_take_turns_with_the_processors() {
+        let words = "--threads 2 --clients 2 --pin 0-3";
+        let of = |index| part(words, Part { index, of: 2 }).processors;
+        assert_eq!((of(0), of(1)), (vec![0, 1, 2, 3], vec![2, 3, 0, 1]));
+    }
+
+    #[test]
+    fn rules_of_connections_are_those_asked_for() {
+        let rules = load("--no-keepalive --busy-poll --first-byte-timeout 1s").rules;
+        assert_eq!((rules.most_requests, rules.busy_poll), (Some(1), true));
+        assert_eq!(rules.batching, Batching::Off);
+        assert_eq!(rules.timeouts.first_byte_ns, Some(1_000_000_000));
+        let rules = load("--requests-per-connection 100 --connection-lifetime 1m").rules;
+        assert_eq!(rules.most_requests, Some(100));
+        assert_eq!(rules.lifetime_ns, Some(60_000_000_000));
+        assert_eq!(rules.batching, ConnectionRules::default().batching);
+    }
+
+    #[test]
+    fn success_is_what_is_expected() {
+        let success =
+            load("--expect-status 200,304 --expect-status 5xx --expect-length 12").success;
+        assert_eq!(success.statuses, [200..=200, 304..=304, 500..=599]);
+        assert_eq!(success.body, Some(BodyRule::Length(12)));
+    }
 }

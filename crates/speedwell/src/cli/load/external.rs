@@ -147,7 +147,7 @@ fn load(
     let mut session = sessions.into_iter().next().with_context(failed)?;
     for run in &mut session.runs {
         // Not every tool prints where it sent its requests.
-        run.case = Case::new(&url.to_string(), run.case.values.clone()).into();
+        run.case = Case::new(url.to_string(), run.case.values.clone()).into();
     }
     Ok(Some(session))
 }

@@ -5,6 +5,7 @@ use crate::environment;
 use crate::exchange::measured;
 use crate::model::load_run::LoadRun;
 use crate::model::{Design, Order, Session, Stopping};
+use crate::runner::load::Url;
 
 /// The session.
 ///
@@ -12,7 +13,11 @@ use crate::model::{Design, Order, Session, Stopping};
 /// There are no loads.
 pub fn session(args: &LoadArgs, runs: &[LoadRun], seed: u64) -> anyhow::Result<Session> {
     // What is to be said of the figures is said by the report of the loads.
-    let session = measured::session("load", runs, &mut Vec::new())?;
+    let mut session = measured::session("load", runs, &mut Vec::new())?;
+    // Rounds are shuffled, and the first address typed is the baseline.
+    let place = |name: &str| args.urls.iter().position(|url| is_of(url, name));
+    session.variants.sort_by_key(|variant| place(&variant.name));
+    let baseline = session.variants.first().map(|variant| variant.name.clone());
     let rounds = runs.iter().map(|run| run.round + 1).max();
     Ok(Session {
         tags: args.store.tag.clone(),
@@ -26,10 +31,16 @@ pub fn session(args: &LoadArgs, runs: &[LoadRun], seed: u64) -> anyhow::Result<S
             },
             seed,
             runs_per_block: 1,
+            baseline: baseline.unwrap_or_default(),
             ..session.design
         },
         ..session
     })
+}
+
+/// Whether a load of this name went to the address typed.
+fn is_of(url: &str, name: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| url.to_string() == name)
 }
 
 /// The metrics that are looked at where loads were repeated: throughput, and the time by which a load
@@ -43,6 +54,6 @@ pub fn metrics(session: &Session) -> Vec<String> {
     ];
     let found = wanted
         .iter()
-        .filter_map(|names| names.iter().copied().find(|name| has(&name)));
+        .filter_map(|names| names.iter().copied().find(|name| has(name)));
     found.map(str::to_owned).collect()
 }

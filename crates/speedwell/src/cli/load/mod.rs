@@ -13,6 +13,7 @@ mod live;
 mod order;
 mod performed;
 mod requests_file;
+mod search;
 mod target;
 mod tool;
 mod written;
@@ -39,13 +40,14 @@ const SERVE_LIMIT: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// Wrong words, a server that cannot be started or does not answer well.
-pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
+pub fn run(mut args: LoadArgs) -> anyhow::Result<Status> {
     process::adopt_orphans();
     process::on_interrupt()?;
     let seed = args.pace.seed.unwrap_or_else(draw_seed);
+    search::told_visit(&mut args);
     if let Some(worker) = &args.generator.worker {
         let job = build::job(&args, &Url::parse(&worker.url)?, seed, worker.part)?;
-        work(&job)?;
+        work(job)?;
         return Ok(Status::DONE);
     }
     if args.benchmarker {
@@ -60,6 +62,9 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
         .iter()
         .map(|text| Url::parse(text))
         .collect::<anyhow::Result<_>>()?;
+    if search::is_asked_for(&args) {
+        return search::run(args, &urls, seed);
+    }
     let turns = order::turns(urls.len(), args.runs.unwrap_or(1), seed);
     if args.generator.client != Client::Builtin {
         return external::run(&args, &urls, &turns, seed);
@@ -67,15 +72,9 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
     let mut runs = Vec::new();
     for turn in &turns {
         let loaded = load(&args, &urls[turn.url], turn, seed);
-        // What was measured before is told, even if a later load could not be begun.
         match loaded {
             Ok(run) => runs.push(run),
-            Err(error) if runs.is_empty() => return Err(error),
-            Err(error) => {
-                status::tell(&error);
-                finish(&args, &runs, seed)?;
-                return Ok(Status::COULD_NOT);
-            }
+            Err(error) => return gave_up(&args, &runs, seed, &error),
         }
         if process::interrupted() {
             break;
@@ -84,11 +83,29 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Status> {
     finish(&args, &runs, seed)
 }
 
+/// A load could not be begun. What was measured before it is told.
+fn gave_up(
+    args: &LoadArgs,
+    runs: &[LoadRun],
+    seed: u64,
+    error: &anyhow::Error,
+) -> anyhow::Result<Status> {
+    let status = match process::interrupted() {
+        true => Status::INTERRUPTED,
+        false => Status::COULD_NOT,
+    };
+    status::tell(error);
+    match runs.is_empty() {
+        true => Ok(status),
+        false => Ok(status.or(finish(args, runs, seed)?)),
+    }
+}
+
 /// One load.
 fn load(args: &LoadArgs, url: &Url, turn: &Turn, seed: u64) -> anyhow::Result<LoadRun> {
     let manner = manner(args, turn, seed)?;
     let whole = |url: &Url| build::job(args, url, seed, Part::WHOLE);
-    let mut live = LiveView::new(args.output.progress(), build::stop(&args.pace));
+    let mut live = LiveView::new(args.output.progress(), build::whole_course(&args.pace));
     let mut run = carry_out(url, &whole, &manner, &mut |notice| match notice {
         Notice::Seen(url, seen, protocol) => tell_seen(args, url, seen, protocol),
         Notice::Standing(glimpse) => live.show(glimpse),
@@ -118,14 +135,20 @@ fn manner(args: &LoadArgs, turn: &Turn, seed: u64) -> anyhow::Result<Manner> {
 
 /// A generator process gets the words of this one, and the seed if it was drawn.
 fn worker(args: &LoadArgs, seed: u64) -> anyhow::Result<WorkerCommand> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut words = std::env::args().skip(1);
+    // What is added stands before the words typed: behind a '--' options are none.
+    let mut leading: Vec<String> = words.next().into_iter().collect();
     if args.pace.seed.is_none() {
-        arguments.push(format!("--seed={seed}"));
+        leading.push(format!("--seed={seed}"));
+    }
+    if let Some(visit) = args.search.visit {
+        leading.push(format!("--visit={visit}"));
     }
     Ok(WorkerCommand {
         program: std::env::current_exe().context("cannot find this program's own file")?,
-        arguments,
+        leading,
         part_option: "--worker".to_owned(),
+        trailing: words.collect(),
     })
 }
 

@@ -1,7 +1,6 @@
 //! The order in which several addresses are loaded.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use crate::plan::Shuffle;
 
 /// One load in the order of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,13 +16,13 @@ pub struct Turn {
 /// `rounds` rounds over all addresses, each shuffled by itself, so that a slow drift of the machine
 /// falls on all of them alike. A single round keeps the order typed.
 pub fn turns(urls: usize, rounds: u32, seed: u64) -> Vec<Turn> {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut shuffle = Shuffle::new(seed);
     let mut turns = Vec::new();
     for round in 0..rounds {
-        let mut order: Vec<usize> = (0..urls).collect();
-        if rounds > 1 {
-            shuffle(&mut order, &mut random);
-        }
+        let order = match rounds {
+            1 => (0..urls).collect(),
+            _ => shuffle.block(urls, 1),
+        };
         for url in order {
             turns.push(Turn {
                 url,
@@ -33,15 +32,6 @@ pub fn turns(urls: usize, rounds: u32, seed: u64) -> Vec<Turn> {
         }
     }
     turns
-}
-
-/// Fisher and Yates. The remainder of 64 random bits favours small numbers by less than 1 in 2^50
-/// for any number of addresses that can be typed.
-fn shuffle(order: &mut [usize], random: &mut Xoshiro256PlusPlus) {
-    for last in (1..order.len()).rev() {
-        let other = (random.next_u64() % (last as u64 + 1)) as usize;
-        order.swap(last, other);
-    }
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ fn kind(entry: Entry, folder: &Path, plain: &Kind, url: &Url) -> anyhow::Result<
         ..plain.clone()
     };
     for (name, value) in &entry.headers {
-        replace(&mut kind, name, Some(value).map(String::as_str));
+        replace(&mut kind, name, Some(value.as_str()));
     }
     Ok(kind)
 }

@@ -57,7 +57,7 @@ const AB: Tool = Tool {
         "count",
         "time",
         "no-keepalive",
-        "method",
+        "request",
         "data",
         "body-file",
         "timeout",
@@ -72,7 +72,7 @@ const WRK: Tool = Tool {
     can: &["time", "threads", "no-keepalive", "timeout"],
     why_not: &[
         ("count", "it ends by time only"),
-        ("method", "it needs a script for that"),
+        ("request", "it needs a script for that"),
         ("data", "it needs a script for that"),
     ],
 };
@@ -101,7 +101,7 @@ const AUTOCANNON: Tool = Tool {
         "count",
         "time",
         "threads",
-        "method",
+        "request",
         "data",
         "body-file",
         "pipeline",

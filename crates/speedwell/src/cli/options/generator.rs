@@ -17,7 +17,7 @@ pub struct GeneratorArgs {
     /// Generator processes, started together and added up [default: 1]
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub clients: Option<u32>,
-    /// Processors that measured processes may use, e.g. 1 or 0,2-3
+    /// Processors for the threads of the generator, one after the other, e.g. 1 or 0,2-3
     #[arg(long, value_name = "CPUS")]
     pub pin: Option<CpuSet>,
     /// Run the generator before all ordinary processes (SCHED_FIFO); needs a permission

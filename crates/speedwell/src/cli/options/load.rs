@@ -1,8 +1,8 @@
 //! Everything that `load` can be asked for.
 
 use super::{
-    ConnectionArgs, ExpectArgs, GeneratorArgs, OutputArgs, PaceArgs, ServeArgs, StoreArgs, TlsArgs,
-    TrafficArgs, parse,
+    ConnectionArgs, ExpectArgs, GeneratorArgs, OutputArgs, PaceArgs, SearchArgs, ServeArgs,
+    StoreArgs, TlsArgs, TrafficArgs, parse,
 };
 use crate::analysis::load::gate::Condition;
 use clap::Args;
@@ -17,6 +17,8 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   speedwell load http://localhost:8080/ -c 50 -t 10s
   speedwell load http://localhost:8080/ --rate 2000 -t 30s
+  speedwell load http://localhost:8080/ -c max
+  speedwell load http://localhost:8080/ --rate max --fail-on 'p99>200ms'
   speedwell load http://localhost:8080/ --ramp 0-5k:30s --ramp 5k:1m --poisson
   speedwell load http://localhost:3000/users -X POST -d @user.json -H 'Content-Type: application/json'
   speedwell load http://localhost:3000/ --serve 'node server.js' -n 100k")]
@@ -26,6 +28,8 @@ pub struct LoadArgs {
     pub urls: Vec<String>,
     #[command(flatten)]
     pub pace: PaceArgs,
+    #[command(flatten)]
+    pub search: SearchArgs,
     #[command(flatten)]
     pub traffic: TrafficArgs,
     #[command(flatten)]
@@ -38,7 +42,8 @@ pub struct LoadArgs {
     pub serving: ServeArgs,
     #[command(flatten)]
     pub generator: GeneratorArgs,
-    /// Load every address N times, in rounds of shuffled order [default: 1]
+    /// Load every address N times, in rounds of shuffled order [default: 1; of several levels of
+    /// concurrency 3 times each]
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count, help_heading = "Sampling")]
     pub runs: Option<u32>,
     /// Exit with status 1 if this is so, e.g. 'p99>20ms' or 'errors>0.1%' (repeatable)

@@ -1,6 +1,7 @@
 //! When requests are sent, and when a load ends.
 
 use super::parse::{self, Pause, Ramp};
+use super::{Concurrency, RateChoice};
 use clap::Args;
 use std::time::Duration;
 
@@ -8,18 +9,20 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Pace")]
 pub struct PaceArgs {
-    /// Requests under way at once; with --rate, connections at the beginning [default: 10]
-    #[arg(short = 'c', long, value_name = "N", value_parser = parse::count)]
-    pub concurrency: Option<u32>,
-    /// End after N requests, those of the warm-up among them
+    /// Requests under way at once; several numbers are measured in turn, 'max' looks for the one beyond
+    /// which throughput stops growing. With --rate, connections at the beginning [default: 10]
+    #[arg(short = 'c', long, value_name = "N[,N...]|max")]
+    pub concurrency: Option<Concurrency>,
+    /// End after N requests, not counting those of the warm-up
     #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
     pub count: Option<u32>,
     /// End after this time, which begins after the warm-up [default: 10s without --count]
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
     pub time: Option<Duration>,
-    /// Send so many requests a second, whatever the server does: 500, 10k, 90/m
-    #[arg(long, value_name = "N[/s]", value_parser = parse::rate)]
-    pub rate: Option<f64>,
+    /// Send so many requests a second, whatever the server does: 500, 10k, 90/m; 'max' looks for the
+    /// highest rate that the server keeps
+    #[arg(long, value_name = "N[/s]|max")]
+    pub rate: Option<RateChoice>,
     /// Let the rate rise or fall, e.g. 0-1000:30s, or stay, e.g. 1000:1m (repeatable: one after the
     /// other, then --rate if it is given)
     #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR", value_parser = parse::ramp)]
@@ -39,4 +42,23 @@ pub struct PaceArgs {
     /// Seed of every random choice [default: drawn, stored and shown]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+impl PaceArgs {
+    /// The one concurrency that was typed; `None` for the usual one, and for several or a search, of which
+    /// each load is given its own.
+    pub fn clients(&self) -> Option<u32> {
+        match &self.concurrency {
+            Some(Concurrency::Levels(levels)) => levels.first().copied(),
+            Some(Concurrency::Max) | None => None,
+        }
+    }
+
+    /// The rate that was typed, likewise.
+    pub fn fixed_rate(&self) -> Option<f64> {
+        match self.rate {
+            Some(RateChoice::PerSecond(rate)) => Some(rate),
+            Some(RateChoice::Max) | None => None,
+        }
+    }
 }

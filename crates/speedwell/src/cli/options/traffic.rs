@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Traffic")]
 pub struct TrafficArgs {
     /// The method [default: GET; POST with a body]
-    #[arg(short = 'X', long, value_name = "METHOD")]
+    #[arg(short = 'X', long = "request", value_name = "METHOD")]
     pub method: Option<String>,
     /// A header field; 'Name:' leaves one out that is usual, 'Name;' sends an empty one (repeatable)
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]

@@ -36,7 +36,7 @@ impl Failures {
             "send" => &mut self.write,
             _ if class == Class::TimeoutConnect => &mut self.connect,
             _ if class == Class::EofInBody => &mut self.length,
-            "reset" | "eof" | "timeout" | "h2" => &mut self.receive,
+            "reset" | "eof" | "timeout" | "h2" | "h3" => &mut self.receive,
             _ => &mut self.exceptions,
         }
     }

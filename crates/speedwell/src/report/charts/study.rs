@@ -27,6 +27,7 @@ pub fn line(study: &Study, unit: Option<UnitChoice>, log: bool) -> Chart {
             x: drawing.x_axis(log),
             y: drawing.y_axis(),
             series: drawing.series(),
+            curves: 0,
         })
     })
 }

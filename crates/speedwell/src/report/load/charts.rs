@@ -51,6 +51,7 @@ fn lines(
             x,
             y,
             series,
+            curves: 0,
         });
         chart(title.to_owned(), picture)
     })
@@ -203,7 +204,9 @@ fn percentiles(loads: &[LoadFindings<'_>]) -> Option<Chart> {
     let all = match loads {
         [load] => {
             let requests = load.served.iter();
-            let requests = requests.filter(|of| of.quantity != Quantity::Connect);
+            // The first byte mostly comes with the last one, and its line would hide that of the other.
+            let hidden = [Quantity::Connect, Quantity::FirstByte];
+            let requests = requests.filter(|of| !hidden.contains(&of.quantity));
             requests.map(|of| line(name_of(of), of)).collect()
         }
         _ => loads

@@ -9,14 +9,19 @@ mod data;
 mod facts;
 mod gate;
 mod headline;
+mod law;
+mod levels_chart;
 mod outcomes;
 mod percentiles;
+mod rates;
+mod search;
 mod spreads;
 mod summary;
 mod told;
 mod words;
 
 pub use gate::gate;
+pub use search::search;
 
 use super::document::{Block, Document};
 use super::metric_words::count;

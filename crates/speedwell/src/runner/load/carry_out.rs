@@ -101,12 +101,12 @@ impl Ready {
             None => None,
         };
         let mut seen = None;
-        keep_reachable(&mut job.load, &mut warnings);
+        warnings.extend(keep_reachable(&mut job.load));
         if manner.verifies {
             let (settled, found) = verify::verify(job, build, manner.follows)?;
             job = settled;
             if !found.redirected_from.is_empty() {
-                keep_reachable(&mut job.load, &mut warnings);
+                warnings.extend(keep_reachable(&mut job.load));
             }
             let facts = facts::probe_facts_of(&found);
             tell(Notice::Seen(&job.url, &facts, facts::protocol(&job.load)));
@@ -225,23 +225,32 @@ fn real_time() -> anyhow::Result<RealTime> {
 }
 
 /// Leaves out addresses that do not accept connections, if others do: a name such as 'localhost' has
-/// addresses of IPv4 and of IPv6, and many servers listen on one of them.
-fn keep_reachable(load: &mut Load, warnings: &mut Vec<String>) {
+/// addresses of IPv4 and of IPv6, and many servers listen on one of them. Gives a sentence about
+/// those that were left out, unless it was another way to the same machine.
+pub(super) fn keep_reachable(load: &mut Load) -> Option<String> {
     if load.target.addresses.len() < 2 {
-        return;
+        return None;
     }
     let accepts = |address: &Address| match address {
         Address::Internet(socket) => TcpStream::connect_timeout(socket, PATIENCE).is_ok(),
         Address::Unix(_) => true,
     };
     let (kept, left): (Vec<_>, Vec<_>) = load.target.addresses.iter().cloned().partition(accepts);
-    if !kept.is_empty() && !left.is_empty() {
-        let left: Vec<String> = left.iter().map(facts::address).collect();
-        warnings.push(format!(
-            "'{}' has addresses that accept no connection and were left out: {}.",
-            load.target.host,
-            left.join(", ")
-        ));
-        load.target.addresses = kept;
+    if kept.is_empty() || left.is_empty() {
+        return None;
     }
+    load.target.addresses = kept;
+    let is_here = |address: &Address| match address {
+        Address::Internet(socket) => socket.ip().is_loopback(),
+        Address::Unix(_) => true,
+    };
+    if left.iter().all(is_here) {
+        return None;
+    }
+    let left: Vec<String> = left.iter().map(facts::address).collect();
+    Some(format!(
+        "'{}' has addresses that accept no connection and were left out: {}.",
+        load.target.host,
+        left.join(", ")
+    ))
 }

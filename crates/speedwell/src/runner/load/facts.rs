@@ -21,7 +21,7 @@ pub fn facts_of(job: &LoadJob) -> LoadFacts {
         kinds: load.kinds.all().iter().map(kind).collect(),
         protocol: protocol(load).to_owned(),
         h2_table_bytes: match load.http {
-            Http::One => None,
+            Http::One | Http::Three => None,
             Http::Two { table_bytes } => Some(table_bytes),
         },
         lanes: load.lanes,
@@ -102,6 +102,7 @@ fn kind(kind: &Kind) -> KindFacts {
 pub fn protocol(load: &Load) -> &'static str {
     let is_old = |kind: &Kind| kind.version == Version::Http10;
     match load.http {
+        Http::Three => "HTTP/3",
         Http::Two { .. } => "HTTP/2",
         Http::One if load.kinds.all().iter().all(is_old) => "HTTP/1.0",
         Http::One => "HTTP/1.1",

@@ -32,10 +32,12 @@ const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 pub struct WorkerCommand {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments, which lead it to [`super::work`].
-    pub arguments: Vec<String>,
-    /// The option whose value says which part it sends: `INDEX/OF,URL`.
+    /// Its first arguments.
+    pub leading: Vec<String>,
+    /// The option whose value says which part it sends, `INDEX/OF,URL`; it leads to [`super::work`].
     pub part_option: String,
+    /// Its further arguments.
+    pub trailing: Vec<String>,
 }
 
 /// What is known of one worker.
@@ -104,8 +106,9 @@ fn spec(job: &LoadJob, command: &WorkerCommand, index: usize) -> Spec {
         limit: UNLIMITED,
         channel: Channel::Harness,
         ..Spec::new(&command.program)
-            .args(command.arguments.iter().cloned())
+            .args(command.leading.iter().cloned())
             .args([format!("{}={part}", command.part_option)])
+            .args(command.trailing.iter().cloned())
     }
 }
 

@@ -100,6 +100,9 @@ fn unanswered(job: &LoadJob, error: ProbeError) -> anyhow::Error {
         ProbeError::Failed(Class::TlsHandshake) => {
             "\nhint: does it speak TLS? http:// does without"
         }
+        ProbeError::Failed(Class::EofFirst | Class::ResetBeforeFirstByte) if !job.url.is_tls => {
+            "\nhint: does it expect TLS? https://"
+        }
         ProbeError::Failed(Class::ProtocolStatusLine) => {
             "\nhint: does it speak HTTP/1.1? --http2 for HTTP/2, https:// for TLS"
         }

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// # Errors
 /// Nobody started this process as a worker, or the load could not be begun.
-pub fn work(job: &LoadJob) -> anyhow::Result<()> {
+pub fn work(mut job: LoadJob) -> anyhow::Result<()> {
+    // What is left out was told by the process that started this one.
+    drop(carry_out::keep_reachable(&mut job.load));
     let (orders, mut answers) = private_line().context("this is no generator process")?;
     let mut orders = BufReader::new(orders);
     writeln!(answers, "ready")?;
@@ -27,7 +29,7 @@ pub fn work(job: &LoadJob) -> anyhow::Result<()> {
         let _ = orders.read_line(&mut String::new());
         flag.store(true, Ordering::Relaxed);
     });
-    let measured = carry_out::generate(job, &stop, &mut |glimpse| {
+    let measured = carry_out::generate(&job, &stop, &mut |glimpse| {
         // A lost look does no harm, and without anyone to look the load is stopped anyway.
         if let Ok(text) = serde_json::to_string(glimpse) {
             let _ = writeln!(answers, "at {text}");

@@ -169,78 +169,47 @@ fn read_limit(figure: Figure, text: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn assert_read(text: &str, figure: Figure, operator: Operator, limit: f64) {
+        let read = read(text).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((read.figure, read.operator), (figure, operator), "{text}");
+        let error = (read.limit - limit).abs();
+        assert!(error <= limit * 1e-12, "{text}: {}", read.limit);
+    }
+
     #[test]
-    fn conditions_say_figure_operator_and_limit() {
+    fn conditions_on_times_say_quantity_statistic_and_limit() {
+        use Operator::{Above, AtLeast, AtMost, Below};
+        use Statistic::{Greatest, Mean};
         let p = |ppm| Statistic::Quantile { ppm };
-        let (main, of) = (None, Some);
-        for (text, figure, operator, limit) in [
-            (
-                "p99>200ms",
-                Figure::Time(main, p(990_000)),
-                Operator::Above,
-                2e8,
-            ),
-            (
-                "p99.99 >= 1.5s",
-                Figure::Time(main, p(999_900)),
-                Operator::AtLeast,
-                1.5e9,
-            ),
-            (
-                "p50<100us",
-                Figure::Time(main, p(500_000)),
-                Operator::Below,
-                1e5,
-            ),
-            (
-                "mean<=5ms",
-                Figure::Time(main, Statistic::Mean),
-                Operator::AtMost,
-                5e6,
-            ),
-            (
-                "max>1m",
-                Figure::Time(main, Statistic::Greatest),
-                Operator::Above,
-                6e10,
-            ),
-            (
-                "lag-p99>5ms",
-                Figure::Time(of(Quantity::Lag), p(990_000)),
-                Operator::Above,
-                5e6,
-            ),
-            (
-                "response p99.9>1s",
-                Figure::Time(of(Quantity::Response), p(999_000)),
-                Operator::Above,
-                1e9,
-            ),
-            (
-                " first-byte-mean > 3ms ",
-                Figure::Time(of(Quantity::FirstByte), Statistic::Mean),
-                Operator::Above,
-                3e6,
-            ),
-            ("errors>0.1%", Figure::ErrorShare, Operator::Above, 0.001),
-            ("errors>0", Figure::ErrorCount, Operator::Above, 0.0),
-            ("ok<100%", Figure::OkShare, Operator::Below, 1.0),
-            ("ok<1000", Figure::OkCount, Operator::Below, 1000.0),
-            ("throughput<5k", Figure::Throughput, Operator::Below, 5000.0),
-            (
-                "throughput < 5000/s",
-                Figure::Throughput,
-                Operator::Below,
-                5000.0,
-            ),
+        let (main, lag) = (None, Some(Quantity::Lag));
+        let (response, first) = (Some(Quantity::Response), Some(Quantity::FirstByte));
+        for (text, quantity, statistic, operator, limit) in [
+            ("p99>200ms", main, p(990_000), Above, 2e8),
+            ("p99.99 >= 1.5s", main, p(999_900), AtLeast, 1.5e9),
+            ("p50<100us", main, p(500_000), Below, 1e5),
+            ("mean<=5ms", main, Mean, AtMost, 5e6),
+            ("max>1m", main, Greatest, Above, 6e10),
+            ("lag-p99>5ms", lag, p(990_000), Above, 5e6),
+            ("response p99.9>1s", response, p(999_000), Above, 1e9),
+            (" first-byte-mean > 3ms ", first, Mean, Above, 3e6),
         ] {
-            let read = read(text).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!((read.figure, read.operator), (figure, operator), "{text}");
-            assert!(
-                (read.limit - limit).abs() <= limit * 1e-12,
-                "{text}: {}",
-                read.limit
-            );
+            assert_read(text, Figure::Time(quantity, statistic), operator, limit);
+        }
+    }
+
+    #[test]
+    fn conditions_on_requests_say_share_number_or_rate() {
+        use Operator::{Above, Below};
+        for (text, figure, operator, limit) in [
+            ("errors>0.1%", Figure::ErrorShare, Above, 0.001),
+            ("errors>0", Figure::ErrorCount, Above, 0.0),
+            ("ok<100%", Figure::OkShare, Below, 1.0),
+            ("ok<1000", Figure::OkCount, Below, 1000.0),
+            ("throughput<5k", Figure::Throughput, Below, 5000.0),
+            ("throughput < 5000/s", Figure::Throughput, Below, 5000.0),
+        ] {
+            assert_read(text, figure, operator, limit);
         }
     }
 

@@ -1,0 +1,76 @@
+//! What happened on a QUIC connection, and what that means for it: the counterpart of
+//! [`Connection::on_event`], which does the same for sockets.
+
+use super::{Connection, State};
+use crate::books::Class;
+use crate::generator::core::Core;
+use crate::generator::lost::Lost;
+use crate::generator::protocol::Protocol;
+use crate::generator::quic::{Event, What};
+use crate::load::Address;
+
+impl Connection {
+    /// Begins to connect.
+    pub(super) fn open_quic(&mut self, token: u64, core: &mut Core) {
+        let local = core.load.target.local;
+        let address = core.next_address(self.id).clone();
+        let (Protocol::Three(streams), Some(engine)) = (&mut self.protocol, &mut core.quic) else {
+            return;
+        };
+        match address {
+            Address::Internet(to) => streams.connect(to, local, token, engine),
+            // Loads with such an address are refused before they begin.
+            Address::Unix(_) => self.fail_to_open(Class::ConnectUnreachable, core),
+        }
+    }
+
+    /// Something happened on the connection.
+    pub fn on_quic(&mut self, event: Event, core: &mut Core) {
+        let Event { at_ns, what, .. } = event;
+        let Protocol::Three(streams) = &mut self.protocol else {
+            return;
+        };
+        match (what, self.state) {
+            (What::Up(up), State::Connecting) => {
+                if let Some(seen) = &mut core.seen {
+                    seen.connected_by_quic(&up, at_ns - self.begun_ns);
+                }
+                streams.up(*up);
+                self.opened(core);
+            }
+            (What::NotUp(class), State::Connecting) => self.fail_to_open(class, core),
+            (What::Lost(lost), State::Open) => self.lose(lost, core),
+            (What::Closing, State::Open) => {
+                streams.closing();
+                self.after_event(core);
+            }
+            (What::Stream { lane, serial, news }, State::Open) => {
+                let before = streams.in_flight();
+                let had_room = streams.room() > self.thinking && !self.is_last;
+                streams.on(lane, serial, news, at_ns, &mut core.ledger);
+                let ended = before - streams.in_flight();
+                core.ended += ended as u32;
+                let has_room = streams.room() > self.thinking;
+                if has_room && !had_room {
+                    self.freed.since_ns = at_ns;
+                }
+                self.after_event(core);
+            }
+            _ => {}
+        }
+    }
+
+    /// The load is over.
+    pub fn hang_up(&mut self) {
+        self.protocol.hang_up();
+    }
+
+    /// Gives the connection up when it takes no further request and has none under way.
+    fn after_event(&mut self, core: &mut Core) {
+        self.is_last |= self.protocol.is_last();
+        let is_awaited = self.pending.is_some() || self.protocol.in_flight() > 0;
+        if self.is_last && !is_awaited {
+            self.lose(Lost::Ours, core);
+        }
+    }
+}

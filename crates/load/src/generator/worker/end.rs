@@ -1,0 +1,75 @@
+//! The end of a thread: what has no end is accounted for, and the books are closed.
+
+use super::super::pacing::Pacing;
+use super::Worker;
+use crate::measured::{Account, Row, ThreadReport};
+
+/// How a thread came to its end.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct End {
+    pub at_ns: u64,
+    pub by_time: bool,
+    pub is_interrupted: bool,
+}
+
+/// What a thread gave.
+pub(in super::super) struct Finished {
+    pub account: Account,
+    pub warmup: Account,
+    pub ok_in_time: u64,
+    pub last_end_ns: u64,
+    pub ended_by_time: bool,
+    pub rows: Vec<Row>,
+    pub report: ThreadReport,
+    pub most_open: u32,
+    pub reached_most_connections: bool,
+    pub is_interrupted: bool,
+}
+
+impl Worker<'_> {
+    /// Accounts for what has no end, and closes the books.
+    pub fn finish(mut self, end: End) -> Finished {
+        let End {
+            at_ns: end_ns,
+            by_time: ended_by_time,
+            is_interrupted,
+        } = end;
+        let (mut in_flight, mut in_flight_warmup) = (0, 0);
+        for connection in &mut self.connections {
+            let (measured, warmup) = connection.abandon(is_interrupted, end_ns, &mut self.core);
+            in_flight += measured;
+            in_flight_warmup += warmup;
+        }
+        if let Pacing::Open(pacing) = &mut self.pacing {
+            pacing.advance(end_ns.min(self.core.ledger.window_end_ns));
+            while let Some(sent) = pacing.take(end_ns) {
+                self.core
+                    .ledger
+                    .unsent(sent.intended_ns, sent.is_warmup, end_ns);
+            }
+        }
+        #[cfg(feature = "http3")]
+        self.say_goodbye();
+        self.core.settle_traffic(end_ns);
+        let ledger = &mut self.core.ledger;
+        ledger.account.books.close(in_flight);
+        ledger.warmup.books.close(in_flight_warmup);
+        self.check.report.system_calls = self.core.traffic.calls;
+        let (fewest, most) = self.core.uses.unwrap_or_default();
+        self.check.report.fewest_requests = fewest;
+        self.check.report.most_requests = most;
+        let ledger = self.core.ledger;
+        Finished {
+            account: *ledger.account,
+            warmup: *ledger.warmup,
+            ok_in_time: ledger.ok_in_time,
+            last_end_ns: ledger.last_end_ns,
+            ended_by_time,
+            rows: ledger.rows,
+            report: self.check.finish(end_ns),
+            most_open: self.core.most_open,
+            reached_most_connections: self.reached_most_connections,
+            is_interrupted,
+        }
+    }
+}

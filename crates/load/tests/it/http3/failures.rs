@@ -1,0 +1,225 @@
+//! Servers that misbehave: each request ends in one class, and the books balance.
+
+use super::server::{Asked, Server, Setup, Then, good};
+use crate::server::{carry_out, rows};
+use bytes::Bytes;
+use h3::error::Code;
+use speedwell_load::generator::{self, ProbeError};
+use speedwell_load::load::{BodyRule, Load, Timeouts};
+use std::net::UdpSocket;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+const MS: u64 = 1_000_000;
+
+/// Every second request is answered well.
+fn every_second(then: Then) -> Server {
+    Server::start(move |asked: &Asked| match asked.number % 2 {
+        0 => then.clone(),
+        _ => good(),
+    })
+}
+
+fn sixteen(server: &Server) -> Load {
+    server.load(1, 1, 16)
+}
+
+fn limits(load: Load, timeouts: Timeouts) -> Load {
+    let mut load = load;
+    load.rules.timeouts = timeouts;
+    load
+}
+
+#[test]
+fn a_stream_that_is_reset_is_counted_by_its_code() {
+    let server = every_second(Then::Reset(Code::H3_INTERNAL_ERROR, false));
+    let measured = carry_out(&sixteen(&server));
+    assert_eq!(rows(&measured), [("ok", 8), ("h3.reset", 8)]);
+    let codes = measured.account.books.http3_reset_codes();
+    assert_eq!(codes.seen().collect::<Vec<_>>(), [(0x102, 8)]);
+    assert_eq!(server.connections(), 1);
+
+    let server = every_second(Then::Reset(Code::from(0x4242), true));
+    let measured = carry_out(&sixteen(&server));
+    assert_eq!(rows(&measured), [("ok", 8), ("h3.reset", 8)]);
+    assert_eq!(measured.account.books.http3_reset_codes().unknown(), 8);
+    let text = serde_json::to_string(&measured.account.books).unwrap();
+    assert!(text.contains("\"h3_reset_unknown\":8"), "{text}");
+    let again: speedwell_load::books::Books = serde_json::from_str(&text).unwrap();
+    assert_eq!(again, measured.account.books);
+
+    let server = every_second(Then::Reset(Code::H3_REQUEST_REJECTED, false));
+    let measured = carry_out(&sixteen(&server));
+    assert_eq!(rows(&measured), [("ok", 8), ("h3.refused", 8)]);
+}
+
+#[test]
+fn a_connection_that_is_closed_ends_as_others_do_and_is_made_again() {
+    let cases = [
+        // H3_NO_ERROR, and a code that is none of HTTP/3's, which means the same.
+        (Then::Close(0x100, false), "eof.first"),
+        (Then::Close(0, false), "eof.first"),
+        (Then::Close(0x100, true), "eof.in-body"),
+        (Then::Close(0x102, false), "reset.before-first-byte"),
+        (Then::Close(0x102, true), "reset.in-body"),
+    ];
+    for (then, class) in cases {
+        let measured = carry_out(&sixteen(&Server::start(move |_| then.clone())));
+        assert_eq!(rows(&measured), [(class, 16)]);
+        assert_eq!(measured.account.books.connections.opened, 16);
+    }
+    // The first answer of each connection is good, so it was in use when it was closed.
+    let server = Server::start(|asked: &Asked| match asked.number % 2 {
+        0 => good(),
+        _ => Then::Close(0x100, false),
+    });
+    let measured = carry_out(&sixteen(&server));
+    assert_eq!(rows(&measured), [("ok", 8), ("eof.stale", 8)]);
+    assert_eq!(server.connections(), 8);
+}
+
+#[test]
+fn all_streams_of_a_connection_end_with_it() {
+    let server = Server::start(|asked: &Asked| match asked.number {
+        4 => Then::Close(0x102, false),
+        _ => Then::Hold,
+    });
+    let measured = carry_out(&server.load(5, 5, 5));
+    assert_eq!(rows(&measured), [("reset.before-first-byte", 5)]);
+}
+
+#[test]
+fn a_server_that_takes_no_more_requests_costs_none() {
+    let server = Server::start(|asked: &Asked| match asked.number % 5 {
+        4 => Then::Last,
+        _ => good(),
+    });
+    let measured = carry_out(&server.load(1, 1, 20));
+    let ok = measured.account.books.succeeded();
+    assert_eq!(rows(&measured), [("ok", 20)], "{ok}");
+    assert!(
+        (4..=5).contains(&server.connections()),
+        "{}",
+        server.connections()
+    );
+}
+
+#[test]
+fn a_port_where_nobody_listens_refuses_and_is_not_stormed() {
+    let gone = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let server = Server::start(|_| good());
+    let mut load = server.load(2, 1, 10);
+    load.target.addresses = vec![speedwell_load::load::Address::Internet(gone)];
+    let began = Instant::now();
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("connect.refused", 10)]);
+    assert_eq!(measured.account.books.connections.failed, 10);
+    // Five attempts each, with pauses of 1, 2, 4 and 8 ms between them.
+    assert!(began.elapsed() >= Duration::from_millis(15));
+    assert!(began.elapsed() < Duration::from_secs(4));
+    let probe = generator::probe(&load, &AtomicBool::new(false));
+    assert!(matches!(probe, Err(ProbeError::Failed(class)) if class.name() == "connect.refused"));
+}
+
+#[test]
+fn a_server_that_dies_is_noticed_and_not_stormed() {
+    let server = Server::start(|_| good());
+    let mut load = server.load(2, 1, 0);
+    load.stop.after_requests = None;
+    load.stop.after_ns = Some(600 * MS);
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        drop(server);
+    });
+    let measured = carry_out(&load);
+    killer.join().unwrap();
+    let books = &measured.account.books;
+    let refused = books.errors(speedwell_load::books::Class::ConnectRefused);
+    assert!(books.succeeded() > 10, "{:?}", rows(&measured));
+    // For 400 ms, two clients whose pauses soon are 64 and 100 ms long.
+    assert!((4..60).contains(&refused), "{:?}", rows(&measured));
+}
+
+#[test]
+fn what_never_answers_is_given_up_in_time_and_leaves_the_other_streams_alone() {
+    let first_byte = Timeouts {
+        first_byte_ns: Some(250 * MS),
+        ..Timeouts::default()
+    };
+    let server = every_second(Then::Hold);
+    let measured = carry_out(&limits(server.load(4, 4, 16), first_byte));
+    assert_eq!(rows(&measured), [("ok", 8), ("timeout.first-byte", 8)]);
+    assert_eq!(server.connections(), 1);
+
+    let total = Timeouts {
+        total_ns: Some(60 * MS),
+        ..Timeouts::default()
+    };
+    let server = Server::start(|_| Then::Late(10_000));
+    let measured = carry_out(&limits(server.load(2, 1, 4), total));
+    assert_eq!(rows(&measured), [("timeout.total", 4)]);
+
+    // A port that takes packets and says nothing.
+    let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let connect = Timeouts {
+        connect_ns: Some(80 * MS),
+        ..Timeouts::default()
+    };
+    let mut load = limits(server.load(2, 1, 4), connect);
+    load.target.addresses = vec![speedwell_load::load::Address::Internet(
+        deaf.local_addr().unwrap(),
+    )];
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("timeout.connect", 4)]);
+}
+
+#[test]
+fn a_connection_on_which_nothing_is_heard_is_lost() {
+    let setup = Setup {
+        idle_ms: 100,
+        ..Setup::default()
+    };
+    let server = Server::start_as(&setup, |_| Then::Hold);
+    let measured = carry_out(&server.load(2, 2, 2));
+    assert_eq!(rows(&measured), [("h3.idle", 2)]);
+}
+
+#[test]
+fn an_answer_is_judged_by_its_status_its_length_and_its_body() {
+    let server = every_second(Then::Answer(503, Bytes::new()));
+    let measured = carry_out(&sixteen(&server));
+    assert_eq!(rows(&measured), [("ok", 8), ("status", 8)]);
+    assert_eq!(measured.account.books.codes().of(503), 8);
+
+    let server = every_second(Then::Answer(200, Bytes::from_static(b"poor!")));
+    for rule in [BodyRule::Contains(b"oo".to_vec()), BodyRule::Length(4)] {
+        let mut load = sixteen(&server);
+        let is_length = matches!(rule, BodyRule::Length(_));
+        load.success.body = Some(rule);
+        let measured = carry_out(&load);
+        match is_length {
+            true => assert_eq!(rows(&measured), [("ok", 8), ("assertion", 8)]),
+            false => assert_eq!(rows(&measured), [("ok", 16)]),
+        }
+    }
+    let mut load = sixteen(&server);
+    load.success.body = Some(BodyRule::Contains(b"good".to_vec()));
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("ok", 8), ("assertion", 8)]);
+
+    let measured = carry_out(&sixteen(&every_second(Then::Short)));
+    assert_eq!(rows(&measured), [("ok", 8), ("protocol.length", 8)]);
+}
+
+#[test]
+fn hints_are_no_answers_and_a_stream_without_a_head_breaks_a_rule() {
+    let measured = carry_out(&sixteen(&every_second(Then::Hints)));
+    assert_eq!(rows(&measured), [("ok", 16)]);
+    assert_eq!(measured.account.books.interim_codes().of(103), 8);
+
+    let measured = carry_out(&sixteen(&every_second(Then::Nothing)));
+    assert_eq!(rows(&measured), [("ok", 8), ("h3.protocol", 8)]);
+}

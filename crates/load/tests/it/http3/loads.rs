@@ -1,0 +1,287 @@
+//! How many requests are sent, over how many connections and streams, and how fast.
+
+use super::server::{Server, Setup, Then, good};
+use crate::server::{carry_out, rows};
+use bytes::Bytes;
+use speedwell_load::generator;
+use speedwell_load::load::{Kind, Kinds, Load, Part};
+use speedwell_load::measured::Latency;
+use speedwell_load::pace::{Closed, Pace, Rate, Schedule, Spacing, Stage, Stop, Think};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const MS: u64 = 1_000_000;
+
+fn for_ms(load: Load, ms: u64) -> Load {
+    Load {
+        stop: Stop {
+            after_requests: None,
+            after_ns: Some(ms * MS),
+        },
+        ..load
+    }
+}
+
+fn at_rate(load: Load, rate: f64) -> Load {
+    let stage = Stage::constant(Rate::per_second(rate).unwrap());
+    Load {
+        pace: Pace::Open(Schedule::new(vec![stage], Spacing::Even).unwrap()),
+        most_connections: 100,
+        ..load
+    }
+}
+
+#[test]
+fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
+    for threads in [1, 3] {
+        let server = Server::start(|_| good());
+        let load = Load {
+            threads,
+            ..server.load(5, 1, 600)
+        };
+        let measured = carry_out(&load);
+        assert_eq!(rows(&measured), [("ok", 600)]);
+        assert_eq!((server.requests(), server.connections()), (600, 5));
+        assert_eq!(measured.threads.len(), threads as usize);
+        assert_eq!(measured.most_connections, 5);
+        assert_eq!(measured.ok_in_time, 600);
+        let books = &measured.account.books;
+        assert_eq!(books.codes().of(200), 600);
+        assert_eq!(books.bytes.body, 600 * 4);
+        assert_eq!(
+            (books.connections.opened, books.connections.sends),
+            (5, 600)
+        );
+        assert_eq!(books.connections.first_sends, 5);
+        assert_eq!(measured.account.replies.count, 600);
+        assert_eq!(measured.account.latency.service().count(), 600);
+        let calls: u64 = measured.threads.iter().map(|one| one.system_calls).sum();
+        assert!(calls > 0 && books.bytes.sent > 600 && books.bytes.received > 600 * 4);
+    }
+}
+
+#[test]
+fn lanes_are_streams_of_one_connection() {
+    let server = Server::start(|_| Then::Late(5));
+    let measured = carry_out(&server.load(12, 6, 240));
+    assert_eq!(rows(&measured), [("ok", 240)]);
+    assert_eq!(server.connections(), 2);
+    assert_eq!(server.seen.most_at_once.load(Ordering::SeqCst), 6);
+}
+
+#[test]
+fn more_lanes_than_the_server_allows_wait_without_a_loss() {
+    let setup = Setup {
+        streams: 3,
+        ..Setup::default()
+    };
+    let server = Server::start_as(&setup, |_| Then::Late(30));
+    let measured = carry_out(&server.load(10, 10, 60));
+    assert_eq!(rows(&measured), [("ok", 60)]);
+    assert_eq!(server.connections(), 1);
+    assert!(server.seen.most_at_once.load(Ordering::SeqCst) <= 3);
+    // A request is timed from the moment in which its stream was opened, so what waits for one of
+    // three places does not count as slow.
+    let median = measured.account.latency.service().quantile(500_000);
+    let median_ns = median.unwrap().ns;
+    assert!((30 * MS..80 * MS).contains(&median_ns), "{median_ns} ns");
+}
+
+/// The lag of the middle request of an open load, all of whose requests are answered.
+fn middle_lag_ns(server: &Server) -> u64 {
+    let mut load = at_rate(server.load(4, 4, 100), 400.0);
+    load.keeps_rows = true;
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("ok", 100)]);
+    let mut requests = measured.rows.clone();
+    requests.sort_by_key(|row| row.index);
+    for (at, row) in (0..).zip(requests) {
+        assert_eq!(row.intended_ns, Some(at * 2_500_000));
+        assert!(row.sent_ns.unwrap() >= at * 2_500_000);
+        assert!(row.first_byte_ns.unwrap() <= row.end_ns);
+    }
+    assert!(measured.elapsed_ns >= 99 * 2_500_000);
+    let Latency::Open(latency) = &measured.account.latency else {
+        panic!("an open load has open latency")
+    };
+    latency.lag.quantile(500_000).unwrap().ns
+}
+
+#[test]
+fn an_open_load_keeps_its_rate_and_its_intended_times() {
+    let server = Server::start(|_| good());
+    // The runtime's own timers count whole milliseconds. A busy machine makes anything
+    // late now and then, but not each time.
+    let least = (0..8)
+        .map(|_| middle_lag_ns(&server))
+        .find(|ns| *ns < 400_000);
+    assert!(least.is_some(), "requests are always late");
+}
+
+#[test]
+fn an_open_load_connects_as_often_as_it_needs_to() {
+    let server = Server::start(|_| Then::Late(100));
+    let mut load = at_rate(server.load(1, 1, 40), 200.0);
+    load.most_connections = 40;
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    // 200 a second, 100 ms each: 20 at once.
+    assert!(measured.most_connections >= 15);
+    assert_eq!(server.connections(), u64::from(measured.most_connections));
+
+    let mut load = for_ms(load, 200);
+    load.most_connections = 2;
+    let measured = carry_out(&load);
+    assert!(measured.reached_most_connections);
+    assert_eq!(measured.most_connections, 2);
+    let count: BTreeMap<_, _> = rows(&measured).into_iter().collect();
+    let ok = count.get("ok").copied().unwrap_or(0);
+    assert_eq!(ok + count["unsent"], 40);
+    assert!(ok <= 6, "{count:?}");
+}
+
+#[test]
+fn a_load_by_time_ends_then_and_its_course_adds_up() {
+    let server = Server::start(|_| good());
+    let mut load = for_ms(server.load(3, 1, 0), 250);
+    load.warmup_ns = 150 * MS;
+    let (mut told, mut in_warmup) = (0, 0);
+    let measured = generator::run(&load, &AtomicBool::new(false), &mut |progress| {
+        told += 1;
+        in_warmup += u32::from(progress.is_warmup);
+    })
+    .unwrap();
+    measured.account.books.balance().unwrap();
+    measured.warmup.books.balance().unwrap();
+    assert!(
+        told >= 2 && in_warmup >= 1,
+        "told {told} times, {in_warmup}"
+    );
+    assert_eq!(measured.elapsed_ns, 250 * MS);
+    let (ok, warm) = (
+        measured.account.books.succeeded(),
+        measured.warmup.books.succeeded(),
+    );
+    assert!(ok > 10 && warm > 10, "{ok} and {warm}");
+    assert_eq!(server.requests(), ok + warm);
+    let course: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
+    assert_eq!(course, ok + warm);
+    assert!(measured.ok_in_time <= ok && measured.ok_in_time + 3 >= ok);
+}
+
+#[test]
+fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
+    let server = Server::start(|_| Then::Hold);
+    let mut load = for_ms(server.load(6, 3, 0), 120);
+    load.drain_ns = 50 * MS;
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("in-flight", 6)]);
+    let load = for_ms(server.load(4, 2, 0), 60_000);
+    let stop = Arc::new(AtomicBool::new(false));
+    let later = stop.clone();
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(250));
+        later.store(true, Ordering::SeqCst);
+    });
+    let measured = generator::run(&load, &stop, &mut |_| {}).unwrap();
+    stopper.join().unwrap();
+    measured.account.books.balance().unwrap();
+    assert_eq!(rows(&measured), [("cancelled", 4)]);
+    assert!(measured.is_interrupted);
+}
+
+#[test]
+fn connections_are_given_up_after_their_requests_and_clients_think() {
+    let server = Server::start(|_| good());
+    let mut load = server.load(2, 1, 20);
+    load.rules.most_requests = Some(4);
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("ok", 20)]);
+    assert!((5..=6).contains(&server.connections()));
+    assert_eq!(measured.threads[0].most_requests, 4);
+
+    let mut load = server.load(1, 1, 6);
+    load.pace = Pace::Closed(Closed::new(1, Think::Fixed(20 * MS)).unwrap());
+    let began = Instant::now();
+    assert_eq!(rows(&carry_out(&load)), [("ok", 6)]);
+    assert!(began.elapsed() >= Duration::from_millis(100));
+}
+
+#[test]
+fn parts_of_a_load_add_up_to_the_whole() {
+    let server = Server::start(|_| good());
+    let part = |index| {
+        carry_out(&Load {
+            part: Part { index, of: 3 },
+            keeps_rows: true,
+            ..server.load(7, 1, 100)
+        })
+    };
+    let mut whole = part(0);
+    whole.merge(part(1));
+    whole.merge(part(2));
+    assert_eq!(rows(&whole), [("ok", 100)]);
+    assert_eq!((server.requests(), whole.most_connections), (100, 7));
+    let mut numbers: Vec<u64> = whole.rows.iter().map(|row| row.index).collect();
+    numbers.sort_unstable();
+    assert!(numbers.iter().copied().eq(0..100));
+}
+
+#[test]
+fn a_request_arrives_as_it_was_written_and_large_bodies_do_in_both_directions() {
+    const BYTES: usize = 3_000_000;
+    let server = Server::start(|_| Then::Answer(200, Bytes::from(vec![b'y'; BYTES])));
+    let mut load = server.load(1, 1, 2);
+    load.kinds = Kinds::one(Kind {
+        method: "POST".to_owned(),
+        headers: vec![
+            ("X-Who".to_owned(), b"me".to_vec()),
+            ("Connection".to_owned(), b"keep-alive".to_vec()),
+        ],
+        body: Some(vec![b'x'; BYTES]),
+        ..Kind::get("known.test:99", "/path?query=1")
+    })
+    .unwrap();
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("ok", 2)]);
+    assert_eq!(measured.account.books.bytes.body, 2 * BYTES as u64);
+    assert!(measured.account.books.bytes.sent > 2 * BYTES as u64);
+    let asked = server.seen.last.lock().unwrap().clone().unwrap();
+    assert_eq!(asked.head.method(), "POST");
+    assert_eq!(asked.head.uri(), "https://known.test:99/path?query=1");
+    assert_eq!(asked.head.headers()["x-who"], "me");
+    assert_eq!(asked.head.headers()["content-length"], "3000000");
+    assert!(!asked.head.headers().contains_key("connection"));
+    assert!(!asked.head.headers().contains_key("host"));
+    assert_eq!(asked.body, vec![b'x'; BYTES]);
+}
+
+#[test]
+fn servers_are_told_that_the_load_is_over() {
+    let server = Server::start(|_| good());
+    carry_out(&server.load(3, 1, 9));
+    let began = Instant::now();
+    while server.seen.closed_with.lock().unwrap().len() < 3 {
+        assert!(began.elapsed() < Duration::from_secs(2), "nobody was told");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // H3_NO_ERROR.
+    assert_eq!(*server.seen.closed_with.lock().unwrap(), [0x100; 3]);
+}
+
+#[test]
+fn a_probe_shows_the_answer_in_full() {
+    let server = Server::start(|_| good());
+    let probe = generator::probe(&server.load(5, 5, 100), &AtomicBool::new(false)).unwrap();
+    assert_eq!(server.requests(), 1);
+    assert_eq!((probe.status, probe.is_success), (200, true));
+    assert_eq!(probe.server.as_deref(), Some("of-the-test"));
+    assert_eq!(probe.content_type.as_deref(), Some("text/plain"));
+    assert_eq!((probe.body.as_slice(), probe.body_bytes), (&b"good"[..], 4));
+    let tls = probe.tls.unwrap();
+    assert_eq!(tls.alpn.as_deref(), Some("h3"));
+    assert_eq!((tls.version.as_str(), tls.key_bits), ("TLSv1.3", Some(256)));
+    assert!(probe.connect_ns > 0 && probe.service_ns > 0);
+}

@@ -1,0 +1,70 @@
+//! Whom the client trusts, what is agreed, and loads that cannot be HTTP/3 at all.
+
+use super::server::{Server, Setup, good};
+use crate::server::{carry_out, rows};
+use speedwell_load::generator;
+use speedwell_load::load::{Address, Load, Trust};
+use std::sync::atomic::AtomicBool;
+
+fn trusting(load: Load, trust: Trust) -> Load {
+    let mut load = load;
+    if let Some(tls) = &mut load.target.tls {
+        tls.trust = trust;
+    }
+    load
+}
+
+#[test]
+fn a_certificate_of_somebody_unknown_is_refused_unless_anyone_is_trusted() {
+    let server = Server::start(|_| good());
+    let other = Server::start(|_| good());
+    let mut load = server.load(1, 1, 3);
+    load.target.tls = other.load(1, 1, 1).target.tls;
+    assert_eq!(rows(&carry_out(&load)), [("tls.verify", 3)]);
+    assert_eq!(server.requests(), 0);
+    let measured = carry_out(&trusting(load, Trust::Anyone));
+    assert_eq!(rows(&measured), [("ok", 3)]);
+}
+
+#[test]
+fn a_certificate_for_another_name_is_refused_unless_that_name_is_asked_for() {
+    let setup = Setup {
+        name: "known.test",
+        ..Setup::default()
+    };
+    let server = Server::start_as(&setup, |_| good());
+    let mut load = server.load(1, 1, 3);
+    assert_eq!(rows(&carry_out(&load)), [("tls.verify", 3)]);
+    if let Some(tls) = &mut load.target.tls {
+        tls.server_name = Some("known.test".to_owned());
+    }
+    assert_eq!(rows(&carry_out(&load)), [("ok", 3)]);
+}
+
+#[test]
+fn a_server_that_speaks_something_else_over_quic_does_not_agree() {
+    let setup = Setup {
+        protocol: b"doq",
+        ..Setup::default()
+    };
+    let server = Server::start_as(&setup, |_| good());
+    assert_eq!(rows(&carry_out(&server.load(1, 1, 3))), [("tls.alpn", 3)]);
+}
+
+#[test]
+fn what_cannot_be_http3_is_refused_before_anything_is_sent() {
+    let server = Server::start(|_| good());
+    let why = |load: &Load| {
+        let never = AtomicBool::new(false);
+        let error = generator::run(load, &never, &mut |_| {}).unwrap_err();
+        let of_probe = generator::probe(load, &never).unwrap_err();
+        assert_eq!(error.to_string(), of_probe.to_string());
+        error.to_string()
+    };
+    let mut load = server.load(1, 1, 1);
+    load.target.addresses = vec![Address::Unix("/nowhere".into())];
+    assert!(why(&load).contains("Unix socket"));
+    let mut load = server.load(1, 1, 1);
+    load.target.tls = None;
+    assert!(why(&load).contains("needs TLS"));
+}

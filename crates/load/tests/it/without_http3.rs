@@ -1,0 +1,22 @@
+//! A build without the feature `http3`.
+
+use super::server::load_to;
+use speedwell_load::generator;
+use speedwell_load::load::{Http, Load};
+use std::sync::atomic::AtomicBool;
+
+#[test]
+fn a_build_without_http3_says_so_before_anything_is_sent() {
+    let load = Load {
+        http: Http::Three,
+        ..load_to("127.0.0.1:9".parse().unwrap(), 1, 1)
+    };
+    let never = AtomicBool::new(false);
+    let why = generator::run(&load, &never, &mut |_| {}).unwrap_err();
+    assert_eq!(
+        why.to_string(),
+        "HTTP/3 is not in this build: it was built without the feature 'http3'"
+    );
+    let why = generator::probe(&load, &never).unwrap_err();
+    assert!(why.to_string().starts_with("HTTP/3 is not in this build"));
+}

@@ -1,0 +1,92 @@
+//! The search for the concurrency, or the rate, beyond which a server gives no more.
+
+use super::parse;
+use clap::Args;
+use std::str::FromStr;
+
+/// Search options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Search")]
+pub struct SearchArgs {
+    /// The same as '-c max'
+    #[arg(long, conflicts_with_all = ["concurrency", "rate", "ramp"])]
+    pub squeeze: bool,
+    /// The highest concurrency that '-c max' tries [default: 1024]
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    pub concurrency_limit: Option<u32>,
+    /// Levels one after the other that bring no growth before '-c max' climbs no further [default: 2]
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    pub patience: Option<u32>,
+    /// Let '-c max' try multiples of N instead of doubling
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    pub step: Option<u32>,
+    /// What a generator process is told of the level or rate that is tried.
+    #[arg(long, value_name = "N", hide = true)]
+    pub visit: Option<f64>,
+}
+
+/// How many workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Concurrency {
+    /// These numbers, one after the other.
+    Levels(Vec<u32>),
+    /// The number that gives the greatest throughput.
+    Max,
+}
+
+impl FromStr for Concurrency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Concurrency, String> {
+        if text == "max" {
+            return Ok(Concurrency::Max);
+        }
+        let mut levels = Vec::new();
+        for level in text.split(',') {
+            let level = parse::count(level.trim()).map_err(|why| format!("{why}, nor 'max'"))?;
+            if levels.contains(&level) {
+                return Err(format!("{level} stands there twice"));
+            }
+            levels.push(level);
+        }
+        Ok(Concurrency::Levels(levels))
+    }
+}
+
+/// How many requests a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RateChoice {
+    /// So many.
+    PerSecond(f64),
+    /// As many as the server keeps.
+    Max,
+}
+
+impl FromStr for RateChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RateChoice, String> {
+        match text {
+            "max" => Ok(RateChoice::Max),
+            text => parse::rate(text).map(RateChoice::PerSecond),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_concurrency_is_a_number_several_or_max() {
+        assert_eq!("max".parse(), Ok(Concurrency::Max));
+        assert_eq!("1k".parse(), Ok(Concurrency::Levels(vec![1000])));
+        assert_eq!("1, 2,8".parse(), Ok(Concurrency::Levels(vec![1, 2, 8])));
+        for wrong in ["", "0", "1,", "2,x", "most", "4,2,4", "1-8"] {
+            assert!(wrong.parse::<Concurrency>().is_err(), "{wrong}");
+        }
+        assert_eq!("90/m".parse(), Ok(RateChoice::PerSecond(1.5)));
+        assert_eq!("max".parse(), Ok(RateChoice::Max));
+        assert!("maximum".parse::<RateChoice>().is_err());
+    }
+}

@@ -1,0 +1,303 @@
+//! Loads of several levels or rates, as a document: the answer, a row for each level, the law that throughput
+//! follows, pictures, and every load behind them.
+//!
+//! Decides what is said where. What the figures mean is decided in `analysis`. Start at [`search`].
+
+use super::{data, law, levels_chart, rates, summary};
+use crate::analysis::load::{Levels, LoadFindings, Pass, Rates};
+use crate::analysis::scaling::{Answer, Change, Standing, Status};
+use crate::model::Estimate;
+use crate::report::digits::Uncertainty;
+use crate::report::document::{Block, Chart, Document};
+use crate::report::field::{Field, table_of};
+use crate::report::metric_words::count;
+use crate::report::output::{Output, Verbosity};
+use crate::report::quantity::{change_with_interval, quantity, share};
+use crate::report::table::{Cell, Column, Kind, Table};
+use serde_json::{Value, json};
+
+/// The report of loads at several levels of concurrency, or at several rates.
+pub fn search(
+    loads: &[LoadFindings<'_>],
+    levels: &[Levels],
+    tried: &[Rates],
+    output: &Output,
+) -> Document {
+    let mut document = Document::new("load");
+    for warning in levels.iter().flat_map(warnings) {
+        document.push(Block::Warning(warning));
+    }
+    for one in levels {
+        document.push(Block::Headline(headline(one)));
+        document.push(Block::Table(table(one)));
+        if output.verbosity != Verbosity::Quiet {
+            let scaling = one.scaling.as_ref();
+            document
+                .blocks
+                .extend(scaling.map(|scaling| Block::Note(law::sentence(scaling))));
+            document.push(Block::Note(note(one)));
+        }
+    }
+    for one in tried {
+        rates::add(one, &mut document);
+    }
+    document.push(Block::Appendix {
+        title: "Every load".into(),
+        instead: None,
+        blocks: vec![Block::Table(summary::table(loads, output))],
+    });
+    let charts = levels.iter().flat_map(levels_chart::charts);
+    for chart in charts {
+        document.push(Block::Chart(Box::new(chart)));
+    }
+    document.attach("scaling", levels.iter().map(for_machines).collect());
+    document.attach("load_findings", loads.iter().map(data::findings).collect());
+    document.attach("loads", loads.iter().map(data::run).collect());
+    document
+}
+
+/// A throughput with as many digits as its interval supports.
+fn throughput(standing: &Standing) -> String {
+    let half = standing
+        .interval
+        .map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
+    quantity(standing.throughput, "1/s", half)
+}
+
+/// `91.2 k/s ± 1.1 %`.
+fn throughput_with_error(standing: &Standing) -> String {
+    let interval = standing.interval.filter(|_| standing.throughput > 0.0);
+    match interval {
+        Some(interval) => format!(
+            "{} ± {}",
+            throughput(standing),
+            share(interval.half_width() / standing.throughput)
+        ),
+        None => throughput(standing),
+    }
+}
+
+/// The answer in a sentence.
+fn headline(levels: &Levels) -> String {
+    let label = &levels.label;
+    let Some(scaling) = &levels.scaling else {
+        return format!("{label}: no level of concurrency was answered well.");
+    };
+    let Answer {
+        standings, is_open, ..
+    } = &scaling.answer;
+    let (knee, best) = (scaling.answer.at_knee(), scaling.answer.at_best());
+    let figure = throughput_with_error(knee);
+    let spoilt = levels.passes.iter().find(|pass| pass.is_spoilt);
+    let knee_words = knee.concurrency;
+    match (is_open, spoilt) {
+        (true, Some(spoilt)) => format!(
+            "{label}: throughput grows up to {knee_words}: {figure}; at {} requests fail.",
+            spoilt.concurrency
+        ),
+        (true, None) => format!(
+            "{label}: throughput still grows at {knee_words}, the highest level that was measured: {figure}."
+        ),
+        (false, _) => {
+            // The nearest level above, unless the best one says more.
+            let above = standings
+                .iter()
+                .find(|one| one.concurrency > knee.concurrency);
+            let more = above.map_or(String::new(), |above| match above.status {
+                Status::Lower => format!("; {} gives less", above.concurrency),
+                _ if best.concurrency == knee.concurrency => {
+                    format!("; {} gives no more", above.concurrency)
+                }
+                _ => format!(
+                    "; {} ({}) cannot be told from it",
+                    best.concurrency,
+                    throughput(best)
+                ),
+            });
+            format!("{label}: throughput stops growing at {knee_words}: {figure}{more}.")
+        }
+    }
+}
+
+fn warnings(levels: &Levels) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
+        let (failed, all) = spoilt.failed;
+        warnings.push(format!(
+            "{}: with {} requests under way {} of {} failed ({}), so that level does not count and nothing \
+             above it was looked at by a search.",
+            levels.label,
+            spoilt.concurrency,
+            failed,
+            count(all as usize, "request", "requests"),
+            share(failed as f64 / all.max(1) as f64)
+        ));
+    }
+    let bound: Vec<&Pass> = levels
+        .passes
+        .iter()
+        .filter(|pass| pass.is_generator_bound)
+        .collect();
+    if let Some(first) = bound.first() {
+        warnings.push(format!(
+            "{}: from {} requests under way on, the generator, not the server, was the limit (a thread of it was \
+             busy for {} of the time): the server may be able to do more. More --threads help where there are \
+             processors for them.",
+            levels.label,
+            first.concurrency,
+            share(first.busiest)
+        ));
+    }
+    warnings
+}
+
+fn note(levels: &Levels) -> String {
+    let unit = match levels.is_windowed {
+        true => {
+            "windows of one load for each level: how much loads differ from each other is not in it"
+        }
+        false => "the visits of all levels together",
+    };
+    format!(
+        "The answer is the lowest concurrency whose throughput cannot be told from the highest. ± and [ ] are 95 % \
+         intervals from {unit}. p50 and p99 are medians over visits of the service time of good answers."
+    )
+}
+
+/// A level and how it stands.
+type Row<'a> = (&'a Pass, Option<&'a Standing>);
+
+fn table(levels: &Levels) -> Table {
+    let standings = levels.scaling.as_ref().map(|all| &all.answer.standings[..]);
+    let row = |pass: &Pass| {
+        let same = |one: &&Standing| one.concurrency == pass.concurrency;
+        let standing = standings.unwrap_or_default().iter().find(same);
+        (pass.clone(), standing.copied())
+    };
+    let rows: Vec<(Pass, Option<Standing>)> = levels.passes.iter().map(row).collect();
+    let rows: Vec<Row<'_>> = rows
+        .iter()
+        .map(|(pass, standing)| (pass, standing.as_ref()))
+        .collect();
+    let knee = levels.scaling.as_ref().map(|all| *all.answer.at_knee());
+    let mut fields = level_fields(knee.map(|knee| knee.concurrency));
+    fields.extend(time_fields());
+    table_of("levels", fields, &rows)
+}
+
+fn level_fields<'a>(knee: Option<u32>) -> Vec<Field<Row<'a>>> {
+    vec![
+        Field::new(
+            Column::new("concurrency", "concurrency", Kind::Figure),
+            |(pass, _): &Row<'a>| Cell::value(pass.concurrency).shown(pass.concurrency.to_string()),
+        ),
+        Field::new(
+            Column::new("visits", "visits", Kind::Figure),
+            |(pass, _): &Row<'a>| Cell::value(pass.visits).shown(pass.visits.to_string()),
+        ),
+        Field::new(
+            Column::new("throughput", "throughput", Kind::Figure),
+            |(pass, standing): &Row<'a>| {
+                let words = standing.map(throughput_with_error);
+                let plain = || quantity(pass.throughput_per_s, "1/s", Uncertainty::Unknown);
+                Cell::figure(Some(pass.throughput_per_s)).shown(words.unwrap_or_else(plain))
+            },
+        ),
+        Field::new(
+            Column::new("change", "to the best before", Kind::Figure),
+            |(_, standing): &Row<'a>| {
+                let change = standing.and_then(|standing| standing.change);
+                let words = change.map(|change| change_with_interval(&estimate(&change)));
+                Cell::figure(change.map(|change| change.ratio - 1.0))
+                    .shown(words.unwrap_or_default())
+            },
+        ),
+        Field::new(
+            Column::new("standing", "", Kind::Words),
+            move |(pass, standing): &Row<'a>| {
+                let is_knee = knee == Some(pass.concurrency);
+                let name = standing.map_or("failed", |standing| status_name(standing.status));
+                Cell::value(name).shown(if is_knee { "◀ here" } else { name })
+            },
+        ),
+    ]
+}
+
+fn time_fields<'a>() -> Vec<Field<Row<'a>>> {
+    let time = |ns: Option<f64>| {
+        let words = ns.map(|ns| quantity(ns, "ns", Uncertainty::Unknown));
+        Cell::figure(ns).shown(words.unwrap_or_default())
+    };
+    vec![
+        Field::new(
+            Column::new("p50_ns", "p50", Kind::Figure),
+            move |(pass, _): &Row<'a>| time(pass.p50_ns),
+        ),
+        Field::new(
+            Column::new("p99_ns", "p99", Kind::Figure),
+            move |(pass, _): &Row<'a>| time(pass.p99_ns),
+        ),
+        Field::new(
+            Column::new("effective_concurrency", "under way", Kind::Figure),
+            |(pass, _): &Row<'a>| {
+                let words = pass.effective.map(|effective| format!("{effective:.1}"));
+                Cell::figure(pass.effective).shown(words.unwrap_or_default())
+            },
+        ),
+        Field::new(
+            Column::new("errors", "failed", Kind::Figure),
+            |(pass, _): &Row<'a>| Cell::value(pass.failed.0).shown(pass.failed.0.to_string()),
+        ),
+        Field::new(
+            Column::new("generator_busy", "generator", Kind::Figure),
+            |(pass, _): &Row<'a>| {
+                let mark = if pass.is_generator_bound { " !" } else { "" };
+                let words = format!("{}{mark}", share(pass.busiest));
+                Cell::figure(Some(pass.busiest)).shown(words)
+            },
+        ),
+    ]
+}
+
+/// A ratio as a change.
+fn estimate(change: &Change) -> Estimate {
+    let interval = change.interval();
+    Estimate {
+        value: change.ratio - 1.0,
+        low: interval.low - 1.0,
+        high: interval.high - 1.0,
+    }
+}
+
+fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Best => "best",
+        Status::Lower => "lower",
+        Status::AsGood => "as good",
+        Status::Unclear => "unclear",
+    }
+}
+
+fn for_machines(levels: &Levels) -> Value {
+    let answer = levels.scaling.as_ref().map(|scaling| &scaling.answer);
+    json!({
+        "load": levels.label,
+        "concurrency": answer.map(|answer| answer.at_knee().concurrency),
+        "throughput": answer.map(|answer| answer.at_knee().throughput),
+        "interval": answer.and_then(|answer| answer.at_knee().interval).map(|i| [i.low, i.high]),
+        "best_concurrency": answer.map(|answer| answer.at_best().concurrency),
+        "still_grows": answer.map(|answer| answer.is_open),
+        "noise": answer.map(|answer| answer.noise.spread),
+        "is_windowed": levels.is_windowed,
+        "usl": levels.scaling.as_ref().map(law::for_machines),
+    })
+}
+
+/// A picture with its title.
+pub(super) fn chart(title: String, picture: speedwell_plot::Chart) -> Chart {
+    Chart {
+        title,
+        picture,
+        shown_elsewhere: false,
+    }
+}

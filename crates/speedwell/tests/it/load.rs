@@ -1,0 +1,360 @@
+//! `speedwell load` against a server in the test itself: what is sent, how often, and what is refused.
+
+use crate::project::{Answer, Project};
+use crate::web_server::{Request, WebServer};
+use serde_json::Value as Json;
+
+/// Loads `url` and more words; nothing is kept.
+fn load(project: &Project, url: &str, words: &[&str]) -> Answer {
+    project.run(&[&["load", url, "--no-save", "--format", "json"], words].concat())
+}
+
+/// What the first load measured, as the report gives it to machines.
+fn measured(answer: &Answer) -> Json {
+    let document: Json = serde_json::from_str(&answer.stdout).unwrap();
+    document["loads"][0]["measured"].clone()
+}
+
+/// The first request of a load, without the one that verified.
+fn first(server: &WebServer) -> Request {
+    server.requests()[0].clone()
+}
+
+#[test]
+fn so_many_requests_are_sent_as_asked_for_and_all_are_in_the_books() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let words = ["-n", "137", "-c", "5", "--no-verify"];
+    let answer = load(&project, &server.url("/"), &words).expect_status(0);
+    assert_eq!(server.count(), 137);
+    let books = &measured(&answer)["account"]["books"];
+    assert_eq!(
+        (&books["attempted"], &books["ok"]),
+        (&137.into(), &137.into())
+    );
+}
+
+#[test]
+fn one_request_is_sent_before_and_told() {
+    let (project, server) = (Project::new(), WebServer::start());
+    load(&project, &server.url("/a"), &["-n", "20"])
+        .expect_status(0)
+        .expect_stderr(&["/a' answers 200 with 12 bytes of body (HTTP/1.1, server 'test')"]);
+    assert_eq!(server.count(), 21);
+}
+
+#[test]
+fn the_request_on_the_wire_is_the_one_that_was_described() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let words = [
+        "-n",
+        "1",
+        "-c",
+        "1",
+        "--no-verify",
+        "-X",
+        "PUT",
+        "-d",
+        "a=1",
+        "-u",
+        "anna:secret",
+        "-b",
+        "x=1",
+        "-b",
+        "y=2",
+        "-A",
+        "me/1",
+        "-H",
+        "X-Id: 7",
+        "-H",
+        "Accept:",
+        "-H",
+        "Host: example.com",
+    ];
+    load(&project, &server.url("/p?q=1"), &words).expect_status(0);
+    let expected = "PUT /p?q=1 HTTP/1.1\r\nHost: example.com\r\nUser-Agent: me/1\r\n\
+                    Content-Type: application/x-www-form-urlencoded\r\n\
+                    Authorization: Basic YW5uYTpzZWNyZXQ=\r\nCookie: x=1; y=2\r\nX-Id: 7\r\n\
+                    Content-Length: 3\r\n\r\n";
+    assert_eq!(first(&server).head, expected);
+    assert_eq!(first(&server).body, "a=1");
+}
+
+#[test]
+fn usual_fields_are_few() {
+    let (project, server) = (Project::new(), WebServer::start());
+    load(
+        &project,
+        &server.url("/"),
+        &["-n", "1", "-c", "1", "--no-verify"],
+    )
+    .expect_status(0);
+    let expected = format!(
+        "GET / HTTP/1.1\r\nHost: {}\r\nUser-Agent: speedwell/{}\r\nAccept: */*\r\n\r\n",
+        server.address,
+        env!("CARGO_PKG_VERSION")
+    );
+    assert_eq!(first(&server).head, expected);
+}
+
+#[test]
+fn a_connection_for_every_request_says_so() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let words = ["-n", "12", "-c", "2", "--no-verify", "--no-keepalive"];
+    let answer = load(&project, &server.url("/"), &words).expect_status(0);
+    assert!(first(&server).head.contains("\r\nConnection: close\r\n"));
+    let connections = &measured(&answer)["account"]["books"]["connections"];
+    assert_eq!(connections["opened"], 12, "{connections}");
+}
+
+#[test]
+fn a_body_comes_from_a_file_as_it_is() {
+    let server = WebServer::start();
+    let project = Project::new().with("body.txt", "line\nline\n");
+    for words in [["-d", "@body.txt"], ["--body-file", "body.txt"]] {
+        let words = [&["-n", "1", "-c", "1", "--no-verify"], &words[..]].concat();
+        load(&project, &server.url("/"), &words).expect_status(0);
+    }
+    for request in server.requests() {
+        assert!(request.head.starts_with("POST / "), "{request:?}");
+        assert_eq!(request.body, "line\nline\n");
+    }
+    assert_eq!(server.count(), 2);
+}
+
+#[test]
+fn a_unix_socket_is_loaded_under_the_name_of_the_url() {
+    let project = Project::new();
+    let path = project.path("socket");
+    let server = WebServer::at_path(&path);
+    let words = ["-n", "10", "-c", "2", "--unix-socket", "socket"];
+    load(&project, "http://app.test/x", &words).expect_status(0);
+    assert_eq!(server.count(), 11);
+    assert!(first(&server).head.contains("\r\nHost: app.test\r\n"));
+}
+
+#[test]
+fn connections_can_be_sent_elsewhere_and_through_a_proxy() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let to = format!("app.test:81:{}", server.address);
+    let words = ["-n", "1", "-c", "1", "--no-verify", "--connect-to", &to];
+    load(&project, "http://app.test:81/x", &words).expect_status(0);
+    let proxy = server.url("");
+    let words = ["-n", "1", "-c", "1", "--no-verify", "--proxy", &proxy];
+    load(&project, "http://app.test:81/x", &words).expect_status(0);
+    let heads: Vec<String> = server
+        .requests()
+        .into_iter()
+        .map(|seen| seen.head)
+        .collect();
+    assert!(
+        heads[0].starts_with("GET /x HTTP/1.1\r\nHost: app.test:81\r\n"),
+        "{heads:?}"
+    );
+    let absolute = "GET http://app.test:81/x HTTP/1.1\r\nHost: app.test:81\r\n";
+    assert!(heads[1].starts_with(absolute), "{heads:?}");
+}
+
+#[test]
+fn a_mix_of_requests_takes_its_texts_from_rows() {
+    let server = WebServer::start();
+    let project = Project::new()
+        .with(
+            "mix.toml",
+            "[[request]]\nweight = 3\npath = '/users/{{id}}'\n\
+             [[request]]\nname = 'write'\npath = '/users'\nbody = '{\"name\": \"{{name}}\"}'\n",
+        )
+        .with("rows.csv", "id,name\n1,anna\n2,bo\n");
+    let words = [
+        "-n",
+        "8",
+        "-c",
+        "1",
+        "--no-verify",
+        "--requests",
+        "mix.toml",
+        "--data-rows",
+        "rows.csv",
+    ];
+    load(&project, &server.url("/"), &words).expect_status(0);
+    let count = |start: &str| {
+        let requests = server.requests();
+        requests
+            .iter()
+            .filter(|seen| seen.head.starts_with(start))
+            .count()
+    };
+    assert_eq!((count("GET /users/"), count("POST /users ")), (6, 2));
+    assert!(count("GET /users/1 ") > 0 && count("GET /users/2 ") > 0);
+    let requests = server.requests();
+    let bodies: Vec<_> = requests
+        .iter()
+        .filter(|seen| !seen.body.is_empty())
+        .collect();
+    let is_filled = |body: &str| body == "{\"name\": \"anna\"}" || body == "{\"name\": \"bo\"}";
+    assert!(
+        bodies.iter().all(|seen| is_filled(&seen.body)),
+        "{bodies:?}"
+    );
+}
+
+#[test]
+fn what_is_not_answered_well_is_not_loaded() {
+    let (project, server) = (Project::new(), WebServer::start());
+    load(&project, &server.url("/missing"), &["-n", "10"])
+        .expect_status(2)
+        .expect_stderr(&["answered 404, which is no success", "--expect-status 404"]);
+    assert_eq!(server.count(), 1);
+    load(
+        &project,
+        &server.url("/"),
+        &["-n", "10", "--expect-body", "goodbye"],
+    )
+    .expect_status(2)
+    .expect_stderr(&["answered 200 with 12 bytes of body, which is not what is expected"]);
+    let words = ["-n", "10", "--expect-status", "404"];
+    load(&project, &server.url("/missing"), &words).expect_status(0);
+    let port = crate::web_server::free_port();
+    load(
+        &project,
+        &format!("http://127.0.0.1:{port}/"),
+        &["-n", "10"],
+    )
+    .expect_status(2)
+    .expect_stderr(&["the server refused the connection", "--serve CMD starts it"]);
+}
+
+#[test]
+fn a_load_without_a_good_answer_fails_even_if_nobody_verifies() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let words = ["-n", "10", "--no-verify"];
+    let answer = load(&project, &server.url("/missing"), &words).expect_status(2);
+    let books = &measured(&answer)["account"]["books"];
+    assert_eq!(books["attempted"], 10, "{books}");
+}
+
+#[test]
+fn redirects_are_followed_once_and_before_the_load() {
+    let (project, server) = (Project::new(), WebServer::start());
+    load(&project, &server.url("/moved"), &["-n", "10"])
+        .expect_status(2)
+        .expect_stderr(&["answered 302", "it redirects to '/there': -L follows"]);
+    load(&project, &server.url("/moved"), &["-n", "10", "-L"]).expect_status(0);
+    let requests = server.requests();
+    let to = |path: &str| {
+        let start = format!("GET {path} ");
+        requests
+            .iter()
+            .filter(|seen| seen.head.starts_with(&start))
+            .count()
+    };
+    assert_eq!((to("/moved"), to("/there")), (2, 11));
+}
+
+#[test]
+fn every_address_is_loaded_in_every_round() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let (a, b) = (server.url("/a"), server.url("/b"));
+    let words = [
+        b.as_str(),
+        "-n",
+        "5",
+        "-c",
+        "1",
+        "--no-verify",
+        "-r",
+        "3",
+        "--seed",
+        "1",
+    ];
+    let answer = load(&project, &a, &words).expect_status(0);
+    let document: Json = serde_json::from_str(&answer.stdout).unwrap();
+    let loads = document["loads"].as_array().unwrap();
+    let rounds: Vec<_> = loads
+        .iter()
+        .map(|load| load["round"].as_u64().unwrap())
+        .collect();
+    assert_eq!(rounds, [0, 0, 1, 1, 2, 2]);
+    assert_eq!(server.count(), 30);
+}
+
+#[test]
+fn a_row_for_every_request_and_the_histograms_are_written() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let words = [
+        "-n",
+        "25",
+        "--rate",
+        "1000",
+        "--log-requests",
+        "r.csv",
+        "--hdr",
+        "h.hlog",
+    ];
+    load(&project, &server.url("/"), &words).expect_status(0);
+    let rows = std::fs::read_to_string(project.path("r.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 26);
+    assert_eq!(
+        rows.lines()
+            .filter(|row| row.contains(",ok,200,12,"))
+            .count(),
+        25
+    );
+    let log = std::fs::read_to_string(project.path("h.hlog")).unwrap();
+    for tag in ["service/ok", "response/ok", "lag/all", "connect/all"] {
+        assert!(log.contains(&format!("Tag={tag},")), "no {tag} in {log}");
+    }
+}
+
+#[test]
+fn a_gate_fails_when_its_condition_is_so() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let gate = |condition| {
+        load(
+            &project,
+            &server.url("/"),
+            &["-n", "50", "--fail-on", condition],
+        )
+    };
+    gate("errors>1%").expect_status(0);
+    gate("p50>1ns").expect_status(1);
+    gate("p50 is bad").expect_status(2);
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused_with_a_hint() {
+    let project = Project::new();
+    let refused: [(&[&str], &str); 14] = [
+        (&["-c", "50", "-n", "10"], "hint: -c 10, or a greater -n"),
+        (&["--poisson"], "hint: add --rate N"),
+        (&["--max-connections", "9"], "hint: add --rate N"),
+        (
+            &["--rate", "5", "--think", "1s"],
+            "requests do not wait for answers",
+        ),
+        (&["--insecure"], "hint: https://"),
+        (&["--streams", "4"], "--http2"),
+        (&["--pipeline", "4", "--http2"], "cannot be used with"),
+        (&["--pipeline", "40"], "hint: -c 40 or more"),
+        (&["--threads", "40"], "cannot be divided among 40 threads"),
+        (&["--rate", "fast"], "is not a rate such as 500"),
+        (&["--ramp", "5"], "is not a stage such as 0-1000:30s"),
+        (&["--requests", "1000"], "the number of requests is -n"),
+        (
+            &["--serve", "a", "--serve", "b"],
+            "once for all, or once for each",
+        ),
+        (&["-u", "anna"], "NAME:PASSWORD"),
+    ];
+    for (words, part) in refused {
+        let answer = load(&project, "http://127.0.0.1:9/", words);
+        assert_eq!(answer.status, 2, "{words:?}: {answer:#?}");
+        assert!(answer.stderr.contains(part), "{words:?}: {answer:#?}");
+    }
+    load(&project, "ftp://h/", &[])
+        .expect_status(2)
+        .expect_stderr(&["neither http nor https"]);
+    let refused = ["--proxy", "http://127.0.0.1:3128"];
+    load(&project, "https://127.0.0.1/", &refused)
+        .expect_status(2)
+        .expect_stderr(&["cannot be loaded through a proxy"]);
+}

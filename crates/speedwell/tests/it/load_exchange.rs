@@ -1,0 +1,371 @@
+//! Loads as sessions, as files and out of files again: nothing is lost, and names agree with those of
+//! other tools.
+
+use super::load_report::golden::{clean, troubled};
+use super::load_report::made::{MS, Made, S, US};
+use super::project::Project;
+use speedwell::exchange::{self, measured};
+use speedwell::model::load_run::{LoadRun, PaceFacts};
+use speedwell::model::{Case, Session, State};
+use speedwell::report::load::document;
+use speedwell::report::{Json, Output, Render};
+use speedwell::store::Store;
+use speedwell_load::latency::{LogRow, Outcome, write_log};
+use speedwell_load::measured::Latency;
+use std::fmt::Write;
+
+fn session(loads: &[LoadRun]) -> (Session, Vec<String>) {
+    let mut warnings = Vec::new();
+    let session = measured::session("load", loads, &mut warnings).unwrap();
+    (session, warnings)
+}
+
+fn value(session: &Session, run: usize, metric: &str) -> Option<f64> {
+    session.runs[run].value_of(metric)
+}
+
+fn json(loads: &[LoadRun]) -> Vec<u8> {
+    let found: Vec<_> = loads.iter().map(speedwell::analysis::load::of).collect();
+    let mut bytes = Vec::new();
+    let document = document(&found, &Output::default());
+    Json.render(&document, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_load_is_the_case_that_other_tools_report_of_the_same_address() {
+    let (session, warnings) = session(&[clean().run]);
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(session.state, State::Complete);
+    let id = session.runs[0].case.id();
+    assert_eq!(id, "http://127.0.0.1:8080/hello concurrency=4");
+    assert_eq!(session.metrics[0].name, "throughput");
+    assert!((value(&session, 0, "throughput").unwrap() - 3999.6).abs() < 0.01);
+    assert_eq!(value(&session, 0, "http_errors"), Some(0.0));
+    assert_eq!(value(&session, 0, "http_non2xx"), Some(0.0));
+    // 200 ns to 2 ms in steps of 200 ns.
+    assert_eq!(value(&session, 0, "latency_mean"), Some(1_000_100.0));
+    assert_eq!(value(&session, 0, "latency_max"), Some(2e6));
+    for (metric, ns) in [
+        ("latency_p50", 1e6),
+        ("latency_p99", 1.98e6),
+        ("latency_p99_9", 1.998e6),
+    ] {
+        let found = value(&session, 0, metric).unwrap();
+        assert!((ns..ns * 1.001).contains(&found), "{metric}: {found}");
+    }
+    assert_eq!(value(&session, 0, "response_p99"), None);
+}
+
+#[test]
+fn an_open_load_has_its_rate_as_parameter_and_both_times_by_their_own_names() {
+    let mut made = Made::open(1000.0);
+    for _ in 0..1000 {
+        made.end(Outcome::Ok, MS, 500 * US);
+    }
+    let (session, _) = session(&[made.run]);
+    let id = session.runs[0].case.id();
+    assert_eq!(id, "http://127.0.0.1:8080/hello rate=1000");
+    let near = |metric: &str, ns: f64| {
+        let found = value(&session, 0, metric).unwrap();
+        assert!((ns..ns * 1.001).contains(&found), "{metric}: {found}");
+    };
+    near("latency_p99", 1e6);
+    near("response_p99", 1.5e6);
+    near("lag_p99", 5e5);
+}
+
+#[test]
+fn what_is_refused_in_a_report_is_no_metric() {
+    let mut made = Made::open(1000.0);
+    for _ in 0..1000 {
+        made.end(Outcome::Ok, MS, 20 * MS);
+    }
+    let (session, warnings) = session(&[made.run]);
+    let times = session.metrics.iter().filter(|metric| metric.unit == "ns");
+    let times: Vec<&str> = times.map(|metric| metric.name.as_str()).collect();
+    assert!(
+        times.iter().all(|name| name.starts_with("lag_")),
+        "{times:?}"
+    );
+    assert!(
+        warnings[0].contains("the generator itself was late"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn a_load_without_a_good_answer_is_a_failure_and_no_run() {
+    let made = Made::closed(1).ended(
+        Outcome::Failed(speedwell_load::books::Class::ConnectRefused),
+        5,
+        US,
+    );
+    let (session, _) = session(&[made.run]);
+    assert!(session.runs.is_empty());
+    let failure = &session.failures[0];
+    assert_eq!(failure.cause.to_string(), "no request was answered well");
+    assert_eq!(failure.replay, "speedwell load http://127.0.0.1:8080/hello");
+}
+
+/// The same load of two servers in `rounds` rounds, the second first in every other one.
+fn rounds(rounds: u32) -> Vec<LoadRun> {
+    let mut loads = Vec::new();
+    for round in 0..rounds {
+        for at in 0..2 {
+            let mut run = clean().run;
+            let port = 8080 + (at + round) % 2;
+            run.label = format!("http://127.0.0.1:{port}/hello");
+            run.url = run.label.clone();
+            (run.round, run.slot) = (round, loads.len() as u32);
+            loads.push(run);
+        }
+    }
+    loads
+}
+
+#[test]
+fn several_addresses_are_cases_once_and_variants_when_repeated() {
+    let (once, _) = session(&rounds(1));
+    assert_eq!(once.variants.len(), 1);
+    let ids: Vec<String> = once.runs.iter().map(|run| run.case.id()).collect();
+    assert_eq!(
+        ids,
+        [
+            "http://127.0.0.1:8080/hello concurrency=4",
+            "http://127.0.0.1:8081/hello concurrency=4"
+        ]
+    );
+
+    let (repeated, _) = session(&rounds(3));
+    let names: Vec<&str> = repeated.variants.iter().map(|v| v.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["http://127.0.0.1:8080/hello", "http://127.0.0.1:8081/hello"]
+    );
+    assert_eq!(repeated.design.baseline, names[0]);
+    let places: Vec<(u32, u32, &str)> = repeated
+        .runs
+        .iter()
+        .map(|run| (run.slot, run.block, &*run.variant))
+        .collect();
+    assert_eq!(places[1], (1, 0, names[1]));
+    assert_eq!(places[2], (2, 1, names[1]));
+    let same = |run: &speedwell::model::Run| run.case.id() == "/hello concurrency=4";
+    assert!(repeated.runs.iter().all(same));
+}
+
+#[test]
+fn the_json_of_a_report_is_read_back_without_loss() {
+    let loads = [clean().run, troubled().run];
+    let bytes = json(&loads);
+    assert!(measured::recognises(&bytes));
+    assert_eq!(measured::read_loads(&bytes).unwrap(), loads);
+    let sessions = exchange::read("x.json", &bytes).unwrap();
+    assert_eq!(sessions[0].state, State::Imported);
+    assert_eq!(measured::loads_of(&sessions[0]).unwrap(), loads);
+    // In one line, as other programs write JSON, it is no JSON line of ours.
+    let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let line = serde_json::to_vec(&value).unwrap();
+    assert_eq!(exchange::read("x.json", &line).unwrap()[0].runs.len(), 2);
+}
+
+#[test]
+fn json_of_a_report_cut_short_or_without_its_loads_is_refused_with_a_hint() {
+    let bytes = json(&[clean().run]);
+    let cut = exchange::read("x.json", &bytes[..bytes.len() - 40]).unwrap_err();
+    let words = format!("{cut:#}");
+    assert!(
+        words.contains("cannot read 'x.json' as JSON of speedwell load"),
+        "{words}"
+    );
+    let mut value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    value["loads"] = serde_json::json!([]);
+    let empty = exchange::read("x.json", value.to_string().as_bytes()).unwrap_err();
+    assert!(
+        format!("{empty:#}").contains("there are no loads in it"),
+        "{empty:#}"
+    );
+}
+
+#[test]
+fn the_store_and_json_lines_keep_all_that_is_known_of_a_load() {
+    let loads = [clean().run, troubled().run];
+    let (session, _) = session(&loads);
+    let mut store = Store::in_memory().unwrap();
+    let number = store.insert(&session).unwrap();
+    let stored = store.session(number).unwrap();
+    assert_eq!(stored.runs, session.runs);
+    assert_eq!(measured::loads_of(&stored).unwrap(), loads);
+
+    let mut lines = Vec::new();
+    exchange::json_lines::write(&stored, &mut lines).unwrap();
+    let again = exchange::read("x.jsonl", &lines).unwrap();
+    assert_eq!(again[0].runs, session.runs);
+}
+
+#[test]
+fn rows_of_single_requests_are_not_copied_into_sessions() {
+    let mut run = clean().run;
+    run.measured.rows.push(speedwell_load::measured::Row {
+        index: 0,
+        kind: 0,
+        intended_ns: None,
+        begun_ns: 0,
+        sent_ns: None,
+        first_byte_ns: None,
+        end_ns: 1,
+        outcome: Outcome::Ok,
+        status: 200,
+        body_bytes: 0,
+        wire_bytes: 0,
+        is_reused: false,
+    });
+    let (session, _) = session(&[run]);
+    assert!(
+        measured::loads_of(&session).unwrap()[0]
+            .measured
+            .rows
+            .is_empty()
+    );
+}
+
+#[test]
+fn parts_of_one_load_add_up() {
+    let whole = measured::merge_parts(vec![clean().run, clean().run]).unwrap();
+    let PaceFacts::Closed { concurrency, .. } = whole.asked.pace else {
+        panic!("{:?}", whole.asked.pace)
+    };
+    assert_eq!((concurrency, whole.asked.processes), (8, 2));
+    assert_eq!(whole.measured.account.books.attempts(), 20_000);
+    // Twice the requests in the same time, and still no more than were asked for.
+    let found = speedwell::analysis::load::of(&whole);
+    assert!((found.throughput_per_s.unwrap() - 7999.2).abs() < 0.01);
+    assert!(!found.concurrency.is_short);
+
+    let mut other = clean().run;
+    other.url.push_str("/else");
+    let error = measured::merge_parts(vec![clean().run, other]).unwrap_err();
+    assert!(
+        error.to_string().contains("not parts of the same load"),
+        "{error}"
+    );
+    let error = measured::merge_parts(vec![clean().run, Made::open(1.0).run]).unwrap_err();
+    assert!(
+        error.to_string().contains("sent when it was due"),
+        "{error}"
+    );
+}
+
+/// The log that `--hdr` writes of a load.
+fn log(load: &LoadRun) -> String {
+    let Latency::Open(latency) = &load.measured.account.latency else {
+        panic!("an open load")
+    };
+    let mut rows = Vec::new();
+    for (outcome, times) in latency.requests.seen() {
+        rows.push(LogRow::new(outcome.name(), 0, S, &times.sent.service));
+        rows.push(LogRow::new(outcome.name(), 0, S, &times.response));
+    }
+    rows.push(LogRow::new("all", 0, S, &latency.lag));
+    write_log(0, &rows).unwrap()
+}
+
+#[test]
+fn a_log_of_histograms_is_a_table_of_percentiles() {
+    let load = troubled().run;
+    let text = log(&load);
+    let mut warnings = Vec::new();
+    let session = &exchange::read_noting("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
+    assert_eq!(warnings, Vec::<String>::new());
+    let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
+    assert_eq!(ids[0], "load");
+    assert!(
+        ids.contains(&"load outcome=timeout.total".to_owned()),
+        "{ids:?}"
+    );
+    let Latency::Open(latency) = &load.measured.account.latency else {
+        panic!()
+    };
+    let near = |metric: &str, expected: u64| {
+        let found = value(session, 0, metric).unwrap();
+        let expected = expected as f64;
+        assert!(
+            (found - expected).abs() <= expected / 1000.0,
+            "{metric}: {found} for {expected}"
+        );
+    };
+    near(
+        "latency_p99",
+        latency
+            .requests
+            .ok()
+            .sent
+            .service
+            .quantile(990_000)
+            .unwrap()
+            .ns,
+    );
+    near(
+        "response_p99_9",
+        latency
+            .requests
+            .all()
+            .response
+            .quantile(999_000)
+            .unwrap()
+            .ns,
+    );
+    near("lag_p50", latency.lag.quantile(500_000).unwrap().ns);
+    // A thousand good answers in a second.
+    assert_eq!(value(session, 0, "requests_per_second"), Some(1000.0));
+}
+
+#[test]
+fn lines_of_other_programs_are_cases_by_their_tags_and_added_up() {
+    let mut text = String::new();
+    for line in log(&troubled().run).lines() {
+        let line = line
+            .replace("Tag=service/ok", "Tag=read")
+            .replace("Tag=lag/all", "Tag=write");
+        let is_kept =
+            line.starts_with(['#', '"']) || line.contains("=read,") || line.contains("=write,");
+        if is_kept {
+            writeln!(text, "{line}").unwrap();
+            // A second interval with the same values.
+            if line.contains("=read,") {
+                writeln!(text, "{line}").unwrap();
+            }
+        }
+    }
+    let mut warnings = Vec::new();
+    let session = &exchange::read_noting("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
+    assert_eq!(warnings, ["'x.hlog': its times are taken as nanoseconds"]);
+    let cases: Vec<Case> = session.runs.iter().map(|run| (*run.case).clone()).collect();
+    assert_eq!(
+        cases,
+        [Case::new("read", vec![]), Case::new("write", vec![])]
+    );
+    assert_eq!(session.runs[0].samples[0].iterations, Some(2000.0));
+}
+
+#[test]
+fn a_report_shows_a_file_of_loads_as_they_were_shown_first() {
+    let project = Project::new();
+    std::fs::write(project.path("x.json"), json(&[clean().run])).unwrap();
+    let shown = project.run(&["report", "x.json"]);
+    assert_eq!(shown.status, 0, "{}", shown.stderr);
+    assert!(
+        shown
+            .stdout
+            .contains("10,000 attempted = 10,000 ok: balanced"),
+        "{}",
+        shown.stdout
+    );
+    let imported = project.run(&["import", "x.json"]);
+    assert_eq!(imported.status, 0, "{}", imported.stderr);
+    assert_eq!(project.run(&["report", "@latest"]).stdout, shown.stdout);
+    std::fs::write(project.path("x.hlog"), log(&troubled().run)).unwrap();
+    let log = project.run(&["report", "x.hlog"]);
+    assert!(log.stdout.contains("response_p99"), "{}", log.stdout);
+}

@@ -1,0 +1,177 @@
+//! `speedwell load` from several processes, stopped in its course, and by other tools.
+
+use crate::project::{Answer, Project};
+use crate::web_server::WebServer;
+use serde_json::Value as Json;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+fn measured(answer: &Answer) -> Json {
+    let document: Json = serde_json::from_str(&answer.stdout).unwrap();
+    document["loads"][0]["measured"].clone()
+}
+
+/// Starts a long load and waits until it is on.
+fn begin(project: &Project, server: &WebServer, words: &[&str]) -> Child {
+    let url = server.url("/");
+    let words = [
+        &["load", &url, "-t", "60s", "--no-save", "--format", "json"],
+        words,
+    ]
+    .concat();
+    let mut command = project.command(&words);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let begin = Instant::now();
+    while server.count() < 200 && begin.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.unwrap()
+}
+
+fn signal(signal: &str, pid: u32) {
+    let status = std::process::Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn several_processes_send_their_parts_and_are_added_up() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let url = server.url("/");
+    let words = [
+        "load",
+        &url,
+        "-n",
+        "301",
+        "-c",
+        "7",
+        "--clients",
+        "3",
+        "--no-save",
+        "--format",
+        "json",
+    ];
+    let answer = project.run(&words).expect_status(0);
+    assert_eq!(server.count(), 302);
+    let measured = measured(&answer);
+    let books = &measured["account"]["books"];
+    assert_eq!(
+        (&books["attempted"], &books["ok"]),
+        (&301.into(), &301.into())
+    );
+    assert_eq!(measured["threads"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn what_was_measured_until_ctrl_c_is_told() {
+    let project = Project::new();
+    for words in [&[][..], &["--clients", "2"]] {
+        let server = WebServer::start();
+        let child = begin(&project, &server, words);
+        signal("-INT", child.id());
+        let answer = Answer::from(child.wait_with_output().unwrap()).expect_status(130);
+        let measured = measured(&answer);
+        assert_eq!(measured["is_interrupted"], true);
+        let ok = measured["account"]["books"]["ok"].as_u64().unwrap();
+        assert!(
+            ok > 0 && ok <= server.count() as u64,
+            "{ok} of {}",
+            server.count()
+        );
+    }
+}
+
+#[test]
+fn a_process_that_dies_takes_only_its_own_part_with_it() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let child = begin(&project, &server, &["--clients", "2"]);
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+    let children = tasks.flatten().filter_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("children")).ok()?;
+        text.split_whitespace().next()?.parse::<u32>().ok()
+    });
+    let workers: Vec<u32> = children.collect();
+    assert_eq!(workers.len(), 2);
+    signal("-KILL", workers[0]);
+    std::thread::sleep(Duration::from_millis(200));
+    signal("-INT", child.id());
+    let answer = Answer::from(child.wait_with_output().unwrap());
+    let document: Json = serde_json::from_str(&answer.stdout).unwrap();
+    let load = &document["loads"][0];
+    assert_eq!(load["is_partial"], true);
+    let warnings = load["warnings"].to_string();
+    assert!(
+        warnings.contains("of 2 was killed by signal 9 (SIGKILL)"),
+        "{warnings}"
+    );
+    assert_eq!(load["measured"]["threads"].as_array().unwrap().len(), 1);
+}
+
+/// Whether a tool is there; a test without it says that it is skipped.
+fn has(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|folder| folder.join(tool).is_file());
+    if !found {
+        eprintln!("skipped: there is no '{tool}' in PATH");
+    }
+    found
+}
+
+#[test]
+fn other_tools_send_the_same_load_and_their_figures_are_read() {
+    let project = Project::new();
+    let tools: [(&str, &[&str]); 4] = [
+        ("ab", &["-n", "60", "-d", "a=1"]),
+        ("wrk", &["-t", "1s"]),
+        ("h2load", &["-n", "60"]),
+        ("autocannon", &["-n", "60", "-X", "PUT"]),
+    ];
+    for (tool, words) in tools.into_iter().filter(|(tool, _)| has(tool)) {
+        let server = WebServer::start();
+        let url = server.url("/x");
+        let usual = ["load", &url, "--client", tool, "-c", "3", "-H", "X-Id: 7"];
+        let answer = project.run(&[&usual[..], words].concat()).expect_status(0);
+        let shown = format!("{url} concurrency=3");
+        let answer = answer.expect_stdout(&["throughput", &shown]);
+        let requests = server.requests();
+        // One was sent before the load.
+        assert!(requests.len() > 1, "{tool}: {answer:#?}");
+        let sent = requests.last().unwrap();
+        let head = sent.head.to_lowercase();
+        assert!(head.contains("x-id: 7"), "{tool}: {head}");
+        assert!(head.contains("user-agent: speedwell/"), "{tool}: {head}");
+        if words.contains(&"a=1") {
+            assert!(sent.head.starts_with("POST /x "), "{tool}: {head}");
+            assert_eq!(sent.body, "a=1", "{tool}");
+        }
+        if words.contains(&"60") {
+            assert_eq!(requests.len(), 61, "{tool}");
+        }
+    }
+}
+
+#[test]
+fn what_a_tool_cannot_do_is_refused_by_name() {
+    let project = Project::new();
+    let refused: [(&[&str], &str); 4] = [
+        (
+            &["wrk", "-n", "5"],
+            "wrk cannot do --count: it ends by time only",
+        ),
+        (&["h2load", "--rate", "5"], "h2load cannot do --rate"),
+        (
+            &["ab", "--threads", "2", "--hdr", "x"],
+            "ab cannot do --threads, --hdr",
+        ),
+        (&["wrk", "-t", "1.5s"], "wrk counts --time in whole seconds"),
+    ];
+    for (words, part) in refused {
+        let words = [&["load", "http://127.0.0.1:9/", "--client"], words].concat();
+        let answer = project.run(&words).expect_status(2);
+        assert!(answer.stderr.contains(part), "{words:?}: {answer:#?}");
+    }
+}

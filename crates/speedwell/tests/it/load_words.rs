@@ -1,0 +1,53 @@
+//! The table of docs/load.md for people who come from other tools: each command on its right side does
+//! what it says, for a shorter time and with fewer requests.
+
+use crate::project::Project;
+use crate::web_server::WebServer;
+
+/// The commands of the table, without `speedwell`.
+fn commands() -> Vec<String> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/load.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    page.lines()
+        .filter_map(|line| line.strip_suffix("` |")?.split_once("| `speedwell "))
+        .map(|(_, command)| command.to_owned())
+        .collect()
+}
+
+/// The same load, but short: numbers of requests and lengths of time are cut down.
+fn shortened(words: Vec<String>) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for word in words {
+        let option = out.last().map(String::as_str).unwrap_or_default();
+        let word = match option {
+            "-n" => word.parse::<u64>().unwrap().min(100).to_string(),
+            "-c" => word.parse::<u64>().unwrap().min(20).to_string(),
+            "-t" => format!("{}0ms", word.strip_suffix('s').unwrap()),
+            "--ramp" => word.replace(":10s", ":100ms"),
+            "--threads" => "2".to_owned(),
+            _ => word,
+        };
+        out.push(word);
+    }
+    out
+}
+
+#[test]
+fn commands_of_other_tools_have_equivalents_that_work() {
+    let commands = commands();
+    assert!(commands.len() > 20, "{commands:?}");
+    let (project, server) = (Project::new(), WebServer::start());
+    for command in &commands {
+        let before = server.count();
+        let words = shell_words::split(&command.replace("URL", &server.url("/"))).unwrap();
+        let mut words = shortened(words);
+        words.extend(["--no-save".to_owned(), "--no-verify".to_owned()]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let answer = project.run(&words).expect_status(0);
+        assert!(server.count() > before, "{command}: {}", answer.stderr);
+        // Lines are cut where the window ends.
+        let told: Vec<&str> = answer.stdout.split_whitespace().collect();
+        let told = told.join(" ");
+        assert!(told.contains("no request failed"), "{command}: {told}");
+    }
+}

@@ -1,0 +1,144 @@
+//! A small web server inside the test: it answers by path and remembers every request it got.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// A request as it came over the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Request line and header fields, with their line ends.
+    pub head: String,
+    pub body: String,
+}
+
+type Seen = Arc<Mutex<Vec<Request>>>;
+
+/// Serves until the test program ends; its threads are not waited for.
+pub struct WebServer {
+    pub address: SocketAddr,
+    seen: Seen,
+}
+
+impl WebServer {
+    pub fn start() -> WebServer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Seen::default();
+        let shared = seen.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let seen = shared.clone();
+                std::thread::spawn(move || talk(stream, &seen));
+            }
+        });
+        WebServer { address, seen }
+    }
+
+    /// A server at a path instead; its address has no meaning.
+    pub fn at_path(path: &Path) -> WebServer {
+        let listener = UnixListener::bind(path).unwrap();
+        let seen = Seen::default();
+        let shared = seen.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let seen = shared.clone();
+                std::thread::spawn(move || talk(stream, &seen));
+            }
+        });
+        WebServer {
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            seen,
+        }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn requests(&self) -> Vec<Request> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    pub fn count(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+}
+
+/// A port that nobody listens on just now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn talk(mut stream: impl Read + Write, seen: &Seen) {
+    let mut buffer = Vec::new();
+    while let Some(request) = next(&mut stream, &mut buffer) {
+        let path = request.head.split(' ').nth(1).unwrap_or("/").to_owned();
+        let head = request.head.to_lowercase();
+        // A connection of HTTP/1.0 stays only if both sides say so (RFC 9112, section 9.3).
+        let is_old = head.contains(" http/1.0\r\n");
+        let stays = is_old && head.contains("connection: keep-alive");
+        let closes = head.contains("connection: close") || (is_old && !stays);
+        seen.lock().unwrap().push(request);
+        let kept = if stays {
+            "Connection: keep-alive\r\n"
+        } else {
+            ""
+        };
+        let answer = answer(&path, kept);
+        // An answer to HEAD is its head alone.
+        let said = match head.starts_with("head ") {
+            true => answer
+                .split_inclusive("\r\n\r\n")
+                .next()
+                .unwrap_or_default(),
+            false => &answer,
+        };
+        if stream.write_all(said.as_bytes()).is_err() || closes {
+            return;
+        }
+    }
+}
+
+fn answer(path: &str, kept: &str) -> String {
+    let (status, field, body) = match path {
+        "/missing" => ("404 Not Found", "", "nothing"),
+        "/moved" => ("302 Found", "Location: /there\r\n", ""),
+        _ => ("200 OK", "", "hello, world"),
+    };
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nServer: test\r\n{kept}{field}Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// The next request of a connection; nothing at its end.
+fn next(stream: &mut impl Read, buffer: &mut Vec<u8>) -> Option<Request> {
+    let mut chunk = [0; 4096];
+    loop {
+        if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8(buffer[..end + 4].to_vec()).unwrap();
+            let length: usize = head
+                .lines()
+                .find_map(|line| {
+                    line.to_lowercase()
+                        .strip_prefix("content-length: ")?
+                        .parse()
+                        .ok()
+                })
+                .unwrap_or(0);
+            if buffer.len() >= end + 4 + length {
+                let body = String::from_utf8(buffer[end + 4..end + 4 + length].to_vec()).unwrap();
+                buffer.drain(..end + 4 + length);
+                return Some(Request { head, body });
+            }
+        }
+        match stream.read(&mut chunk) {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => buffer.extend_from_slice(&chunk[..count]),
+        }
+    }
+}

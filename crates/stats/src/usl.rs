@@ -1,0 +1,289 @@
+//! The Universal Scalability Law: how throughput depends on concurrency.
+//!
+//! X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)) (N. J. Gunther, "A Simple Capacity Model of
+//! Massively Parallel Transaction Systems", 1993): lambda is what one worker does alone, sigma the share of
+//! work that cannot overlap, kappa the price of keeping each other up to date. Decides how the three are
+//! found and when they are refused. It must not know what the workers do. Start at [`fit`].
+
+mod solve;
+
+use solve::{Matrix, inverse};
+
+/// Levels below this number say nothing about three unknowns.
+pub const FEWEST_LEVELS: usize = 6;
+
+/// A curve that explains less of the differences between levels is refused: the law is then not what
+/// happens there.
+pub const LEAST_R_SQUARED: f64 = 0.9;
+
+/// Steps after which a search that still moves is given up.
+const MOST_STEPS: usize = 500;
+
+/// A step that moves every point of the curve by a smaller share than this ends the search.
+const STILL: f64 = 1e-11;
+
+/// A level of concurrency.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Workers at once.
+    pub concurrency: f64,
+    /// Throughput, in any unit.
+    pub throughput: f64,
+    /// Weight of its squared residual: the inverse of its variance, up to a factor.
+    pub weight: f64,
+}
+
+/// A parameter with its standard error; a parameter at its bound has none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameter {
+    /// The estimate.
+    pub value: f64,
+    /// Its standard error.
+    pub error: Option<f64>,
+}
+
+/// The fitted law.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Usl {
+    /// Throughput of one worker alone.
+    pub lambda: Parameter,
+    /// Share that cannot overlap (contention), at least 0.
+    pub sigma: Parameter,
+    /// Price of coherency for each pair of workers, at least 0.
+    pub kappa: Parameter,
+    /// Share of the weighted variance of the throughputs that the curve explains.
+    pub r_squared: f64,
+    /// Levels that it was fitted to.
+    pub levels: usize,
+}
+
+/// Why there is no curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum UslError {
+    /// Fewer than [`FEWEST_LEVELS`] different levels.
+    TooFewLevels {
+        /// So many.
+        levels: usize,
+    },
+    /// A concurrency, throughput or weight that is not above zero.
+    NotPositive,
+    /// The search for the least squares did not end.
+    NoFit,
+    /// The curve explains less than [`LEAST_R_SQUARED`].
+    Poor {
+        /// What it explains.
+        r_squared: f64,
+    },
+}
+
+impl Usl {
+    /// Throughput at a concurrency.
+    pub fn at(&self, concurrency: f64) -> f64 {
+        value(
+            &[self.lambda.value, self.sigma.value, self.kappa.value],
+            concurrency,
+        )
+    }
+
+    /// The concurrency of the greatest throughput, sqrt((1 - sigma) / kappa). `None` where kappa cannot
+    /// be told from 0 with its t interval at `confidence`: there is then no peak to speak of.
+    pub fn peak(&self, confidence: f64) -> Option<f64> {
+        let free = [self.lambda, self.sigma, self.kappa];
+        let free = free.iter().filter(|one| one.error.is_some()).count();
+        let df = (self.levels - free) as f64;
+        let t = crate::distribution::student_t::upper_quantile(0.5 * (1.0 - confidence), df);
+        let is_known = self.kappa.value - t * self.kappa.error? > 0.0;
+        (is_known && self.sigma.value < 1.0)
+            .then(|| ((1.0 - self.sigma.value) / self.kappa.value).sqrt())
+    }
+}
+
+/// Fits the law by weighted least squares with sigma and kappa of at least 0.
+///
+/// Begins at the linearised law (N / X is linear in N - 1 and N (N - 1)) and goes on by Levenberg's and
+/// Marquardt's method (SIAM J. Appl. Math. 11, 1963). Where a parameter would be negative, the best curve
+/// lies on that bound, and is looked for there. Standard errors are those of R's `nls`: residual variance
+/// times the diagonal of the inverse of J'WJ, of the parameters that are free.
+///
+/// # Errors
+/// [`UslError`] where the data cannot support a curve.
+pub fn fit(points: &[Point]) -> Result<Usl, UslError> {
+    let mut places: Vec<f64> = points.iter().map(|point| point.concurrency).collect();
+    places.sort_unstable_by(f64::total_cmp);
+    places.dedup();
+    if places.len() < FEWEST_LEVELS {
+        let levels = places.len();
+        return Err(UslError::TooFewLevels { levels });
+    }
+    let is_usable = |value: f64| value > 0.0 && value.is_finite();
+    let are_usable = points.iter().all(|point| {
+        is_usable(point.concurrency) && is_usable(point.throughput) && is_usable(point.weight)
+    });
+    if !are_usable {
+        return Err(UslError::NotPositive);
+    }
+    let usl = least_squares(points).ok_or(UslError::NoFit)?;
+    match usl.r_squared >= LEAST_R_SQUARED {
+        true => Ok(usl),
+        // Not a number where all throughputs are equal: nothing was there to explain.
+        false => Err(UslError::Poor {
+            r_squared: usl.r_squared,
+        }),
+    }
+}
+
+/// lambda, sigma, kappa.
+type Parameters = [f64; 3];
+
+/// Which parameters are free; the others are 0.
+type Free = [bool; 3];
+
+fn least_squares(points: &[Point]) -> Option<Usl> {
+    // With all free first: if that is within the bounds, no bound can be better.
+    const FACES: [&[Free]; 2] = [
+        &[[true, true, true]],
+        &[
+            [true, true, false],
+            [true, false, true],
+            [true, false, false],
+        ],
+    ];
+    let within = |found: &(Parameters, Free)| found.0.iter().all(|value| *value >= 0.0);
+    let on = |faces: &[Free]| {
+        let found = faces
+            .iter()
+            .filter_map(|free| Some((search(points, *free)?, *free)));
+        found
+            .filter(within)
+            .min_by(|one, other| residue(points, &one.0).total_cmp(&residue(points, &other.0)))
+    };
+    let (parameters, free) = FACES.iter().find_map(|faces| on(faces))?;
+    Some(described(points, &parameters, free))
+}
+
+fn value(parameters: &Parameters, n: f64) -> f64 {
+    let [lambda, sigma, kappa] = parameters;
+    lambda * n / (1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0))
+}
+
+/// Derivatives by lambda, sigma and kappa.
+fn gradient(parameters: &Parameters, n: f64) -> Parameters {
+    let [lambda, sigma, kappa] = parameters;
+    let divisor = 1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0);
+    let by_sigma = -lambda * n * (n - 1.0) / (divisor * divisor);
+    [n / divisor, by_sigma, n * by_sigma]
+}
+
+/// Weighted sum of squared residuals; infinite where the curve has a pole among the data.
+fn residue(points: &[Point], parameters: &Parameters) -> f64 {
+    let square = |point: &Point| {
+        let value = value(parameters, point.concurrency);
+        match value > 0.0 {
+            true => point.weight * (point.throughput - value).powi(2),
+            false => f64::INFINITY,
+        }
+    };
+    points.iter().map(square).sum()
+}
+
+/// J'WJ and J'Wr, with ones on the diagonal for what is not free.
+fn normal(points: &[Point], parameters: &Parameters, free: Free) -> (Matrix, Parameters) {
+    let (mut matrix, mut side) = ([[0.0; 3]; 3], [0.0; 3]);
+    for point in points {
+        let slope = gradient(parameters, point.concurrency);
+        let residual = point.throughput - value(parameters, point.concurrency);
+        for row in (0..3).filter(|row| free[*row]) {
+            side[row] += point.weight * slope[row] * residual;
+            for column in (0..3).filter(|column| free[*column]) {
+                matrix[row][column] += point.weight * slope[row] * slope[column];
+            }
+        }
+    }
+    for at in (0..3).filter(|at| !free[*at]) {
+        matrix[at][at] = 1.0;
+    }
+    (matrix, side)
+}
+
+/// N / X = (1 + sigma (N - 1) + kappa N (N - 1)) / lambda, solved as a linear regression. The weights follow
+/// from the error of N / X, which is N / X^2 times that of X.
+fn beginning(points: &[Point], free: Free) -> Option<Parameters> {
+    let (mut matrix, mut side) = ([[0.0; 3]; 3], [0.0; 3]);
+    for point in points {
+        let n = point.concurrency;
+        let terms = [1.0, n - 1.0, n * (n - 1.0)];
+        let weight = point.weight * (point.throughput * point.throughput / n).powi(2);
+        for row in (0..3).filter(|row| free[*row]) {
+            side[row] += weight * terms[row] * n / point.throughput;
+            for column in (0..3).filter(|column| free[*column]) {
+                matrix[row][column] += weight * terms[row] * terms[column];
+            }
+        }
+    }
+    for at in (0..3).filter(|at| !free[*at]) {
+        matrix[at][at] = 1.0;
+    }
+    let [one, sigma, kappa] = solve::times(&inverse(&matrix)?, &side);
+    (one > 0.0).then(|| [1.0 / one, sigma / one, kappa / one])
+}
+
+/// The least squares with these parameters free, wherever they lie.
+fn search(points: &[Point], free: Free) -> Option<Parameters> {
+    // One worker's share of the highest rate is a beginning where noise spoils the regression.
+    let alone = points
+        .iter()
+        .map(|point| point.throughput / point.concurrency);
+    let crude = [alone.fold(0.0, f64::max), 0.0, 0.0];
+    let begun = beginning(points, free).filter(|start| residue(points, start).is_finite());
+    let mut now = begun.unwrap_or(crude);
+    let mut least = residue(points, &now);
+    let mut damping = 1e-3;
+    for _ in 0..MOST_STEPS {
+        let (matrix, side) = normal(points, &now, free);
+        let mut damped = matrix;
+        (0..3).for_each(|at| damped[at][at] *= 1.0 + damping);
+        let step = solve::times(&inverse(&damped)?, &side);
+        let next = [0, 1, 2].map(|at| now[at] + step[at]);
+        let residue = residue(points, &next);
+        let moved = points.iter().map(|point| {
+            let [from, to] = [&now, &next].map(|at| value(at, point.concurrency));
+            (to / from - 1.0).abs()
+        });
+        // Undamped, a step that moves no point of the curve is the bottom.
+        let is_still = damping <= 1e-3 && moved.fold(0.0, f64::max) < STILL;
+        if residue < least {
+            (now, least, damping) = (next, residue, f64::max(damping / 10.0, 1e-12));
+        } else {
+            damping *= 10.0;
+        }
+        if is_still || damping > 1e12 {
+            return Some(now);
+        }
+    }
+    None
+}
+
+fn described(points: &[Point], parameters: &Parameters, free: Free) -> Usl {
+    let count = free.iter().filter(|is_free| **is_free).count();
+    let left = residue(points, parameters);
+    let variance = left / (points.len() - count) as f64;
+    let spread = inverse(&normal(points, parameters, free).0);
+    let parameter = |at: usize| Parameter {
+        value: parameters[at],
+        error: spread
+            .filter(|_| free[at])
+            .map(|spread| (variance * spread[at][at]).sqrt()),
+    };
+    let weights: f64 = points.iter().map(|point| point.weight).sum();
+    let weighted = points.iter().map(|point| point.weight * point.throughput);
+    let centre = weighted.sum::<f64>() / weights;
+    let square = |point: &Point| point.weight * (point.throughput - centre).powi(2);
+    let total: f64 = points.iter().map(square).sum();
+    Usl {
+        lambda: parameter(0),
+        sigma: parameter(1),
+        kappa: parameter(2),
+        r_squared: 1.0 - left / total,
+        levels: points.len(),
+    }
+}
