@@ -191,7 +191,7 @@ mod tests {
         assert!(one("duration = \"5 parsecs\"").contains("not a duration"));
         assert!(one("duration = \"1s\"\nrequests = 5").contains("either"));
         assert!(one("rate = true").contains("'rate'"));
-        assert!(told(&GOOD.replace("\"load\"", "\"lode\"")).contains("did you mean 'load'?"));
+        assert!(told(&GOOD.replace("\"load\"", "\"laod\"")).contains("did you mean 'load'?"));
         assert!(told("name = \"x\"").contains("there is no benchmark"));
         assert!(told("[benchmark.a]\nkind = \"load\"").contains("no key 'url'"));
     }
