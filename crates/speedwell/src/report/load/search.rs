@@ -114,13 +114,34 @@ fn headline(levels: &Levels) -> String {
                     throughput(best)
                 ),
             });
-            format!("{label}: throughput stops growing at {knee_words}: {figure}{more}.")
+            let verb = match is_too_noisy(levels) {
+                true => "cannot be seen to grow beyond",
+                false => "stops growing at",
+            };
+            format!("{label}: throughput {verb} {knee_words}: {figure}{more}.")
         }
     }
 }
 
+/// Visits of one level that differ by more than this share hide where throughput stops growing: the simulations
+/// of docs/statistics.md find it less than nine times of ten then.
+const MOST_NOISE: f64 = 0.15;
+
+fn is_too_noisy(levels: &Levels) -> bool {
+    let scaling = levels.scaling.as_ref();
+    scaling.is_some_and(|scaling| scaling.answer.noise.spread > MOST_NOISE)
+}
+
 fn warnings(levels: &Levels) -> Vec<String> {
     let mut warnings = Vec::new();
+    if let Some(scaling) = levels.scaling.as_ref().filter(|_| is_too_noisy(levels)) {
+        warnings.push(format!(
+            "{}: loads of the same level differ by {} (standard deviation), so throughput may go on growing unseen: \
+             the answer is probably too low. A quieter machine or a longer --time helps.",
+            levels.label,
+            share(scaling.answer.noise.spread)
+        ));
+    }
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
         let (failed, all) = spoilt.failed;
         warnings.push(format!(
