@@ -45,11 +45,12 @@ pub fn job(args: &LoadArgs, url: &Url, seed: u64, part: Part) -> anyhow::Result<
     let load = Load {
         target: target::target(args, url)?,
         kinds: kinds::kinds(args, url)?,
-        http: match args.traffic.http2 {
-            true => Http::Two {
+        http: match (args.traffic.http2, args.traffic.http3) {
+            (true, _) => Http::Two {
                 table_bytes: args.traffic.h2_table_size.unwrap_or(0),
             },
-            false => Http::One,
+            (_, true) => Http::Three,
+            _ => Http::One,
         },
         stop: stop(&args.pace),
         warmup_ns: args.pace.warmup.map_or(0, ns),

@@ -13,15 +13,15 @@ pub struct ConnectionArgs {
     /// A connection for every request
     #[arg(long, conflicts_with_all = ["requests_per_connection", "pipeline", "streams"])]
     pub no_keepalive: bool,
-    /// Requests under way on one connection of HTTP/2 [default: 1]
-    #[arg(long, value_name = "N", value_parser = parse::count, requires = "http2")]
+    /// Requests under way on one connection of HTTP/2 or HTTP/3 [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse::count, requires = "multiplexed")]
     pub streams: Option<u32>,
     /// Requests sent on one connection of HTTP/1.1 before the first answer [default: 1]
     #[arg(
         long,
         value_name = "N",
         value_parser = parse::count,
-        conflicts_with_all = ["http2", "http10"]
+        conflicts_with_all = ["multiplexed", "http10"]
     )]
     pub pipeline: Option<u32>,
     /// Give up a connection after N requests

@@ -47,11 +47,14 @@ pub struct TrafficArgs {
     #[arg(short = 'L', long)]
     pub location: bool,
     /// Speak HTTP/1.0
-    #[arg(long = "http1.0", conflicts_with = "http2")]
+    #[arg(long = "http1.0", conflicts_with = "multiplexed")]
     pub http10: bool,
     /// Speak HTTP/2: agreed in TLS, or without asking where there is none
-    #[arg(long)]
+    #[arg(long, group = "multiplexed")]
     pub http2: bool,
+    /// Speak HTTP/3, if this program was built with it (cargo feature 'http3')
+    #[arg(long, group = "multiplexed")]
+    pub http3: bool,
     /// Bytes of the table for header compression that the server may use; browsers offer 65536
     /// [default: 0]
     #[arg(long, value_name = "BYTES", requires = "http2")]
