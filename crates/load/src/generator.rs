@@ -27,6 +27,7 @@ mod self_check;
 mod sent;
 mod socket;
 mod source;
+mod steady_watch;
 mod threads;
 mod worker;
 

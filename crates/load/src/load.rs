@@ -7,6 +7,7 @@
 mod connections;
 mod kind;
 mod kinds;
+mod steady;
 mod success;
 mod target;
 mod tls;
@@ -14,6 +15,7 @@ mod tls;
 pub use connections::{Batching, ConnectionRules, Timeouts};
 pub use kind::Kind;
 pub use kinds::{Kinds, KindsError, Rows};
+pub use steady::Steady;
 pub use success::{BodyRule, Success};
 pub use target::{Address, ResolveError, Target};
 pub use tls::{Identity, TlsError, TlsOptions, Trust};
@@ -71,6 +73,8 @@ pub struct Load {
     pub lanes: u32,
     /// When it ends, counted from the end of the warm-up.
     pub stop: Stop,
+    /// It ends earlier when it has become steady.
+    pub steady: Option<Steady>,
     /// Time at the beginning whose requests are kept apart, in nanoseconds.
     pub warmup_ns: u64,
     /// How long answers are awaited after the end, in nanoseconds.

@@ -15,7 +15,7 @@ use crate::latency::Outcome;
 use crate::load::{Address, Load, Part};
 use crate::measured::Row;
 use crate::pace::{Closed, Pace, Stop, Think};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// What was agreed with TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
     let load = single(load)?;
     let (tls, source) = (threads::tls_of(&load)?, threads::source_of(&load)?);
     let place = Place { index: 0, of: 1 };
-    let mailbox = Mailbox::new(true);
+    let (mailbox, end_ns) = (Mailbox::new(true), AtomicU64::new(NEVER));
     let ledger = Ledger::new(&load, NEVER);
     let core = Core::new(&load, &source, tls, ledger, Clock::start(), place);
     let mut core = core.map_err(|why| StartError::System {
@@ -94,7 +94,7 @@ pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
         why,
     })?;
     core.seen = Some(Seen::default());
-    let mut worker = Worker::new(core, Pacing::new(&load, place), &mailbox, stop);
+    let mut worker = Worker::new(core, Pacing::new(&load, place), &mailbox, stop, &end_ns);
     let end = worker.send_all(1);
     #[cfg(feature = "http3")]
     worker.say_goodbye();
@@ -119,6 +119,7 @@ fn single(load: &Load) -> Result<Load, ProbeError> {
             after_requests: Some(1),
             after_ns: None,
         },
+        steady: None,
         lanes: 1,
         warmup_ns: 0,
         drain_ns: NEVER,

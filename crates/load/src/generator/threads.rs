@@ -8,6 +8,7 @@ use super::ledger::Ledger;
 use super::mailbox::Mailbox;
 use super::pacing::{Pacing, Place};
 use super::source::Source;
+use super::steady_watch::SteadyWatch;
 use super::worker::{Finished, TICK_NS, Worker};
 use super::{Progress, StartError};
 use crate::http2::Scheme;
@@ -15,7 +16,7 @@ use crate::load::{Address, Http, Load};
 use crate::measured::Measured;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use std::num::NonZeroU64;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -37,10 +38,11 @@ pub(super) fn run(
     let mut course = Course::new(load.is_closed(), length_ns);
     let began = SystemTime::now();
     let clock = Clock::start();
+    let end_ns = AtomicU64::new(NEVER);
     let finished = std::thread::scope(|scope| {
         let (tell, told) = channel();
         for (thread, mailbox) in mailboxes.iter().enumerate() {
-            let (tell, tls, source) = (tell.clone(), tls.clone(), &source);
+            let (tell, tls, source, end_ns) = (tell.clone(), tls.clone(), &source, &end_ns);
             let place = Place {
                 index: load.part.index * threads + thread as u32,
                 of: load.part.of * threads,
@@ -49,32 +51,34 @@ pub(super) fn run(
                 prepare_thread(load, thread);
                 let ledger = Ledger::new(load, window_end_ns);
                 let finished = Core::new(load, source, tls, ledger, clock, place)
-                    .map(|core| Worker::new(core, Pacing::new(load, place), mailbox, stop))
+                    .map(|core| Worker::new(core, Pacing::new(load, place), mailbox, stop, end_ns))
                     .map(|worker| worker.run(connections_of(load, place)));
                 // The receiver lives until all threads have told.
                 let _ = tell.send(finished);
             });
         }
         drop(tell);
-        watch_threads(&told, &mailboxes, &mut course, load, clock, watch)
+        let mut steady = SteadyWatch::new(load, &end_ns);
+        let mut watch = |progress: &Progress| {
+            steady.see(progress);
+            watch(progress);
+        };
+        watch_threads(&told, &mailboxes, &mut course, load, clock, &mut watch)
     });
-    let mut all = Vec::new();
-    for one in finished {
-        all.push(one.map_err(|why| StartError::System {
-            what: "wait for sockets",
-            why,
-        })?);
-    }
+    let window_end_ns = window_end_ns.min(end_ns.into_inner());
+    let all: std::io::Result<Vec<Finished>> = finished.into_iter().collect();
+    let all = all.map_err(|why| StartError::System {
+        what: "wait for sockets",
+        why,
+    })?;
     course.gather(&mailboxes);
-    let began_epoch_ms = began
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis() as u64);
+    let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(put_together(
         all,
         course,
         load,
         window_end_ns,
-        began_epoch_ms,
+        began.as_millis() as u64,
     ))
 }
 

@@ -20,7 +20,7 @@ use super::pacing::Pacing;
 use super::self_check::SelfCheck;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Accounts are handed over, and the thread looks at itself, this often.
 pub(super) const TICK_NS: u64 = 100_000_000;
@@ -41,6 +41,8 @@ pub(super) struct Worker<'a> {
     sleepers: BinaryHeap<Reverse<(u64, u32, bool)>>,
     mailbox: &'a Mailbox,
     stop: &'a AtomicBool,
+    /// An end that was found while the load went on.
+    end_ns: &'a AtomicU64,
     batcher: Batcher,
     check: SelfCheck,
     /// Requests that ended in the last round.
@@ -61,6 +63,7 @@ impl<'a> Worker<'a> {
         pacing: Pacing<'a>,
         mailbox: &'a Mailbox,
         stop: &'a AtomicBool,
+        end_ns: &'a AtomicU64,
     ) -> Worker<'a> {
         let load = core.load;
         let timeouts = load.rules.timeouts;
@@ -82,6 +85,7 @@ impl<'a> Worker<'a> {
             sleepers: BinaryHeap::new(),
             mailbox,
             stop,
+            end_ns,
             check: SelfCheck::start(),
             last_ended: 0,
             next_tick_ns: next_tick_ns(0, load.warmup_ns),
@@ -166,6 +170,8 @@ impl<'a> Worker<'a> {
     fn tick(&mut self, now_ns: u64) {
         self.next_tick_ns = next_tick_ns(now_ns, self.core.load.warmup_ns);
         self.core.settle_traffic(now_ns);
+        let window_end_ns = &mut self.core.ledger.window_end_ns;
+        *window_end_ns = self.end_ns.load(Ordering::Relaxed).min(*window_end_ns);
         let service = self
             .core
             .account(now_ns.saturating_sub(1))

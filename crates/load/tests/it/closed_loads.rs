@@ -117,3 +117,33 @@ fn clients_think_between_requests() {
     let ok = measured.account.books.succeeded();
     assert!((40..=84).contains(&ok), "{ok}");
 }
+
+#[test]
+fn a_steady_load_ends_before_its_time_and_an_unsteady_one_does_not() {
+    let steady = |handler: fn(super::server::Asked) -> Then, ms| {
+        let server = Server::start(handler);
+        let load = Load {
+            steady: Some(speedwell_load::load::Steady { within: 0.2 }),
+            ..for_ms(server.load(2, 0), ms)
+        };
+        carry_out(&load)
+    };
+    let even = steady(
+        |mut asked| {
+            std::thread::sleep(Duration::from_millis(4));
+            asked.answer("200 OK", "good")
+        },
+        20_000,
+    );
+    let seconds = even.elapsed_ns as f64 / 1e9;
+    assert!((2.0..15.0).contains(&seconds), "{seconds}");
+    assert!(even.ok_in_time + 2 >= even.account.books.succeeded());
+    let slowing = steady(
+        |mut asked| {
+            std::thread::sleep(Duration::from_micros(500 + 40 * asked.number.min(1000)));
+            asked.answer("200 OK", "good")
+        },
+        2_500,
+    );
+    assert_eq!(slowing.elapsed_ns, 2_500_000_000);
+}

@@ -208,6 +208,7 @@ pub fn load_to(address: SocketAddr, concurrency: u32, requests: u64) -> Load {
         processors: Vec::new(),
         part: Part::WHOLE,
         keeps_rows: false,
+        steady: None,
     }
 }
 

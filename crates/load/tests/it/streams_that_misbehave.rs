@@ -86,6 +86,21 @@ fn a_server_that_goes_away_is_connected_to_again_and_what_it_left_is_told() {
 }
 
 #[test]
+fn a_stream_behind_the_last_that_is_answered_was_not_begun() {
+    // Each connection answers two streams and sends the third away.
+    let server = start(|mut stream| match stream.id {
+        5 => {
+            stream.say(&goaway(3, 0));
+            false
+        }
+        _ => stream.answer(),
+    });
+    let measured = carry_out(&server.load(1, 1, REQUESTS));
+    assert_eq!(rows(&measured), [("ok", 27), ("h2.goaway", 13)]);
+    assert_eq!(measured.account.books.connections.opened, 14);
+}
+
+#[test]
 fn a_graceful_end_loses_nothing() {
     // Announces the end long before, answers everything, and waits for the client to close.
     let server = start(|mut stream| {

@@ -8,6 +8,7 @@ use super::{kinds, search, target};
 use crate::cli::options::{ExpectArgs, LoadArgs, PaceArgs};
 use crate::runner::load::{LoadJob, Url};
 use anyhow::{bail, ensure};
+use speedwell_load::load::Steady;
 use speedwell_load::load::{
     Batching, BodyRule, ConnectionRules, Http, Load, Part, Success, Timeouts,
 };
@@ -62,6 +63,9 @@ pub fn job(args: &LoadArgs, url: &Url, seed: u64, part: Part) -> anyhow::Result<
         success: success(&args.expect),
         processors: processors(args, part, threads),
         keeps_rows: args.log_requests.is_some(),
+        steady: args.pace.until_steady.map(|percent| Steady {
+            within: percent / 100.0,
+        }),
         pace,
         connections,
         most_connections,

@@ -33,6 +33,18 @@ pub struct PaceArgs {
     /// Pause of a client between an answer and its next request; random ones with 'DUR exp'
     #[arg(long, value_name = "DUR[ exp]", value_parser = parse::pause)]
     pub think: Option<Pause>,
+    /// End earlier, when throughput and median of a second are within PCT of those of the second
+    /// before [default: 5]
+    #[arg(
+        long,
+        value_name = "PCT",
+        value_parser = parse::percent,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5",
+        conflicts_with = "clients"
+    )]
+    pub until_steady: Option<f64>,
     /// Time at the beginning whose requests are kept apart [default: none]
     #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub warmup: Option<Duration>,

@@ -60,6 +60,7 @@ pub fn load(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Result<Load>
         processors: Vec::new(),
         part: Part::WHOLE,
         keeps_rows: true,
+        steady: None,
     })
 }
 
