@@ -253,15 +253,8 @@ impl Connection {
             if ended > 0 && !had_room {
                 self.freed.since_ns = core.clock.now_ns();
             }
-            match fed {
-                Fed::Open => {}
-                Fed::Closed => return self.lose(Lost::Announced, core),
-                Fed::Stray => return self.stray(core),
-                Fed::Broken(class) => {
-                    // HTTP/2 tells the server what it did wrong, if the server still listens.
-                    let _ = self.protocol.flush(channel, &mut core.traffic);
-                    return self.lose(Lost::Failed(class), core);
-                }
+            if fed != Fed::Open {
+                return self.end_by(fed, core);
             }
             match read {
                 // After the other side's end the socket is read until the end, or the reset, is found.
@@ -277,6 +270,22 @@ impl Connection {
         self.is_last |= self.protocol.is_last();
         if self.is_last && self.protocol.in_flight() == 0 {
             self.lose(Lost::Ours, core);
+        }
+    }
+
+    /// Ends the connection if what it was fed says so.
+    fn end_by(&mut self, fed: Fed, core: &mut Core) {
+        match fed {
+            Fed::Open => {}
+            Fed::Closed => self.lose(Lost::Announced, core),
+            Fed::Stray => self.stray(core),
+            Fed::Broken(class) => {
+                // HTTP/2 tells the server what it did wrong, if the server still listens.
+                if let Some(channel) = &mut self.channel {
+                    let _ = self.protocol.flush(channel, &mut core.traffic);
+                }
+                self.lose(Lost::Failed(class), core);
+            }
         }
     }
 

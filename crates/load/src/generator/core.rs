@@ -14,7 +14,6 @@ use super::source::Source;
 use crate::books::Class;
 use crate::http1::Watch;
 use crate::load::{Address, BodyRule, Http, Load};
-use crate::measured::Account;
 use crate::pace::part_of;
 use rustls::ClientConnection;
 
@@ -99,14 +98,6 @@ impl<'a> Core<'a> {
         sent.kind = self.source.kind_of(sent.index);
         self.ledger.attempt(sent.is_warmup);
         sent
-    }
-
-    /// The account of what begins now.
-    pub fn account(&self, now_ns: u64) -> &Account {
-        match self.is_warmup(now_ns) {
-            true => &self.ledger.warmup,
-            false => &self.ledger.account,
-        }
     }
 
     /// The most connections that this thread may have.

@@ -73,7 +73,7 @@ impl Course {
         if self.timeline.ticks.len() <= place {
             self.timeline.ticks.resize_with(place + 1, Tick::default);
         }
-        self.timeline.ticks[place].follow(&tick);
+        self.timeline.ticks[place].merge(&tick);
         self.timeline.warmup = warmup_ns.div_ceil(self.timeline.interval_ns) as usize;
         if self.timeline.ticks.len() > 2 * MOST_INTERVALS {
             self.timeline.halve();

@@ -55,7 +55,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// The account of requests, or connections, that were begun in or after the warm-up.
-    pub fn of(&mut self, is_warmup: bool) -> &mut Account {
+    pub fn of(&mut self, is_warmup: bool) -> &mut Box<Account> {
         match is_warmup {
             true => &mut self.warmup,
             false => &mut self.account,

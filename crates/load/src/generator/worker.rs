@@ -172,23 +172,16 @@ impl<'a> Worker<'a> {
         self.core.settle_traffic(now_ns);
         let window_end_ns = &mut self.core.ledger.window_end_ns;
         *window_end_ns = self.end_ns.load(Ordering::Relaxed).min(*window_end_ns);
-        let service = self
-            .core
-            .account(now_ns.saturating_sub(1))
-            .latency
-            .service();
+        let was_warmup = self.core.is_warmup(now_ns.saturating_sub(1));
+        let service = self.core.ledger.of(was_warmup).latency.service();
         let (answers, median) = (service.count(), service.quantile(500_000));
         let elapsed_ns = now_ns - self.last_tick_ns;
         self.batcher
             .adapt(answers, elapsed_ns, median.map(|median| median.ns));
         self.last_tick_ns = now_ns;
         let is_warmup = self.core.is_warmup(now_ns);
-        let ledger = &mut self.core.ledger;
-        let account = match is_warmup {
-            true => &mut ledger.warmup,
-            false => &mut ledger.account,
-        };
-        self.mailbox.hand_over(account, is_warmup);
+        self.mailbox
+            .hand_over(self.core.ledger.of(is_warmup), is_warmup);
     }
 
     fn send_due(&mut self, now_ns: u64) {

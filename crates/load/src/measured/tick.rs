@@ -34,12 +34,8 @@ impl Tick {
         }
     }
 
-    /// Adds what happened after it, in the same interval: of times, the greatest of both is kept.
-    pub(crate) fn follow(&mut self, other: &Tick) {
-        self.merge(other);
-    }
-
-    fn merge(&mut self, other: &Tick) {
+    /// Adds what happened elsewhere, or later, in the same interval: of times, the greatest is kept.
+    pub(crate) fn merge(&mut self, other: &Tick) {
         self.ok += other.ok;
         self.errors += other.errors;
         self.p50_ns = self.p50_ns.max(other.p50_ns);

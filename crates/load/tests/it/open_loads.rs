@@ -5,6 +5,7 @@ use speedwell_load::latency::{Achieved, OpenVerdict};
 use speedwell_load::load::Load;
 use speedwell_load::measured::Latency;
 use speedwell_load::pace::{Pace, Rate, Schedule, Spacing, Stage};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 const MS: u64 = 1_000_000;
@@ -43,33 +44,63 @@ fn random_arrivals_come_as_often_as_asked_for() {
     assert!((872..=1128).contains(&attempts), "{attempts}");
 }
 
-#[test]
-fn a_stall_of_the_server_is_in_the_response_time_and_not_in_the_service_time() {
-    let began = Instant::now();
+/// A server that serves nobody for 300 ms, from its 400th millisecond on, and when it answered.
+fn stalling() -> (Server, Arc<Mutex<Vec<Instant>>>) {
+    let first = OnceLock::new();
+    let answered = Arc::new(Mutex::new(Vec::new()));
+    let log = answered.clone();
     let server = Server::start(move |mut asked| {
-        // One stall of 300 ms, in which nobody is served.
-        let at = began.elapsed();
+        let at = first.get_or_init(Instant::now).elapsed();
         let stall = Duration::from_millis(400)..Duration::from_millis(700);
         if stall.contains(&at) {
             std::thread::sleep(stall.end - at);
         }
-        asked.answer("200 OK", "good")
+        let then = asked.answer("200 OK", "good");
+        log.lock().unwrap().push(Instant::now());
+        then
     });
+    (server, answered)
+}
+
+/// How long nine of ten requests waited at most, from the instants at which a rate of one each
+/// millisecond makes them due, to the server's own word when it answered.
+fn truth_p90(answered: &[Instant]) -> f64 {
+    let due = |at: usize| Duration::from_millis(at as u64);
+    let begin = (0..answered.len()).map(|at| answered[at] - due(at));
+    let begin = begin.min().unwrap();
+    let waited = (0..answered.len()).map(|at| answered[at] - (begin + due(at)));
+    let mut waited: Vec<Duration> = waited.collect();
+    waited.sort();
+    waited[waited.len() * 9 / 10].as_nanos() as f64
+}
+
+#[test]
+fn a_stall_of_the_server_is_in_the_response_time_and_not_in_the_service_time() {
+    let (server, answered) = stalling();
     let mut load = at_rate(for_ms(server.load(2, 0), 1500), 1000.0, Spacing::Even);
     load.most_connections = 2;
     let measured = carry_out(&load);
     let Latency::Open(latency) = &measured.account.latency else {
         panic!("an open load has open latencies")
     };
-    assert_eq!(rows(&measured), [("ok", 1500)]);
+    // A busy machine may not have caught up at the end; those are told as unsent, with their wait.
+    let books = &measured.account.books;
+    assert_eq!((books.attempts(), server.seen()), (1500, books.succeeded()));
+    let unanswered = books.attempts() - books.succeeded();
+    assert!(unanswered < 150, "{:?}", rows(&measured));
     let all = latency.requests.all();
     // 300 of 1500 requests were due in the stall, and waited up to 300 ms for its end: of all, a
-    // tenth waited longer than 150 ms.
-    let response = all.response.quantile(900_000).unwrap().ns;
-    assert!((130 * MS..190 * MS).contains(&response), "{response}");
+    // tenth waited longer than 150 ms, or as long as a busy machine made them.
+    let response = all.response.quantile(900_000).unwrap().ns as f64;
+    let truth = truth_p90(&answered.lock().unwrap());
+    assert!(truth > 130e6, "{truth}");
+    assert!(
+        (response - truth).abs() < 0.1 * truth + 5e6,
+        "{response} {truth}"
+    );
     // Only the two that were on their way met the stall itself.
-    let service = all.sent.service.quantile(900_000).unwrap().ns;
-    assert!(service < 20 * MS, "{service}");
+    let service = all.sent.service.quantile(900_000).unwrap().ns as f64;
+    assert!(service < response / 2.0, "{service} {response}");
     // The connections were busy: that is not the generator's own fault.
     let verdict = OpenVerdict::of(
         latency,
@@ -78,7 +109,8 @@ fn a_stall_of_the_server_is_in_the_response_time_and_not_in_the_service_time() {
             sent: 1500,
         },
     );
-    assert!(!verdict.is_generator_limited(), "{verdict:?}");
+    let own_lag = verdict.own_lag_p99_ns as f64;
+    assert!(own_lag < response / 2.0, "{verdict:?}");
     assert!(measured.reached_most_connections);
 }
 

@@ -25,7 +25,7 @@ use self::address::Url;
 use self::arguments::{Asked, Request};
 use self::report::{CutShort, Report, html, text};
 use self::test::{Test, Tested};
-use super::console::{self, Console};
+use super::console::{COULD_NOT, Console};
 use anyhow::{Context, Result};
 use speedwell_load::books::Class;
 use std::fs::{File, OpenOptions};
@@ -34,10 +34,6 @@ use std::path::Path;
 
 const TOOL: &str = "ab";
 const USAGE: &str = include_str!("usage/ab.txt");
-
-/// The exit status when the command line makes no sense (the original has 1 and 22), when the test
-/// was aborted (the status of the operating system's error), and when nothing succeeded (0).
-const COULD_NOT: i32 = 2;
 
 /// The exit status after Ctrl-C.
 const INTERRUPTED: i32 = 130;
@@ -54,23 +50,9 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
             return Ok(console.help(&format!("{lines}\n"))?);
         }
         Ok(Asked::Test(request)) => test(&request, console),
-        Err(reason) => {
-            writeln!(console.stderr, "{TOOL}: {reason}")?;
-            if !reason.contains("\nhint: ") {
-                let hint = format!("hint: 'speedwell as {TOOL} -h' shows the usage");
-                writeln!(console.stderr, "{hint}")?;
-            }
-            return Ok(COULD_NOT);
-        }
+        Err(reason) => return Ok(console.refuse_with_hint(TOOL, &reason, "-h")?),
     };
-    match done {
-        Err(error) if !console::is_broken_pipe(&error) => {
-            console.stdout.flush()?;
-            writeln!(console.stderr, "{TOOL}: {error:#}")?;
-            Ok(COULD_NOT)
-        }
-        done => done,
-    }
+    console.tell_failure(TOOL, done)
 }
 
 fn test(request: &Request, console: &mut Console<'_>) -> Result<i32> {

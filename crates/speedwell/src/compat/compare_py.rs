@@ -21,7 +21,7 @@ use self::remarks::Remarks;
 use self::side::{Choice, Side};
 use self::sources::{FILTER, Gathered, Sources};
 use self::table::Table;
-use super::console::{self, Console};
+use super::console::{COULD_NOT, Console};
 use crate::analysis::u_test_table::{Rules, UTestTable, u_test_table};
 use crate::foreign::google_benchmark::Results;
 use anyhow::{Context, Result};
@@ -30,10 +30,6 @@ use std::io::BufWriter;
 
 const TOOL: &str = "compare.py";
 const USAGE: &str = include_str!("usage/compare.py.txt");
-
-/// The exit status when nothing could be compared. The original has 1, 2, that of the measured
-/// program, or even 0.
-const COULD_NOT: i32 = 2;
 
 /// The exit status after Ctrl-C.
 const INTERRUPTED: i32 = 130;
@@ -50,23 +46,9 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
             return Ok(COULD_NOT);
         }
         Ok(Asked::Compare(request)) => compare(&request, console),
-        Err(reason) => {
-            writeln!(console.stderr, "{TOOL}: {reason}")?;
-            if !reason.contains("\nhint: ") {
-                let hint = format!("hint: 'speedwell as {TOOL} --help' shows the usage");
-                writeln!(console.stderr, "{hint}")?;
-            }
-            return Ok(COULD_NOT);
-        }
+        Err(reason) => return Ok(console.refuse_with_hint(TOOL, &reason, "--help")?),
     };
-    match done {
-        Err(error) if !console::is_broken_pipe(&error) => {
-            console.stdout.flush()?;
-            writeln!(console.stderr, "{TOOL}: {error:#}")?;
-            Ok(COULD_NOT)
-        }
-        done => done,
-    }
+    console.tell_failure(TOOL, done)
 }
 
 fn compare(request: &Request, console: &mut Console<'_>) -> Result<i32> {

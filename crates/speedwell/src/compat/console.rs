@@ -29,6 +29,9 @@ pub struct Console<'a> {
 /// The exit status when usage or input are wrong, as in the originals.
 pub const REFUSED: i32 = 1;
 
+/// The exit status of a drop-in that has a better one than its original: nothing could be done.
+pub const COULD_NOT: i32 = 2;
+
 /// The exit status when the reader of the results has gone: what a shell reports for SIGPIPE.
 const READER_GONE: i32 = 128 + 13;
 
@@ -62,6 +65,36 @@ impl Console<'_> {
         Ok(REFUSED)
     }
 
+    /// Refuses a command line in one line, and says which `help` shows the usage unless the reason has
+    /// a hint of its own.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn refuse_with_hint(&mut self, tool: &str, reason: &str, help: &str) -> io::Result<i32> {
+        writeln!(self.stderr, "{tool}: {reason}")?;
+        if !reason.contains("\nhint: ") {
+            let hint = format!("hint: 'speedwell as {tool} {help}' shows the usage");
+            writeln!(self.stderr, "{hint}")?;
+        }
+        Ok(COULD_NOT)
+    }
+
+    /// Writes why nothing could be done, behind the results so far. That the reader of the results has
+    /// gone is for the caller.
+    ///
+    /// # Errors
+    /// Standard output or standard error is closed.
+    pub fn tell_failure(&mut self, tool: &str, done: anyhow::Result<i32>) -> anyhow::Result<i32> {
+        match done {
+            Err(error) if !is_broken_pipe(&error) => {
+                self.stdout.flush()?;
+                writeln!(self.stderr, "{tool}: {error:#}")?;
+                Ok(COULD_NOT)
+            }
+            done => done,
+        }
+    }
+
     /// The exit status for what a tool came to; errors are written.
     pub fn conclude(&mut self, tool: &str, result: anyhow::Result<i32>) -> i32 {
         let result = result.and_then(|status| {
@@ -81,7 +114,7 @@ impl Console<'_> {
 }
 
 /// Whether an error says that the reader of the results has gone.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())

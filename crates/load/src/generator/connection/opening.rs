@@ -3,7 +3,6 @@
 
 use super::super::channel::Read;
 use super::super::core::Core;
-use super::super::lost::{Fed, Lost};
 use super::super::socket;
 use super::{Connection, State};
 use crate::books::Class;
@@ -63,7 +62,10 @@ impl Connection {
                 }
                 self.opened(core);
                 if !early.is_empty() {
-                    self.take_early(&early, core);
+                    let now_ns = core.clock.now_ns();
+                    let fed = self.protocol.feed(&early, now_ns, &mut core.ledger);
+                    self.end_by(fed, core);
+                    self.flush(core);
                 }
                 if self.state == State::Open {
                     self.read(read == Read::End, core);
@@ -116,18 +118,6 @@ impl Connection {
         self.state = State::Closed {
             from_ns: now_ns + pause_ns,
         };
-    }
-
-    pub(super) fn take_early(&mut self, bytes: &[u8], core: &mut Core) {
-        match self
-            .protocol
-            .feed(bytes, core.clock.now_ns(), &mut core.ledger)
-        {
-            Fed::Open => self.flush(core),
-            Fed::Closed => self.lose(Lost::Announced, core),
-            Fed::Stray => self.stray(core),
-            Fed::Broken(class) => self.lose(Lost::Failed(class), core),
-        }
     }
 
     /// Writes what TLS waits to say before requests can be sent.

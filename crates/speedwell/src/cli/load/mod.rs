@@ -21,6 +21,7 @@ mod written;
 use super::measure::draw_seed;
 use super::options::{Client, ComparisonArgs, LoadArgs};
 use super::{Status, loaded, status};
+use crate::analysis::load::{LoadFindings, gate};
 use crate::analysis::{self, Findings};
 use crate::process;
 use crate::report;
@@ -172,8 +173,19 @@ fn tell_seen(args: &LoadArgs, url: &Url, seen: &ProbeFacts, protocol: &str) {
     ));
 }
 
-/// Writes what was asked for, keeps it, reports, and judges.
+/// Keeps and reports loads that were asked for one by one.
 fn finish(args: &LoadArgs, runs: &[LoadRun], seed: u64) -> anyhow::Result<Status> {
+    let gate = conclude(args, runs, seed, |_, _| true)?;
+    Ok(runs.iter().fold(gate, |all, run| all.or(outcome(run))))
+}
+
+/// Writes what was asked for, keeps it, reports, and holds the loads that decide against the limits.
+fn conclude(
+    args: &LoadArgs,
+    runs: &[LoadRun],
+    seed: u64,
+    decides: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
+) -> anyhow::Result<Status> {
     written::write(args, runs)?;
     let session = kept::session(args, runs, seed)?;
     args.store.open()?.insert(&session)?;
@@ -185,15 +197,16 @@ fn finish(args: &LoadArgs, runs: &[LoadRun], seed: u64) -> anyhow::Result<Status
         &[(None, &session)],
         &Findings::default(),
     ));
-    let judged = analysis::load::gate::judge(&args.fail_on, &findings);
+    let decisive = findings.iter().filter(|load| decides(&findings, load));
+    let decisive: Vec<_> = decisive.cloned().collect();
+    let judged = gate::judge(&args.fail_on, &decisive);
     document.append(report::load::gate(&judged));
     args.output.print(&document)?;
     runs.iter().for_each(tell_server);
-    let gate = match analysis::load::gate::passes(&judged) {
+    Ok(match gate::passes(&judged) {
         true => Status::DONE,
         false => Status::NO,
-    };
-    Ok(runs.iter().fold(gate, |all, run| all.or(outcome(run))))
+    })
 }
 
 /// What a server that died wrote last.

@@ -5,12 +5,12 @@
 
 use super::live::LiveView;
 use super::order::{self, Turn};
-use super::{build, kept, manner, tell_seen, tell_server, written};
-use crate::analysis::load::{LoadFindings, NextRate, RateRules, gate};
+use super::{build, conclude, manner, tell_seen};
+use crate::analysis;
+use crate::analysis::load::{LoadFindings, NextRate, RateRules};
 use crate::analysis::scaling::{Next, Rules};
-use crate::analysis::{self, Findings};
-use crate::cli::options::{Client, ComparisonArgs, Concurrency, LoadArgs, RateChoice};
-use crate::cli::{Status, loaded, status};
+use crate::cli::options::{Client, Concurrency, LoadArgs, RateChoice};
+use crate::cli::{Status, status};
 use crate::process;
 use crate::report::{self, Uncertainty};
 use crate::runner::load::{LoadRun, Notice, Url, carry_out};
@@ -302,40 +302,16 @@ fn tell_visit(args: &LoadArgs, level: f64, run: &LoadRun) {
     }
 }
 
-/// Writes, keeps, reports. Limits are held against the answer of a search, not against levels that were
-/// tried to find it.
+/// Keeps and reports a search. Limits are held against its answer, not against levels that were tried to
+/// find it.
 fn finish(args: &LoadArgs, wish: Wish, runs: &[LoadRun], seed: u64) -> anyhow::Result<Status> {
-    written::write(args, runs)?;
-    let session = kept::session(args, runs, seed)?;
-    args.store.open()?.insert(&session)?;
-    let findings: Vec<_> = runs.iter().map(analysis::load::of).collect();
-    let settings = ComparisonArgs::default().settings(&kept::metrics(&session), None);
-    let output = args.output.settings();
-    let mut document = loaded::document(&session, &findings, &settings, &output)?;
-    document.append(report::circumstances(
-        &[(None, &session)],
-        &Findings::default(),
-    ));
-    let decisive: Vec<_> = findings
-        .iter()
-        .filter(|load| decides(wish, &findings, load))
-        .cloned()
-        .collect();
-    let judged = match wish {
-        Wish::Rate => Vec::new(),
-        _ => gate::judge(&args.fail_on, &decisive),
-    };
-    document.append(report::load::gate(&judged));
-    args.output.print(&document)?;
-    runs.iter().for_each(tell_server);
+    let decides =
+        |all: &[LoadFindings], load: &LoadFindings| wish != Wish::Rate && decides(wish, all, load);
+    let status = conclude(args, runs, seed, decides)?;
     let nothing = runs
         .iter()
         .all(|run| run.measured.account.books.succeeded() == 0);
     let partial = runs.iter().any(|run| run.is_partial);
-    let status = match gate::passes(&judged) {
-        true => Status::DONE,
-        false => Status::NO,
-    };
     Ok(match nothing || partial {
         true => status.or(Status::COULD_NOT),
         false => status,

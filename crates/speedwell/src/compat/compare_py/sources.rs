@@ -4,11 +4,12 @@
 //! as in the original the baseline completely, then the contender. It must not know what results
 //! hold. Start at [`Sources::gather`].
 
+use super::super::console::COULD_NOT;
 use super::super::console::Console;
 use super::arguments::Request;
 use super::input::{Input, Kind};
 use super::program::{self, OUT, Ran};
-use super::{COULD_NOT, INTERRUPTED, TOOL};
+use super::{INTERRUPTED, TOOL};
 use crate::foreign::google_benchmark::ResultFile;
 use crate::process;
 use anyhow::{Context, Result, bail, ensure};
