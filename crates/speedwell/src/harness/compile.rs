@@ -38,7 +38,8 @@ pub(super) struct Recipe {
 
 /// A compilation that gave no program.
 #[derive(Debug, Clone)]
-pub(super) struct Failed {
+pub struct Failed {
+    /// Why there is none.
     pub cause: Cause,
     /// What the compiler said.
     pub words: String,

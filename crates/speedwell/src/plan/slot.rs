@@ -115,6 +115,7 @@ mod tests {
             http_tool: None,
             unavailable: None,
             case: None,
+            code: None,
         };
         Plan {
             jobs: vec![job; jobs],

@@ -235,7 +235,8 @@ impl<'a, 'o> Execution<'a, 'o> {
 
 /// The observation with a remark, if its process failed only after reporting it.
 fn failed_after(mut seen: Observation, cause: &Cause) -> Option<Observation> {
-    if !matches!(cause, Cause::Exit { .. } | Cause::Signal { .. }) {
+    use Cause::{Exit, Signal, Undone};
+    if !matches!(cause, Exit { .. } | Signal { .. } | Undone { .. }) {
         return None;
     }
     seen.notes
