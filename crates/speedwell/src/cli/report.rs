@@ -4,7 +4,7 @@ use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use super::{Status, calibrated, loaded, operand, source};
-use crate::analysis::{self, Findings, Settings};
+use crate::analysis::{self, Findings, Settings, code};
 use crate::exchange::{self, node_csv::Layout};
 use crate::harness::Trial;
 use crate::model::load_run::LoadRun;
@@ -133,8 +133,34 @@ pub fn document_of(
             let found = analysis::study(session, x_axis, study.by.as_deref(), settings)?;
             report::study(&found, study.log, output)
         }
+        None if settings.metrics.is_empty() && code::is_code(session) => {
+            of_code(session, findings, settings, output)
+        }
         None => report::of(findings, output),
     }
+}
+
+/// The report of pieces of code, which have more to tell than one metric.
+fn of_code(
+    session: &Session,
+    findings: &Findings,
+    settings: &Settings,
+    output: &Output,
+) -> anyhow::Result<Document> {
+    let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
+    let levels = code::levels(session, confidence);
+    if !levels.is_empty() {
+        return Ok(report::code::search(&levels, findings, output));
+    }
+    let figures = code::figures(session, confidence);
+    let warnings = code::warnings(session, &figures, settings);
+    let compared = match findings.comparisons.is_empty() {
+        true => None,
+        false => Some(report::of(findings, output)?),
+    };
+    Ok(report::code::document(
+        &figures, &warnings, findings, compared, output,
+    ))
 }
 
 fn export(session: &Session, kind: Export) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@
 mod codes;
 mod plans;
 mod search;
+mod watch;
 
 use super::options::{Concurrency, EvalArgs};
 use super::{Status, run as measuring};
@@ -20,6 +21,9 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
     process::adopt_orphans();
     process::on_interrupt()?;
     let codes = codes::read(&args)?;
+    if args.watch {
+        return watch::run(args, codes);
+    }
     if args.search.squeeze || args.concurrency == Some(Concurrency::Max) {
         return search::run(args, codes);
     }

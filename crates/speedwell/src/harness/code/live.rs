@@ -113,6 +113,11 @@ impl Live {
         Ok((live, ready))
     }
 
+    /// The number of its process; 0 when it is gone.
+    pub fn pid(&self) -> i32 {
+        self.service.as_ref().map_or(0, Service::pid)
+    }
+
     /// Loads `code` as `job`.
     ///
     /// # Errors

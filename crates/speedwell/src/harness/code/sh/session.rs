@@ -20,6 +20,8 @@ enum News {
     Command(Message),
     /// Speedwell has gone.
     End,
+    /// A worker of the run has passed a deadline: time and count.
+    Point(usize, (u64, u64)),
     /// A worker of the run has come back.
     Back(usize, Box<Told>),
 }
@@ -96,7 +98,7 @@ impl Session {
             match self.news.recv() {
                 Ok(News::Command(command)) if command.verb == "quit" => return None,
                 Ok(News::Command(command)) => return Some(command),
-                Ok(News::Back(..)) => {}
+                Ok(News::Back(..) | News::Point(..)) => {}
                 Ok(News::End) | Err(_) => return None,
             }
         }
@@ -310,7 +312,7 @@ impl Session {
             samples: number("samples", 1),
             warmup_ns: number("warmup_ns", 0),
         };
-        let told = self.work(jobs, division);
+        let told = self.work(command, jobs, division)?;
         let mut late_ns = 0;
         for (job, told) in jobs.iter().zip(told) {
             for (at, told) in told.iter().enumerate() {
@@ -348,7 +350,9 @@ impl Session {
             let mut all: Vec<Told> = Vec::new();
             while taken.len() < samples && !self.over {
                 let is_warm = begin.elapsed() >= Duration::from_nanos(warmup_ns);
-                let told = self.work(own, Division::Executions(count)).remove(0);
+                let told = self
+                    .work(command, own, Division::Executions(count))?
+                    .remove(0);
                 let longest = told
                     .iter()
                     .map(|told| told.points.last().map_or(0, |last| last.0));
@@ -413,7 +417,12 @@ impl Session {
     }
 
     /// Has the workers of these jobs work, and listens meanwhile: what each told, job by job.
-    fn work(&mut self, jobs: &[String], division: Division) -> Vec<Vec<Told>> {
+    fn work(
+        &mut self,
+        command: &Message,
+        jobs: &[String],
+        division: Division,
+    ) -> std::io::Result<Vec<Vec<Told>>> {
         let places: Vec<(usize, Arc<Work>, Arc<Stopwatch>)> = jobs
             .iter()
             .enumerate()
@@ -435,16 +444,47 @@ impl Session {
             watch.go_on();
             let (work, watch, course) = (work.clone(), watch.clone(), course.clone());
             let teller = self.teller.clone();
+            let streams = command.get("stream").as_deref() == Some("1");
             std::thread::spawn(move || {
-                let told = take_part(&work, &course, &watch);
+                let tell = |point| {
+                    if streams {
+                        let _ = teller.send(News::Point(at, point));
+                    }
+                };
+                let told = take_part(&work, &course, &watch, &tell);
                 // Without a listener the process is about to end.
                 let _ = teller.send(News::Back(at, Box::new(told)));
             });
         }
         let mut back: Vec<Option<Told>> = places.iter().map(|_| None).collect();
+        let mut points: Vec<Vec<(u64, u64)>> = places.iter().map(|_| Vec::new()).collect();
+        let mut told_up_to = vec![0; jobs.len()];
         while back.iter().any(Option::is_none) {
             match self.news.recv() {
                 Ok(News::Back(at, told)) => back[at] = Some(*told),
+                Ok(News::Point(at, point)) => {
+                    points[at].push(point);
+                    let job = places[at].0;
+                    let own = || {
+                        places
+                            .iter()
+                            .zip(&points)
+                            .filter(|(place, _)| place.0 == job)
+                    };
+                    let k = told_up_to[job];
+                    if own().all(|(_, points)| points.len() > k) {
+                        told_up_to[job] += 1;
+                        let passed = || own().map(|(_, points)| points[k]);
+                        let sample = event(command, "sample")
+                            .with("job", &jobs[job])
+                            .with("k", k)
+                            .with("t_ns", passed().map(|point| point.0).max().unwrap_or(0))
+                            .with("count", passed().map(|point| point.1).sum::<u64>())
+                            .with("workers", own().count())
+                            .with("late_ns", 0);
+                        self.tell(sample)?;
+                    }
+                }
                 Ok(News::Command(command)) if command.verb == "stop" => {
                     halt(&course, &places);
                     // An answer that cannot be written finds its reader gone, which ends everything.
@@ -461,7 +501,7 @@ impl Session {
         for ((job, _, _), own) in places.iter().zip(back) {
             told[*job].push(own.unwrap_or_default());
         }
-        told
+        Ok(told)
     }
 
     fn unload(&mut self, command: &Message) -> std::io::Result<()> {

@@ -66,16 +66,26 @@ pub struct Told {
     pub failed: Option<String>,
 }
 
-/// Takes part in a run, and comes back when all have what they need.
-pub fn take_part(work: &Work, course: &Course, watch: &Arc<Stopwatch>) -> Told {
+/// Takes part in a run, and comes back when all have what they need. `tell` hears of every point.
+pub fn take_part(
+    work: &Work,
+    course: &Course,
+    watch: &Arc<Stopwatch>,
+    tell: &dyn Fn((u64, u64)),
+) -> Told {
     let mut told = Told::default();
     let mut own = Own::new(course.division);
     if let Division::Windows { warmup_ns: 0, .. } = course.division {
         told.points.push((0, 0));
+        tell((0, 0));
     }
     while !course.over.load(Ordering::SeqCst) {
         match execute(work, watch, &mut own) {
-            Ok(Some(timed)) => own.note(timed, course, &mut told),
+            Ok(Some(timed)) => {
+                let before = told.points.len();
+                own.note(timed, course, &mut told);
+                told.points[before..].iter().copied().for_each(tell);
+            }
             Ok(None) => break,
             Err(why) => {
                 told.failed = Some(why);
