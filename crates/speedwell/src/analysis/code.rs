@@ -32,6 +32,9 @@ pub struct CodeFigures {
     pub per_s: Option<f64>,
     /// Mean divided by median: 1 on a quiet machine.
     pub disturbance: Option<f64>,
+    /// Processor time of an iteration in user mode and in the kernel, in nanoseconds, where an iteration is a
+    /// process.
+    pub cpu_ns: Option<(f64, f64)>,
 }
 
 /// One code at several numbers of workers.
@@ -111,6 +114,10 @@ pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings)
              median tells what the code costs, the throughput what was achieved.",
             one.label
         ));
+    }
+    // What several runs share is told with the session.
+    if let [only] = &session.runs[..] {
+        warnings.extend(only.notes.iter().cloned());
     }
     warnings.extend(contradiction(session, settings));
     warnings
@@ -217,6 +224,7 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> CodeF
         time_ns: over_windows(Metric::TIME),
         per_s: over_windows(Metric::THROUGHPUT),
         disturbance: median(&mut disturbances),
+        cpu_ns: typical("user_time").zip(typical("system_time")),
     }
 }
 

@@ -110,7 +110,7 @@ pub(super) fn warnings(ready: &Message) -> Vec<String> {
 }
 
 /// Keeps the values of one `metric` event: one, or one for each sample.
-fn add_metric(seen: &mut Observation, event: &Message) {
+pub(super) fn add_metric(seen: &mut Observation, event: &Message) {
     let Some(name) = event.get("name") else {
         return;
     };

@@ -151,6 +151,9 @@ fn table(figures: &[CodeFigures]) -> Table {
         ));
     }
     fields.extend(figure_fields());
+    if figures.iter().any(|one| one.cpu_ns.is_some()) {
+        fields.extend(cpu_fields());
+    }
     table_of("codes", fields, figures)
 }
 
@@ -193,6 +196,20 @@ fn figure_fields() -> Vec<Field<CodeFigures>> {
         Field::new(
             Column::new("runs", "runs", Kind::Figure).expendable(3),
             |one: &CodeFigures| Cell::value(one.runs).shown(one.runs.to_string()),
+        ),
+    ]
+}
+
+fn cpu_fields() -> [Field<CodeFigures>; 2] {
+    let unknown = Uncertainty::Unknown;
+    [
+        Field::new(
+            Column::new("user_ns", "user", Kind::Figure).expendable(4),
+            move |one: &CodeFigures| time_cell(one.cpu_ns.map(|cpu| cpu.0), unknown),
+        ),
+        Field::new(
+            Column::new("system_ns", "system", Kind::Figure).expendable(4),
+            move |one: &CodeFigures| time_cell(one.cpu_ns.map(|cpu| cpu.1), unknown),
         ),
     ]
 }

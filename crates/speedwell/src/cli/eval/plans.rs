@@ -5,8 +5,16 @@ use crate::cli::measure::{Manner, Plans};
 use crate::cli::options::{Concurrency, EvalArgs};
 use crate::define::Suite;
 use crate::harness::{Job, Kind, Route, Source, Trial};
-use crate::model::{Case, Code, Value, Variant};
+use crate::model::{Case, Code, Language, Length, Samples, Value, Variant};
 use anyhow::ensure;
+
+/// A run of a command: as many executions as there is time for, and one at least. A process does not grow warm by
+/// being executed before, and slow commands are not to be executed in vain.
+const EXECUTIONS: Samples = Samples {
+    count: 1,
+    length: Length::TimeNs(300_000_000),
+    warmup_ns: 0,
+};
 
 /// Several codes are variants of one case, so that they are compared. Programs that are compared perform each
 /// code as a case of its own.
@@ -58,8 +66,12 @@ pub fn plans(args: &EvalArgs, codes: Vec<Named>) -> anyhow::Result<Plans> {
         execution: &args.execution,
         shared,
     };
+    let mut plan = manner.plan(variants, &suite);
+    if args.language == Language::Sh && !args.sampling.divides_runs() {
+        plan.sampling.samples = EXECUTIONS;
+    }
     Ok(Plans {
-        plan: manner.plan(variants, &suite),
+        plan,
         suite,
         resumed: None,
     })

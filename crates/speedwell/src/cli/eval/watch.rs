@@ -66,7 +66,7 @@ pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
 }
 
 /// Every code with its name and the number of its workers.
-fn codes(jobs: &[Job], variants: &[Variant]) -> Vec<(String, crate::model::Code, u32)> {
+fn codes(jobs: &[Job], variants: &[Variant]) -> Vec<Watched> {
     let mut codes = Vec::new();
     for job in jobs {
         let workers = code::concurrency(job);
@@ -81,52 +81,29 @@ fn codes(jobs: &[Job], variants: &[Variant]) -> Vec<(String, crate::model::Code,
     codes
 }
 
+/// A code with its name and the number of its workers.
+type Watched = (String, crate::model::Code, u32);
+
+/// Watches; the inner result says whether the process went well, the outer whether lines could be written.
 fn watch(
-    codes: &[(String, crate::model::Code, u32)],
+    codes: &[Watched],
     job: &Job,
     samples: &Samples,
     interval: Duration,
     format: Format,
 ) -> anyhow::Result<Result<(), Gone>> {
-    let program = harness::of(job.source.kind).usual_program(&job.source);
-    let plain = Variant::plain("watched");
-    let started = code::start(&codes[0].1, &program, &plain).map_err(|failed| Gone {
-        cause: failed.cause,
-        stderr_tail: failed.words,
-    });
-    let started = started.and_then(|mut spec| {
-        spec.directory = Some(job.source.directory.clone());
-        spec.limit = FOR_EVER;
-        Live::start(spec)
-    });
-    let (mut live, ready) = match started {
-        Ok(started) => started,
+    let names: Vec<String> = (0..codes.len()).map(|at| format!("code{at}")).collect();
+    let (mut live, gauges) = match open(codes, &names, job, interval) {
+        Ok(opened) => opened,
         Err(gone) => return Ok(Err(gone)),
     };
-    let gauges = ready.first("ready").map(|ready| ready.list("gauges"));
     let own = codes.iter().map(|code| code.0.clone()).collect();
-    let lines = WatchLines::new(format, own, &gauges.unwrap_or_default());
-    let mut names = Vec::new();
-    for (at, (_, own, workers)) in codes.iter().enumerate() {
-        let name = format!("code{at}");
-        for answer in [live.load(&name, own), live.workers(&name, *workers)] {
-            match answer.map(|answer| answer.fault(&name)) {
-                Ok(None) => {}
-                Ok(Some(cause)) => return Ok(Err(Gone::of(cause))),
-                Err(gone) => return Ok(Err(gone)),
-            }
-        }
-        names.push(name);
-    }
-    if let Err(gone) = live.monitor(interval) {
-        return Ok(Err(gone));
-    }
     let mut state = State {
         machine: Watch::new(live.pid()),
         counts: BTreeMap::new(),
         gauges: BTreeMap::new(),
         rates: BTreeMap::new(),
-        lines,
+        lines: WatchLines::new(format, own, &gauges),
     };
     let mut written = Ok(());
     let answer = live.run(&names, samples, true, Some(FOR_EVER / 4), &mut |event| {
@@ -150,6 +127,34 @@ fn watch(
         }
     }
     Ok(live.end().map(drop))
+}
+
+/// A process with all codes loaded and its gauges on; which ones it has.
+fn open(
+    codes: &[Watched],
+    names: &[String],
+    job: &Job,
+    interval: Duration,
+) -> Result<(Live, Vec<String>), Gone> {
+    let program = harness::of(job.source.kind).usual_program(&job.source);
+    let plain = Variant::plain("watched");
+    let mut spec = code::start(&codes[0].1, &program, &plain).map_err(|failed| Gone {
+        cause: failed.cause,
+        stderr_tail: failed.words,
+    })?;
+    spec.directory = Some(job.source.directory.clone());
+    spec.limit = FOR_EVER;
+    let (mut live, ready) = Live::start(spec)?;
+    let gauges = ready.first("ready").map(|ready| ready.list("gauges"));
+    for (name, (_, own, workers)) in names.iter().zip(codes) {
+        for answer in [live.load(name, own)?, live.workers(name, *workers)?] {
+            if let Some(cause) = answer.fault(name) {
+                return Err(Gone::of(cause));
+            }
+        }
+    }
+    live.monitor(interval)?;
+    Ok((live, gauges.unwrap_or_default()))
 }
 
 /// What was heard since the last line.

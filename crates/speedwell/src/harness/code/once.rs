@@ -3,7 +3,7 @@
 
 use super::super::attempt::failure;
 use super::super::compile::Failed;
-use super::super::events::Events;
+use super::super::events::{Events, add_metric};
 use super::super::job::{Description, Job, Request, Setting, Source};
 use super::super::{Attempt, Harness, Message, Observation};
 use super::live::Gone;
@@ -72,6 +72,9 @@ fn perform(code: &Code, mut spec: Spec, job: &Job, setting: &Setting<'_>) -> Att
             let error = events.first("error");
             let seen = Measured::of(JOB, events.every()).map(|measured| {
                 let mut seen = observation(&measured, job);
+                for metric in events.all("metric") {
+                    add_metric(&mut seen, metric);
+                }
                 seen.notes.extend(warnings(&events, &measured));
                 seen
             });
@@ -149,6 +152,7 @@ fn warnings(events: &Events, measured: &Measured) -> Vec<String> {
     let empty = events.first("calibrated");
     let empty_ns = empty.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0));
     warnings.extend(fold_warning(measured, empty_ns));
+    warnings.extend(events.all("log").filter_map(|log| log.get("text")));
     warnings
 }
 

@@ -3,7 +3,9 @@
 //! An iteration is a process. A command without anything that only a shell understands is started directly;
 //! otherwise the time that the shell itself takes is measured and taken out of each execution. Start at [`serve`].
 
+mod crew;
 mod order;
+mod runs;
 mod session;
 mod times;
 mod worker;

@@ -2,21 +2,21 @@
 
 use super::super::super::Message;
 use super::order::{self, Order};
-use super::worker::{Course, Division, Told, Work, take_part};
+use super::worker::{Told, Work};
 use crate::process::Stopwatch;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Where commands come from and events go to (docs/protocol.md, "Transport").
 const FDS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
 
 /// What the control part waits for.
-enum News {
+pub enum News {
+    /// Speedwell says something.
     Command(Message),
     /// Speedwell has gone.
     End,
@@ -26,24 +26,26 @@ enum News {
     Back(usize, Box<Told>),
 }
 
-struct Job {
-    work: Arc<Work>,
-    workers: Vec<Arc<Stopwatch>>,
+/// A command that was loaded.
+pub(super) struct Job {
+    pub work: Arc<Work>,
+    pub workers: Vec<Arc<Stopwatch>>,
     shell: String,
     init_worker: Option<String>,
     done: Option<String>,
 }
 
-struct Session {
+/// One conversation.
+pub struct Session {
     events: File,
-    news: Receiver<News>,
-    teller: Sender<News>,
-    jobs: BTreeMap<String, Job>,
+    pub(super) news: Receiver<News>,
+    pub(super) teller: Sender<News>,
+    pub(super) jobs: BTreeMap<String, Job>,
     /// Commands that came while a run was under way.
-    waiting: Vec<Message>,
+    pub(super) waiting: Vec<Message>,
     shell: String,
     is_chosen: bool,
-    over: bool,
+    pub(super) over: bool,
 }
 
 /// Speaks the protocol until the commands end. `shell` executes lines that need one; one that was `chosen` executes
@@ -105,7 +107,7 @@ impl Session {
         None
     }
 
-    fn answer(&mut self, command: &Message) -> std::io::Result<()> {
+    pub(super) fn answer(&mut self, command: &Message) -> std::io::Result<()> {
         match command.verb.as_str() {
             "hello" => self.hello(command),
             "load" => self.load(command),
@@ -133,11 +135,11 @@ impl Session {
         }
     }
 
-    fn tell(&mut self, message: Message) -> std::io::Result<()> {
+    pub(super) fn tell(&mut self, message: Message) -> std::io::Result<()> {
         self.events.write_all(message.to_string().as_bytes())
     }
 
-    fn fail(
+    pub(super) fn fail(
         &mut self,
         command: &Message,
         job: &str,
@@ -203,14 +205,9 @@ impl Session {
             return self.fail(command, &job, "init", "Command", &why);
         }
         if shell_ns > 0 {
-            let us = shell_ns / 1000;
-            let words =
-                format!("The shell itself takes {us} us, which were taken out of every execution.");
-            self.tell(
-                event(command, "log")
-                    .with("level", "info")
-                    .with("text", words),
-            )?;
+            let words = "The time that the shell itself takes was taken out of every execution.";
+            let log = event(command, "log").with("level", "info");
+            self.tell(log.with("text", words))?;
         }
         let loaded = event(command, "loaded").with("job", &job);
         let loaded = loaded
@@ -256,7 +253,7 @@ impl Session {
     }
 
     /// Gives a job so many workers.
-    fn employ(&mut self, name: &str, wanted: usize) -> Result<(), String> {
+    pub(super) fn employ(&mut self, name: &str, wanted: usize) -> Result<(), String> {
         let Some(job) = self.jobs.get_mut(name) else {
             return Ok(());
         };
@@ -271,237 +268,9 @@ impl Session {
         Ok(())
     }
 
-    fn unknown(&mut self, command: &Message, job: &str) -> std::io::Result<()> {
+    pub(super) fn unknown(&mut self, command: &Message, job: &str) -> std::io::Result<()> {
         let words = format!("no job '{job}'");
         self.fail(command, "", "protocol", "UnknownJob", &words)
-    }
-
-    fn run(&mut self, command: &Message) -> std::io::Result<()> {
-        let jobs = command.list("jobs");
-        if let Some(unknown) = jobs.iter().find(|job| !self.jobs.contains_key(*job)) {
-            return self.unknown(command, &unknown.clone());
-        }
-        for job in &jobs {
-            if self.jobs[job].workers.is_empty()
-                && let Err(why) = self.employ(job, 1)
-            {
-                self.fail(command, job, "init_runner", "Command", &why)?;
-            }
-        }
-        let begin = Instant::now();
-        let late_ns = match command.get("mode").as_deref() {
-            Some("continuous") => self.continuous(command, &jobs)?,
-            Some("timed") => self.timed(command, &jobs)?,
-            mode => {
-                let words = format!("mode '{}' is not offered", mode.unwrap_or_default());
-                return self.fail(command, "", "protocol", "Mode", &words);
-            }
-        };
-        let elapsed_ns = begin.elapsed().as_nanos();
-        let end = event(command, "end").with_list("jobs", &jobs);
-        self.tell(
-            end.with("elapsed_ns", elapsed_ns)
-                .with("max_late_ns", late_ns),
-        )
-    }
-
-    fn continuous(&mut self, command: &Message, jobs: &[String]) -> std::io::Result<u64> {
-        let number = |key, usual| command.number(key).unwrap_or(usual);
-        let division = Division::Windows {
-            interval_ns: number("interval_ns", 1_000_000_000).max(1),
-            samples: number("samples", 1),
-            warmup_ns: number("warmup_ns", 0),
-        };
-        let told = self.work(command, jobs, division)?;
-        let mut late_ns = 0;
-        for (job, told) in jobs.iter().zip(told) {
-            for (at, told) in told.iter().enumerate() {
-                late_ns = late_ns.max(told.late_ns);
-                let column = |of: fn(&(u64, u64)) -> u64| -> Vec<String> {
-                    told.points
-                        .iter()
-                        .map(|point| of(point).to_string())
-                        .collect()
-                };
-                let worker = event(command, "worker")
-                    .with("job", job)
-                    .with("w", at)
-                    .with("epoch_ns", 0)
-                    .with("batch", 1)
-                    .with_list("t_ns", &column(|point| point.0))
-                    .with_list("count", &column(|point| point.1))
-                    .with_list("q_ps", &told.times.quantiles_ps())
-                    .with("batches", told.times.count());
-                self.tell(worker)?;
-            }
-            self.costs(command, job, &told)?;
-        }
-        Ok(late_ns)
-    }
-
-    fn timed(&mut self, command: &Message, jobs: &[String]) -> std::io::Result<u64> {
-        let count = command.number::<u64>("loop").unwrap_or(1).max(1);
-        let samples = command.number::<usize>("samples").unwrap_or(1);
-        let warmup_ns = command.number::<u64>("warmup_ns").unwrap_or(0);
-        for job in jobs {
-            let own = std::slice::from_ref(job);
-            let begin = Instant::now();
-            let mut taken: Vec<String> = Vec::new();
-            let mut all: Vec<Told> = Vec::new();
-            while taken.len() < samples && !self.over {
-                let is_warm = begin.elapsed() >= Duration::from_nanos(warmup_ns);
-                let told = self
-                    .work(command, own, Division::Executions(count))?
-                    .remove(0);
-                let longest = told
-                    .iter()
-                    .map(|told| told.points.last().map_or(0, |last| last.0));
-                let failed = told.iter().any(|told| told.failed.is_some());
-                let stopped = told.iter().any(|told| told.times.count() < count);
-                if is_warm && !failed && !stopped {
-                    taken.push(longest.max().unwrap_or(0).to_string());
-                }
-                if is_warm || failed {
-                    all.extend(told);
-                }
-                if failed || stopped {
-                    break;
-                }
-            }
-            let mut together = all.iter().map(|told| &told.times);
-            let median = together
-                .next()
-                .map(|times| times.quantiles_ps())
-                .unwrap_or_default();
-            let batches: u64 = all.iter().map(|told| told.times.count()).sum();
-            let timed = event(command, "timed")
-                .with("job", job)
-                .with_list("ns", &taken)
-                .with("loop", count)
-                .with("workers", self.jobs[job].workers.len())
-                .with_list("q_ps", &median)
-                .with("batches", batches);
-            if !taken.is_empty() {
-                self.tell(timed)?;
-            }
-            self.costs(command, job, &all)?;
-        }
-        Ok(0)
-    }
-
-    /// What executions cost beside time, and how one failed.
-    fn costs(&mut self, command: &Message, job: &str, told: &[Told]) -> std::io::Result<()> {
-        let count: u64 = told.iter().map(|told| told.times.count()).sum();
-        if count > 0 {
-            let sum = |of: fn(&Told) -> u64| told.iter().map(of).sum::<u64>() as f64 / count as f64;
-            let rss = told.iter().map(|told| told.max_rss_bytes).max();
-            let metrics = [
-                ("user_time", "ns", sum(|told| told.user_ns)),
-                ("system_time", "ns", sum(|told| told.system_ns)),
-                ("max_rss", "B", rss.unwrap_or(0) as f64),
-            ];
-            for (name, unit, value) in metrics {
-                let metric = event(command, "metric").with("job", job).with("name", name);
-                self.tell(
-                    metric
-                        .with("unit", unit)
-                        .with("better", "lower")
-                        .with("value", value),
-                )?;
-            }
-        }
-        match told.iter().find_map(|told| told.failed.clone()) {
-            Some(why) => self.fail(command, job, "run", "Command", &why),
-            None => Ok(()),
-        }
-    }
-
-    /// Has the workers of these jobs work, and listens meanwhile: what each told, job by job.
-    fn work(
-        &mut self,
-        command: &Message,
-        jobs: &[String],
-        division: Division,
-    ) -> std::io::Result<Vec<Vec<Told>>> {
-        let places: Vec<(usize, Arc<Work>, Arc<Stopwatch>)> = jobs
-            .iter()
-            .enumerate()
-            .flat_map(|(at, job)| {
-                let own = &self.jobs[job];
-                let work = &own.work;
-                own.workers
-                    .iter()
-                    .map(move |watch| (at, work.clone(), watch.clone()))
-            })
-            .collect();
-        let course = Arc::new(Course {
-            epoch: Instant::now(),
-            division,
-            needing: AtomicUsize::new(places.len()),
-            over: AtomicBool::new(false),
-        });
-        for (at, (_, work, watch)) in places.iter().enumerate() {
-            watch.go_on();
-            let (work, watch, course) = (work.clone(), watch.clone(), course.clone());
-            let teller = self.teller.clone();
-            let streams = command.get("stream").as_deref() == Some("1");
-            std::thread::spawn(move || {
-                let tell = |point| {
-                    if streams {
-                        let _ = teller.send(News::Point(at, point));
-                    }
-                };
-                let told = take_part(&work, &course, &watch, &tell);
-                // Without a listener the process is about to end.
-                let _ = teller.send(News::Back(at, Box::new(told)));
-            });
-        }
-        let mut back: Vec<Option<Told>> = places.iter().map(|_| None).collect();
-        let mut points: Vec<Vec<(u64, u64)>> = places.iter().map(|_| Vec::new()).collect();
-        let mut told_up_to = vec![0; jobs.len()];
-        while back.iter().any(Option::is_none) {
-            match self.news.recv() {
-                Ok(News::Back(at, told)) => back[at] = Some(*told),
-                Ok(News::Point(at, point)) => {
-                    points[at].push(point);
-                    let job = places[at].0;
-                    let own = || {
-                        places
-                            .iter()
-                            .zip(&points)
-                            .filter(|(place, _)| place.0 == job)
-                    };
-                    let k = told_up_to[job];
-                    if own().all(|(_, points)| points.len() > k) {
-                        told_up_to[job] += 1;
-                        let passed = || own().map(|(_, points)| points[k]);
-                        let sample = event(command, "sample")
-                            .with("job", &jobs[job])
-                            .with("k", k)
-                            .with("t_ns", passed().map(|point| point.0).max().unwrap_or(0))
-                            .with("count", passed().map(|point| point.1).sum::<u64>())
-                            .with("workers", own().count())
-                            .with("late_ns", 0);
-                        self.tell(sample)?;
-                    }
-                }
-                Ok(News::Command(command)) if command.verb == "stop" => {
-                    halt(&course, &places);
-                    // An answer that cannot be written finds its reader gone, which ends everything.
-                    let _ = self.answer(&command);
-                }
-                Ok(News::Command(command)) => self.waiting.push(command),
-                Ok(News::End) | Err(_) => {
-                    self.over = true;
-                    halt(&course, &places);
-                }
-            }
-        }
-        let mut told: Vec<Vec<Told>> = jobs.iter().map(|_| Vec::new()).collect();
-        for ((job, _, _), own) in places.iter().zip(back) {
-            told[*job].push(own.unwrap_or_default());
-        }
-        Ok(told)
     }
 
     fn unload(&mut self, command: &Message) -> std::io::Result<()> {
@@ -518,14 +287,8 @@ impl Session {
     }
 }
 
-/// Ends what is under way.
-fn halt(course: &Course, places: &[(usize, Arc<Work>, Arc<Stopwatch>)]) {
-    course.over.store(true, Ordering::SeqCst);
-    places.iter().for_each(|(_, _, watch)| watch.stop());
-}
-
 /// An event that answers a command.
-fn event(command: &Message, verb: &str) -> Message {
+pub(super) fn event(command: &Message, verb: &str) -> Message {
     let event = Message::new(verb);
     match command.get("id") {
         Some(id) => event.with("id", id),
