@@ -3,7 +3,7 @@
 
 use super::project::repository;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -211,13 +211,24 @@ impl Talk {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        let output = self.child.wait_with_output().unwrap();
+        let status = self.child.wait().unwrap();
+        let mut stdout = String::new();
+        let mut pipe = self.child.stdout.take().unwrap();
+        pipe.read_to_string(&mut stdout).unwrap();
         Ended {
             events,
-            code: output.status.code(),
-            signal: output.status.signal(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
+            code: status.code(),
+            signal: status.signal(),
+            stdout,
         }
+    }
+}
+
+/// A test that fails leaves no process behind.
+impl Drop for Talk {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

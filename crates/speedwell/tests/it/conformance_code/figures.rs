@@ -84,25 +84,33 @@ fn cost_ns(worker: &Event) -> (f64, f64) {
     (least(windows_ns(worker)), worker.numbers("q_ps")[0] / 1e3)
 }
 
+/// The least that was seen so far of each of several costs: what others do on the machine, or on
+/// its neighbours of a cloud, only makes things slower, and rounds in turn give each a quiet moment.
+fn lower<const N: usize>(least: &mut [f64; N], seen: [f64; N]) {
+    for (least, seen) in least.iter_mut().zip(seen) {
+        *least = least.min(seen);
+    }
+}
+
 pub fn costs_the_same_in_both_modes(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.empty);
     talk.windows("a", 100, 3);
-    eventually(5, || {
-        let (in_windows, in_batches) = cost_ns(talk.windows("a", 20, 10).only("worker"));
-        let count = (20e6 / in_windows) as u64;
-        let answer = talk.timed("a", count, 10);
+    let mut costs = [f64::INFINITY; 4];
+    eventually(12, || {
+        let (in_windows, in_batches) = cost_ns(talk.windows("a", 5, 20).only("worker"));
+        let count = (5e6 / in_windows) as u64;
+        let answer = talk.timed("a", count, 20);
         let timed = answer.only("timed");
         let in_passes = least(timed.numbers("ns")) / count as f64;
         assert!(
             in_batches <= in_windows * 1.01,
             "a window is made of batches"
         );
-        let costs = [
-            in_windows,
-            in_passes,
-            timed.numbers("q_ps")[0] / 1e3,
-            in_batches,
-        ];
+        let in_their_batches = timed.numbers("q_ps")[0] / 1e3;
+        lower(
+            &mut costs,
+            [in_windows, in_passes, in_batches, in_their_batches],
+        );
         let most = costs.iter().copied().fold(0.0, f64::max);
         holds(most <= least(costs) * 1.1, || format!("{costs:?} ns"))
     });
@@ -114,17 +122,21 @@ pub fn keeps_what_a_pure_runner_computes(harness: &CodeHarness) {
     for talk in [&mut of_empty, &mut of_pure] {
         talk.windows("a", 100, 2);
     }
-    eventually(5, || {
-        let (_, empty_ns) = cost_ns(of_empty.windows("a", 20, 10).only("worker"));
-        let (_, pure_ns) = cost_ns(of_pure.windows("a", 20, 10).only("worker"));
-        holds(pure_ns > empty_ns * 1.2, || {
-            format!("pure {pure_ns} ns, empty {empty_ns} ns")
-        })?;
-        let answer = of_pure.ask("calibrate", &[("job", "a"), ("target_ns", "50000000")]);
-        let told_ns = answer.only("calibrated").number("empty_ps") / 1e3;
-        let ratio = told_ns / empty_ns;
-        holds((0.7..1.4).contains(&ratio), || {
-            format!("told {told_ns} ns, is {empty_ns} ns")
+    let mut costs = [f64::INFINITY; 4];
+    eventually(12, || {
+        let (_, empty_ns) = cost_ns(of_empty.windows("a", 10, 10).only("worker"));
+        let (_, pure_ns) = cost_ns(of_pure.windows("a", 10, 10).only("worker"));
+        let [told, told_beside_pure] = [&mut of_empty, &mut of_pure].map(|talk| {
+            let answer = talk.ask("calibrate", &[("job", "a"), ("target_ns", "50000000")]);
+            answer.only("calibrated").number("empty_ps") / 1e3
+        });
+        lower(&mut costs, [empty_ns, pure_ns, told, told_beside_pure]);
+        let [empty_ns, pure_ns, told, told_beside_pure] = costs;
+        let good = pure_ns > empty_ns * 1.2
+            && (0.8..1.25).contains(&(told / empty_ns))
+            && told_beside_pure < pure_ns;
+        holds(good, || {
+            format!("empty, pure, told, told beside pure: {costs:?} ns")
         })
     });
 }

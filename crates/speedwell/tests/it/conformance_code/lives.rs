@@ -82,6 +82,9 @@ pub fn measures_two_jobs_at_the_same_time(harness: &CodeHarness) {
     }
     let mut talk = harness.with(harness.snippets.sleep_20_ms);
     talk.load("b", harness.snippets.keeper).only("loaded");
+    for job in ["a", "b"] {
+        talk.workers(job, 1).only("workers");
+    }
     let answer = talk.windows("a,b", 60, 3);
     let workers = answer.all("worker");
     let mut jobs: Vec<String> = workers.iter().map(|worker| worker.text("job")).collect();
