@@ -16,7 +16,7 @@
 %% iterations and returns the last result, so no result is unused. `extra` are the arguments that are
 %% known before a worker starts, `arity` says whether state and previous result follow them.
 -type ready() :: #{module := module(), binary := binary(), source := string(), form := text | mfa | 'fun',
-                   batch := atom(), arity := 0..2, extra := list(),
+                   batch := atom(), empty := atom(), arity := 0..2, extra := list(),
                    init := hook(), init_runner := hook(), done := hook()}.
 
 -define(HOOKS, [init, init_runner, done]).
@@ -80,7 +80,7 @@ generate(Code, Module) ->
         forms => lists:append([in_file(Part, F) || {Part, #{forms := F}} <- Hooks])
                  ++ in_file(runner, maps:get(forms, Loop))
     },
-    Plain = maps:with([form, arity, extra, batch], Loop),
+    Plain = maps:with([form, arity, extra, batch, empty], Loop),
     lists:foldl(fun(Part, Map) -> Map#{Part => found(Part, Hooks)} end, maps:merge(Base, Plain), ?HOOKS).
 
 found(Part, Hooks) ->

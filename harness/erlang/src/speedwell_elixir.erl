@@ -20,13 +20,13 @@ prepare(Code, Module) ->
     Parts = [{Part, read(Part, maps:get(Part, Code))}
              || Part <- [init, init_runner, done, runner], is_map_key(Part, Code)],
     {Hooks, [{runner, Runner}]} = lists:split(length(Parts) - 1, Parts),
-    {Arity, Loop} = loop(Runner),
+    {Arity, Empty, Loop} = loop(Runner),
     check(Arity, Hooks),
     Defs = lists:append([named(Part, Quoted) || {Part, Quoted} <- Hooks]) ++ Loop,
     Quoted = {defmodule, [], [Module, [{do, {'__block__', [], Defs}}]]},
     Binary = compiled(Quoted, Module),
     Ready = #{module => Module, binary => Binary, source => source(Quoted), form => text, arity => Arity,
-              batch => batch, extra => []},
+              batch => batch, empty => Empty, extra => []},
     lists:foldl(fun(Part, Map) -> Map#{Part => hook(Part, Hooks)} end, Ready, [init, init_runner, done]).
 
 started() ->
@@ -89,11 +89,15 @@ var(Name) ->
 
 %% batch(Count, Result, State...) counts down and hands every result on, as the loops of `speedwell_loop` do.
 loop({expressions, Quoted}) ->
-    {0, batch(Quoted, [])};
+    {0, expression, batch(Quoted, [])};
 loop({own, Name, Arity, Forms}) ->
-    {Arity, Forms ++ calling(Name, Arity)};
+    {Arity, empty(Arity), Forms ++ calling(Name, Arity)};
 loop({function, Arity, _} = Function) ->
-    {Arity, named(runner, Function) ++ calling(runner, Arity)}.
+    {Arity, empty(Arity), named(runner, Function) ++ calling(runner, Arity)}.
+
+empty(0) -> call;
+empty(1) -> state;
+empty(_) -> both.
 
 calling(Name, 0) -> batch({Name, [], []}, []);
 calling(Name, 1) -> batch({Name, [], [var(state)]}, [var(state)]);

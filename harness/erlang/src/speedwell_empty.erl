@@ -5,16 +5,9 @@
 
 %% The least time per iteration of a batch, measured for about `TargetNs` with the loop for such a job.
 -spec picoseconds(speedwell_code:ready(), pos_integer()) -> non_neg_integer().
-picoseconds(Ready, TargetNs) ->
-    Loop = loop(Ready),
+picoseconds(#{empty := Loop}, TargetNs) ->
     Until = erlang:monotonic_time() + erlang:convert_time_unit(TargetNs, nanosecond, native),
     least(Loop, 1, Until, infinity).
-
-loop(#{form := text, arity := 0, source := _, calls := false}) -> expression;
-loop(#{form := text, arity := 0}) -> call;
-loop(#{arity := 1}) -> state;
-loop(#{arity := 2}) -> both;
-loop(_) -> applied.
 
 least(Loop, Size, Until, Least) ->
     From = erlang:monotonic_time(),

@@ -6,7 +6,7 @@
 -export([of_runner/2, fresh/2, form/1, tokens/2]).
 
 %% How the loop of a runner looks: `export`, `forms`, `texts`, `form`, `arity`, `extra`,
-%% `batch` (its name). `Taken` are
+%% `batch` (its name), `empty` (the loop of `speedwell_empty` like it). `Taken` are
 %% names of functions that the user has chosen.
 -spec of_runner(speedwell_text:part() | {'fun', fun()}, [atom()]) -> map().
 of_runner({expressions, Tokens, Text}, Taken) ->
@@ -16,6 +16,7 @@ of_runner({expressions, Tokens, Text}, Taken) ->
     Before = tokens("~s(~s, _) -> ~s(~s - 1, begin ", [Batch, Count, Batch, Count]),
     Loop = tokens("~s(0, Result) -> Result; ", [Batch]) ++ Before ++ Tokens ++ tokens(" end).", []),
     #{export => {Batch, 2}, form => text, arity => 0, extra => [], batch => Batch,
+      empty => expression,
       forms => [form(Loop)],
       texts => [io_lib:format("~s(0, Result) ->~n    Result;~n~s(~s, _) ->~n    ~s(~s - 1, begin ~ts end).~n",
                               [Batch, Batch, Count, Batch, Count, Text])]};
@@ -39,19 +40,19 @@ of_runner({list, List}, Taken) ->
 
 %% A loop that calls a function of 0, 1 or 2 arguments: none; state; state and previous result.
 around(Callee, Arity, Extra, Own, Taken) when Arity =< 2 ->
-    {Arguments, Passed, Previous} = case Arity of
-        0 -> {[], Extra, "_"};
-        1 -> {["State"], Extra ++ ["State"], "_"};
-        2 -> {["State", "Result"], Extra ++ ["State"], "Result"}
+    {Arguments, Passed, Previous, Empty} = case Arity of
+        0 -> {[], Extra, "_", call};
+        1 -> {["State"], Extra ++ ["State"], "_", state};
+        2 -> {["State", "Result"], Extra ++ ["State"], "Result", both}
     end,
     Call = [Callee, "(", lists:join(", ", Arguments), ")"],
-    written(Call, Passed, Previous, Own#{arity => Arity}, Taken);
+    written(Call, Passed, Previous, Own#{arity => Arity, empty => Empty}, Taken);
 around(_, Arity, _, Own, _) ->
     %% Refused by whoever checks the hooks; there is no loop to write.
-    Own#{arity => Arity, export => {batch, 2}, batch => batch, extra => []}.
+    Own#{arity => Arity, export => {batch, 2}, batch => batch, extra => [], empty => call}.
 
 calling(Call, Passed, Own, Taken) ->
-    written(Call, Passed, "_", Own#{arity => 0, forms => [], texts => []}, Taken).
+    written(Call, Passed, "_", Own#{arity => 0, empty => applied, forms => [], texts => []}, Taken).
 
 written(Call, Passed, Previous, #{forms := Forms, texts := Texts} = Own, Taken) ->
     Batch = fresh(batch, Taken),
