@@ -14,7 +14,7 @@ prepare(Code, Job, Paths) ->
     Module = binary_to_atom(<<"job_", Key/binary>>, utf8),
     case Folder =/= "" andalso is_closed(Code, Paths) of
         false -> speedwell_code:prepare(Code, Module);
-        true -> through(filename:join([Folder, "erlang", Key]), Code, Module)
+        true -> through(filename:join([Folder, "erlang", binary_to_list(Key)]), Code, Module)
     end.
 
 is_closed(#{lang := elixir}, Paths) -> Paths =:= [] andalso os:getenv("ERL_LIBS") =:= false;

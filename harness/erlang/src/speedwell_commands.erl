@@ -20,6 +20,9 @@ perform(Verb, Fields, Jobs, Main) ->
             Jobs;
         %% A job that has ended while it was asked.
         exit:{{speedwell_failed, Failure}, _} -> lost(Context, Failure);
+        error:Reason:Stack ->
+            %% Ours alone: user code fails in processes of its own.
+            protocol_error(Context, io_lib:format("~0tp in ~0tp", [Reason, Stack]));
         exit:{Gone, {gen_server, call, _}} -> lost(Context, #{stage => run, class => exit, reason => Gone, stack => []})
     end.
 
