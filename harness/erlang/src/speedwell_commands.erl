@@ -71,11 +71,7 @@ load(Context = #context{fields = Fields, jobs = Jobs, main = Main}) ->
     is_map_key(runner, Code) orelse throw({refused, "there is no 'runner' to load"}),
     Node = speedwell_peers:place(Fields, Paths),
     Ready = #{form := Form, arity := Arity, source := Source} = prepared(Code#{lang => Language}, Name, Paths),
-    OnDone = fun(Failure) ->
-        Main ! {event, speedwell_wire:encode(error, [{id, Context#context.id}, {job, Name}
-                                                     | speedwell_error:of_failure(Failure)])}
-    end,
-    case speedwell_job:start(Ready, #{parent => Main, node => Node, on_done_error => OnDone}) of
+    case speedwell_job:start(Ready, #{parent => Main, node => Node, on_done_error => {Main, {Context#context.id, Name}}}) of
         {ok, Job} ->
             event(Context, loaded, [{job, Name}, {form, Form}, {arity, Arity}, {source, Source}]),
             Jobs#{Name => Job};
@@ -115,8 +111,8 @@ workers(Context = #context{jobs = Jobs}) ->
     Jobs.
 
 calibrate(Context = #context{jobs = Jobs}) ->
-    Ready = speedwell_job:ready(known(Context)),
-    Empty = speedwell_empty:picoseconds(Ready, number(<<"target_ns">>, Context)),
+    Job = known(Context),
+    Empty = rpc:call(node(Job), speedwell_empty, picoseconds, [speedwell_job:ready(Job), number(<<"target_ns">>, Context)]),
     event(Context, calibrated, job(Context) ++ [{empty_ps, Empty}]),
     Jobs.
 

@@ -41,6 +41,7 @@ loop(State = #state{port = Port, current = Current, monitor = Monitor}) ->
         {Port, {data, Bytes}} -> loop(next(received(Bytes, State)));
         {Port, eof} -> loop(ended(State));
         {event, Line} -> loop(send(Line, State));
+        {done_failed, Tag, Failure} -> loop(send(done_failed(Tag, Failure), State));
         {finished, Pid, Jobs} when element(1, Current) =:= Pid -> loop(next(State#state{current = none, jobs = Jobs}));
         {'EXIT', Pid, Reason} when element(1, Current) =:= Pid, Reason =/= normal ->
             loop(next((send(broken(Reason), State))#state{current = none}));
@@ -51,6 +52,9 @@ loop(State = #state{port = Port, current = Current, monitor = Monitor}) ->
 
 broken(Reason) ->
     speedwell_wire:encode(error, [{stage, protocol}, {class, exit}, {msg, io_lib:format("~0tp", [Reason])}, {fatal, 0}]).
+
+done_failed({Id, Name}, Failure) ->
+    speedwell_wire:encode(error, [{id, Id}, {job, Name} | speedwell_error:of_failure(Failure)]).
 
 send(Line, State = #state{port = Port}) ->
     try port_command(Port, Line) of _ -> State catch error:badarg -> close(State) end.
@@ -105,14 +109,17 @@ close(#state{jobs = Jobs, current = Current, port = Port}) ->
 
 wait([], Port) ->
     receive
-        {event, Line} -> catch port_command(Port, Line), wait([], Port)
+        {event, Line} -> told(Line, Port), wait([], Port);
+        {done_failed, Tag, Failure} -> told(done_failed(Tag, Failure), Port), wait([], Port)
     after 0 -> ok
     end;
 wait([{Pid, Monitor} | Rest], Port) ->
     receive
-        {event, Line} -> catch port_command(Port, Line), wait([{Pid, Monitor} | Rest], Port);
         {'DOWN', Monitor, process, Pid, _} -> wait(Rest, Port)
     end.
+
+told(Line, Port) ->
+    try port_command(Port, Line) catch error:badarg -> false end.
 
 watch(Fields, State) ->
     Id = maps:get(<<"id">>, Fields, <<>>),

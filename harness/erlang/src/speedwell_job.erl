@@ -11,9 +11,11 @@
 -export([init/3]).
 
 %% parent: the job ends with it. node: where. order: which workers end first when there are too many.
-%% on_done_error: called with the error of a failing `done`. exit_reason: what the job exits with when it fails.
+%% watched: the job ends when this process does.
+%% on_done_error: called with the error of a failing `done`, or who gets {done_failed, Tag, Error}. exit_reason: what the job exits with when it fails.
 -type options() :: #{parent => pid(), node => node(), order => newest | oldest, live => boolean(),
-                     on_done_error => fun((map()) -> term()),
+                     watched => pid(),
+                     on_done_error => {pid(), Tag :: term()} | fun((map()) -> term()),
                      exit_reason => fun((map()) -> term()), priority => high | normal}.
 -type failure() :: #{stage := atom(), class := atom(), reason := term(), stack := list()}.
 -export_type([options/0, failure/0]).
@@ -103,6 +105,7 @@ init({Starter, Ref}, Ready = #{module := Module, init := Hook}, Options) ->
     process_flag(trap_exit, true),
     Parent = maps:get(parent, Options, none),
     is_pid(Parent) andalso link(Parent),
+    [erlang:monitor(process, Watched) || Watched <- [maps:get(watched, Options, none)], is_pid(Watched)],
     speedwell_code:load(Ready),
     try speedwell_worker:call(Module, Hook, undefined) of
         Shared ->
@@ -112,8 +115,9 @@ init({Starter, Ref}, Ready = #{module := Module, init := Hook}, Options) ->
                       live = maps:get(live, Options, false)})
     catch
         Class:Reason:Stack ->
-            speedwell_code:unload(Ready),
+            %% Told before the module goes: afterwards the stack has no lines of it any more.
             Starter ! {Ref, {error, #{stage => init, class => Class, reason => Reason, stack => Stack}}},
+            speedwell_code:unload(Ready),
             is_pid(Parent) andalso unlink(Parent),
             exit(normal)
     end.
@@ -268,6 +272,8 @@ down(Monitor, Pid, Reason, Job = #job{measuring = {Pid, Monitor, From}}) ->
         _ -> {error, Reason}
     end,
     answer(From, Answer, Job#job{measuring = none});
+down(_, Pid, _, Job = #job{options = #{watched := Pid}}) ->
+    stop(normal, Job);
 down(_, Pid, Reason, Job) ->
     %% Killed from outside, or by a process that the user's code is linked with.
     Stage = case Job#job.waiting of {_, Left, _} -> case lists:member(Pid, Left) of true -> init_runner; _ -> run end;
@@ -288,15 +294,19 @@ stop(Reason, Job) ->
     finish(Reason, cleaned(Job)).
 
 cleaned(Job = #job{workers = Workers, measuring = Measuring, ready = Ready, shared = Shared, options = Options}) ->
-    case Measuring of {Pid, _, _} -> exit(Pid, kill); none -> ok end,
+    case Measuring of {Other, _, _} -> exit(Other, kill); none -> ok end,
     Alone = (kill([W || W = {Worker, _} <- Workers, is_process_alive(Worker) orelse flushed(Worker)], Job))#job{workers = []},
     #{module := Module, done := Done} = Ready,
     try speedwell_worker:call(Module, Done, Shared) of
         _ -> ok
     catch
         Class:Reason:Stack ->
-            Tell = maps:get(on_done_error, Options, fun(_) -> ok end),
-            Tell(#{stage => done, class => Class, reason => Reason, stack => Stack})
+            Failure = #{stage => done, class => Class, reason => Reason, stack => Stack},
+            case maps:get(on_done_error, Options, none) of
+                {Pid, Tag} -> Pid ! {done_failed, Tag, Failure};
+                none -> ok;
+                Tell -> Tell(Failure)
+            end
     end,
     Alone.
 
