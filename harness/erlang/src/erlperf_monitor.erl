@@ -1,0 +1,78 @@
+%% Tells once in an interval what the node does: utilisation, processes, memory, and iterations of its jobs.
+%% Every member of the pg groups {erlperf_monitor, node()} and cluster_monitor (scope erlperf) gets a map.
+-module(erlperf_monitor).
+-behaviour(gen_server).
+
+-export([start/0, start/1, start_link/0, start_link/1, register/3, unregister/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-record(state, {
+    interval :: pos_integer(),
+    due :: integer(),
+    last :: speedwell_gauges:last(),
+    %% Jobs in the order of their coming, with the iterations told last.
+    jobs = [] :: [{pid(), reference(), non_neg_integer()}]
+}).
+
+%% How long a job may take to answer: one that is busy with `done` does not.
+-define(PATIENCE_MS, 200).
+
+-spec start() -> {ok, pid()} | {error, term()}.
+start() -> start(#{}).
+
+%% interval: milliseconds, 1000 unless given.
+-spec start(#{interval => pos_integer()}) -> {ok, pid()} | {error, term()}.
+start(Options) -> gen_server:start({local, ?MODULE}, ?MODULE, Options, []).
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() -> start_link(#{}).
+
+-spec start_link(#{interval => pos_integer()}) -> {ok, pid()} | {error, term()}.
+start_link(Options) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
+
+%% From now on the job is among those that are told. Without a running monitor nothing happens.
+-spec register(pid(), {module(), arity()}, non_neg_integer()) -> ok.
+register(Job, _Handle, Sample) ->
+    gen_server:cast(?MODULE, {register, Job, Sample}).
+
+-spec unregister(pid()) -> ok.
+unregister(Job) ->
+    gen_server:cast(?MODULE, {unregister, Job}).
+
+init(Options) ->
+    process_flag(priority, high),
+    Interval = maps:get(interval, Options, 1000),
+    {ok, scheduled(#state{interval = Interval, due = erlang:monotonic_time(millisecond), last = speedwell_gauges:start()})}.
+
+%% Ticks lie on a grid, so that lateness does not add up.
+scheduled(State = #state{interval = Interval, due = Due}) ->
+    erlang:send_after(Due + Interval, self(), tick, [{abs, true}]),
+    State#state{due = Due + Interval}.
+
+handle_call(_, _, State) -> {reply, ok, State}.
+
+handle_cast({register, Job, Sample}, State = #state{jobs = Jobs}) ->
+    {noreply, State#state{jobs = Jobs ++ [{Job, erlang:monitor(process, Job), Sample}]}};
+handle_cast({unregister, Job}, State) ->
+    {noreply, without(Job, State)}.
+
+handle_info(tick, State = #state{last = Last, jobs = Jobs}) ->
+    {Gauges, Next} = speedwell_gauges:look(Last),
+    Read = [{Job, Monitor, Before, sample(Job, Before)} || {Job, Monitor, Before} <- Jobs],
+    Map = Gauges#{time => erlang:system_time(millisecond), node => node(),
+                  jobs => [{Job, Now - Before} || {Job, _, Before, Now} <- Read]},
+    [Pid ! Map || Group <- [{?MODULE, node()}, cluster_monitor], Pid <- members(Group)],
+    {noreply, scheduled(State#state{last = Next, jobs = [{Job, Monitor, Now} || {Job, Monitor, _, Now} <- Read]})};
+handle_info({'DOWN', _, process, Job, _}, State) ->
+    {noreply, without(Job, State)};
+handle_info(_, State) ->
+    {noreply, State}.
+
+without(Gone, State = #state{jobs = Jobs}) ->
+    State#state{jobs = lists:keydelete(Gone, 1, Jobs)}.
+
+sample(Job, Before) ->
+    try gen_server:call(Job, sample, ?PATIENCE_MS) catch exit:_ -> Before end.
+
+members(Group) ->
+    try pg:get_members(erlperf, Group) catch error:badarg -> [] end.

@@ -1,0 +1,168 @@
+%% From a code map to a job that can be started: decides how the loop around the user's code looks,
+%% compiles it into a module of its own, and keeps the module's text.
+%% Start at prepare/2. Texts are read by `speedwell_text`; Elixir is written by `speedwell_elixir`.
+-module(speedwell_code).
+
+-export([prepare/1, prepare/2, source/1, load/1, unload/1]).
+
+-export_type([code/0, ready/0, hook/0]).
+
+-type callable() :: string() | binary() | {module(), atom(), list()} | [{module(), atom(), list()}] | fun().
+-type code() :: #{runner := callable(), init => callable(), init_runner => callable(), done => callable(),
+                  lang => erlang | elixir, label => string(), _ => _}.
+-type hook() :: none | {local, atom(), 0 | 1} | {mfa, module(), atom(), list()} | {list, list()} | {'fun', fun()}.
+
+%% `binary` is the compiled module. Its loop `batch` takes (Count, Result, Extra...): it performs Count
+%% iterations and returns the last result, so no result is unused. `extra` are the arguments that are
+%% known before a worker starts, `arity` says whether state and previous result follow them.
+-type ready() :: #{module := module(), binary := binary(), source := string(), form := text | mfa | 'fun',
+                   batch := atom(), empty := atom(), arity := 0..2, extra := list(),
+                   init := hook(), init_runner := hook(), done := hook()}.
+
+-define(HOOKS, [init, init_runner, done]).
+
+%% Prepares the code under a module name of its own.
+-spec prepare(code()) -> {ok, ready()} | {error, map()}.
+prepare(Code) ->
+    prepare(Code, name()).
+
+name() ->
+    list_to_atom("job_" ++ os:getpid() ++ "_" ++ integer_to_list(erlang:unique_integer([positive]))).
+
+%% Errors are maps with stage, class, msg, part and, where known, line.
+-spec prepare(code(), module()) -> {ok, ready()} | {error, map()}.
+prepare(Code, Module) ->
+    try
+        case maps:get(lang, Code, erlang) of
+            erlang -> {ok, compile(generate(Code, Module), Module)};
+            elixir -> {ok, speedwell_elixir:prepare(Code, Module)}
+        end
+    catch
+        throw:{code, Error} -> {error, Error}
+    end.
+
+%% The text of the module that would be run, called `benchmark`.
+-spec source(code()) -> string().
+source(Code) ->
+    try generate(Code, benchmark) of
+        #{source := Source} -> Source
+    catch
+        throw:{code, Error} -> erlang:error({generate, Error})
+    end.
+
+-spec load(ready()) -> ok.
+load(#{module := Module, binary := Binary}) ->
+    {module, Module} = code:load_binary(Module, atom_to_list(Module) ++ ".erl", Binary),
+    ok.
+
+-spec unload(ready()) -> ok.
+unload(#{module := Module}) ->
+    code:purge(Module),
+    code:delete(Module),
+    code:purge(Module),
+    ok.
+
+%% Everything about the module but its binary.
+generate(Code, Module) ->
+    Parts = [{Part, part(Part, maps:get(Part, Code))} || Part <- [runner | ?HOOKS], is_map_key(Part, Code)],
+    Taken = [Name || {_, {function, Name, _, _, _}} <- Parts],
+    Hooks = [{Part, hook(Part, Value, Taken)} || {Part, Value} <- Parts, Part =/= runner],
+    Loop = speedwell_loop:of_runner(proplists:get_value(runner, Parts), Taken),
+    check(maps:get(arity, Loop), Hooks),
+    Exports = [{N, A} || {_, #{hook := {local, N, A}}} <- Hooks] ++ [maps:get(export, Loop)],
+    Texts = [T || {_, #{text := T}} <- Hooks] ++ maps:get(texts, Loop),
+    Head = io_lib:format("-module(~p).~n-export([~ts]).~n",
+                         [Module, lists:join(", ", [io_lib:format("~p/~w", [N, A]) || {N, A} <- Exports])]),
+    Base = #{
+        module => Module,
+        source => unicode:characters_to_list([Head, "\n", lists:join("\n", Texts)]),
+        exports => Exports,
+        forms => lists:append([in_file(Part, F) || {Part, #{forms := F}} <- Hooks])
+                 ++ in_file(runner, maps:get(forms, Loop))
+    },
+    Plain = maps:with([form, arity, extra, batch, empty], Loop),
+    lists:foldl(fun(Part, Map) -> Map#{Part => found(Part, Hooks)} end, maps:merge(Base, Plain), ?HOOKS).
+
+found(Part, Hooks) ->
+    case lists:keyfind(Part, 1, Hooks) of
+        {_, #{hook := Hook}} -> Hook;
+        false -> none
+    end.
+
+part(_, Fun) when is_function(Fun) -> {'fun', Fun};
+part(_, {M, F, A}) when is_atom(M), is_atom(F), is_list(A) -> {mfa, M, F, A};
+part(_, [{_, _, _} | _] = List) -> {list, List};
+part(Part, Text) when is_list(Text); is_binary(Text) -> speedwell_text:read(Part, Text);
+part(Part, Other) ->
+    refuse(Part, io_lib:format("~0tp is neither text nor a function", [Other])).
+
+%% A hook: what is called, and the forms and text that it adds to the module.
+hook(_, {mfa, _, _, _} = Mfa, _) -> #{hook => Mfa};
+hook(_, {list, _} = List, _) -> #{hook => List};
+hook(_, {remote, M, F, A}, _) -> #{hook => {'fun', fun M:F/A}};
+hook(_, {'fun', _} = Fun, _) -> #{hook => Fun};
+hook(_, {function, Name, Arity, Tokens, Text}, _) ->
+    #{hook => {local, Name, Arity}, forms => [speedwell_loop:form(Tokens)], text => finished(Text)};
+hook(Part, {clauses, Arity, Clauses, Text}, Taken) ->
+    Name = speedwell_loop:fresh(Part, Taken),
+    #{hook => {local, Name, Arity}, forms => [{function, 1, Name, Arity, Clauses}],
+      text => io_lib:format("~p: ~ts~n", [Name, finished(Text)])};
+hook(Part, {expressions, Tokens, Text}, Taken) ->
+    Name = speedwell_loop:fresh(Part, Taken),
+    #{hook => {local, Name, 0},
+      forms => [speedwell_loop:form(speedwell_loop:tokens("~p() -> ", [Name]) ++ Tokens
+                                    ++ speedwell_loop:tokens(".", []))],
+      text => io_lib:format("~p() -> ~ts.~n", [Name, Text])}.
+
+finished(Text) ->
+    [string:trim(Text, trailing, "."), ".\n"].
+
+%% What a hook takes must be given by another one.
+check(RunnerArity, Hooks) ->
+    Has = fun(Part) -> lists:keymember(Part, 1, Hooks) end,
+    Takes = fun(Part) -> case lists:keyfind(Part, 1, Hooks) of
+                             {_, #{hook := Hook}} -> takes(Hook);
+                             false -> 0
+                         end end,
+    [refuse(Part, io_lib:format("~s/1 requires init function defined", [Part]))
+     || Part <- [done, init_runner], Takes(Part) =:= 1, not Has(init)],
+    [refuse(Part, io_lib:format("~s takes ~w arguments, at most ~w can be given", [Part, Takes(Part), Most]))
+     || {Part, Most} <- [{init, 0}, {init_runner, 1}, {done, 1}], Takes(Part) > Most],
+    RunnerArity > 2 andalso
+        refuse(runner, io_lib:format("runner/~w cannot be called: a runner takes at most state and previous result",
+                                     [RunnerArity])),
+    RunnerArity > 0 andalso not Has(init_runner) andalso
+        refuse(runner, io_lib:format("runner/~w requires init_runner function defined", [RunnerArity])),
+    ok.
+
+takes({local, _, Arity}) -> Arity;
+takes({'fun', Fun}) -> element(2, erlang:fun_info(Fun, arity));
+takes(_) -> 0.
+
+-spec refuse(atom(), iodata()) -> no_return().
+refuse(Part, Message) ->
+    throw({code, #{stage => compile, class => signature, part => Part, msg => lists:flatten(Message)}}).
+
+%% Errors and stacks then name the part, with lines counted in the user's own text.
+in_file(Part, Forms) ->
+    [{attribute, 1, file, {atom_to_list(Part), 1}} | Forms].
+
+compile(#{forms := Forms, exports := Exports} = Generated, Module) ->
+    All = [{attribute, 1, module, Module}, {attribute, 1, export, Exports} | Forms],
+    case compile:forms(All, [binary, return_errors]) of
+        {ok, Module, Binary} -> (maps:without([forms, exports], Generated))#{binary => Binary};
+        {ok, Module, Binary, _} -> (maps:without([forms, exports], Generated))#{binary => Binary};
+        {error, Errors, _} -> throw({code, first(Errors)})
+    end.
+
+first([{_, []} | Rest]) -> first(Rest);
+first([{File, [{Location, Module, What} | _]} | _]) ->
+    Error = #{stage => compile, class => compile, msg => lists:flatten(Module:format_error(What)),
+              part => list_to_atom(File)},
+    case Location of
+        {Line, _} -> Error#{line => Line};
+        Line when is_integer(Line) -> Error#{line => Line};
+        none -> Error
+    end;
+first([{File, [{Module, What} | _]} | Rest]) ->
+    first([{File, [{none, Module, What}]} | Rest]).

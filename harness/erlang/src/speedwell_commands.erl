@@ -1,0 +1,161 @@
+%% What the commands of the protocol do. Each is performed in a process of its own, which sends events to the
+%% harness and gives back the jobs that there are afterwards. Start at perform/4.
+-module(speedwell_commands).
+
+-export([perform/4]).
+
+-type jobs() :: #{binary() => pid()}.
+
+-record(context, {main :: pid(), id :: binary(), fields :: map(), jobs :: jobs()}).
+
+%% Performs a command. Whatever happens is told by events.
+-spec perform(binary(), #{binary() => binary()}, jobs(), pid()) -> jobs().
+perform(Verb, Fields, Jobs, Main) ->
+    Context = #context{main = Main, id = maps:get(<<"id">>, Fields, <<>>), fields = Fields, jobs = Jobs},
+    try command(Verb, Context)
+    catch
+        throw:{refused, Message} -> protocol_error(Context, Message);
+        throw:{code, Error} ->
+            event(Context, error, job(Context) ++ speedwell_error:of_code(Error)),
+            Jobs;
+        %% A job that has ended while it was asked.
+        exit:{{speedwell_failed, Failure}, _} -> lost(Context, Failure);
+        error:Reason:Stack ->
+            %% Ours alone: user code fails in processes of its own.
+            protocol_error(Context, io_lib:format("~0tp in ~0tp", [Reason, Stack]));
+        exit:{Gone, {gen_server, call, _}} -> lost(Context, #{stage => run, class => exit, reason => Gone, stack => []})
+    end.
+
+lost(Context = #context{jobs = Jobs, fields = Fields}, Failure) ->
+    event(Context, error, job(Context) ++ speedwell_error:of_failure(Failure)),
+    maps:remove(maps:get(<<"job">>, Fields, <<>>), Jobs).
+
+command(<<"hello">>, Context) -> hello(Context);
+command(<<"load">>, Context) -> load(Context);
+command(<<"workers">>, Context) -> workers(Context);
+command(<<"run">>, Context) -> speedwell_report:run(Context#context.fields, Context#context.jobs, sender(Context));
+command(<<"calibrate">>, Context) -> calibrate(Context);
+command(<<"unload">>, Context) -> unload(Context);
+command(Verb, Context) -> protocol_error(Context, ["unknown verb '", Verb, "'"]).
+
+hello(Context = #context{fields = Fields, jobs = Jobs}) ->
+    case maps:get(<<"proto">>, Fields, <<>>) of
+        <<"1">> ->
+            Warnings = speedwell_machine:warnings(),
+            Warned = [{"warn" ++ integer_to_list(N), W} || {N, W} <- lists:zip(lists:seq(0, length(Warnings) - 1), Warnings)],
+            event(Context, ready, [
+                {proto, 1}, {lang, erlang}, {version, speedwell_machine:version()},
+                {flavor, speedwell_machine:flavor()}, {build, speedwell_machine:build()},
+                {cpus, erlang:system_info(logical_processors_available)}, {clock, "erlang:monotonic_time"},
+                {clock_res_ns, speedwell_machine:clock_resolution_ns()},
+                {caps, {list, [continuous, timed, workers, monitor, parallel]}},
+                {gauges, {list, [[atom_to_list(Name), ":", Unit] || {Name, Unit} <- speedwell_gauges:schema()]}}
+                | Warned]),
+            Jobs;
+        Other ->
+            event(Context, error, [{stage, protocol}, {class, version}, {fatal, 1},
+                                   {msg, ["version '", Other, "' of the protocol is not spoken here, only 1"]}]),
+            timer:sleep(50),
+            erlang:halt(0)
+    end.
+
+load(Context = #context{fields = Fields, jobs = Jobs, main = Main}) ->
+    maps:get(<<"form">>, Fields, <<"text">>) =:= <<"text">> orelse throw({refused, "code is loaded with form=text"}),
+    Name = needed(<<"job">>, Context),
+    is_map_key(Name, Jobs) andalso throw({refused, ["there is a job '", Name, "' already"]}),
+    Language = language(maps:get(<<"lang">>, Fields, <<"erlang">>)),
+    Paths = paths(Fields, 0),
+    add_paths(Paths),
+    Code = maps:from_list([{Part, maps:get(atom_to_binary(Part, utf8), Fields)}
+                           || Part <- [runner, init, init_runner, done], is_map_key(atom_to_binary(Part, utf8), Fields)]),
+    is_map_key(runner, Code) orelse throw({refused, "there is no 'runner' to load"}),
+    Node = speedwell_peers:place(Fields, Paths),
+    Ready = #{form := Form, arity := Arity, source := Source} = prepared(Code#{lang => Language}, Name, Paths),
+    case speedwell_job:start(Ready, #{parent => Main, node => Node, on_done_error => {Main, {Context#context.id, Name}}}) of
+        {ok, Job} ->
+            event(Context, loaded, [{job, Name}, {form, Form}, {arity, Arity}, {source, Source}]),
+            Jobs#{Name => Job};
+        {error, Failure} ->
+            event(Context, error, [{job, Name} | speedwell_error:of_failure(Failure)]),
+            Jobs
+    end.
+
+prepared(Code, Name, Paths) ->
+    case speedwell_cache:prepare(Code, Name, Paths) of
+        {ok, Ready} -> Ready;
+        {error, Error} -> throw({code, Error})
+    end.
+
+language(<<"erlang">>) -> erlang;
+language(<<"elixir">>) -> elixir;
+language(Other) -> throw({refused, ["this harness does not speak '", Other, "'"]}).
+
+paths(Fields, N) ->
+    case maps:find(iolist_to_binary(["path", integer_to_list(N)]), Fields) of
+        {ok, Path} -> [unicode:characters_to_list(Path) | paths(Fields, N + 1)];
+        error -> []
+    end.
+
+%% In front, the first of them first.
+add_paths(Paths) ->
+    [case code:add_patha(Path) of
+         true -> ok;
+         {error, _} -> throw({refused, ["'", Path, "' is not a folder"]})
+     end || Path <- lists:reverse(Paths)].
+
+workers(Context = #context{jobs = Jobs}) ->
+    Begin = erlang:monotonic_time(millisecond),
+    Count = number(<<"n">>, Context),
+    ok = speedwell_job:set_workers(known(Context), Count),
+    event(Context, workers, job(Context) ++ [{n, Count}, {ms, erlang:monotonic_time(millisecond) - Begin}]),
+    Jobs.
+
+calibrate(Context = #context{jobs = Jobs}) ->
+    Job = known(Context),
+    Empty = rpc:call(node(Job), speedwell_empty, picoseconds, [speedwell_job:ready(Job), number(<<"target_ns">>, Context)]),
+    event(Context, calibrated, job(Context) ++ [{empty_ps, Empty}]),
+    Jobs.
+
+unload(Context = #context{jobs = Jobs}) ->
+    ok = speedwell_job:close(known(Context)),
+    event(Context, unloaded, job(Context)),
+    maps:remove(needed(<<"job">>, Context), Jobs).
+
+known(Context = #context{jobs = Jobs}) ->
+    Name = needed(<<"job">>, Context),
+    case Jobs of
+        #{Name := Job} -> Job;
+        _ -> throw({refused, ["there is no job '", Name, "'"]})
+    end.
+
+needed(Key, #context{fields = Fields}) ->
+    case Fields of
+        #{Key := Value} -> Value;
+        _ -> throw({refused, ["'", Key, "' is missing"]})
+    end.
+
+number(Key, Context) ->
+    Text = needed(Key, Context),
+    try binary_to_integer(Text) of
+        Number when Number >= 0 -> Number;
+        _ -> throw({refused, ["'", Key, "' must not be negative"]})
+    catch
+        error:badarg -> throw({refused, ["'", Key, "' is no number: '", Text, "'"]})
+    end.
+
+job(#context{fields = Fields}) ->
+    [{job, Name} || {ok, Name} <- [maps:find(<<"job">>, Fields)]].
+
+protocol_error(Context = #context{jobs = Jobs}, Message) ->
+    event(Context, error, job(Context) ++ [{stage, protocol}, {class, protocol}, {msg, Message}, {fatal, 0}]),
+    Jobs.
+
+event(Context, Verb, Fields) ->
+    (sender(Context))(Verb, Fields, []).
+
+%% Sends an event that belongs to the command.
+sender(#context{main = Main, id = Id}) ->
+    fun(Verb, Fields, Long) ->
+        Main ! {event, speedwell_wire:lines(Verb, [{id, Id} | Fields], Long)},
+        ok
+    end.

@@ -1,0 +1,57 @@
+%% Names of nodes without a daemon: the name of a node of ours ends in the port it listens on
+%% (speedwell_40123@127.0.0.1), so everybody who knows the name knows the port. All other names are asked of the
+%% usual daemon. Named by `-epmd_module`; what it must export is said in the documentation of Erlang's kernel.
+-module(speedwell_epmd).
+
+-export([start_link/0, register_node/2, register_node/3, listen_port_please/2, address_please/3,
+         port_please/2, port_please/3, names/1]).
+-export([free_name/0]).
+
+%% The version of the handshake since OTP 23.
+-define(VERSION, 6).
+
+%% A name whose port is free at the moment.
+-spec free_name() -> string().
+free_name() ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    gen_tcp:close(Socket),
+    "speedwell_" ++ integer_to_list(Port).
+
+start_link() -> ignore.
+
+register_node(Name, Port) -> register_node(Name, Port, inet).
+
+%% The creation tells one life of a node from the next with the same name.
+register_node(_Name, _Port, _Family) -> {ok, rand:uniform(16#ffff) + 3}.
+
+listen_port_please(Name, _Host) ->
+    case port(Name) of
+        none -> {ok, 0};
+        Port -> {ok, Port}
+    end.
+
+address_please(Name, Host, Family) ->
+    case port(Name) of
+        none -> erl_epmd:address_please(Name, Host, Family);
+        Port ->
+            case inet:getaddr(Host, Family) of
+                {ok, Address} -> {ok, Address, Port, ?VERSION};
+                Error -> Error
+            end
+    end.
+
+port_please(Name, Host) -> port_please(Name, Host, infinity).
+
+port_please(Name, Host, Timeout) ->
+    case port(Name) of
+        none -> erl_epmd:port_please(Name, Host, Timeout);
+        Port -> {port, Port, ?VERSION}
+    end.
+
+names(Host) -> erl_epmd:names(Host).
+
+port(Name) when is_atom(Name) -> port(atom_to_list(Name));
+port("speedwell_" ++ Digits) ->
+    try list_to_integer(Digits) catch error:badarg -> none end;
+port(_) -> none.

@@ -1,0 +1,48 @@
+%% Errors as fields of an `error` event: what Erlang says, with the line in the user's own text.
+-module(speedwell_error).
+
+-export([of_code/1, of_failure/1, exit_reason/1, line/1]).
+
+%% Of code that could not be read or compiled.
+-spec of_code(map()) -> [{atom(), term()}].
+of_code(Error = #{stage := Stage, class := Class, msg := Message}) ->
+    [{stage, Stage}, {class, Class}, {msg, Message}]
+    ++ [{Key, maps:get(Key, Error)} || Key <- [line, part], is_map_key(Key, Error)] ++ [{fatal, 0}].
+
+%% Of code that failed when it was executed.
+-spec of_failure(speedwell_job:failure()) -> [{atom(), term()}].
+of_failure(#{stage := Stage, class := Class, reason := Reason, stack := Stack}) ->
+    Own = lists:takewhile(fun(Call) -> not lists:member(element(1, Call), [speedwell_worker, speedwell_job]) end, Stack),
+    [{stage, Stage}, {class, Class}, {msg, message(Reason)}]
+    ++ [{line, Line} || Line <- line(Stack)]
+    ++ [{stack, lists:join("\n", [call(Call) || Call <- Own])} || Own =/= []] ++ [{fatal, 0}].
+
+%% Exceptions of Elixir have a message of their own.
+message(Reason = #{'__struct__' := _, '__exception__' := true}) ->
+    try 'Elixir.Exception':message(Reason) catch _:_ -> term(Reason) end;
+message(Reason) ->
+    term(Reason).
+
+term(Reason) ->
+    io_lib:format("~0tp", [Reason]).
+
+%% Parts of the user's code are files called after them.
+-spec line(list()) -> [pos_integer()].
+line(Stack) ->
+    Lines = [proplists:get_value(line, Place) || {_, _, _, Place} <- Stack,
+             lists:member(proplists:get_value(file, Place), ["runner", "init", "init_runner", "done"])],
+    lists:sublist([Line || Line <- Lines, is_integer(Line)], 1).
+
+call({M, F, Arity, Place}) ->
+    Count = if is_list(Arity) -> length(Arity); true -> Arity end,
+    Where = [io_lib:format(" (~ts:~w)", [File, proplists:get_value(line, Place, 0)])
+             || {file, File} <- Place],
+    io_lib:format("~tp:~tp/~w~ts", [M, F, Count, Where]);
+call(Other) ->
+    term(Other).
+
+%% The reason that a process would have ended with, had nobody caught the failure.
+-spec exit_reason(speedwell_job:failure()) -> term().
+exit_reason(#{class := error, reason := Reason, stack := Stack}) -> {Reason, Stack};
+exit_reason(#{class := throw, reason := Reason, stack := Stack}) -> {{nocatch, Reason}, Stack};
+exit_reason(#{class := exit, reason := Reason}) -> Reason.

@@ -1,0 +1,146 @@
+%% The harness: a process that owns the two pipes of the protocol (docs/protocol.md), hands one command after
+%% the other to `speedwell_commands`, and stays able to hear `stop` and the end of the commands meanwhile.
+%% Start at start/0, which `erl -s speedwell_harness` calls.
+-module(speedwell_harness).
+
+-export([start/0]).
+
+-record(state, {
+    port :: port(),
+    buffer = <<>> :: binary(),
+    queue = [] :: [{binary(), map()}],
+    %% The command that is being performed, and by whom.
+    current = none :: none | {pid(), Verb :: binary()},
+    %% Ids of `stop` that came while a run was waiting for its turn.
+    early = false :: boolean(),
+    jobs = #{} :: #{binary() => pid()},
+    monitor = off :: off | {reference(), map(), speedwell_gauges:last()}
+}).
+
+-spec start() -> pid().
+start() ->
+    spawn(fun init/0).
+
+init() ->
+    process_flag(trap_exit, true),
+    process_flag(priority, high),
+    {In, Out} = descriptors(),
+    os:unsetenv("SPEEDWELL_FDS"),
+    Port = open_port({fd, In, Out}, [binary, stream, eof]),
+    %% Code that was compiled before needs no compiler.
+    os:getenv("SPEEDWELL_CACHE") =:= false andalso spawn(fun speedwell_cache:preload/0),
+    loop(#state{port = Port}).
+
+descriptors() ->
+    case string:lexemes(os:getenv("SPEEDWELL_FDS", "3,4"), ",") of
+        [In, Out] -> {list_to_integer(In), list_to_integer(Out)}
+    end.
+
+loop(State = #state{port = Port, current = Current, monitor = Monitor}) ->
+    receive
+        {Port, {data, Bytes}} -> loop(next(received(Bytes, State)));
+        {Port, eof} -> loop(ended(State));
+        {event, Line} -> loop(send(Line, State));
+        {done_failed, Tag, Failure} -> loop(send(done_failed(Tag, Failure), State));
+        {finished, Pid, Jobs} when element(1, Current) =:= Pid -> loop(next(State#state{current = none, jobs = Jobs}));
+        {'EXIT', Pid, Reason} when element(1, Current) =:= Pid, Reason =/= normal ->
+            loop(next((send(broken(Reason), State))#state{current = none}));
+        {'EXIT', Port, _} -> close(State);
+        {tick, Ref} when element(1, Monitor) =:= Ref -> loop(tick(State));
+        _ -> loop(State)
+    end.
+
+broken(Reason) ->
+    speedwell_wire:encode(error, [{stage, protocol}, {class, exit}, {msg, io_lib:format("~0tp", [Reason])}, {fatal, 0}]).
+
+done_failed({Id, Name}, Failure) ->
+    speedwell_wire:encode(error, [{id, Id}, {job, Name} | speedwell_error:of_failure(Failure)]).
+
+send(Line, State = #state{port = Port}) ->
+    try port_command(Port, Line) of _ -> State catch error:badarg -> close(State) end.
+
+received(Bytes, State = #state{buffer = Buffer}) ->
+    Lines = binary:split(<<Buffer/binary, Bytes/binary>>, <<"\n">>, [global]),
+    {Whole, [Rest]} = lists:split(length(Lines) - 1, Lines),
+    lists:foldl(fun heard/2, State#state{buffer = Rest}, [speedwell_wire:decode(Line) || Line <- Whole, Line =/= <<>>]).
+
+heard({<<"stop">>, Fields}, State) ->
+    stop(Fields, State);
+heard({<<"monitor">>, Fields}, State) ->
+    watch(Fields, State);
+heard(Command, State = #state{queue = Queue}) ->
+    State#state{queue = Queue ++ [Command]}.
+
+%% Only `stop` overtakes others. It ends the run in progress, or the one that is to come.
+stop(Fields, State = #state{current = Current, queue = Queue}) ->
+    Answer = [{id, maps:get(<<"id">>, Fields, <<>>)}, {job, maps:get(<<"job">>, Fields, <<"*">>)}],
+    Said = send(speedwell_wire:encode(stopped, Answer), State),
+    case Current of
+        {Pid, <<"run">>} -> Pid ! {stop, self()}, Said;
+        _ -> Said#state{early = lists:keymember(<<"run">>, 1, Queue)}
+    end.
+
+next(State = #state{current = none, queue = [{<<"quit">>, _} | _]}) ->
+    close(State);
+next(State = #state{current = none, queue = [{Verb, Fields} | Queue], jobs = Jobs, early = Early}) ->
+    Main = self(),
+    Pid = spawn_link(fun() -> Main ! {finished, self(), speedwell_commands:perform(Verb, Fields, Jobs, Main)} end),
+    Stopped = Early andalso Verb =:= <<"run">>,
+    Stopped andalso (Pid ! {stop, self()}),
+    State#state{current = {Pid, Verb}, queue = Queue, early = Early andalso not Stopped};
+next(State) ->
+    State.
+
+%% The end of the commands ends everything at once, unless an orderly end has been ordered already.
+ended(State = #state{queue = Queue}) ->
+    case lists:keymember(<<"quit">>, 1, Queue) of
+        true -> State;
+        false -> close(State)
+    end.
+
+%% Executes `done` of every job and ends the process. What happens in `done` is still told.
+-spec close(#state{}) -> no_return().
+close(#state{jobs = Jobs, current = Current, port = Port}) ->
+    case Current of {Pid, _} -> unlink(Pid), exit(Pid, kill); none -> ok end,
+    Closing = [spawn_monitor(fun() -> speedwell_job:close(Job) end) || Job <- maps:values(Jobs)],
+    wait(Closing, Port),
+    erlang:whereis(speedwell_peers) =:= undefined orelse speedwell_peers:stop(),
+    erlang:halt(0).
+
+wait([], Port) ->
+    receive
+        {event, Line} -> told(Line, Port), wait([], Port);
+        {done_failed, Tag, Failure} -> told(done_failed(Tag, Failure), Port), wait([], Port)
+    after 0 -> ok
+    end;
+wait([{Pid, Monitor} | Rest], Port) ->
+    receive
+        {'DOWN', Monitor, process, Pid, _} -> wait(Rest, Port)
+    end.
+
+told(Line, Port) ->
+    try port_command(Port, Line) catch error:badarg -> false end.
+
+watch(Fields, State) ->
+    Id = maps:get(<<"id">>, Fields, <<>>),
+    case binary_to_integer(maps:get(<<"interval_ns">>, Fields, <<"0">>)) of
+        0 -> send(speedwell_wire:encode(gauge, [{id, Id}]), State#state{monitor = off});
+        IntervalNs ->
+            Ref = make_ref(),
+            Every = #{id => Id, interval_ms => max(1, IntervalNs div 1000000), due => erlang:monotonic_time(millisecond)},
+            tick(State#state{monitor = {Ref, Every, speedwell_gauges:start()}})
+    end.
+
+%% Gauges now, and again at the next point of an absolute grid.
+tick(State = #state{monitor = {Ref, Every = #{id := Id, interval_ms := Interval, due := Due}, Last}, jobs = Jobs}) ->
+    {Gauges, Next} = speedwell_gauges:look(Last),
+    Time = erlang:convert_time_unit(erlang:monotonic_time(), native, nanosecond),
+    Counts = [{["job.", Name], Count} || {Name, Job} <- maps:to_list(Jobs), Count <- count(Job)],
+    Fields = [{id, Id}, {t_ns, Time} | [{Name, maps:get(Name, Gauges)} || {Name, _} <- speedwell_gauges:schema()]],
+    erlang:send_after(Due + Interval, self(), {tick, Ref}, [{abs, true}]),
+    send(speedwell_wire:encode(gauge, Fields ++ Counts),
+         State#state{monitor = {Ref, Every#{due => Due + Interval}, Next}}).
+
+%% A job that is ending does not answer.
+count(Job) ->
+    try [gen_server:call(Job, sample, 1000)] catch exit:_ -> [] end.

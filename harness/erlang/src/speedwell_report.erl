@@ -1,0 +1,128 @@
+%% A run for the protocol: which jobs, which lengths, and its events. The measuring is `speedwell_run`.
+-module(speedwell_report).
+
+-export([run/3]).
+
+-type sender() :: fun((atom(), [{atom(), term()}], [{atom(), list()}]) -> ok).
+
+%% Performs `run`. Jobs that failed are gone afterwards.
+-spec run(#{binary() => binary()}, #{binary() => pid()}, sender()) -> #{binary() => pid()}.
+run(Fields, Jobs, Send) ->
+    Names = binary:split(maps:get(<<"jobs">>, Fields, <<>>), <<",">>, [global, trim_all]),
+    {Known, Unknown} = lists:partition(fun(Name) -> is_map_key(Name, Jobs) end, Names),
+    [refuse(Name, Send) || Name <- Unknown],
+    Known =:= [] andalso throw({refused, "there is no job to run"}),
+    Pids = [maps:get(Name, Jobs) || Name <- Known],
+    Workers = lists:sum([with_workers(Pid) || Pid <- Pids]),
+    Clocks = clocks(),
+    {Outcomes, End} = case maps:get(<<"mode">>, Fields, <<>>) of
+        <<"continuous">> -> continuous(Known, Pids, Workers, Fields, Send);
+        <<"timed">> -> timed(Known, Pids, Workers, Fields, Send);
+        Mode -> throw({refused, ["code is measured continuous or timed, not '", Mode, "'"]})
+    end,
+    compare(Clocks, clocks(), Send),
+    Failed = [Name || {Name, {_, {failed, Reason}}} <- lists:zip(Known, Outcomes), failed(Name, Reason, Send)],
+    #{elapsed_ns := Elapsed, max_late_ns := Late} = End,
+    Send('end', [{jobs, {list, Names}}, {elapsed_ns, Elapsed}, {max_late_ns, Late}], []),
+    maps:without(Failed, Jobs).
+
+refuse(Name, Send) ->
+    Send(error, [{job, Name}, {stage, protocol}, {class, protocol}, {msg, ["there is no job '", Name, "'"]}, {fatal, 0}], []).
+
+%% A job that was never told how many workers it has, has one.
+with_workers(Job) ->
+    case speedwell_job:workers(Job) of
+        0 -> ok = speedwell_job:set_workers(Job, 1), 1;
+        Count -> Count
+    end.
+
+failed(Name, Reason, Send) ->
+    Failure = case Reason of
+        {speedwell_failed, Known} -> Known;
+        _ -> #{stage => run, class => exit, reason => Reason, stack => []}
+    end,
+    Send(error, [{job, Name} | speedwell_error:of_failure(Failure)], []),
+    true.
+
+continuous(Names, Pids, Workers, Fields, Send) ->
+    Plan = plan(#{interval_ns => <<"interval_ns">>}, Fields),
+    Streamed = case Fields of
+        #{<<"stream">> := <<"1">>} -> Plan#{observer => observer(Names, Pids, Plan, Send)};
+        _ -> Plan
+    end,
+    {Outcomes, End} = speedwell_run:continuous(Pids, Streamed, Workers),
+    [worker(Name, W, Report, Send) || {Name, {_, {ok, Reports}}} <- lists:zip(Names, Outcomes),
+                                      {W, Report} <- numbered(Reports)],
+    {Outcomes, End}.
+
+worker(Name, W, #{points := Points, batch := Batch, batches := Table}, Send) ->
+    {Times, Counts} = lists:unzip(Points),
+    {Quantiles, Batches} = speedwell_histogram:quantiles(Table),
+    Send(worker, [{job, Name}, {w, W}, {epoch_ns, 0}, {batch, Batch}, {q_ps, {list, Quantiles}}, {batches, Batches}],
+         [{t_ns, Times}, {count, Counts}]).
+
+numbered(List) ->
+    lists:zip(lists:seq(0, length(List) - 1), List).
+
+timed(Names, Pids, Workers, Fields, Send) ->
+    Plan = #{loop := Loop} = plan(#{loop => <<"loop">>}, Fields),
+    {Outcomes, End} = speedwell_run:timed(Pids, Plan, Workers),
+    [timed_job(Name, Loop, Samples, Send) || {Name, {_, {ok, Samples}}} <- lists:zip(Names, Outcomes)],
+    {Outcomes, End}.
+
+%% A sample begins with the first of its workers and ends with the last of them.
+timed_job(Name, Loop, Samples, Send) ->
+    Times = [erlang:convert_time_unit(lists:max([E || #{stop := E} <- Reports])
+                                      - lists:min([S || #{start := S} <- Reports]), native, nanosecond)
+             || Reports <- Samples],
+    Tables = [Table || Reports <- Samples, #{batches := Table} <- Reports],
+    {Quantiles, Batches} = speedwell_histogram:quantiles(speedwell_histogram:merge(Tables)),
+    Workers = case Samples of [Reports | _] -> length(Reports); [] -> 0 end,
+    Send(timed, [{job, Name}, {loop, Loop}, {workers, Workers}, {q_ps, {list, Quantiles}}, {batches, Batches}],
+         [{ns, Times}]).
+
+plan(More, Fields) ->
+    Keys = More#{samples => <<"samples">>, warmup_ns => <<"warmup_ns">>},
+    Given = Fields#{<<"warmup_ns">> => maps:get(<<"warmup_ns">>, Fields, <<"0">>)},
+    Plan = maps:map(fun(_, Key) ->
+        try binary_to_integer(maps:get(Key, Given))
+        catch error:_ -> throw({refused, ["'", Key, "' is missing or no number"]})
+        end
+    end, Keys),
+    [throw({refused, ["'", atom_to_list(Key), "' must be at least 1"]})
+     || {Key, Value} <- maps:to_list(maps:remove(warmup_ns, Plan)), Value < 1],
+    Plan.
+
+%% Tells point K of a job when all its workers have passed it.
+observer(Names, Pids, #{interval_ns := Interval, warmup_ns := Warmup}, Send) ->
+    Jobs = maps:from_list(lists:zip(Pids, Names)),
+    Sizes = maps:map(fun(Pid, _) -> speedwell_job:workers(Pid) end, Jobs),
+    fun(Pid, {point, _, K, {Time, Count}}) ->
+        Known = case get({Pid, K}) of undefined -> []; List -> List end,
+        Now = [{Time, Count} | Known],
+        case maps:get(Pid, Sizes) of
+            Size when Size =:= length(Now) ->
+                erase({Pid, K}),
+                {Times, Counts} = lists:unzip(Now),
+                Last = lists:max(Times),
+                Late = max(0, Last - (Warmup + K * Interval)),
+                Send(sample, [{job, maps:get(Pid, Jobs)}, {k, K}, {t_ns, Last}, {count, lists:sum(Counts)},
+                              {workers, Size}, {late_ns, Late}], []);
+            _ ->
+                put({Pid, K}, Now)
+        end
+    end.
+
+%% The clock of the measurement may be slewed by 1 %; the other one is the operating system's own.
+clocks() ->
+    {erlang:convert_time_unit(erlang:monotonic_time(), native, nanosecond), os:perf_counter(nanosecond)}.
+
+compare({From, OsFrom}, {To, OsTo}, Send) when To - From > 10000000 ->
+    Ratio = (To - From) / max(1, OsTo - OsFrom),
+    abs(Ratio - 1) > 0.001 andalso
+        Send(log, [{level, warning},
+                   {text, io_lib:format("The clock of Erlang went ~.2f % ~s than that of the system during this run; "
+                                        "all times are off by as much.",
+                                        [abs(Ratio - 1) * 100, case Ratio > 1 of true -> "faster"; false -> "slower" end])}], []);
+compare(_, _, _) ->
+    ok.

@@ -1,0 +1,132 @@
+%% Measuring from the shell: code maps and options in, figures out. Several pieces of code take turns, one
+%% window each, so that none has the machine in a better hour than the others, and none takes processor time
+%% from another. Start at measure/2 and squeeze/3. `erlperf` turns figures into the shapes it promises.
+-module(speedwell_shell).
+
+-export([measure/2, squeeze/3]).
+
+-export_type([figures/0]).
+
+%% counts: in continuous mode iterations per sample_duration, exact; in timed mode microseconds.
+-type figures() :: #{counts := [number()], workers := pos_integer(), time_us := non_neg_integer(),
+                     iteration_ns := float() | infinity, begun := number()}.
+
+%% Measures codes with options that have all their defaults filled in.
+-spec measure([map()], map()) -> [figures()].
+measure(Codes, Options) ->
+    with_jobs(Codes, Options, fun(Jobs) ->
+        [ok = workers(Job, maps:get(concurrency, Options)) || Job <- Jobs],
+        rounds(Jobs, Options)
+    end).
+
+with_jobs(Codes, #{priority := Priority}, Body) ->
+    Before = process_flag(priority, Priority),
+    Jobs = started(Codes, []),
+    try Body(Jobs) after
+        [speedwell_job:close(Job) || Job <- Jobs],
+        process_flag(priority, Before)
+    end.
+
+started([], Jobs) ->
+    lists:reverse(Jobs);
+started([Code | Codes], Jobs) ->
+    case erlperf_job:start_parked(Code) of
+        {ok, Job} -> started(Codes, [Job | Jobs]);
+        {error, Reason} ->
+            [speedwell_job:close(Job) || Job <- Jobs],
+            exit(Reason)
+    end.
+
+workers(Job, Count) ->
+    try speedwell_job:set_workers(Job, Count)
+    catch exit:{Reason, {gen_server, call, _}} -> exit(Reason)
+    end.
+
+%% One piece of code has its windows one after the other; of several, each has one in every round.
+rounds(Jobs, Options = #{samples := Samples, warmup := Warmup}) ->
+    Empty = [{Job, []} || Job <- Jobs],
+    Taken = case Jobs of
+        [_] -> taken(Empty, Samples, Warmup, Options);
+        _ -> lists:foldl(fun(Round, Into) -> taken(Into, 1, case Round of 1 -> Warmup; _ -> 0 end, Options) end,
+                         Empty, lists:seq(1, Samples))
+    end,
+    [figures(Windows, Options) || {_, Windows} <- until_steady(Taken, Options)].
+
+taken(Jobs, Samples, Warmup, Options) ->
+    [{Job, Before ++ windows(Job, Samples, Warmup, Options)} || {Job, Before} <- Jobs].
+
+%% The oldest sample makes room for a new one until the deviation is small enough, for all at once.
+until_steady(Jobs, #{cv := undefined}) ->
+    Jobs;
+until_steady(Jobs, Options = #{cv := Cv}) ->
+    case lists:all(fun({_, Windows}) -> is_steady([Count || {Count, _, _} <- Windows], Cv) end, Jobs) of
+        true -> Jobs;
+        false -> until_steady([{Job, tl(Windows)} || {Job, Windows} <- taken(Jobs, 1, 0, Options)], Options)
+    end.
+
+is_steady(Counts, Cv) ->
+    case speedwell_statistics:of_samples(Counts) of
+        #{stddev := undefined} -> true;
+        #{average := Average} when Average == 0 -> true;
+        #{stddev := Deviation, average := Average} -> Deviation / Average =< Cv
+    end.
+
+%% A window: its figure, the nanoseconds that it took, and iterations of one worker per nanosecond.
+windows(Job, Samples, Warmup, #{sample_duration := {timed, Loop}, concurrency := Workers}) ->
+    case speedwell_run:timed([Job], #{loop => Loop, samples => Samples + Warmup, warmup_ns => 0}, Workers) of
+        {[{Job, {ok, Kept}}], _} ->
+            [begin
+                 Native = lists:max([E || #{stop := E} <- Reports]) - lists:min([S || #{start := S} <- Reports]),
+                 Ns = erlang:convert_time_unit(Native, native, nanosecond),
+                 {round(Ns / 1000), Ns, Loop / max(1, Ns)}
+             end || Reports <- lists:nthtail(Warmup, Kept)];
+        {[{Job, {failed, Reason}}], _} -> exit(Reason)
+    end;
+windows(Job, Samples, Warmup, #{sample_duration := Ms, concurrency := Workers}) ->
+    Interval = Ms * 1000000,
+    Plan = #{interval_ns => Interval, samples => Samples, warmup_ns => Warmup * Interval},
+    case speedwell_run:continuous([Job], Plan, Workers) of
+        {[{Job, {ok, Reports}}], _} ->
+            Differences = [differences(Points) || #{points := Points} <- Reports],
+            [window([lists:nth(K, Each) || Each <- Differences], Interval) || K <- lists:seq(1, Samples)];
+        {[{Job, {failed, Reason}}], _} -> exit(Reason)
+    end.
+
+differences([{T1, C1} | [{T2, C2} | _] = Rest]) -> [{T2 - T1, C2 - C1} | differences(Rest)];
+differences([_]) -> [].
+
+%% Workers end their windows at different instants, so their rates are added, not their counts.
+window(OfWorkers, Interval) ->
+    Rate = lists:sum([Count / Ns || {Ns, Count} <- OfWorkers]),
+    Mean = lists:sum([Ns || {Ns, _} <- OfWorkers]) div length(OfWorkers),
+    {Rate * Interval, Mean, Rate / length(OfWorkers)}.
+
+figures(Windows, #{concurrency := Workers}) ->
+    Rates = [Rate || {_, _, Rate} <- Windows],
+    Rate = lists:sum(Rates) / length(Rates),
+    #{counts => [Count || {Count, _, _} <- Windows], workers => Workers,
+      time_us => lists:sum([Ns || {_, Ns, _} <- Windows]) div 1000,
+      iteration_ns => case Rate > 0 of true -> 1 / Rate; false -> infinity end}.
+
+%% Looks for the number of workers from which throughput grows no more. Passes come newest first.
+-spec squeeze(map(), map(), map()) -> {Best :: figures(), [figures()]}.
+squeeze(Code, Options, Limits = #{min := Min}) ->
+    with_jobs([Code], Options, fun([Job]) -> climb(Job, Min, [], Options, Limits) end).
+
+climb(Job, Workers, Before, Options, Limits = #{step := Step, max := Max, threshold := Threshold}) ->
+    ok = workers(Job, Workers),
+    [Pass] = rounds([Job], Options#{concurrency => Workers}),
+    Passes = [Pass | Before],
+    #{workers := Reached} = Best = best(Passes),
+    Next = (Workers + Step) div Step * Step,
+    case Next > Max orelse Workers - Reached >= Threshold of
+        true -> {Best, Passes};
+        false -> climb(Job, Next, Passes, Options, Limits)
+    end.
+
+%% The pass with the fewest workers that none of the others beats beyond noise.
+best(Passes) ->
+    Counts = fun(#{counts := C}) -> C end,
+    Unbeaten = [Pass || Pass <- Passes,
+                        not lists:any(fun(Other) -> speedwell_statistics:beyond_noise(Counts(Other), Counts(Pass)) end, Passes)],
+    lists:last(Unbeaten).

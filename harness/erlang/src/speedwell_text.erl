@@ -1,0 +1,91 @@
+%% Erlang text as the user typed it: tokens, and whether it is a function, a fun, a tuple {M, F, A} or
+%% expressions. Knows nothing of loops or jobs; `speedwell_code` puts them around it.
+-module(speedwell_text).
+
+-export([read/2, variables/1]).
+
+-export_type([part/0]).
+
+%% function: one form with its own name. clauses: a fun, whose clauses become a function.
+%% expressions: pasted where they are needed.
+-type part() ::
+    {function, Name :: atom(), arity(), Tokens :: list(), Text :: string()}
+    | {clauses, arity(), Clauses :: list(), Text :: string()}
+    | {remote, module(), atom(), arity()}
+    | {mfa, module(), atom(), list()}
+    | {list, [{module(), atom(), list()}]}
+    | {expressions, Tokens :: list(), Text :: string()}.
+
+%% Reads the text of `Part` (runner, init, init_runner or done).
+-spec read(atom(), unicode:chardata()) -> part().
+read(Part, Chars) ->
+    Text = string:trim(unicode:characters_to_list(Chars)),
+    case erl_scan:string(Text, {1, 1}) of
+        {ok, [], _} -> fail(Part, {1, 1}, "there is no code");
+        {ok, Tokens, End} -> parse(Part, Text, Tokens, End);
+        {error, {Location, Module, What}, _} -> fail(Part, Location, Module:format_error(What))
+    end.
+
+%% The final dot is forgiven. It decides one thing: a tuple {M, F, A} with a dot is an expression.
+parse(Part, Text, Tokens, End) ->
+    case lists:last(Tokens) of
+        {dot, _} -> parse(Part, Text, Tokens);
+        _ -> without_dot(Part, Text, Tokens ++ [{dot, End}])
+    end.
+
+without_dot(Part, Text, Tokens) ->
+    case erl_parse:parse_exprs(Tokens) of
+        {ok, [Form]} -> literal(Form, Part, Text, Tokens);
+        _ -> parse(Part, Text, Tokens)
+    end.
+
+literal(Form, Part, Text, Tokens) ->
+    try erl_parse:normalise(Form) of
+        {M, F, A} when is_atom(M), is_atom(F), is_list(A) -> {mfa, M, F, A};
+        [_ | _] = List ->
+            case lists:all(fun is_mfa/1, List) of
+                true -> {list, List};
+                false -> parse(Part, Text, Tokens)
+            end;
+        _ -> parse(Part, Text, Tokens)
+    catch
+        error:_ -> parse(Part, Text, Tokens)
+    end.
+
+is_mfa({M, F, A}) -> is_atom(M) andalso is_atom(F) andalso is_list(A);
+is_mfa(_) -> false.
+
+parse(Part, Text, Tokens) ->
+    case {erl_parse:parse_form(Tokens), erl_parse:parse_exprs(Tokens)} of
+        {{ok, {function, _, Name, Arity, _}}, _} ->
+            {function, Name, Arity, Tokens, Text};
+        {_, {ok, [{'fun', _, {clauses, [{clause, _, Parameters, _, _} | _] = Clauses}}]}} ->
+            {clauses, length(Parameters), Clauses, Text};
+        {_, {ok, [{'fun', _, {function, {atom, _, M}, {atom, _, F}, {integer, _, A}}}]}} ->
+            {remote, M, F, A};
+        {_, {ok, _}} ->
+            {expressions, lists:droplast(Tokens), without_end(Text)};
+        {{error, Form}, {error, Expressions}} ->
+            {Location, Module, What} = furthest(Form, Expressions),
+            fail(Part, Location, Module:format_error(What));
+        {{ok, _}, {error, {Location, Module, What}}} ->
+            fail(Part, Location, Module:format_error(What))
+    end.
+
+%% Of the two readings the one that understood more has the error that the user made.
+furthest({A, _, _} = Form, {B, _, _}) when is_tuple(A), is_tuple(B), A > B -> Form;
+furthest(_, Expressions) -> Expressions.
+
+without_end(Text) ->
+    string:trim(string:trim(Text, trailing, "."), trailing).
+
+%% Names of the variables among tokens.
+-spec variables(list()) -> [atom()].
+variables(Tokens) ->
+    [Name || {var, _, Name} <- Tokens].
+
+-spec fail(atom(), term(), iodata()) -> no_return().
+fail(Part, Location, Message) ->
+    Line = case Location of {L, _} -> L; L -> L end,
+    throw({code, #{stage => parse, class => syntax, line => Line, part => Part,
+                   msg => lists:flatten(Message)}}).
