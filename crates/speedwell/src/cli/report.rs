@@ -47,7 +47,7 @@ impl ReportArgs {
     fn widened(&self, settings: &Settings, session: &Session) -> Settings {
         let is_load = session.metric("latency_p50").is_some();
         let is_alone = session.design.stopping == Stopping::Fixed { runs: 1 };
-        match self.selection.metric.is_empty() && is_load && is_alone {
+        match self.selection.metric.names.is_empty() && is_load && is_alone {
             false => settings.clone(),
             true => Settings {
                 metrics: vec!["all".to_owned()],
@@ -60,7 +60,7 @@ impl ReportArgs {
     /// certain charts was asked for, which are those of runs.
     fn shows_loads(&self, loads: &[LoadRun]) -> bool {
         let asks_for_runs = self.study.x_axis.is_some()
-            || !self.selection.metric.is_empty()
+            || !self.selection.metric.names.is_empty()
             || self.output.settings().chart.is_some();
         !loads.is_empty() && !asks_for_runs
     }
@@ -84,7 +84,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     let operands = operand::all(&args.sources)?;
     let sources = source::read(&operands, &selection, &mut || args.store.open())?;
     let baseline = args.variants.baseline.as_deref();
-    let settings = args.comparison.settings(&args.selection.metric, baseline);
+    let settings = args
+        .comparison
+        .settings(&args.selection.metric.names, baseline);
     let output = args.output.settings();
     let mut document = Document::default();
     for source in &sources {

@@ -6,12 +6,18 @@
 
 mod built;
 mod commands;
+mod live;
 mod measured;
 mod once;
+pub mod sh;
+mod shared;
 mod start;
 
 pub use super::compile::Failed;
+pub use live::{Answer, Gone, Live};
 pub use measured::{Batches, Measured, Window};
+pub use once::{failure_of, observation};
+pub use shared::{Shared, expected};
 pub use start::{start, usual_program};
 
 use super::Harness;

@@ -6,10 +6,11 @@ use super::super::compile::Failed;
 use super::super::events::Events;
 use super::super::job::{Description, Job, Request, Setting, Source};
 use super::super::{Attempt, Harness, Message, Observation};
+use super::live::Gone;
 use super::measured::Measured;
 use super::start::usual_program;
 use super::{commands, start};
-use crate::model::{Better, Case, Cause, Code, Language, Metric, Sample, Value};
+use crate::model::{Better, Case, Cause, Code, Failure, Language, Metric, Sample, Value};
 use crate::process::{Spec, run};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -145,18 +146,19 @@ fn warnings(events: &Events, measured: &Measured) -> Vec<String> {
     let mut warnings = ready
         .map(super::super::events::warnings)
         .unwrap_or_default();
-    let empty_ps = events
-        .first("calibrated")
-        .and_then(|told| told.number::<f64>("empty_ps"));
-    if let (Some(batches), Some(empty_ps)) = (&measured.batches, empty_ps)
-        && batches.median_ns * 1000.0 < LEAST_EMPTY * empty_ps
-    {
-        warnings.push(
-            "An iteration takes less than three times as long as an empty one: the code may have been folded away."
-                .to_owned(),
-        );
-    }
+    let empty = events.first("calibrated");
+    let empty_ns = empty.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0));
+    warnings.extend(fold_warning(measured, empty_ns));
     warnings
+}
+
+/// The remark about code that takes hardly longer than none, if it does.
+pub fn fold_warning(measured: &Measured, empty_ns: Option<f64>) -> Option<String> {
+    let is_folded = measured.batches?.median_ns < LEAST_EMPTY * empty_ns?;
+    is_folded.then(|| {
+        "An iteration takes less than three times as long as an empty one: the code may have been folded away."
+            .to_owned()
+    })
 }
 
 /// What an error means for the run.
@@ -193,6 +195,14 @@ fn refused(failed: Failed, code: &Code, job: &Job, setting: &Setting<'_>) -> Att
         failure: Some(failure),
         ..Attempt::default()
     }
+}
+
+/// A failure of a process that several runs share.
+pub fn failure_of(gone: &Gone, job: &Job, setting: &Setting<'_>) -> Failure {
+    let code = setting.variant.code.as_ref().or(job.code.as_ref());
+    let spec = code.map_or_else(|| Spec::new("speedwell"), by_hand);
+    let tail = gone.stderr_tail.clone();
+    failure(gone.cause.clone(), tail, &spec, job, setting)
 }
 
 /// The line that measures the code again, alone.

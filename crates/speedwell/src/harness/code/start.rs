@@ -1,8 +1,9 @@
 //! How the process is started that performs a piece of code.
 
 use super::super::compile::Failed;
+use super::super::own_program;
 use super::super::sources::{self, Sources};
-use super::built;
+use super::{built, sh};
 use crate::model::{Cause, Code, Language, Variant};
 use crate::process::{Channel, Spec};
 use std::path::{Path, PathBuf};
@@ -28,7 +29,8 @@ pub fn start(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
     let mut spec = match code.language {
         Language::Node => script(&sources::NODE, "harness.cjs", program, variant)?,
         Language::Python => script(&sources::PYTHON, "harness.py", program, variant)?,
-        Language::Erlang | Language::Elixir | Language::Sh => {
+        Language::Sh => own(program),
+        Language::Erlang | Language::Elixir => {
             let reason = format!("{} is not offered yet", code.language);
             return Err(Failed::before_start(Cause::Start { reason }));
         }
@@ -48,4 +50,10 @@ fn script(from: &Sources, file: &str, program: &Path, variant: &Variant) -> Resu
     let script = folder.join(file).to_string_lossy().into_owned();
     let arguments = variant.arguments.iter().cloned().chain([script]);
     Ok(Spec::new(program).args(arguments))
+}
+
+/// This very program, as the harness of a shell.
+fn own(shell: &Path) -> Spec {
+    let shell = shell.to_string_lossy().into_owned();
+    Spec::new(own_program()).args([sh::COMMAND.to_owned(), shell])
 }
