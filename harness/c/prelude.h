@@ -113,6 +113,19 @@ struct speedwell_finished {
   int nothing;
 };
 
+#if defined(__clang__)
+#define SPEEDWELL_COMPILER "clang " __clang_version__
+#elif defined(__GNUC__)
+#define SPEEDWELL_COMPILER "gcc " __VERSION__
+#else
+#define SPEEDWELL_COMPILER "unknown"
+#endif
+#if defined(__OPTIMIZE__)
+#define SPEEDWELL_OPTIMISED 1
+#else
+#define SPEEDWELL_OPTIMISED 0
+#endif
+
 enum speedwell_task { SPEEDWELL_INIT, SPEEDWELL_BEGIN, SPEEDWELL_BATCH, SPEEDWELL_DONE };
 
 #endif

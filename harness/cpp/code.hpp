@@ -17,7 +17,7 @@
 #include <typeinfo>
 #endif
 
-#include "../c/code.h"
+#include "code.h"
 
 namespace speedwell {
 

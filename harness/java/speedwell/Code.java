@@ -129,7 +129,10 @@ public final class Code {
       this.done = done;
     }
 
-    /** Speaks with Speedwell; {@code places} are the first and last lines of the user's texts. */
+    /**
+     * Speaks with Speedwell; {@code places} are three numbers for each part of
+     * the user's texts: its first and last line in the generated file, and what he counts as the first.
+     */
     public void serve(int... places) throws Exception {
       Control.serve(this, places);
     }

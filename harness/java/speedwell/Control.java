@@ -178,9 +178,9 @@ final class Control<S, T> {
 
   /** A line of the generated file, counted in the user's text; 0 if it is none of his. */
   private int lineOf(int line) {
-    for (int at = 0; at + 1 < places.length; at += 2) {
+    for (int at = 0; at + 2 < places.length; at += 3) {
       if (line >= places[at] && line <= places[at + 1]) {
-        return line - places[at] + 1;
+        return line - places[at] + places[at + 2];
       }
     }
     return 0;
