@@ -27,7 +27,7 @@ perform(Verb, Fields, Jobs, Main) ->
     end.
 
 lost(Context = #context{jobs = Jobs, fields = Fields}, Failure) ->
-    event(Context, error, job(Context) ++ speedwell_error:of_failure(Failure)),
+    [event(Context, error, job(Context) ++ speedwell_error:of_failure(Each)) || Each <- speedwell_error:all(Failure)],
     maps:remove(maps:get(<<"job">>, Fields, <<>>), Jobs).
 
 command(<<"hello">>, Context) -> hello(Context);

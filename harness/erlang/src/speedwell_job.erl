@@ -17,7 +17,8 @@
                      watched => pid(),
                      on_done_error => {pid(), Tag :: term()} | fun((map()) -> term()),
                      exit_reason => fun((map()) -> term()), priority => high | normal}.
--type failure() :: #{stage := atom(), class := atom(), reason := term(), stack := list()}.
+%% `then` is how `done` failed afterwards.
+-type failure() :: #{stage := atom(), class := atom(), reason := term(), stack := list(), then => failure()}.
 -export_type([options/0, failure/0]).
 
 -record(job, {
@@ -90,10 +91,12 @@ release(Job, Ref) ->
     Job ! {release, Ref},
     ok.
 
-%% Ends the workers, executes done, and ends the job.
+%% Ends the workers, executes done, ends the job, and waits until it is gone.
 -spec close(pid()) -> ok.
 close(Job) ->
-    try ask(Job, close) catch exit:_ -> ok end.
+    Monitor = erlang:monitor(process, Job),
+    try ask(Job, close) catch exit:_ -> ok end,
+    receive {'DOWN', Monitor, process, Job, _} -> ok end.
 
 ask(Job, Request) ->
     gen_server:call(Job, Request, infinity).
@@ -171,7 +174,8 @@ call(ready, From, Job) ->
 call({priority, Priority}, From, Job) ->
     answer(From, process_flag(priority, Priority), Job);
 call(close, From, Job) ->
-    Ended = cleaned(Job),
+    Ended = ended(Job),
+    tell(done(Ended), Ended),
     gen_server:reply(From, ok),
     finish(normal, Ended).
 
@@ -291,24 +295,33 @@ linked_gone(Pid, Reason, Job = #job{workers = Workers}) ->
 
 -spec stop(term(), #job{}) -> no_return().
 stop(Reason, Job) ->
-    finish(Reason, cleaned(Job)).
+    Ended = ended(Job),
+    case {Reason, done(Ended)} of
+        %% What came first is told first.
+        {{speedwell_failed, Failure}, #{} = Later} -> finish({speedwell_failed, Failure#{then => Later}}, Ended);
+        {_, Later} -> tell(Later, Ended), finish(Reason, Ended)
+    end.
 
-cleaned(Job = #job{workers = Workers, measuring = Measuring, ready = Ready, shared = Shared, options = Options}) ->
-    case Measuring of {Other, _, _} -> exit(Other, kill); none -> ok end,
-    Alone = (kill([W || W = {Worker, _} <- Workers, is_process_alive(Worker) orelse flushed(Worker)], Job))#job{workers = []},
-    #{module := Module, done := Done} = Ready,
+%% Ends all workers.
+ended(Job = #job{workers = Workers, measuring = Measuring}) ->
+    case Measuring of {Pid, _, _} -> exit(Pid, kill); none -> ok end,
+    (kill([W || W = {Worker, _} <- Workers, is_process_alive(Worker) orelse flushed(Worker)], Job))#job{workers = []}.
+
+%% Executes done: how it failed, if it did.
+done(#job{ready = #{module := Module, done := Done}, shared = Shared}) ->
     try speedwell_worker:call(Module, Done, Shared) of
-        _ -> ok
+        _ -> none
     catch
-        Class:Reason:Stack ->
-            Failure = #{stage => done, class => Class, reason => Reason, stack => Stack},
-            case maps:get(on_done_error, Options, none) of
-                {Pid, Tag} -> Pid ! {done_failed, Tag, Failure};
-                none -> ok;
-                Tell -> Tell(Failure)
-            end
-    end,
-    Alone.
+        Class:Reason:Stack -> #{stage => done, class => Class, reason => Reason, stack => Stack}
+    end.
+
+tell(none, _) -> ok;
+tell(Failure, #job{options = Options}) ->
+    case maps:get(on_done_error, Options, none) of
+        {Pid, Tag} -> Pid ! {done_failed, Tag, Failure};
+        none -> ok;
+        Tell -> Tell(Failure)
+    end.
 
 %% Of a worker that is gone already the news may have arrived.
 flushed(Worker) ->
