@@ -7,6 +7,7 @@
 
 mod across;
 mod calibration;
+pub mod code;
 mod comparison;
 mod correction;
 mod dependence;

@@ -56,7 +56,7 @@ pub fn run(mut args: RunArgs, comparisons: u32) -> anyhow::Result<Status> {
     if args.execution.list || args.execution.test {
         return run::execute(plans, &mut store, &args);
     }
-    let settings = args.comparison.settings(&args.selection.metric, None);
+    let settings = args.comparison.settings(&args.selection.metric.names, None);
     let (session, ended) = measure(plans, &settings, &mut store, &args)?;
     let found = analysis::calibrate(&session, runs as usize, &settings);
     if found.outcome != Calibrated::Unknown {

@@ -152,7 +152,8 @@ fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
 
 fn settings(args: &RunArgs) -> Settings {
     let baseline = args.variants.baseline.as_deref();
-    args.comparison.settings(&args.selection.metric, baseline)
+    args.comparison
+        .settings(&args.selection.metric.names, baseline)
 }
 
 /// Prints the document, and says whether the gate lets it pass.

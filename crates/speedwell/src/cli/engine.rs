@@ -123,6 +123,7 @@ fn plan(description: &Description, request: &Request) -> anyhow::Result<Plan> {
             samples: Samples::default(),
         },
         pin,
+        shared: false,
     })
 }
 

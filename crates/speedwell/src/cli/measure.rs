@@ -1,6 +1,6 @@
 //! From options to a measured session: shared by `run` and `compare`.
 
-use super::options::RunArgs;
+use super::options::{ComparisonArgs, ExecutionArgs, RunArgs, SamplingArgs};
 use super::progress::Progress;
 use super::{Status, status};
 use crate::analysis::{self, Settings};
@@ -61,7 +61,7 @@ impl Plans {
                 super::progress::describing(done, all);
             }
         })?;
-        let plan = plan(args, variants, &suite)?;
+        let plan = plan(args, variants, &suite);
         Ok(Plans {
             plan,
             suite,
@@ -82,7 +82,7 @@ impl Plans {
         let suite = define::common_benchmarks(sides, word, &selection)?;
         let variants = sides.iter().map(|side| side.variant.clone()).collect();
         Ok(Plans {
-            plan: plan(args, variants, &suite)?,
+            plan: plan(args, variants, &suite),
             suite,
             resumed: None,
         })
@@ -99,35 +99,62 @@ fn split(words: &[String]) -> (Vec<String>, Vec<String>) {
     )
 }
 
-fn plan(args: &RunArgs, variants: Vec<Variant>, suite: &Suite) -> anyhow::Result<Plan> {
-    let sampling = args.sampling.sampling(variants.len());
-    let stopping = match sampling.runs {
-        Runs::Fixed(runs) => Stopping::Fixed { runs },
-        Runs::Sequential => Stopping::Sequential {
-            looks: Settings::DEFAULT_LOOKS.to_vec(),
-            alpha: 1.0
-                - args
-                    .comparison
-                    .confidence
-                    .unwrap_or(Settings::DEFAULT_CONFIDENCE),
-            delta: args.comparison.threshold.unwrap_or(Settings::DEFAULT_DELTA),
-        },
+/// What is asked for of a plan, whatever is measured.
+pub struct Manner<'a> {
+    /// How much is measured.
+    pub sampling: &'a SamplingArgs,
+    /// When a comparison is decided.
+    pub comparison: &'a ComparisonArgs,
+    /// In which order.
+    pub execution: &'a ExecutionArgs,
+    /// Codes share a process.
+    pub shared: bool,
+}
+
+fn plan(args: &RunArgs, variants: Vec<Variant>, suite: &Suite) -> Plan {
+    let manner = Manner {
+        sampling: &args.sampling,
+        comparison: &args.comparison,
+        execution: &args.execution,
+        shared: false,
     };
-    let design = Design {
-        order: args.execution.order.into(),
-        stopping,
-        baseline: variants[0].name.clone(),
-        seed: args.execution.seed.unwrap_or_else(draw_seed),
-        runs_per_block: if variants.len() > 1 { 2 } else { 1 },
-        threshold: args.comparison.threshold,
-    };
-    Ok(Plan {
-        jobs: suite.jobs.clone(),
-        variants,
-        design,
-        sampling,
-        pin: args.execution.pin.clone(),
-    })
+    manner.plan(variants, suite)
+}
+
+impl Manner<'_> {
+    /// The plan for what was found.
+    pub fn plan(&self, variants: Vec<Variant>, suite: &Suite) -> Plan {
+        let args = self;
+        let sampling = args.sampling.sampling(variants.len());
+        let stopping = match sampling.runs {
+            Runs::Fixed(runs) => Stopping::Fixed { runs },
+            Runs::Sequential => Stopping::Sequential {
+                looks: Settings::DEFAULT_LOOKS.to_vec(),
+                alpha: 1.0
+                    - args
+                        .comparison
+                        .confidence
+                        .unwrap_or(Settings::DEFAULT_CONFIDENCE),
+                delta: args.comparison.threshold.unwrap_or(Settings::DEFAULT_DELTA),
+            },
+        };
+        let design = Design {
+            order: args.execution.order.into(),
+            stopping,
+            baseline: variants[0].name.clone(),
+            seed: args.execution.seed.unwrap_or_else(draw_seed),
+            runs_per_block: if variants.len() > 1 { 2 } else { 1 },
+            threshold: args.comparison.threshold,
+        };
+        Plan {
+            jobs: suite.jobs.clone(),
+            variants,
+            design,
+            sampling,
+            pin: args.execution.pin.clone(),
+            shared: args.shared,
+        }
+    }
 }
 
 /// A seed nobody chose. Kept below 2^53, so that JSON readers of other languages keep every digit.
@@ -207,7 +234,7 @@ fn warn_of_undivided(plan: &Plan, args: &RunArgs) {
 }
 
 /// The session before its first run.
-fn header(plan: &Plan, suite: Suite, args: &RunArgs) -> Session {
+pub fn header(plan: &Plan, suite: Suite, args: &RunArgs) -> Session {
     Session {
         id: uuid::Uuid::now_v7().to_string(),
         number: None,

@@ -9,6 +9,7 @@ mod calibration;
 mod compare;
 mod doctor;
 mod engine;
+mod eval;
 mod gate;
 mod history;
 mod import;
@@ -30,6 +31,7 @@ mod trial;
 
 pub use status::Status;
 
+use crate::harness::code;
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -51,6 +53,7 @@ struct Words {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(options::RunArgs),
+    Eval(Box<options::EvalArgs>),
     Load(Box<options::LoadArgs>),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
@@ -58,6 +61,12 @@ enum Command {
     Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
     As(as_tool::AsArgs),
+    /// The harness for commands of a shell.
+    #[command(name = code::sh::COMMAND, hide = true)]
+    HarnessSh {
+        /// The shell.
+        shell: String,
+    },
 }
 
 /// Does what the words ask for.
@@ -75,6 +84,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     };
     let done = match words.command {
         Command::Run(args) => run::run(args),
+        Command::Eval(args) => eval::run(*args),
         Command::Load(mut args) => {
             args.typed = typed;
             load::run(*args)
@@ -85,6 +95,9 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::As(args) => as_tool::run(args),
+        Command::HarnessSh { shell } => {
+            code::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
+        }
     };
     done.unwrap_or_else(|error| {
         status::tell(&error);

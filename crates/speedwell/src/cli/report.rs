@@ -4,7 +4,7 @@ use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use super::{Status, calibrated, loaded, operand, source};
-use crate::analysis::{self, Findings, Settings};
+use crate::analysis::{self, Findings, Settings, code};
 use crate::exchange::{self, node_csv::Layout};
 use crate::harness::Trial;
 use crate::model::load_run::LoadRun;
@@ -47,7 +47,7 @@ impl ReportArgs {
     fn widened(&self, settings: &Settings, session: &Session) -> Settings {
         let is_load = session.metric("latency_p50").is_some();
         let is_alone = session.design.stopping == Stopping::Fixed { runs: 1 };
-        match self.selection.metric.is_empty() && is_load && is_alone {
+        match self.selection.metric.names.is_empty() && is_load && is_alone {
             false => settings.clone(),
             true => Settings {
                 metrics: vec!["all".to_owned()],
@@ -60,7 +60,7 @@ impl ReportArgs {
     /// certain charts was asked for, which are those of runs.
     fn shows_loads(&self, loads: &[LoadRun]) -> bool {
         let asks_for_runs = self.study.x_axis.is_some()
-            || !self.selection.metric.is_empty()
+            || !self.selection.metric.names.is_empty()
             || self.output.settings().chart.is_some();
         !loads.is_empty() && !asks_for_runs
     }
@@ -84,7 +84,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     let operands = operand::all(&args.sources)?;
     let sources = source::read(&operands, &selection, &mut || args.store.open())?;
     let baseline = args.variants.baseline.as_deref();
-    let settings = args.comparison.settings(&args.selection.metric, baseline);
+    let settings = args
+        .comparison
+        .settings(&args.selection.metric.names, baseline);
     let output = args.output.settings();
     let mut document = Document::default();
     for source in &sources {
@@ -131,8 +133,34 @@ pub fn document_of(
             let found = analysis::study(session, x_axis, study.by.as_deref(), settings)?;
             report::study(&found, study.log, output)
         }
+        None if settings.metrics.is_empty() && code::is_code(session) => {
+            of_code(session, findings, settings, output)
+        }
         None => report::of(findings, output),
     }
+}
+
+/// The report of pieces of code, which have more to tell than one metric.
+fn of_code(
+    session: &Session,
+    findings: &Findings,
+    settings: &Settings,
+    output: &Output,
+) -> anyhow::Result<Document> {
+    let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
+    let levels = code::levels(session, confidence);
+    if !levels.is_empty() {
+        return Ok(report::code::search(&levels, findings, output));
+    }
+    let figures = code::figures(session, confidence);
+    let warnings = code::warnings(session, &figures, settings);
+    let compared = match findings.comparisons.is_empty() {
+        true => None,
+        false => Some(report::of(findings, output)?),
+    };
+    Ok(report::code::document(
+        &figures, &warnings, findings, compared, output,
+    ))
 }
 
 fn export(session: &Session, kind: Export) -> anyhow::Result<()> {

@@ -1,18 +1,24 @@
 //! `speedwell run`: the whole path of data on one screen.
 
 use super::measure::{Plans, measure};
-use super::options::RunArgs;
+use super::options::{OrderName, RunArgs};
 use super::report::document_of;
 use super::{Status, calibrated, gate, resume, trial};
-use crate::analysis;
+use crate::analysis::{self, Settings};
+use crate::model::Session;
 use crate::report;
 use crate::store::Store;
+use anyhow::ensure;
 
 /// Measures, analyses, reports, judges.
 ///
 /// # Errors
 /// Wrong words, unknown targets, a store that cannot be written.
 pub fn run(args: RunArgs) -> anyhow::Result<Status> {
+    ensure!(
+        args.execution.order != OrderName::Parallel,
+        "only codes can be measured at the same time\nhint: 'speedwell eval'"
+    );
     let mut store = args.open_store()?;
     let plans = match &args.execution.resume {
         Some(session) => resume::plans(&store, session)?,
@@ -32,13 +38,21 @@ pub fn execute(plans: Plans, store: &mut Store, args: &RunArgs) -> anyhow::Resul
     if args.execution.test {
         return trial::test(&plans, args);
     }
-    let settings = args.comparison.settings(&args.selection.metric, None);
+    let settings = args.comparison.settings(&args.selection.metric.names, None);
     let (session, ended) = measure(plans, &settings, store, args)?;
-    let mut findings = analysis::of(&session, &settings);
-    calibrated::mark(&mut findings, [&session], &args.store);
+    Ok(ended.or(conclude(&session, &settings, args)?))
+}
+
+/// Analyses a session that was just measured, reports, judges.
+///
+/// # Errors
+/// An output that cannot be written.
+pub fn conclude(session: &Session, settings: &Settings, args: &RunArgs) -> anyhow::Result<Status> {
+    let mut findings = analysis::of(session, settings);
+    calibrated::mark(&mut findings, [session], &args.store);
     let output = args.output.settings();
-    let mut document = document_of(&session, &findings, &args.study, &settings, &output)?;
-    document.append(report::circumstances(&[(None, &session)], &findings));
+    let mut document = document_of(session, &findings, &args.study, settings, &output)?;
+    document.append(report::circumstances(&[(None, session)], &findings));
     args.output.print(&document)?;
-    Ok(ended.or(gate::judge(&findings, args.comparison.fail_on)))
+    Ok(gate::judge(&findings, args.comparison.fail_on))
 }

@@ -15,7 +15,9 @@ mod programs;
 mod system;
 mod tree;
 mod version;
+mod watch;
 
 pub use capture::capture;
 pub use check::{Check, State, checks, free_disk};
 pub use version::{ProgramVersion, program_version};
+pub use watch::{Glance, Watch};

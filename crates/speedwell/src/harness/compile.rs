@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// A compiler that needs longer than this has gone wrong.
-const LIMIT: Duration = Duration::from_secs(300);
+pub(super) const LIMIT: Duration = Duration::from_secs(300);
 
 /// Lines of the compiler's complaints that are kept; the first one is the one to mend.
 const COMPLAINT_LINES: usize = 20;
@@ -38,7 +38,8 @@ pub(super) struct Recipe {
 
 /// A compilation that gave no program.
 #[derive(Debug, Clone)]
-pub(super) struct Failed {
+pub struct Failed {
+    /// Why there is none.
     pub cause: Cause,
     /// What the compiler said.
     pub words: String,
@@ -135,7 +136,7 @@ fn find_or_compile(recipe: &Recipe, cache: &Path) -> Result<PathBuf, Failed> {
     };
     fs::create_dir_all(cache).map_err(|error| cannot(error, cache))?;
     remove_unused(cache);
-    compile(recipe, &spec)?;
+    call(&spec, &recipe.shown())?;
     let rules = draft.with_extension("d");
     let inputs = prerequisites(&fs::read_to_string(&rules).unwrap_or_default(), recipe);
     let _ = fs::remove_file(&rules);
@@ -146,15 +147,25 @@ fn find_or_compile(recipe: &Recipe, cache: &Path) -> Result<PathBuf, Failed> {
     Ok(program)
 }
 
-fn compile(recipe: &Recipe, spec: &Spec) -> Result<(), Failed> {
+/// Calls a compiler; `shown` is the call as somebody would repeat it by hand.
+///
+/// # Errors
+/// It cannot be started, or refuses what it is given.
+pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
+    let failed = |cause, words: String, interrupted| Failed {
+        cause,
+        words,
+        replay: replay(shown),
+        interrupted,
+    };
     let outcome = run(spec, &mut ()).map_err(|error| {
-        let reason = format!("the compiler '{}': {error}", recipe.compiler.display());
-        recipe.failed(Cause::Start { reason }, String::new())
+        let reason = format!("the compiler '{}': {error}", spec.program.display());
+        failed(Cause::Start { reason }, String::new(), false)
     })?;
     if outcome.ended == Ended::Exit(0) {
         return Ok(());
     }
-    let said = outcome.stderr.text();
+    let said = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
     let first: Vec<&str> = said.lines().take(COMPLAINT_LINES).collect();
     let cause = match outcome.ended {
         Ended::Exit(_) => Cause::Invalid {
@@ -162,11 +173,8 @@ fn compile(recipe: &Recipe, spec: &Spec) -> Result<(), Failed> {
         },
         _ => outcome.cause(spec.limit).unwrap_or(Cause::Silent),
     };
-    let failed = recipe.failed(cause, first.join("\n"));
-    Err(Failed {
-        interrupted: outcome.ended == Ended::Interrupted,
-        ..failed
-    })
+    let interrupted = outcome.ended == Ended::Interrupted;
+    Err(failed(cause, first.join("\n"), interrupted))
 }
 
 /// The first line that tells an error, from the error on.
@@ -192,12 +200,15 @@ fn prerequisites(rule: &str, recipe: &Recipe) -> Vec<PathBuf> {
 }
 
 /// Removes what has not been used for long, and drafts of compilations that died.
-fn remove_unused(cache: &Path) {
+pub(super) fn remove_unused(cache: &Path) {
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
         let age = entry.metadata().and_then(|data| data.modified());
         let age = age.ok().and_then(|time| time.elapsed().ok());
         if age.is_some_and(|age| age > KEPT) {
-            let _ = fs::remove_file(entry.path());
+            let _ = match entry.path().is_dir() {
+                true => fs::remove_dir_all(entry.path()),
+                false => fs::remove_file(entry.path()),
+            };
         }
     }
 }
@@ -246,21 +257,25 @@ impl Recipe {
         spec
     }
 
-    fn failed(&self, cause: Cause, words: String) -> Failed {
+    /// The call as somebody would repeat it by hand: the list of headers is of no use then.
+    fn shown(&self) -> Spec {
         let mut spec = self.spec(Path::new("/dev/null"));
-        // Repeated by hand, the list of headers is of no use.
         spec.arguments.truncate(spec.arguments.len() - 3);
+        spec
+    }
+
+    fn failed(&self, cause: Cause, words: String) -> Failed {
         Failed {
             cause,
             words,
-            replay: replay(&spec),
+            replay: replay(&self.shown()),
             interrupted: false,
         }
     }
 }
 
 /// Where a program lies that is given by name.
-fn which(program: &Path) -> PathBuf {
+pub(super) fn which(program: &Path) -> PathBuf {
     if program.components().count() > 1 {
         return program.to_owned();
     }

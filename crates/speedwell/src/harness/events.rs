@@ -102,7 +102,7 @@ fn observe_timed(
 }
 
 /// What the harness says may spoil the figures, as whole sentences.
-fn warnings(ready: &Message) -> Vec<String> {
+pub(super) fn warnings(ready: &Message) -> Vec<String> {
     let keys = ready.keys().filter(|key| key.starts_with("warn"));
     keys.filter_map(|key| ready.get(key))
         .map(|text| format!("The harness warns: {}.", text.trim_end_matches('.')))
@@ -110,7 +110,7 @@ fn warnings(ready: &Message) -> Vec<String> {
 }
 
 /// Keeps the values of one `metric` event: one, or one for each sample.
-fn add_metric(seen: &mut Observation, event: &Message) {
+pub(super) fn add_metric(seen: &mut Observation, event: &Message) {
     let Some(name) = event.get("name") else {
         return;
     };
@@ -156,6 +156,11 @@ impl Events {
             opening: opening.into_bytes(),
             received: Vec::new(),
         }
+    }
+
+    /// Every event, in order.
+    pub fn every(&self) -> impl Iterator<Item = &Message> + Clone {
+        self.received.iter()
     }
 
     /// Every event of that verb.
@@ -244,6 +249,7 @@ mod tests {
             http_tool: None,
             unavailable: None,
             case: None,
+            code: None,
         };
         let (seen, fault) = observation(&job, &events);
         (seen.expect("something was reported"), fault)

@@ -132,6 +132,7 @@ fn job(source: &Source, case: Case, test: bool) -> Job {
         http_tool: None,
         unavailable: None,
         case: Some(case),
+        code: None,
     }
 }
 

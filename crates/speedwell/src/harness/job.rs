@@ -1,6 +1,6 @@
 //! What is to be described or performed: plain data that a plan can store and a later session resume.
 
-use crate::model::{Case, Failure, Samples, Value, Variant};
+use crate::model::{Case, Code, Failure, Language, Samples, Value, Variant};
 use crate::process::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -24,6 +24,8 @@ pub enum Kind {
     Python,
     /// A definition file whose benchmarks are HTTP loads.
     Load,
+    /// A piece of code, measured by the harness of its language.
+    Code(Language),
     /// Exact numbers from a text file, for tests of the whole program.
     Fake,
 }
@@ -138,6 +140,9 @@ pub struct Job {
     /// The case with the declared kinds of its values, where the description tells them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<Case>,
+    /// The code that is measured, where it is the same under every variant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
 }
 
 impl Job {

@@ -109,6 +109,7 @@ fn job(source: &Source, request: &Request, case: Case) -> Job {
             .map(|(name, value)| format!("{name}={}", value.plain()))
             .collect(),
         case: Some(case),
+        code: None,
         ..protocol::draft(source, request)
     }
 }

@@ -6,6 +6,7 @@
 
 mod attempt;
 mod cache;
+pub mod code;
 mod compile;
 mod cpp;
 mod describe;
@@ -76,6 +77,7 @@ pub fn of(kind: Kind) -> &'static dyn Harness {
         Kind::Program => &program::Program,
         Kind::Python => &python::Python,
         Kind::Load => &load::Load,
+        Kind::Code(language) => code::harness(language),
         Kind::Fake => &fake::Fake,
     }
 }

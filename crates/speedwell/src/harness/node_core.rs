@@ -259,6 +259,7 @@ pub(super) fn job(
         http_tool,
         unavailable,
         case: None,
+        code: None,
     }
 }
 

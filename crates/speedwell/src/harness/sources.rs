@@ -25,6 +25,24 @@ pub static NODE: Sources = Sources::new(
 pub static CPP: Sources =
     Sources::new("cpp", include_dir!("$CARGO_MANIFEST_DIR/../../harness/cpp"));
 
+/// What measures code in C; and in C++, with `code.hpp` of [`CPP`].
+pub static C: Sources = Sources::new("c", include_dir!("$CARGO_MANIFEST_DIR/../../harness/c"));
+
+/// What measures code in Rust: a crate of its own.
+pub static RUST: Sources = Sources::new(
+    "rust",
+    include_dir!("$CARGO_MANIFEST_DIR/../../harness/rust"),
+);
+
+/// What measures code in Go: a module.
+pub static GO: Sources = Sources::new("go", include_dir!("$CARGO_MANIFEST_DIR/../../harness/go"));
+
+/// What measures code in Java: a package.
+pub static JAVA: Sources = Sources::new(
+    "java",
+    include_dir!("$CARGO_MANIFEST_DIR/../../harness/java"),
+);
+
 /// The Python harness.
 pub static PYTHON: Sources = Sources::new(
     "python",

@@ -68,6 +68,11 @@ pub enum Cause {
         /// What is wrong with it.
         reason: String,
     },
+    /// It was measured, but what it had prepared could not be undone.
+    Undone {
+        /// What went wrong.
+        reason: String,
+    },
     /// The benchmark says itself that it cannot run here: not counted as failed.
     Skipped {
         /// Its reason.
@@ -99,6 +104,7 @@ impl fmt::Display for Cause {
             Cause::Start { reason } => write!(out, "could not be started: {reason}"),
             Cause::Silent => write!(out, "reported nothing"),
             Cause::Invalid { reason } => write!(out, "{reason}"),
+            Cause::Undone { reason } => write!(out, "failed in done: {reason}"),
             Cause::Skipped { reason } => write!(out, "skipped: {reason}"),
         }
     }

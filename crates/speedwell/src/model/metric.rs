@@ -27,6 +27,15 @@ impl Metric {
     /// The name of the metric that every Node.js benchmark reports.
     pub const THROUGHPUT: &'static str = "throughput";
 
+    /// Mean time per iteration and worker.
+    pub const TIME: &'static str = "time";
+
+    /// Time per iteration and worker in the median batch: what code costs when nothing disturbs it.
+    pub const TIME_MEDIAN: &'static str = "time_median";
+
+    /// The same in the batch that a twentieth is quicker than.
+    pub const TIME_P5: &'static str = "time_p5";
+
     /// Iterations per second, higher is better.
     pub fn throughput() -> Metric {
         Metric::new(Metric::THROUGHPUT, "1/s", Better::Higher)

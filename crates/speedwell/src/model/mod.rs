@@ -6,6 +6,7 @@
 
 mod calibration;
 mod case;
+mod code;
 mod design;
 mod duration;
 mod environment;
@@ -26,6 +27,7 @@ mod verdict;
 
 pub use calibration::Calibration;
 pub use case::{Case, CaseError};
+pub use code::{Code, Language};
 pub use design::{Design, Order, Stopping};
 pub use duration::parse_duration;
 pub use environment::{Environment, Program};

@@ -1,5 +1,6 @@
-//! The thing compared: program, flags, environment.
+//! The thing compared: program, flags, environment, code.
 
+use super::Code;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -16,6 +17,9 @@ pub struct Variant {
     /// Environment variables set for the measured process only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<(String, String)>,
+    /// The code that is measured, where pieces of code are what is compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
 }
 
 impl Variant {
@@ -26,6 +30,7 @@ impl Variant {
             program: None,
             arguments: Vec::new(),
             environment: Vec::new(),
+            code: None,
         }
     }
 }

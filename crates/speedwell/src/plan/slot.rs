@@ -19,6 +19,9 @@ pub struct Plan {
     pub sampling: Sampling,
     /// Processors that measured processes may use.
     pub pin: Option<CpuSet>,
+    /// Codes live in one process and take turns there, or work at the same time if that is the order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 /// One run to be executed.
@@ -115,6 +118,7 @@ mod tests {
             http_tool: None,
             unavailable: None,
             case: None,
+            code: None,
         };
         Plan {
             jobs: vec![job; jobs],
@@ -134,6 +138,7 @@ mod tests {
                 samples: Samples::default(),
             },
             pin: None,
+            shared: false,
         }
     }
 

@@ -81,6 +81,8 @@ struct Listener<'a> {
     leash: Leash,
     stopped: Option<Ended>,
     lingering: bool,
+    /// The child of a holder was told that the user wishes it to stop what it does.
+    told: bool,
     line: Vec<u8>,
     unsent: Vec<u8>,
     stdout: Capture,
@@ -97,6 +99,7 @@ impl<'a> Listener<'a> {
             leash: Leash::User,
             stopped: None,
             lingering: false,
+            told: false,
             line: Vec::new(),
             unsent,
             stdout: Capture::default(),
@@ -136,6 +139,15 @@ impl<'a> Listener<'a> {
                 // SAFETY: kill only sends a signal, to the group of a child we have not reaped.
                 unsafe { libc::kill(-self.child.pid, libc::SIGTERM) };
                 Some(GRACE)
+            }
+            // Its holder decides what follows; the child only has to bring its answer to an end.
+            Leash::Pipe(_) if interrupted() && !self.told => {
+                self.told = true;
+                let words = self.conversation.stopping();
+                self.unsent
+                    .extend(words.into_iter().flat_map(|(words, _)| words));
+                self.send();
+                None
             }
             _ => None,
         };
@@ -299,7 +311,7 @@ fn entry(fd: Option<&OwnedFd>, events: i16) -> libc::pollfd {
 }
 
 /// Waits for the process and takes its status and resource usage.
-fn reap(pid: i32) -> io::Result<(i32, Usage)> {
+pub(super) fn reap(pid: i32) -> io::Result<(i32, Usage)> {
     let mut status = 0;
     // SAFETY: both pointers are valid for the call; rusage is plain data.
     let usage = unsafe {
@@ -324,7 +336,7 @@ fn reap(pid: i32) -> io::Result<(i32, Usage)> {
     ))
 }
 
-fn from_status(status: i32) -> Ended {
+pub(super) fn from_status(status: i32) -> Ended {
     if libc::WIFSIGNALED(status) {
         Ended::Signal(libc::WTERMSIG(status))
     } else {

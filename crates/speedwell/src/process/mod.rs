@@ -18,6 +18,7 @@ mod replay;
 mod service;
 mod spec;
 mod start;
+mod stopwatch;
 mod stray;
 
 pub use attached::run_attached;
@@ -34,4 +35,5 @@ pub use priority::RealTime;
 pub use replay::{quote, replay};
 pub use service::Service;
 pub use spec::Spec;
+pub use stopwatch::{Stopwatch, Timed};
 pub use stray::adopt_orphans;

@@ -4,7 +4,7 @@
 //! Start at [`Service::start`].
 
 use super::listen::run_until;
-use super::{Outcome, Spec, channel};
+use super::{Conversation, Outcome, Spec, channel};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
@@ -25,6 +25,17 @@ impl Service {
     /// # Errors
     /// It cannot be started.
     pub fn start(spec: Spec) -> io::Result<Service> {
+        Service::conversing(spec, ())
+    }
+
+    /// Starts a child that is talked with over its private line, in a thread of its own.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn conversing(
+        spec: Spec,
+        mut conversation: impl Conversation + Send + 'static,
+    ) -> io::Result<Service> {
         let (end, order) = channel::pipe()?;
         let (sender, started) = mpsc::channel();
         // The thread that starts the child must outlive it: the kernel ends a child with the thread
@@ -32,7 +43,7 @@ impl Service {
         let listener = std::thread::Builder::new()
             .name("service".into())
             .spawn(move || {
-                run_until(&spec, &mut (), Some(end), |pid| {
+                run_until(&spec, &mut conversation, Some(end), |pid| {
                     // Only a panic of the receiver, who waits for this, makes it go away.
                     let _ = sender.send(pid);
                 })

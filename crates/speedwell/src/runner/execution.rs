@@ -2,8 +2,9 @@
 
 use super::consistency::Answers;
 use super::execute::Judge;
+use crate::harness::code::Shared;
 use crate::harness::{self, Attempt, Observation, Setting};
-use crate::model::{Cause, Event, Failure, Observer, Run, Step};
+use crate::model::{Cause, Event, Failure, Observer, Order, Run, Step};
 use crate::plan::{Plan, Slot};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(super) struct Execution<'a, 'o> {
     over: HashSet<usize>,
     failed: HashMap<(usize, usize), u32>,
     metrics: HashSet<String>,
+    shared: Option<Shared<'a>>,
 }
 
 impl<'a, 'o> Execution<'a, 'o> {
@@ -47,6 +49,8 @@ impl<'a, 'o> Execution<'a, 'o> {
             over: HashSet::new(),
             failed: HashMap::new(),
             metrics: HashSet::new(),
+            shared: (plan.shared)
+                .then(|| Shared::new(&plan.variants, plan.design.order == Order::Parallel)),
         }
     }
 
@@ -102,7 +106,10 @@ impl<'a, 'o> Execution<'a, 'o> {
             samples: self.plan.sampling.samples,
             pin: self.plan.pin.as_ref(),
         };
-        let attempt = harness.perform(job, &setting);
+        let attempt = match &mut self.shared {
+            Some(shared) => shared.perform(job, &setting),
+            None => harness.perform(job, &setting),
+        };
         if attempt.interrupted {
             return Ok(Stepped::Interrupted);
         }
@@ -235,7 +242,8 @@ impl<'a, 'o> Execution<'a, 'o> {
 
 /// The observation with a remark, if its process failed only after reporting it.
 fn failed_after(mut seen: Observation, cause: &Cause) -> Option<Observation> {
-    if !matches!(cause, Cause::Exit { .. } | Cause::Signal { .. }) {
+    use Cause::{Exit, Signal, Undone};
+    if !matches!(cause, Exit { .. } | Signal { .. } | Undone { .. }) {
         return None;
     }
     seen.notes

@@ -16,7 +16,15 @@ fn options() -> Vec<(String, clap::Arg)> {
 /// Options that mean the same to a load as elsewhere, but whose words must say what a load makes of
 /// it: it has one sample, whose length is that of the load, its cases are addresses, and what runs
 /// beside the server is the generator.
-const OF_A_LOAD: [&str; 6] = ["runs", "time", "timeout", "warmup", "fail-on", "pin"];
+const OF_A_LOAD: [&str; 7] = [
+    "concurrency",
+    "runs",
+    "time",
+    "timeout",
+    "warmup",
+    "fail-on",
+    "pin",
+];
 
 #[test]
 fn a_letter_means_the_same_everywhere() {

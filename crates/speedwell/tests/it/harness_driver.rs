@@ -3,13 +3,13 @@
 
 use super::project::repository;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Longer than any conversation takes, even on a busy machine.
@@ -73,45 +73,7 @@ impl Harness {
 
     /// Starts the harness.
     pub fn start(&self) -> Talk {
-        let (commands_out, commands) = pipe();
-        let (events, events_in) = pipe();
-        let mut command = Command::new(&self.command[0]);
-        command
-            .args(&self.command[1..])
-            .env("SPEEDWELL_FDS", "3,4")
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let moves = [(commands_out.as_raw_fd(), 3), (events_in.as_raw_fd(), 4)];
-        // SAFETY: only dup2 and fcntl are called between fork and exec. The descriptors lie above
-        // those that they are moved to, because the pipes were made above them.
-        unsafe {
-            command.pre_exec(move || {
-                for (from, to) in moves {
-                    if libc::dup2(from, to) < 0 {
-                        return Err(std::io::Error::last_os_error());
-                    }
-                }
-                Ok(())
-            });
-        }
-        let child = command.spawn().unwrap();
-        let (told, heard) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(events).split(b'\n') {
-                let line = String::from_utf8(line.unwrap()).expect("events are UTF-8");
-                assert!(line.len() < 1 << 20, "a line of {} bytes", line.len());
-                if told.send(Event::read(&line)).is_err() {
-                    return;
-                }
-            }
-        });
-        Talk {
-            child,
-            commands: Some(commands),
-            events: heard,
-        }
+        Talk::start(&self.command, &[])
     }
 
     /// The file of a benchmark of the zoo.
@@ -154,6 +116,64 @@ impl Harness {
 }
 
 impl Talk {
+    /// Starts that program as a harness, with these variables besides our own.
+    pub fn start(words: &[String], variables: &[(&str, &str)]) -> Talk {
+        let (commands_out, commands) = pipe();
+        let (events, events_in) = pipe();
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .envs(variables.iter().copied())
+            .env("SPEEDWELL_FDS", "3,4")
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let moves = [(commands_out.as_raw_fd(), 3), (events_in.as_raw_fd(), 4)];
+        // SAFETY: only dup2 and fcntl are called between fork and exec. The descriptors lie above
+        // those that they are moved to, because the pipes were made above them.
+        unsafe {
+            command.pre_exec(move || {
+                for (from, to) in moves {
+                    if libc::dup2(from, to) < 0 {
+                        return Err(std::io::Error::last_os_error());
+                    }
+                }
+                Ok(())
+            });
+        }
+        let child = command.spawn().unwrap();
+        let (told, heard) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(events).split(b'\n') {
+                let line = String::from_utf8(line.unwrap()).expect("events are UTF-8");
+                assert!(line.len() < 1 << 20, "a line of {} bytes", line.len());
+                if told.send(Event::read(&line)).is_err() {
+                    return;
+                }
+            }
+        });
+        Talk {
+            child,
+            commands: Some(commands),
+            events: heard,
+        }
+    }
+
+    /// The next event; none if the other side has closed its pipe.
+    pub fn next(&self) -> Option<Event> {
+        match self.events.recv_timeout(PATIENCE) {
+            Ok(event) => Some(event),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing came"),
+        }
+    }
+
+    /// Ends the process as the system would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+    }
+
     /// Writes lines; a harness that has gone hears nothing.
     pub fn say(&mut self, lines: &str) {
         if let Some(commands) = &mut self.commands {
@@ -191,13 +211,24 @@ impl Talk {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        let output = self.child.wait_with_output().unwrap();
+        let status = self.child.wait().unwrap();
+        let mut stdout = String::new();
+        let mut pipe = self.child.stdout.take().unwrap();
+        pipe.read_to_string(&mut stdout).unwrap();
         Ended {
             events,
-            code: output.status.code(),
-            signal: output.status.signal(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
+            code: status.code(),
+            signal: status.signal(),
+            stdout,
         }
+    }
+}
+
+/// A test that fails leaves no process behind.
+impl Drop for Talk {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -261,6 +292,25 @@ impl Event {
         let text = self.text(key);
         text.parse()
             .unwrap_or_else(|_| panic!("{key}='{text}' in {self:?}"))
+    }
+
+    /// A list of numbers.
+    pub fn numbers(&self, key: &str) -> Vec<f64> {
+        let of = |text: &String| text.parse().unwrap_or_else(|_| panic!("{key} in {self:?}"));
+        self.list(key).iter().map(of).collect()
+    }
+
+    /// Takes over the lists of a message that continues this one, which says `more=1`.
+    pub fn continue_with(&mut self, next: Event) {
+        self.fields.retain(|(key, _)| key != "more");
+        for (key, value) in next.fields {
+            match self.fields.iter_mut().find(|(known, _)| *known == key) {
+                // What is no list is the same in both.
+                Some((_, list)) if *list == value => {}
+                Some((_, list)) => *list = format!("{list},{value}"),
+                None => self.fields.push((key, value)),
+            }
+        }
     }
 
     fn raw(&self, key: &str) -> &str {

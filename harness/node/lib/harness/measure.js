@@ -20,8 +20,7 @@ const CHECK_LIMIT = 32768;
  */
 async function load(session, command) {
   const [job, form, file] = ['job', 'form', 'path'].map(command.text);
-  if (!job || !file) throw new HarnessError('protocol', 'MissingKey', "load needs 'job' and 'path'");
-  if (form !== 'case') throw new HarnessError('protocol', 'Form', `form '${form}' is not offered, only 'case'`);
+  if (!file) throw new HarnessError('protocol', 'MissingKey', "load needs 'path'");
   const given = Object.keys(command.fields).filter((key) => key.startsWith(VALUE));
   const argv = given.map((key) => `${key.slice(VALUE.length)}=${decodeText(command.fields[key])}`);
 
@@ -54,8 +53,6 @@ function checkName(bench, wanted) {
 }
 
 async function run(session, command) {
-  const mode = command.text('mode');
-  if (mode !== 'once') throw new HarnessError('protocol', 'Mode', `mode '${mode}' is not offered, only 'once'`);
   const jobs = decodeList(command.fields.jobs || '');
   const states = jobs.map((job) => loaded(session, job));
   const begin_ns = process.hrtime.bigint();
@@ -67,6 +64,7 @@ async function run(session, command) {
 function loaded(session, job) {
   const state = session.jobs.get(job);
   if (!state) throw new HarnessError('protocol', 'UnknownJob', `no job '${job}'`);
+  if (!state.bench) throw new HarnessError('protocol', 'Mode', `job '${job}' is code, which is not measured once`);
   if (state.begun) throw new HarnessError('protocol', 'SecondRun', `job '${job}' has run; load it again`);
   return state;
 }

@@ -13,6 +13,8 @@ class Session {
     /** What is going on, for errors that come out of the event loop: `{ stage, fields, fail }`. */
     this.current = null;
     this.leaving = false;
+    /** Set while gauges are shown. */
+    this.monitor = null;
   }
 
   /** Answers commands until `quit` or the end of the channel, then ends the process. */
@@ -24,7 +26,20 @@ class Session {
       if (command === null || command.verb === 'quit') break;
       await this._answer(command);
     }
+    await this._undo();
     this.leave();
+  }
+
+  /** Ends what code has left to be undone. */
+  async _undo() {
+    for (const [name, job] of this.jobs) {
+      this.jobs.delete(name);
+      try {
+        if (job.end) await job.end();
+      } catch (error) {
+        this.fail(error, { job: name });
+      }
+    }
   }
 
   /** From now on user code owns the event loop: the end of the driver ends the process, `onStop` hears a stop. */
@@ -43,6 +58,21 @@ class Session {
     this.channel.setBackground(false);
   }
 
+  /** A run of code goes on until `onEnd` or `onStop` end it; `blocks` says that it leaves no time for events. */
+  holdLoop(blocks, onStop, onEnd) {
+    const { channel } = this;
+    channel.onEnd = onEnd;
+    channel.onStop = onStop;
+    if (!blocks) channel.watch();
+    channel.setBackground(false);
+  }
+
+  /** Between two batches of code that leaves no time for events. */
+  glance() {
+    this.channel.glance();
+    if (this.monitor) this.monitor.glance();
+  }
+
   leave() {
     this.leaving = true;
     process.exit(0);
@@ -52,8 +82,11 @@ class Session {
     const verbs = {
       hello: () => this._hello(command),
       describe: () => require('./describe.js').describe(this, command),
-      load: () => require('./measure.js').load(this, command),
-      run: () => require('./measure.js').run(this, command),
+      load: () => this._load(command),
+      workers: () => require('../code/job.js').workers(this, command),
+      calibrate: () => require('../code/calibrate.js').calibrate(this, command),
+      monitor: () => require('../code/monitor.js').monitor(this, command),
+      run: () => this._run(command),
       stop: () => this.channel.send('stopped', { id: command.id, job: command.text('job') }),
       unload: () => this._unload(command),
     };
@@ -78,10 +111,27 @@ class Session {
     this.channel.send('ready', { id: command.id, proto: PROTOCOL, ...readyFields() });
   }
 
-  _unload(command) {
-    const job = command.text('job');
-    if (!this.jobs.delete(job)) throw new HarnessError('protocol', 'UnknownJob', `no job '${job}'`);
-    this.channel.send('unloaded', { id: command.id, job });
+  _load(command) {
+    const [job, form] = ['job', 'form'].map(command.text);
+    if (!job) throw new HarnessError('protocol', 'MissingKey', "load needs 'job'");
+    if (form === 'text') return require('../code/job.js').load(this, command);
+    if (form === 'case') return require('./measure.js').load(this, command);
+    throw new HarnessError('protocol', 'Form', `form '${form}' is not offered, only 'case' and 'text'`);
+  }
+
+  _run(command) {
+    const mode = command.text('mode');
+    if (mode === 'once') return require('./measure.js').run(this, command);
+    if (mode === 'continuous' || mode === 'timed') return require('../code/run.js').run(this, command);
+    throw new HarnessError('protocol', 'Mode', `mode '${mode}' is not offered, only 'once', 'continuous' and 'timed'`);
+  }
+
+  async _unload(command) {
+    const name = command.text('job');
+    const job = this.jobs.get(name);
+    if (!this.jobs.delete(name)) throw new HarnessError('protocol', 'UnknownJob', `no job '${name}'`);
+    if (job.end) await job.end();
+    this.channel.send('unloaded', { id: command.id, job: name });
   }
 
   /** Sends an `error` event. `fatal` says that this process is about to end. */
@@ -130,8 +180,13 @@ function errorFields(error) {
   return { stage, class: name, msg: message, stack, line: lineOf(stack) };
 }
 
-/** Line in the benchmark file (argv 1 while it is loaded) where the error came from, if the stack says. */
+/** What stacks call code that was given as text: `[runner]:2` or, in a frame, `[runner]:2:5`. */
+const CODE_LINE = /\[(?:runner|init|init_runner|done)\]:(\d+)/;
+
+/** Line in the code, or in the benchmark file (argv 1 while it is loaded), where the error came from, if known. */
 function lineOf(stack) {
+  const code = CODE_LINE.exec(stack);
+  if (code) return code[1];
   const file = process.argv[1] || '';
   const at = stack.indexOf(`${file}:`);
   const digits = at < 0 ? null : /^\d+/.exec(stack.slice(at + file.length + 1));
@@ -139,6 +194,12 @@ function lineOf(stack) {
 }
 
 const CLOCK_READS = 16;
+
+/** What `monitor` shows, with units; named as in Node.js's own documentation. */
+const GAUGES = [
+  'event_loop_delay_p99:ms', 'event_loop_delay_max:ms', 'event_loop_utilization:percent', 'heap_used:B', 'heap_total:B',
+  'rss:B', 'external:B', 'gc_count:count', 'gc_time:ms',
+];
 
 function readyFields() {
   const { node } = process.versions;
@@ -150,8 +211,8 @@ function readyFields() {
     cpus: processors(),
     clock: 'process.hrtime',
     clock_res_ns: clockStep_ns(),
-    caps: ['once'],
-    gauges: [],
+    caps: ['once', 'continuous', 'timed', 'workers', 'async', 'monitor', 'parallel'],
+    gauges: GAUGES,
     ...numbered('warn', warnings()),
   };
 }

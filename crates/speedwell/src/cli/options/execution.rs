@@ -9,7 +9,8 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct ExecutionArgs {
-    /// Order of runs: randomised blocks, or fixed alternation as in the original
+    /// Order of runs: randomised blocks, fixed alternation as in the original, or, for codes, all at the
+    /// same time
     #[arg(long, value_name = "ORDER", default_value = "blocks")]
     pub order: OrderName,
     /// Seed of every random choice [default: drawn, stored and shown]
@@ -50,6 +51,8 @@ pub enum OrderName {
     Blocks,
     /// Baseline, candidate, baseline, candidate ...
     Alternate,
+    /// All at the same time.
+    Parallel,
 }
 
 impl From<OrderName> for Order {
@@ -57,6 +60,7 @@ impl From<OrderName> for Order {
         match name {
             OrderName::Blocks => Order::Blocks,
             OrderName::Alternate => Order::Alternate,
+            OrderName::Parallel => Order::Parallel,
         }
     }
 }

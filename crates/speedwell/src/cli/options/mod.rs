@@ -1,8 +1,10 @@
 //! The option groups: each declared once and flattened into every command that uses it, so that a
 //! letter means the same everywhere.
 
+mod code;
 mod comparison;
 mod connection;
+mod eval;
 mod execution;
 mod expect;
 mod generator;
@@ -21,8 +23,10 @@ mod tls;
 mod traffic;
 mod variants;
 
+pub use code::CodeArgs;
 pub use comparison::{ComparisonArgs, FailOn};
 pub use connection::ConnectionArgs;
+pub use eval::EvalArgs;
 pub use execution::{ExecutionArgs, OrderName};
 pub use expect::ExpectArgs;
 pub use generator::{Client, GeneratorArgs};
@@ -32,7 +36,7 @@ pub use pace::PaceArgs;
 pub use run::RunArgs;
 pub use sampling::SamplingArgs;
 pub use search::{Concurrency, RateChoice, SearchArgs};
-pub use selection::SelectionArgs;
+pub use selection::{MetricArgs, SelectionArgs};
 pub use serve::ServeArgs;
 pub use store::StoreArgs;
 pub use study::StudyArgs;

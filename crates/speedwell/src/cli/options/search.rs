@@ -1,4 +1,4 @@
-//! The search for the concurrency, or the rate, beyond which a server gives no more.
+//! The search for the concurrency, or the rate, beyond which there is no more throughput.
 
 use super::parse;
 use clap::Args;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 #[command(next_help_heading = "Search")]
 pub struct SearchArgs {
     /// The same as '-c max'
-    #[arg(long, conflicts_with_all = ["concurrency", "rate", "ramp"])]
+    #[arg(long, conflicts_with = "concurrency")]
     pub squeeze: bool,
     /// The highest concurrency that '-c max' tries [default: 1024]
     #[arg(long, value_name = "N", value_parser = parse::count)]

@@ -19,9 +19,17 @@ pub struct SelectionArgs {
     /// Measure these values of a parameter instead of the declared ones (repeatable)
     #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]")]
     pub set: Vec<String>,
+    #[command(flatten)]
+    pub metric: MetricArgs,
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct MetricArgs {
     /// Report this metric instead of the first (repeatable; 'all' for every one)
     #[arg(long = "metric", value_name = "NAME")]
-    pub metric: Vec<String>,
+    pub names: Vec<String>,
 }
 
 impl SelectionArgs {

@@ -9,7 +9,6 @@ mod data;
 mod facts;
 mod gate;
 mod headline;
-mod law;
 mod levels_chart;
 mod outcomes;
 mod percentiles;

@@ -3,18 +3,18 @@
 //!
 //! Decides what is said where. What the figures mean is decided in `analysis`. Start at [`search`].
 
-use super::{data, law, levels_chart, rates, summary};
+use super::{data, levels_chart, rates, summary};
 use crate::analysis::load::{Levels, LoadFindings, Pass, Rates};
-use crate::analysis::scaling::{Answer, Change, Standing, Status};
-use crate::model::Estimate;
+use crate::analysis::scaling::Standing;
 use crate::report::digits::Uncertainty;
 use crate::report::document::{Block, Chart, Document};
 use crate::report::field::{Field, table_of};
 use crate::report::metric_words::count;
 use crate::report::output::{Output, Verbosity};
-use crate::report::quantity::{change_with_interval, quantity, share};
+use crate::report::quantity::{quantity, share};
+use crate::report::scaling;
 use crate::report::table::{Cell, Column, Kind, Table};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The report of loads at several levels of concurrency, or at several rates.
 pub fn search(
@@ -31,10 +31,10 @@ pub fn search(
         document.push(Block::Headline(headline(one)));
         document.push(Block::Table(table(one)));
         if output.verbosity != Verbosity::Quiet {
-            let scaling = one.scaling.as_ref();
+            let known = one.scaling.as_ref();
             document
                 .blocks
-                .extend(scaling.map(|scaling| Block::Note(law::sentence(scaling))));
+                .extend(known.map(|known| Block::Note(scaling::law::sentence(known))));
             document.push(Block::Note(note(one)));
         }
     }
@@ -56,92 +56,22 @@ pub fn search(
     document
 }
 
-/// A throughput with as many digits as its interval supports.
-fn throughput(standing: &Standing) -> String {
-    let half = standing
-        .interval
-        .map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
-    quantity(standing.throughput, "1/s", half)
-}
-
-/// `91.2 k/s ± 1.1 %`.
-fn throughput_with_error(standing: &Standing) -> String {
-    let interval = standing.interval.filter(|_| standing.throughput > 0.0);
-    match interval {
-        Some(interval) => format!(
-            "{} ± {}",
-            throughput(standing),
-            share(interval.half_width() / standing.throughput)
-        ),
-        None => throughput(standing),
-    }
-}
-
 /// The answer in a sentence.
 fn headline(levels: &Levels) -> String {
-    let label = &levels.label;
     let Some(scaling) = &levels.scaling else {
-        return format!("{label}: no level of concurrency was answered well.");
+        return format!(
+            "{}: no level of concurrency was answered well.",
+            levels.label
+        );
     };
-    let Answer {
-        standings, is_open, ..
-    } = &scaling.answer;
-    let (knee, best) = (scaling.answer.at_knee(), scaling.answer.at_best());
-    let figure = throughput_with_error(knee);
     let spoilt = levels.passes.iter().find(|pass| pass.is_spoilt);
-    let knee_words = knee.concurrency;
-    match (is_open, spoilt) {
-        (true, Some(spoilt)) => format!(
-            "{label}: throughput grows up to {knee_words}: {figure}; at {} requests fail.",
-            spoilt.concurrency
-        ),
-        (true, None) => format!(
-            "{label}: throughput still grows at {knee_words}, the highest level that was measured: {figure}."
-        ),
-        (false, _) => {
-            // The nearest level above, unless the best one says more.
-            let above = standings
-                .iter()
-                .find(|one| one.concurrency > knee.concurrency);
-            let more = above.map_or(String::new(), |above| match above.status {
-                Status::Lower => format!("; {} gives less", above.concurrency),
-                _ if best.concurrency == knee.concurrency => {
-                    format!("; {} gives no more", above.concurrency)
-                }
-                _ => format!(
-                    "; {} ({}) cannot be told from it",
-                    best.concurrency,
-                    throughput(best)
-                ),
-            });
-            let verb = match is_too_noisy(levels) {
-                true => "cannot be seen to grow beyond",
-                false => "stops growing at",
-            };
-            format!("{label}: throughput {verb} {knee_words}: {figure}{more}.")
-        }
-    }
-}
-
-/// Visits of one level that differ by more than this share hide where throughput stops growing: the simulations
-/// of docs/statistics.md find it less than nine times of ten then.
-const MOST_NOISE: f64 = 0.15;
-
-fn is_too_noisy(levels: &Levels) -> bool {
-    let scaling = levels.scaling.as_ref();
-    scaling.is_some_and(|scaling| scaling.answer.noise.spread > MOST_NOISE)
+    scaling::headline(&levels.label, scaling, spoilt.map(|pass| pass.concurrency))
 }
 
 fn warnings(levels: &Levels) -> Vec<String> {
     let mut warnings = Vec::new();
-    if let Some(scaling) = levels.scaling.as_ref().filter(|_| is_too_noisy(levels)) {
-        warnings.push(format!(
-            "{}: loads of the same level differ by {} (standard deviation), so throughput may go on growing unseen: \
-             the answer is probably too low. A quieter machine or a longer --time helps.",
-            levels.label,
-            share(scaling.answer.noise.spread)
-        ));
-    }
+    let known = levels.scaling.as_ref();
+    warnings.extend(known.and_then(|known| scaling::noise_warning(&levels.label, known, "loads")));
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
         let (failed, all) = spoilt.failed;
         warnings.push(format!(
@@ -219,26 +149,19 @@ fn level_fields<'a>(knee: Option<u32>) -> Vec<Field<Row<'a>>> {
         Field::new(
             Column::new("throughput", "throughput", Kind::Figure),
             |(pass, standing): &Row<'a>| {
-                let words = standing.map(throughput_with_error);
+                let words = standing.map(scaling::throughput_with_error);
                 let plain = || quantity(pass.throughput_per_s, "1/s", Uncertainty::Unknown);
                 Cell::figure(Some(pass.throughput_per_s)).shown(words.unwrap_or_else(plain))
             },
         ),
         Field::new(
             Column::new("change", "to the best before", Kind::Figure),
-            |(_, standing): &Row<'a>| {
-                let change = standing.and_then(|standing| standing.change);
-                let words = change.map(|change| change_with_interval(&estimate(&change)));
-                Cell::figure(change.map(|change| change.ratio - 1.0))
-                    .shown(words.unwrap_or_default())
-            },
+            |(_, standing): &Row<'a>| scaling::change_cell(*standing),
         ),
         Field::new(
             Column::new("standing", "", Kind::Words),
             move |(pass, standing): &Row<'a>| {
-                let is_knee = knee == Some(pass.concurrency);
-                let name = standing.map_or("failed", |standing| status_name(standing.status));
-                Cell::value(name).shown(if is_knee { "◀ here" } else { name })
+                scaling::standing_cell(*standing, knee == Some(pass.concurrency))
             },
         ),
     ]
@@ -280,38 +203,10 @@ fn time_fields<'a>() -> Vec<Field<Row<'a>>> {
     ]
 }
 
-/// A ratio as a change.
-fn estimate(change: &Change) -> Estimate {
-    let interval = change.interval();
-    Estimate {
-        value: change.ratio - 1.0,
-        low: interval.low - 1.0,
-        high: interval.high - 1.0,
-    }
-}
-
-fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Best => "best",
-        Status::Lower => "lower",
-        Status::AsGood => "as good",
-        Status::Unclear => "unclear",
-    }
-}
-
 fn for_machines(levels: &Levels) -> Value {
-    let answer = levels.scaling.as_ref().map(|scaling| &scaling.answer);
-    json!({
-        "load": levels.label,
-        "concurrency": answer.map(|answer| answer.at_knee().concurrency),
-        "throughput": answer.map(|answer| answer.at_knee().throughput),
-        "interval": answer.and_then(|answer| answer.at_knee().interval).map(|i| [i.low, i.high]),
-        "best_concurrency": answer.map(|answer| answer.at_best().concurrency),
-        "still_grows": answer.map(|answer| answer.is_open),
-        "noise": answer.map(|answer| answer.noise.spread),
-        "is_windowed": levels.is_windowed,
-        "usl": levels.scaling.as_ref().map(law::for_machines),
-    })
+    let mut known = scaling::for_machines("load", &levels.label, levels.scaling.as_ref());
+    known["is_windowed"] = levels.is_windowed.into();
+    known
 }
 
 /// A picture with its title.

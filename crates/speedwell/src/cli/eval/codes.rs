@@ -1,0 +1,119 @@
+//! From words to pieces of code: which hook belongs to which, and what each is called.
+
+use crate::cli::options::EvalArgs;
+use crate::model::Code;
+use anyhow::{Context, bail, ensure};
+use std::path::{Path, PathBuf};
+
+/// A piece of code under a name of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named {
+    /// What it is called in tables.
+    pub name: String,
+    /// The code.
+    pub code: Code,
+}
+
+/// The pieces of code in the order typed.
+///
+/// # Errors
+/// Hooks or names that are neither one nor one for each; files that cannot be read.
+pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
+    let count = args.codes.len();
+    let inits = spread("--init", &args.code.init, count)?;
+    let init_workers = spread("--init-worker", &args.code.init_worker, count)?;
+    let dones = spread("--done", &args.code.done, count)?;
+    let given = &args.code.name;
+    ensure!(
+        given.is_empty() || given.len() == count,
+        "--name is given {} for {count} codes\nhint: one name for each code, in their order",
+        times(given.len())
+    );
+    let paths = args.code.path.iter().map(|path| folder(path));
+    let paths: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
+    let mut named: Vec<Named> = Vec::new();
+    for (at, text) in args.codes.iter().enumerate() {
+        let runner = text_of(text)?;
+        ensure!(!runner.trim().is_empty(), "code number {} is empty", at + 1);
+        let usual = if runner == *text {
+            runner.trim()
+        } else {
+            &text[1..]
+        };
+        let name = given.get(at).map_or(usual, String::as_str);
+        named.push(Named {
+            name: unlike(name, &named),
+            code: Code {
+                init: inits[at].clone(),
+                init_worker: init_workers[at].clone(),
+                done: dones[at].clone(),
+                paths: paths.clone(),
+                ..Code::new(args.language, runner)
+            },
+        });
+    }
+    Ok(named)
+}
+
+/// A hook for each code: the same for all, or each its own.
+fn spread(option: &str, given: &[String], count: usize) -> anyhow::Result<Vec<Option<String>>> {
+    let texts = given.iter().map(|text| text_of(text).map(Some));
+    let texts: Vec<Option<String>> = texts
+        .collect::<anyhow::Result<_>>()
+        .with_context(|| format!("in {option}"))?;
+    Ok(match &texts[..] {
+        [] => vec![None; count],
+        [all] => vec![all.clone(); count],
+        each if each.len() == count => texts,
+        more => bail!(
+            "{option} is given {} for {count} code(s)\nhint: once for all codes, or once for each, in \
+             their order; an empty one is none",
+            times(more.len())
+        ),
+    }
+    .into_iter()
+    .map(|text| text.filter(|text| !text.trim().is_empty()))
+    .collect())
+}
+
+/// `@FILE` is what the file contains.
+fn text_of(word: &str) -> anyhow::Result<String> {
+    match word.strip_prefix('@') {
+        // Elixir's attributes and Java's annotations begin so too, but are no files.
+        Some(file) if Path::new(file).is_file() => {
+            std::fs::read_to_string(file).with_context(|| format!("cannot read '{file}'"))
+        }
+        _ => Ok(word.to_owned()),
+    }
+}
+
+fn folder(path: &Path) -> anyhow::Result<PathBuf> {
+    let shown = path.display();
+    let found =
+        std::fs::canonicalize(path).with_context(|| format!("cannot find '{shown}' of --path"))?;
+    ensure!(
+        found.is_dir() || found.is_file(),
+        "'{shown}' of --path is neither folder nor file"
+    );
+    Ok(found)
+}
+
+/// The name, with a number behind it if others have it.
+fn unlike(name: &str, others: &[Named]) -> String {
+    let taken = |name: &str| others.iter().any(|other| other.name == name);
+    if !taken(name) {
+        return name.to_owned();
+    }
+    let numbered = (2..).map(|number| format!("{name} #{number}"));
+    let mut free = numbered.skip_while(|name| taken(name));
+    // The numbers do not end.
+    free.next().unwrap_or_default()
+}
+
+fn times(count: usize) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
+    }
+}

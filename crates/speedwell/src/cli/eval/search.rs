@@ -1,0 +1,279 @@
+//! `eval -c max`: more and more workers, until throughput grows no further.
+//!
+//! Each code has a process of its own for the whole search, whose workers persist from level to level. Which level
+//! is next is decided in `analysis`; here it is carried out, kept and told. Start at [`run`].
+
+use super::codes::Named;
+use super::plans;
+use crate::analysis::scaling::{self, Level, Next, Rules};
+use crate::cli::measure::{self, Plans};
+use crate::cli::options::EvalArgs;
+use crate::cli::run::conclude;
+use crate::cli::{Status, status};
+use crate::harness::code::{self, Gone, Live, Measured, expected};
+use crate::harness::{self, Job, Setting};
+use crate::model::{Case, Event, Length, Observer, Run, Samples, Value, Variant};
+use crate::process::{interrupted, unix_ms};
+use crate::report::{self, Uncertainty};
+use crate::store::Recorder;
+use anyhow::ensure;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The length of a visit. Many short visits tell more than few long ones: the spread inside a visit does not show
+/// how much visits differ.
+const VISIT: Samples = Samples {
+    count: 3,
+    length: Length::TimeNs(100_000_000),
+    warmup_ns: 100_000_000,
+};
+
+/// The most workers that are tried where nothing else is said.
+const LIMIT: u32 = 256;
+
+/// Searches, code after code, and reports.
+///
+/// # Errors
+/// Contradicting words; a store that cannot be written.
+pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
+    let rules = rules(&args)?;
+    let Plans {
+        mut plan, suite, ..
+    } = plans::plans(&args, named)?;
+    plan.sampling.samples = samples(&args);
+    let measuring = args.measuring();
+    let mut store = measuring.open_store()?;
+    let header = measure::header(&plan, suite, &measuring);
+    let recorder = store.begin(&header, &serde_json::to_string(&plan)?)?;
+    let number = recorder.number();
+    let mut search = Search {
+        rules,
+        samples: plan.sampling.samples,
+        limit: Duration::from_millis(plan.sampling.timeout_ms),
+        shown: measuring.output.progress(),
+        recorder,
+        slot: 0,
+    };
+    let mut failed = false;
+    for job in &plan.jobs {
+        for variant in &plan.variants {
+            let program = variant.program.clone();
+            let usual = || harness::of(job.source.kind).usual_program(&job.source);
+            let setting = Setting {
+                variant,
+                program: program.unwrap_or_else(usual),
+                slot: search.slot,
+                ordinal: 0,
+                limit: search.limit,
+                samples: search.samples,
+                pin: plan.pin.as_ref(),
+            };
+            failed |= !search.climb(job, variant, &setting)?;
+        }
+    }
+    let ended = interrupted();
+    search
+        .recorder
+        .observe(&Event::Finished { interrupted: ended })?;
+    drop(search);
+    let session = store.session(number)?;
+    let metric = &measuring.selection.metric.names;
+    let settings = measuring.comparison.settings(metric, None);
+    let told = conclude(&session, &settings, &measuring)?;
+    let own = match (ended, failed) {
+        (true, _) => Status::INTERRUPTED,
+        (false, true) => Status::COULD_NOT,
+        (false, false) => Status::DONE,
+    };
+    Ok(own.or(told))
+}
+
+/// How a visit is divided.
+fn samples(args: &EvalArgs) -> Samples {
+    let asked = args.sampling.sampling(1).samples;
+    let is_typed = |typed: bool, own: u64, usual: u64| if typed { own } else { usual };
+    Samples {
+        count: args.sampling.samples.unwrap_or(VISIT.count),
+        length: match args.sampling.time {
+            Some(_) => asked.length,
+            None => VISIT.length,
+        },
+        warmup_ns: is_typed(
+            args.sampling.warmup.is_some(),
+            asked.warmup_ns,
+            VISIT.warmup_ns,
+        ),
+    }
+}
+
+fn rules(args: &EvalArgs) -> anyhow::Result<Rules> {
+    ensure!(
+        args.sampling.iterations.is_none(),
+        "a search compares throughput in windows of time, so --iterations has no meaning\nhint: -t 200ms"
+    );
+    ensure!(
+        !args.shares_process(),
+        "a search measures each code in a process of its own\nhint: leave out --shared and --order parallel"
+    );
+    let usual = Rules::default();
+    let visits = args.sampling.runs.unwrap_or(usual.visits);
+    Ok(Rules {
+        first: 1,
+        step: args.search.step,
+        limit: args.search.concurrency_limit.unwrap_or(LIMIT),
+        patience: args.search.patience.unwrap_or(usual.patience),
+        visits,
+        most_visits: usual.most_visits.max(visits),
+    })
+}
+
+struct Search<'a> {
+    rules: Rules,
+    samples: Samples,
+    limit: Duration,
+    shown: bool,
+    recorder: Recorder<'a>,
+    slot: u32,
+}
+
+impl Search<'_> {
+    /// Climbs with one code; whether that went well. What was measured before something went wrong is kept.
+    fn climb(
+        &mut self,
+        job: &Job,
+        variant: &Variant,
+        setting: &Setting<'_>,
+    ) -> anyhow::Result<bool> {
+        let Some(own) = variant.code.as_ref().or(job.code.as_ref()) else {
+            return Ok(true);
+        };
+        let mut spec = match code::start(own, &setting.program, variant) {
+            Ok(spec) => spec,
+            Err(failed) => {
+                let gone = Gone {
+                    cause: failed.cause,
+                    stderr_tail: failed.words,
+                };
+                return self.fail(&gone, job, setting);
+            }
+        };
+        spec.pin = setting.pin.cloned();
+        spec.directory = Some(job.source.directory.clone());
+        spec.limit = Duration::from_secs(24 * 3600);
+        let (mut live, _) = match Live::start(spec) {
+            Ok(started) => started,
+            Err(gone) => return self.fail(&gone, job, setting),
+        };
+        let loaded = live.load("code", own).map(|answer| answer.fault("code"));
+        if let Some(gone) = fault(loaded) {
+            return self.fail(&gone, job, setting);
+        }
+        let mut levels: Vec<Level> = Vec::new();
+        while let Next::Visit(level) = scaling::next(&levels, &self.rules) {
+            if interrupted() {
+                break;
+            }
+            let begin = (unix_ms(), Instant::now());
+            match self.visit(&mut live, level) {
+                Ok(Some(measured)) if !interrupted() => {
+                    self.keep(&measured, level, begin, job, variant, &mut levels)?
+                }
+                Ok(_) => break,
+                Err(gone) => return self.fail(&gone, job, setting),
+            }
+        }
+        match live.end().map(|answer| answer.fault("code")) {
+            Ok(None) => Ok(true),
+            ended => match fault(ended) {
+                Some(gone) => self.fail(&gone, job, setting),
+                None => Ok(true),
+            },
+        }
+    }
+
+    /// One visit of a level; nothing if the user ended it before there was a figure.
+    fn visit(&self, live: &mut Live, level: u32) -> Result<Option<Measured>, Gone> {
+        let answer = live.workers("code", level)?;
+        if let Some(cause) = answer.fault("code") {
+            return Err(Gone::of(cause));
+        }
+        let limit = expected(&self.samples, self.limit);
+        let jobs = ["code".to_owned()];
+        let answer = live.run(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
+        match answer.fault("code") {
+            Some(cause) => Err(Gone::of(cause)),
+            None => Ok(answer.measured("code")),
+        }
+    }
+
+    fn keep(
+        &mut self,
+        measured: &Measured,
+        level: u32,
+        (started_unix_ms, begin): (i64, Instant),
+        job: &Job,
+        variant: &Variant,
+        levels: &mut Vec<Level>,
+    ) -> anyhow::Result<()> {
+        let per_s = measured.per_s().unwrap_or(0.0);
+        if self.shown {
+            let given = report::quantity(per_s, "1/s", Uncertainty::Unknown);
+            status::note(&format!("concurrency {level}: {given}"));
+        }
+        match levels.iter_mut().find(|known| known.concurrency == level) {
+            Some(known) => known.throughputs.push(per_s),
+            None => levels.push(Level {
+                concurrency: level,
+                throughputs: vec![per_s],
+                is_spoilt: false,
+            }),
+        }
+        let visits = levels.iter().find(|known| known.concurrency == level);
+        let block = visits.map_or(0, |known| known.throughputs.len() as u32 - 1);
+        let seen = code::observation(measured, &at_level(job, level));
+        for metric in &seen.metrics {
+            self.recorder.observe(&Event::Declared(metric))?;
+        }
+        self.recorder.observe(&Event::RunFinished(&Run {
+            case: Arc::new(seen.case),
+            variant: Arc::from(variant.name.as_str()),
+            slot: self.slot,
+            block,
+            started_unix_ms,
+            wall_ns: begin.elapsed().as_nanos() as u64,
+            usage: None,
+            samples: seen.samples,
+            notes: seen.notes,
+            load: None,
+        }))?;
+        self.recorder.observe(&Event::SlotDone(self.slot))?;
+        self.slot += 1;
+        Ok(())
+    }
+
+    fn fail(&mut self, gone: &Gone, job: &Job, setting: &Setting<'_>) -> anyhow::Result<bool> {
+        let failure = code::failure_of(gone, job, setting);
+        self.recorder.observe(&Event::Failed(&failure))?;
+        Ok(false)
+    }
+}
+
+/// The case of a job with so many workers.
+fn at_level(job: &Job, level: u32) -> Job {
+    let mut job = job.clone();
+    let case = job
+        .case
+        .get_or_insert_with(|| Case::new(&job.source.name, Vec::new()));
+    let concurrency = Value::Number(level.into());
+    case.values.push(("concurrency".to_owned(), concurrency));
+    job.label = case.id();
+    job
+}
+
+/// What an answer says to have gone wrong.
+fn fault(answer: Result<Option<crate::model::Cause>, Gone>) -> Option<Gone> {
+    match answer {
+        Ok(cause) => cause.map(Gone::of),
+        Err(gone) => Some(gone),
+    }
+}

@@ -1,0 +1,31 @@
+//! What is executed around the measured code, and what pieces of code are called.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Code options. Each hook is given once for all pieces of code, or once for each, in their order.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Code")]
+pub struct CodeArgs {
+    /// Execute once before the workers start; its value is the shared value
+    /// (once = for all codes; N times = one each)
+    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+    pub init: Vec<String>,
+    /// Execute once in every worker; its value is the worker's state
+    #[arg(
+        long,
+        visible_alias = "init-runner",
+        value_name = "CODE",
+        allow_hyphen_values = true
+    )]
+    pub init_worker: Vec<String>,
+    /// Execute once when the workers have ended
+    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+    pub done: Vec<String>,
+    /// What a code is called in tables [default: its text]
+    #[arg(long, visible_alias = "label", value_name = "NAME")]
+    pub name: Vec<String>,
+    /// Where modules, headers or classes are found (repeatable)
+    #[arg(long, visible_alias = "pa", value_name = "FOLDER")]
+    pub path: Vec<PathBuf>,
+}

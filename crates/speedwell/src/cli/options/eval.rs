@@ -1,0 +1,124 @@
+//! The options of `eval`.
+
+use super::{
+    CodeArgs, ComparisonArgs, Concurrency, ExecutionArgs, MetricArgs, OrderName, OutputArgs,
+    RunArgs, SamplingArgs, SearchArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
+};
+use crate::model::Language;
+use clap::Args;
+use std::str::FromStr;
+
+/// Measure pieces of code: one-liners in Erlang, Elixir, JavaScript, Python, C, C++, Go, Rust, Java, shell
+///
+/// One code is measured in several fresh processes. Several are compared, in randomised blocks of fresh
+/// processes, with a verdict for each; the first is the baseline. An iteration is one execution of the code;
+/// with 'sh' it is a process.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell eval python 'sum(range(1000))'
+  speedwell eval erlang 'rand:uniform().' 'rand:uniform(1000).'
+  speedwell eval node 'state.next()' --init-worker 'new Counter()' --init 'require(\"./counter\")'
+  speedwell eval erlang 'code:is_loaded(local_udp).' -c max
+  speedwell eval sh 'rg -c needle book.txt' 'grep -c needle book.txt'
+  speedwell eval node 'JSON.parse(state)' --init-worker '@big.json' --old node18 --new node22
+  speedwell eval python 'import_me()' --watch")]
+pub struct EvalArgs {
+    /// erlang, elixir, node, python, c, cpp, go, rust, java or sh
+    #[arg(index = 1, value_name = "LANG", value_parser = language)]
+    pub language: Language,
+    /// What one iteration executes; '@FILE' reads it from a file
+    #[arg(
+        index = 2,
+        value_name = "CODE",
+        required = true,
+        allow_hyphen_values = false
+    )]
+    pub codes: Vec<String>,
+    /// After '--': arguments for the program that performs the code: flags of the runtime, or of the compiler
+    #[arg(index = 3, last = true, value_name = "ARG")]
+    pub arguments: Vec<String>,
+    #[command(flatten)]
+    pub code: CodeArgs,
+    /// Workers at the same time; several numbers are measured one after the other, 'max' searches for the
+    /// number that gives the greatest throughput
+    #[arg(short = 'c', long, value_name = "N[,N...]|max", value_parser = Concurrency::from_str,
+          help_heading = "Concurrency")]
+    pub concurrency: Option<Concurrency>,
+    #[command(flatten)]
+    pub search: SearchArgs,
+    /// Show a line per second, with what the language and the machine tell, until Ctrl-C
+    #[arg(long, help_heading = "Execution", conflicts_with_all = ["runs", "precision", "list", "test", "resume"])]
+    pub watch: bool,
+    /// A process for every code: what is done unless --shared says otherwise
+    #[arg(long, help_heading = "Execution", conflicts_with = "shared")]
+    pub isolate: bool,
+    /// Measure all codes in one process, in turn (Erlang, Elixir, Node.js, Python)
+    #[arg(long, help_heading = "Execution")]
+    pub shared: bool,
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub variants: VariantArgs,
+    #[command(flatten)]
+    pub execution: ExecutionArgs,
+    #[command(flatten)]
+    pub metric: MetricArgs,
+    #[command(flatten)]
+    pub comparison: ComparisonArgs,
+    #[command(flatten)]
+    pub study: StudyArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+impl EvalArgs {
+    /// Whether all codes are measured in one process.
+    pub fn shares_process(&self) -> bool {
+        self.shared || self.execution.order == OrderName::Parallel
+    }
+
+    /// The options by which runs in fresh processes are measured and reported.
+    pub fn measuring(self) -> RunArgs {
+        RunArgs {
+            targets: Vec::new(),
+            arguments: self.arguments,
+            selection: SelectionArgs {
+                metric: self.metric,
+                ..SelectionArgs::default()
+            },
+            sampling: self.sampling,
+            variants: self.variants,
+            execution: self.execution,
+            comparison: self.comparison,
+            study: self.study,
+            output: self.output,
+            store: self.store,
+            // What is stored tells the code, so that any session is gone on with alike.
+            command: "run",
+        }
+    }
+}
+
+fn language(word: &str) -> Result<Language, String> {
+    Language::of_word(&word.to_lowercase()).ok_or_else(|| {
+        let all: Vec<&str> = Language::ALL.into_iter().map(Language::word).collect();
+        let meant = match word.to_lowercase().as_str() {
+            "js" | "javascript" | "nodejs" => "node",
+            "py" | "python3" => "python",
+            "erl" => "erlang",
+            "ex" | "exs" => "elixir",
+            "c++" | "cc" | "cxx" => "cpp",
+            "golang" => "go",
+            "rs" => "rust",
+            "bash" | "shell" | "zsh" => "sh",
+            _ => "",
+        };
+        let meant = match meant {
+            "" => String::new(),
+            meant => format!("; did you mean '{meant}'?"),
+        };
+        format!("the languages are {}{meant}", all.join(", "))
+    })
+}

@@ -1,0 +1,156 @@
+//! What processes and the machine do from one look to the next: processor time, memory, context switches, stolen
+//! time, pressure.
+//!
+//! Start at [`Watch::look`].
+
+use super::activity::{Resource, pressure_percent};
+use super::tree::Tree;
+use crate::process::{cpu_ns_of, family_of};
+use std::path::Path;
+use std::time::Instant;
+
+/// One look. What the kernel does not tell is absent; shares are parts of 1.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Glance {
+    /// Processors that the processes kept busy: 1 is one processor all the time.
+    pub cpus: Option<f64>,
+    /// Their resident memory, in bytes.
+    pub rss_bytes: Option<u64>,
+    /// Context switches of all their threads, per second: those they asked for, by waiting.
+    pub voluntary_per_s: Option<f64>,
+    /// Those they were forced to.
+    pub involuntary_per_s: Option<f64>,
+    /// Share of the machine's processor time that its host gave to others.
+    pub steal: Option<f64>,
+    /// Share of the last ten seconds in which some task waited for a processor.
+    pub pressure: Option<f64>,
+}
+
+/// Counters at the last look.
+#[derive(Debug, Clone, Copy)]
+struct Counters {
+    at: Instant,
+    cpu_ns: Option<u64>,
+    voluntary: u64,
+    involuntary: u64,
+    stolen: Option<(u64, u64)>,
+}
+
+/// Looks at the processes that descend from one.
+#[derive(Debug)]
+pub struct Watch {
+    tree: Tree,
+    pid: i32,
+    last: Counters,
+}
+
+impl Watch {
+    /// Begins to watch `pid` and all it starts.
+    pub fn new(pid: i32) -> Watch {
+        let tree = Tree::at(Path::new("/"));
+        let last = counters(&tree, pid);
+        Watch { tree, pid, last }
+    }
+
+    /// What happened since the last look.
+    pub fn look(&mut self) -> Glance {
+        let now = counters(&self.tree, self.pid);
+        let last = std::mem::replace(&mut self.last, now);
+        let seconds = now.at.duration_since(last.at).as_secs_f64();
+        let rate =
+            |from: u64, to: u64| (seconds > 0.0).then(|| to.saturating_sub(from) as f64 / seconds);
+        let cpu = last.cpu_ns.zip(now.cpu_ns);
+        let stolen = last.stolen.zip(now.stolen);
+        Glance {
+            cpus: cpu.and_then(|(from, to)| Some(rate(from, to)? / 1e9)),
+            rss_bytes: rss_bytes(&self.tree, self.pid),
+            voluntary_per_s: rate(last.voluntary, now.voluntary),
+            involuntary_per_s: rate(last.involuntary, now.involuntary),
+            steal: stolen.and_then(|(from, to)| {
+                let all = to.1.saturating_sub(from.1);
+                (all > 0).then(|| to.0.saturating_sub(from.0) as f64 / all as f64)
+            }),
+            pressure: pressure_percent(&self.tree, Resource::Cpu).map(|percent| percent / 100.0),
+        }
+    }
+}
+
+fn counters(tree: &Tree, pid: i32) -> Counters {
+    let (mut voluntary, mut involuntary) = (0, 0);
+    for member in family_of(pid) {
+        let tasks = format!("/proc/{member}/task");
+        for task in tree.names(&tasks) {
+            let status = tree
+                .text(format!("{tasks}/{task}/status"))
+                .unwrap_or_default();
+            voluntary += field(&status, "voluntary_ctxt_switches:");
+            involuntary += field(&status, "nonvoluntary_ctxt_switches:");
+        }
+    }
+    Counters {
+        at: Instant::now(),
+        cpu_ns: cpu_ns_of(pid),
+        voluntary,
+        involuntary,
+        stolen: stolen(tree),
+    }
+}
+
+fn field(status: &str, name: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Ticks given to others, and all ticks (proc_stat(5)).
+fn stolen(tree: &Tree) -> Option<(u64, u64)> {
+    let text = tree.text("/proc/stat")?;
+    let counters = text.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = counters
+        .split_whitespace()
+        .take(8)
+        .map_while(|word| word.parse().ok())
+        .collect();
+    Some((*ticks.get(7)?, ticks.iter().sum()))
+}
+
+/// Resident memory of all of them; the second figure of statm counts pages (proc_pid_statm(5)).
+fn rss_bytes(tree: &Tree, pid: i32) -> Option<u64> {
+    let pages = family_of(pid).into_iter().filter_map(|member| {
+        let text = tree.text(format!("/proc/{member}/statm"))?;
+        text.split_whitespace().nth(1)?.parse::<u64>().ok()
+    });
+    // SAFETY: sysconf only reads a setting.
+    let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok()?;
+    let pages: u64 = pages.sum();
+    (pages > 0).then_some(pages * page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_busy_process_and_a_sleeping_one_look_different() {
+        let own = std::process::id() as i32;
+        let mut watch = Watch::new(own);
+        let begin = Instant::now();
+        let mut sum = 0u64;
+        while begin.elapsed() < Duration::from_millis(200) {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        let busy = watch.look();
+        // Other tests may be at work in this process, and other processes on the machine.
+        assert!(busy.cpus.is_some_and(|cpus| cpus > 0.2), "{busy:?}");
+        assert!(
+            busy.rss_bytes.is_some_and(|bytes| bytes > 1 << 20),
+            "{busy:?}"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+        let asleep = watch.look();
+        assert!(
+            asleep.voluntary_per_s.is_some_and(|rate| rate > 0.0),
+            "{asleep:?}"
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! What compilers other than those of C make of generated sources: a folder, made once for each content,
+//! compiler and set of flags.
+
+use super::super::super::cache_folder;
+use super::super::super::compile::{self, Failed, LIMIT};
+use crate::model::Cause;
+use crate::process::{Spec, run};
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// Sources and the call of a compiler, which is executed in the folder where they lie.
+#[derive(Debug, Clone)]
+pub struct Making {
+    /// Begins the name of the folder.
+    pub stem: &'static str,
+    /// Name and content of each file.
+    pub files: Vec<(String, String)>,
+    pub compiler: PathBuf,
+    pub arguments: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    /// Whatever else decides what will be made: versions, above all.
+    pub identity: String,
+}
+
+impl Making {
+    /// The folder with the sources and what was made of them.
+    ///
+    /// # Errors
+    /// The compiler cannot be started, or refuses the sources.
+    pub fn make(&self) -> Result<PathBuf, Failed> {
+        static DRAFTS: AtomicU32 = AtomicU32::new(0);
+        let cache = cache_folder().join("code");
+        let name = format!("{}-{:016x}", self.stem, self.fingerprint());
+        let folder = cache.join(&name);
+        if folder.is_dir() {
+            // The time of last use, which decides what is removed one day.
+            if let Ok(file) = fs::File::open(&folder) {
+                let _ = file.set_modified(SystemTime::now());
+            }
+            return Ok(folder);
+        }
+        // Written beside and moved into place in one step: others may make the same at once.
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let draft = cache.join(format!("draft-{name}-{}-{number}", std::process::id()));
+        let made = self.make_in(&draft, &cache);
+        if made.is_err() || fs::rename(&draft, &folder).is_err() {
+            let _ = fs::remove_dir_all(&draft);
+        }
+        made.map(|()| folder)
+    }
+
+    fn make_in(&self, draft: &Path, cache: &Path) -> Result<(), Failed> {
+        let cannot = |error: std::io::Error| {
+            let reason = format!("'{}': {error}", draft.display());
+            Failed::before_start(Cause::Start { reason })
+        };
+        fs::create_dir_all(draft).map_err(cannot)?;
+        compile::remove_unused(cache);
+        for (name, content) in &self.files {
+            fs::write(draft.join(name), content).map_err(cannot)?;
+        }
+        let mut spec = Spec::new(&self.compiler).args(self.arguments.iter().cloned());
+        spec.environment = self.environment.clone();
+        spec.directory = Some(draft.to_owned());
+        spec.limit = LIMIT;
+        compile::call(&spec, &spec)
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut hash = DefaultHasher::new();
+        let called = (&self.compiler, &self.arguments, &self.environment);
+        (called, &self.files, &self.identity).hash(&mut hash);
+        hash.finish()
+    }
+}
+
+/// What a program says of its version: asked once, and as wide as its file is the same.
+pub fn version(program: &Path, arguments: &[&str]) -> Result<String, Failed> {
+    static KNOWN: Mutex<Option<HashMap<(PathBuf, String), String>>> = Mutex::new(None);
+    let key = (program.to_owned(), arguments.join(" "));
+    let mut guard = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = guard.get_or_insert_default();
+    if let Some(version) = known.get(&key) {
+        return Ok(version.clone());
+    }
+    let spec = Spec::new(program).args(arguments.iter().copied());
+    let outcome = run(&spec, &mut ()).map_err(|error| {
+        let reason = format!("the compiler '{}': {error}", program.display());
+        Failed::before_start(Cause::Start { reason })
+    })?;
+    let said = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
+    known.insert(key, said.clone());
+    Ok(said)
+}

@@ -1,0 +1,103 @@
+//! Generated source text, in which the user's text has the lines that he counts.
+
+/// How a language is told which line of which file follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// `#line 3 "runner"`
+    Hash,
+    /// `//line runner:3`
+    Slashes,
+    /// It cannot be told: [`Sheet::places`] says where the texts are.
+    None,
+}
+
+/// Where some lines of the user's text are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The text: `runner`, `init`, `init-worker` or `done`.
+    pub name: &'static str,
+    /// Its first line in the user's text.
+    pub line: usize,
+    /// Its first and last line in the generated one.
+    pub first: usize,
+    pub last: usize,
+}
+
+/// A source file in the making.
+#[derive(Debug, Clone)]
+pub struct Sheet {
+    pub text: String,
+    pub places: Vec<Place>,
+    name: &'static str,
+    marks: Marks,
+}
+
+impl Sheet {
+    /// An empty file of that name.
+    pub fn new(name: &'static str, marks: Marks) -> Sheet {
+        Sheet {
+            text: String::new(),
+            places: Vec::new(),
+            name,
+            marks,
+        }
+    }
+
+    /// Adds our own lines.
+    pub fn own(&mut self, lines: &str) {
+        self.text.push_str(lines);
+        if !lines.ends_with('\n') {
+            self.text.push('\n');
+        }
+    }
+
+    /// Adds lines of the text `name`, of which the first one is its line `line`; `end` follows on a line of its
+    /// own, because the text may end with a comment.
+    pub fn user(&mut self, name: &'static str, text: &str, line: usize, end: &str) {
+        self.mark(name, line);
+        let first = self.next_line();
+        self.own(text);
+        let last = self.next_line() - 1;
+        self.places.push(Place {
+            name,
+            line,
+            first,
+            last,
+        });
+        self.mark(self.name, self.next_line() + usize::from(self.marks != Marks::None));
+        self.own(end);
+    }
+
+    fn next_line(&self) -> usize {
+        self.text.matches('\n').count() + 1
+    }
+
+    fn mark(&mut self, name: &str, line: usize) {
+        match self.marks {
+            Marks::Hash => self.own(&format!("#line {line} \"{name}\"")),
+            Marks::Slashes => self.own(&format!("//line {name}:{line}")),
+            Marks::None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_lines_are_counted_as_he_counts_them() {
+        let mut sheet = Sheet::new("code.c", Marks::Hash);
+        sheet.own("int f() {");
+        sheet.user("runner", "a\n+ b", 3, "}");
+        assert_eq!(
+            sheet.text,
+            "int f() {\n#line 3 \"runner\"\na\n+ b\n#line 6 \"code.c\"\n}\n"
+        );
+        let mut sheet = Sheet::new("Main.java", Marks::None);
+        sheet.own("class Main {");
+        sheet.user("init", "a\nb", 2, "}");
+        let place = &sheet.places[0];
+        assert_eq!((place.line, place.first, place.last), (2, 2, 3));
+    }
+}

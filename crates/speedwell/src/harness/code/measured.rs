@@ -1,0 +1,225 @@
+//! What the workers of one piece of code report, as figures.
+//!
+//! The rate of a window is the sum over the workers of what each completed in it, divided by the time that it
+//! took this worker: workers end their windows when a batch ends, and never at the same instant.
+
+use super::super::Message;
+
+/// What one run of a piece of code gave.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Measured {
+    /// Workers that took part.
+    pub workers: u32,
+    /// The windows, or samples of fixed length, in order.
+    pub windows: Vec<Window>,
+    /// What single batches took; absent if there was none after the warm-up.
+    pub batches: Option<Batches>,
+}
+
+/// One stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// Iterations per second of all workers together.
+    pub per_s: f64,
+    /// Its length, in the mean of the workers, in nanoseconds.
+    pub elapsed_ns: f64,
+    /// Iterations completed by all workers.
+    pub iterations: u64,
+}
+
+/// Time per iteration of single batches, in nanoseconds: quantiles of each worker, in the mean of the workers.
+/// A batch that was not disturbed tells what the code costs, however busy the machine is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Batches {
+    /// The quickest.
+    pub min_ns: f64,
+    /// A twentieth was quicker.
+    pub p5_ns: f64,
+    /// A quarter was quicker.
+    pub p25_ns: f64,
+    /// Half were quicker.
+    pub median_ns: f64,
+    /// How many there were.
+    pub count: u64,
+}
+
+impl Measured {
+    /// What is told of `job`; `None` if nothing is, or nonsense.
+    pub fn of<'a>(
+        job: &str,
+        events: impl Iterator<Item = &'a Message> + Clone,
+    ) -> Option<Measured> {
+        let own = events.filter(|event| event.get("job").as_deref() == Some(job));
+        let workers: Vec<&Message> = own.clone().filter(|e| e.verb == "worker").collect();
+        let timed = own.clone().find(|event| event.verb == "timed");
+        match timed {
+            Some(timed) => of_timed(timed),
+            None if workers.is_empty() => None,
+            None => of_workers(&workers),
+        }
+    }
+
+    /// Time per iteration and worker over all windows, in nanoseconds.
+    pub fn time_ns(&self) -> Option<f64> {
+        let per_s = self.per_s()?;
+        Some(f64::from(self.workers) / per_s * 1e9)
+    }
+
+    /// Iterations per second over all windows: their mean, because they are about equally long.
+    pub fn per_s(&self) -> Option<f64> {
+        let sum: f64 = self.windows.iter().map(|window| window.per_s).sum();
+        let mean = sum / self.windows.len() as f64;
+        (mean > 0.0).then_some(mean)
+    }
+
+    /// By how much iterations took longer in the mean than in the median batch: 1 on a quiet machine.
+    pub fn disturbance(&self) -> Option<f64> {
+        Some(self.time_ns()? / self.batches?.median_ns)
+    }
+}
+
+fn of_timed(event: &Message) -> Option<Measured> {
+    let numbers = |key| -> Option<Vec<u64>> {
+        let texts = event.list(key);
+        texts.iter().map(|text| text.parse().ok()).collect()
+    };
+    let (times, counts) = (numbers("ns")?, numbers("loop")?);
+    let workers: u32 = event.number("workers").unwrap_or(1);
+    let window = |(at, &elapsed_ns): (usize, &u64)| {
+        let count = counts.get(at).or(counts.first())?;
+        let iterations = count * u64::from(workers);
+        (elapsed_ns > 0 && iterations > 0).then(|| Window {
+            per_s: iterations as f64 / elapsed_ns as f64 * 1e9,
+            elapsed_ns: elapsed_ns as f64,
+            iterations,
+        })
+    };
+    let windows: Option<Vec<Window>> = times.iter().enumerate().map(window).collect();
+    Some(Measured {
+        workers,
+        windows: windows?,
+        batches: batches(&[event]),
+    })
+}
+
+fn of_workers(events: &[&Message]) -> Option<Measured> {
+    let points: Option<Vec<Vec<(u64, u64)>>> = events.iter().map(|event| points(event)).collect();
+    let points = points?;
+    let fewest = points.iter().map(Vec::len).min().unwrap_or(0);
+    let window = |at: usize| {
+        let mut window = Window {
+            per_s: 0.0,
+            elapsed_ns: 0.0,
+            iterations: 0,
+        };
+        for own in &points {
+            let ((from, before), (to, after)) = (own[at - 1], own[at]);
+            let elapsed_ns = (to - from) as f64;
+            window.per_s += (after - before) as f64 / elapsed_ns * 1e9;
+            window.elapsed_ns += elapsed_ns / points.len() as f64;
+            window.iterations += after - before;
+        }
+        window
+    };
+    Some(Measured {
+        workers: events.len() as u32,
+        windows: (1..fewest).map(window).collect(),
+        batches: batches(events),
+    })
+}
+
+/// Time and count at each deadline, both of which can only grow.
+fn points(event: &Message) -> Option<Vec<(u64, u64)>> {
+    let numbers = |key| -> Option<Vec<u64>> {
+        let texts = event.list(key);
+        texts.iter().map(|text| text.parse().ok()).collect()
+    };
+    let (times, counts) = (numbers("t_ns")?, numbers("count")?);
+    let points: Vec<(u64, u64)> = times.iter().copied().zip(counts.iter().copied()).collect();
+    let grows = |two: &[(u64, u64)]| two[0].0 < two[1].0 && two[0].1 <= two[1].1;
+    (times.len() == counts.len() && points.windows(2).all(grows)).then_some(points)
+}
+
+fn batches(events: &[&Message]) -> Option<Batches> {
+    let mut sums = [0.0; 4];
+    let mut told = 0.0;
+    let mut count = 0;
+    for event in events {
+        let quantiles = event.list("q_ps");
+        let quantiles: Vec<f64> = quantiles.iter().filter_map(|q| q.parse().ok()).collect();
+        let [_, _, _, _] = quantiles[..] else {
+            continue;
+        };
+        for (sum, quantile) in sums.iter_mut().zip(quantiles) {
+            *sum += quantile / 1000.0;
+        }
+        told += 1.0;
+        count += event.number::<u64>("batches").unwrap_or(0);
+    }
+    let [min_ns, p5_ns, p25_ns, median_ns] = sums.map(|sum| sum / told);
+    (told > 0.0 && count > 0).then_some(Batches {
+        min_ns,
+        p5_ns,
+        p25_ns,
+        median_ns,
+        count,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(lines: &[&str]) -> Vec<Message> {
+        let parse = |line: &&str| Message::parse(line.as_bytes()).unwrap();
+        lines.iter().map(parse).collect()
+    }
+
+    fn measured(lines: &[&str]) -> Option<Measured> {
+        Measured::of("a", events(lines).iter())
+    }
+
+    #[test]
+    fn a_window_is_as_long_as_it_was_for_each_worker() {
+        let two = [
+            "worker\tjob=a\tw=0\tt_ns=0,1000,3000\tcount=0,10,30\tq_ps=90000,95000,99000,100000\tbatches=3",
+            "worker\tjob=a\tw=1\tt_ns=0,2000,3000\tcount=0,10,20\tq_ps=90000,95000,99000,200000\tbatches=3",
+            "worker\tjob=b\tw=0\tt_ns=0,1\tcount=0,1\tq_ps=1,1,1,1\tbatches=1",
+        ];
+        let measured = measured(&two).unwrap();
+        let rates: Vec<f64> = measured.windows.iter().map(|w| w.per_s.round()).collect();
+        assert_eq!(rates, [15e6, 20e6]);
+        assert_eq!(measured.windows[1].iterations, 30);
+        assert_eq!(measured.batches.unwrap().median_ns, 150.0);
+        // Two workers, 17.5 million per second together.
+        assert!((measured.time_ns().unwrap() - 114.28).abs() < 0.01);
+        assert!((measured.disturbance().unwrap() - 0.762).abs() < 0.001);
+    }
+
+    #[test]
+    fn fixed_numbers_of_iterations_are_windows_too() {
+        let timed = ["timed\tjob=a\tns=2000,4000\tloop=100\tworkers=2\tq_ps=1,2,3,4\tbatches=9"];
+        let measured = measured(&timed).unwrap();
+        assert_eq!(measured.windows[0].per_s, 1e8);
+        assert_eq!(measured.windows[1].iterations, 200);
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_early_has_the_windows_it_has() {
+        let measured = measured(&[
+            "worker\tjob=a\tw=0\tt_ns=0,10,20\tcount=0,1,2\tq_ps=\tbatches=0",
+            "worker\tjob=a\tw=1\tt_ns=0,10\tcount=0,1\tq_ps=\tbatches=0",
+        ]);
+        let measured = measured.unwrap();
+        assert_eq!((measured.windows.len(), measured.batches), (1, None));
+    }
+
+    #[test]
+    fn times_and_counts_that_go_back_are_no_figures() {
+        assert_eq!(measured(&["worker\tjob=a\tt_ns=0,5,5\tcount=0,1,2"]), None);
+        assert_eq!(measured(&["worker\tjob=a\tt_ns=0,5\tcount=3,2"]), None);
+        assert_eq!(measured(&["worker\tjob=a\tt_ns=0,x\tcount=0,2"]), None);
+        assert_eq!(measured(&["timed\tjob=a\tns=0\tloop=3"]), None);
+        assert_eq!(measured(&["worker\tjob=b\tt_ns=0,5\tcount=0,2"]), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! A piece of code to be measured: what is iterated, and what happens around it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// The languages whose code can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// Erlang.
+    Erlang,
+    /// Elixir.
+    Elixir,
+    /// JavaScript for Node.js.
+    Node,
+    /// Python.
+    Python,
+    /// C.
+    C,
+    /// C++.
+    Cpp,
+    /// Go.
+    Go,
+    /// Rust.
+    Rust,
+    /// Java.
+    Java,
+    /// Commands of a shell; an iteration is a process.
+    Sh,
+}
+
+impl Language {
+    /// All of them, in the order in which they are listed for users.
+    pub const ALL: [Language; 10] = [
+        Language::Erlang,
+        Language::Elixir,
+        Language::Node,
+        Language::Python,
+        Language::C,
+        Language::Cpp,
+        Language::Go,
+        Language::Rust,
+        Language::Java,
+        Language::Sh,
+    ];
+
+    /// The word for it on the command line and over the protocol.
+    pub fn word(self) -> &'static str {
+        match self {
+            Language::Erlang => "erlang",
+            Language::Elixir => "elixir",
+            Language::Node => "node",
+            Language::Python => "python",
+            Language::C => "c",
+            Language::Cpp => "cpp",
+            Language::Go => "go",
+            Language::Rust => "rust",
+            Language::Java => "java",
+            Language::Sh => "sh",
+        }
+    }
+
+    /// The language of that word.
+    pub fn of_word(word: &str) -> Option<Language> {
+        Language::ALL
+            .into_iter()
+            .find(|language| language.word() == word)
+    }
+
+    /// Whether code is compiled into a program of its own before it is measured.
+    pub fn is_compiled(self) -> bool {
+        use Language::*;
+        matches!(self, C | Cpp | Go | Rust | Java)
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.word())
+    }
+}
+
+/// Code as the user wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Code {
+    /// What it is written in.
+    pub language: Language,
+    /// One iteration.
+    pub runner: String,
+    /// Executed once before the workers exist; gives the shared value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<String>,
+    /// Executed once in each worker; gives its state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init_worker: Option<String>,
+    /// Executed once when the workers have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<String>,
+    /// Where the language finds modules, headers or classes, absolute.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathBuf>,
+}
+
+impl Code {
+    /// Code without hooks.
+    pub fn new(language: Language, runner: impl Into<String>) -> Code {
+        Code {
+            language,
+            runner: runner.into(),
+            init: None,
+            init_worker: None,
+            done: None,
+            paths: Vec::new(),
+        }
+    }
+}

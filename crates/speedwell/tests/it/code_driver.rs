@@ -1,0 +1,294 @@
+//! The other end of the protocol for code: starts the harness of a language, loads code into it,
+//! asks and collects answers. Like `harness_driver.rs` it uses nothing of the code under test,
+//! except where a language's code has to be compiled into a program first.
+
+use super::code_snippets::{self, Code, Snippets};
+use super::harness_driver::{Ended, Event, Talk, encoded, tool};
+use super::project::repository;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// How the code of a language comes into a harness.
+enum Way {
+    /// This program is told the code.
+    Told(Vec<String>),
+    /// Each piece of code is compiled into a program of its own.
+    Compiled,
+}
+
+/// A harness that measures code.
+pub struct CodeHarness {
+    language: &'static str,
+    way: Way,
+    pub snippets: &'static Snippets,
+}
+
+/// A harness under way with its trace.
+pub struct Conversation {
+    talk: Talk,
+    commands: u32,
+    folder: TempDir,
+    language: &'static str,
+    /// What belongs to an earlier command, such as gauges.
+    pub aside: Vec<Event>,
+}
+
+/// Everything that a command caused; parts of a list are joined.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub events: Vec<Event>,
+}
+
+impl CodeHarness {
+    /// The harness of that language; none if its tools, or its snippets, are missing.
+    pub fn of(language: &'static str) -> Option<CodeHarness> {
+        let Some(snippets) = code_snippets::of(language) else {
+            eprintln!("skipped: nobody has written the snippets of {language}");
+            return None;
+        };
+        let program = |path: &str| repository().join(path).to_string_lossy().into_owned();
+        let way = match language {
+            "node" => Way::Told(vec![tool(&["node"])?, program("harness/node/harness.cjs")]),
+            "python" => Way::Told(vec![
+                tool(&["python3"])?,
+                program("harness/python/harness.py"),
+            ]),
+            _ => Way::Compiled,
+        };
+        Some(CodeHarness {
+            language,
+            way,
+            snippets,
+        })
+    }
+
+    /// Whether one process can have several pieces of code.
+    pub fn takes_several(&self) -> bool {
+        matches!(self.way, Way::Told(_))
+    }
+
+    /// Starts a process that can be told any code; for a compiled language, one that has `code`.
+    /// What the compiler says against it is the error.
+    pub fn start(&self, code: Code) -> Result<Conversation, Answer> {
+        let folder = tempfile::tempdir().unwrap();
+        let words = match &self.way {
+            Way::Told(words) => words.clone(),
+            Way::Compiled => compiled(self.language, code, folder.path())?,
+        };
+        let trace = folder.path().join("trace").to_string_lossy().into_owned();
+        Ok(Conversation {
+            talk: Talk::start(&words, &[("TRACE", &trace)]),
+            commands: 0,
+            folder,
+            language: if self.takes_several() {
+                self.language
+            } else {
+                ""
+            },
+            aside: Vec::new(),
+        })
+    }
+
+    /// A process that has loaded `code` as job `a`.
+    #[track_caller]
+    pub fn with(&self, code: Code) -> Conversation {
+        let mut talk = match self.start(code) {
+            Ok(talk) => talk,
+            Err(refusal) => panic!("not compiled: {refusal:?}"),
+        };
+        let answer = talk.load("a", code);
+        answer.only("loaded");
+        talk
+    }
+}
+
+/// The program of a piece of code in a language that is compiled, as words to start it.
+///
+/// # Errors
+/// An answer with the `error` that tells why it cannot be compiled.
+fn compiled(language: &str, code: Code, _folder: &Path) -> Result<Vec<String>, Answer> {
+    // The place for the public function of `speedwell::harness` that compiles code.
+    panic!("nobody compiles {code:?} in {language}");
+}
+
+impl Conversation {
+    /// Says a command without waiting; gives its id.
+    pub fn say(&mut self, verb: &str, fields: &[(&str, &str)]) -> String {
+        self.commands += 1;
+        let id = self.commands.to_string();
+        let fields: String = fields
+            .iter()
+            .map(|(key, value)| format!("\t{key}={value}"))
+            .collect();
+        self.talk.say(&format!("{verb}\tid={id}{fields}\n"));
+        id
+    }
+
+    /// Says a command and waits for all that it causes. Values are as they stand on the line.
+    #[track_caller]
+    pub fn ask(&mut self, verb: &str, fields: &[(&str, &str)]) -> Answer {
+        let id = self.say(verb, fields);
+        self.answer_to(&id, verb)
+    }
+
+    /// Everything up to the event that concludes the command of that id.
+    #[track_caller]
+    pub fn answer_to(&mut self, id: &str, verb: &str) -> Answer {
+        let mut events: Vec<Event> = Vec::new();
+        loop {
+            let Some(event) = self.talk.next() else {
+                panic!("the harness ended before it had answered '{verb}': {events:#?}");
+            };
+            if event.text("id") != id {
+                self.aside.push(event);
+                continue;
+            }
+            let concludes = match verb {
+                "run" => event.verb == "end" || event.text("stage") == "protocol",
+                _ => event.text("more") != "1",
+            };
+            match events.last_mut() {
+                Some(last) if last.text("more") == "1" => last.continue_with(event),
+                _ => events.push(event),
+            }
+            if concludes {
+                return Answer { events };
+            }
+        }
+    }
+
+    /// Loads code as a job.
+    #[track_caller]
+    pub fn load(&mut self, job: &str, code: Code) -> Answer {
+        self.load_with(job, code, &[])
+    }
+
+    /// Loads code that finds modules in this folder.
+    #[track_caller]
+    pub fn load_from(&mut self, job: &str, code: Code, file: &str, text: &str) -> Answer {
+        let folder = self.folder.path().join("modules");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(file), text).unwrap();
+        let folder = encoded(&folder.to_string_lossy());
+        self.load_with(job, code, &[("path0", &folder)])
+    }
+
+    #[track_caller]
+    fn load_with(&mut self, job: &str, code: Code, more: &[(&str, &str)]) -> Answer {
+        if self.language.is_empty() {
+            return self.ask("load", &[("job", job), ("form", "built")]);
+        }
+        let texts = [
+            ("runner", code.runner),
+            ("init", code.init),
+            ("init_runner", code.init_runner),
+            ("done", code.done),
+        ];
+        let texts: Vec<(&str, String)> = texts
+            .iter()
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(key, text)| (*key, encoded(text)))
+            .collect();
+        let mut fields = vec![("job", job), ("form", "text"), ("lang", self.language)];
+        fields.extend(texts.iter().map(|(key, text)| (*key, text.as_str())));
+        fields.extend(more);
+        self.ask("load", &fields)
+    }
+
+    /// Asks for so many workers.
+    #[track_caller]
+    pub fn workers(&mut self, job: &str, n: u32) -> Answer {
+        self.ask("workers", &[("job", job), ("n", &n.to_string())])
+    }
+
+    /// Measures windows of `interval_ms`.
+    #[track_caller]
+    pub fn windows(&mut self, jobs: &str, interval_ms: u64, samples: u32) -> Answer {
+        let id = self.say_windows(jobs, interval_ms, samples);
+        self.answer_to(&id, "run")
+    }
+
+    /// The same, without waiting.
+    pub fn say_windows(&mut self, jobs: &str, interval_ms: u64, samples: u32) -> String {
+        let interval_ns = (interval_ms * 1_000_000).to_string();
+        let fields = [
+            ("jobs", jobs),
+            ("mode", "continuous"),
+            ("interval_ns", &interval_ns),
+            ("samples", &samples.to_string()),
+            ("warmup_ns", "0"),
+        ];
+        self.say("run", &fields)
+    }
+
+    /// Measures samples of `count` iterations.
+    #[track_caller]
+    pub fn timed(&mut self, jobs: &str, count: u64, samples: u32) -> Answer {
+        let fields = [
+            ("jobs", jobs),
+            ("mode", "timed"),
+            ("loop", &count.to_string()),
+            ("samples", &samples.to_string()),
+            ("warmup_ns", "0"),
+        ];
+        self.ask("run", &fields)
+    }
+
+    /// The lines of the trace, in order; those of several workers may be mixed.
+    pub fn trace(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.folder.path().join("trace")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// How many lines of the trace begin with that word.
+    pub fn traced(&self, word: &str) -> usize {
+        let lines = self.trace();
+        lines.iter().filter(|line| line.starts_with(word)).count()
+    }
+
+    /// Closes the command pipe.
+    pub fn close(&mut self) {
+        self.talk.close();
+    }
+
+    /// Ends the process as the system would.
+    pub fn kill(&mut self) {
+        self.talk.kill();
+    }
+
+    /// Waits for the end; gives the trace as well.
+    pub fn end(self) -> (Ended, Vec<String>) {
+        let Conversation { talk, folder, .. } = self;
+        let ended = talk.end();
+        let text = std::fs::read_to_string(folder.path().join("trace")).unwrap_or_default();
+        (ended, text.lines().map(str::to_owned).collect())
+    }
+
+    /// Says farewell and waits for the end.
+    pub fn quit(mut self) -> (Ended, Vec<String>) {
+        self.say("quit", &[]);
+        self.end()
+    }
+}
+
+impl Answer {
+    /// All events of that verb.
+    pub fn all(&self, verb: &str) -> Vec<&Event> {
+        let events = self.events.iter();
+        events.filter(|event| event.verb == verb).collect()
+    }
+
+    /// The only event of that verb.
+    #[track_caller]
+    pub fn only(&self, verb: &str) -> &Event {
+        let all = self.all(verb);
+        assert_eq!(all.len(), 1, "'{verb}' in {self:#?}");
+        all[0]
+    }
+
+    /// The verbs, one word each.
+    pub fn verbs(&self) -> String {
+        let verbs: Vec<&str> = self.events.iter().map(|one| one.verb.as_str()).collect();
+        verbs.join(" ")
+    }
+}

@@ -1,0 +1,109 @@
+//! What every language says in its own words for the suite of `conformance_code.rs`.
+//!
+//! A language is one file here, with one constant of type [`Snippets`], and a line in [`of`]. The
+//! suite looks at nothing but what a harness tells, at what is printed, and at the *trace*: the file
+//! that the variable `TRACE` names, to which code appends lines. What each line must be is said
+//! beside the field.
+
+mod node;
+mod python;
+
+/// Code and its hooks, as the user would write them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Code {
+    pub runner: &'static str,
+    pub init: &'static str,
+    pub init_runner: &'static str,
+    pub done: &'static str,
+}
+
+/// Code that fails, and how that must be told.
+pub struct Fault {
+    pub code: Code,
+    pub stage: &'static str,
+    /// A part of the language's own message.
+    pub message: &'static str,
+    /// The line of the user's text; none where the language does not know it.
+    pub line: Option<u32>,
+}
+
+/// A module that lies in a folder, and code that asks it for something.
+pub struct Module {
+    pub file: &'static str,
+    pub text: &'static str,
+    /// Its `init` traces `answer 42`.
+    pub code: Code,
+}
+
+/// What a language has for the suite.
+pub struct Snippets {
+    /// A runner that does nothing.
+    pub empty: Code,
+    /// Some arithmetic whose value nobody uses. Each iteration depends on the one before, so that
+    /// only a harness that hands nothing on lets it be folded away.
+    pub pure: Code,
+    /// Sleeps for 700 ms.
+    pub sleep_700_ms: Code,
+    /// Sleeps for 20 ms.
+    pub sleep_20_ms: Code,
+    /// `init` traces `init` and gives 1000. `init_runner` traces `runner` and the shared value, and
+    /// gives the shared value. The runner traces `turn` and the result of the iteration before while
+    /// that is below 1003, and gives one more. `done` traces `done` and the shared value.
+    pub hooks: Code,
+    /// `init_runner` traces `runner` and gives something that can be changed. The runner traces
+    /// `first` in the first iteration of each worker, then sleeps for 1 ms. `done` traces `done`.
+    pub keeper: Code,
+    /// Prints `end TAB id=1 TAB jobs=a` to stdout in every iteration, then sleeps for 1 ms.
+    pub prints: Code,
+    /// An iteration that never ends, in the language itself. `done` traces `done`.
+    pub endless: Code,
+    /// `init` traces a tab, then `100 %, %41 é😀 a=b,c` written as literals.
+    pub awkward: Code,
+    /// Sleeps for 20 ms by waiting for something; none in a language that has no such thing.
+    pub awaited_20_ms: Option<Code>,
+    /// Code with a module; none where the language has no modules to be found in folders.
+    pub module: Option<Module>,
+    /// The runner fails; its hooks are those of `keeper`.
+    pub failing: Code,
+    /// `done` fails, with `no room` in its message.
+    pub failing_done: Code,
+    /// Errors of parsing, of compiling, of hooks and of the runner.
+    pub faults: &'static [Fault],
+}
+
+/// The snippets of a language; none while nobody has written them.
+pub fn of(language: &str) -> Option<&'static Snippets> {
+    match language {
+        "node" => Some(&node::SNIPPETS),
+        "python" => Some(&python::SNIPPETS),
+        _ => None,
+    }
+}
+
+impl Code {
+    /// A runner without hooks.
+    pub const fn new(runner: &'static str) -> Code {
+        Code {
+            runner,
+            init: "",
+            init_runner: "",
+            done: "",
+        }
+    }
+
+    /// The same with another hook, by its name on the wire.
+    pub const fn init(self, init: &'static str) -> Code {
+        Code { init, ..self }
+    }
+
+    pub const fn init_runner(self, init_runner: &'static str) -> Code {
+        Code {
+            init_runner,
+            ..self
+        }
+    }
+
+    pub const fn done(self, done: &'static str) -> Code {
+        Code { done, ..self }
+    }
+}

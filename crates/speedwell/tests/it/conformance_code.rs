@@ -1,0 +1,119 @@
+//! Section "Conformance" of docs/protocol.md, the rows about code: one suite, run unchanged for
+//! every language whose harness measures code.
+//!
+//! The code itself is in `code_snippets`, the same pieces in every language. Figures of time are
+//! compared with generous limits where a busy machine can only make them larger, and measured again
+//! a few times where it can make them anything; a harness that is wrong is wrong every time.
+
+mod ends;
+mod figures;
+mod lives;
+
+use super::code_driver::CodeHarness;
+use super::harness_driver::Event;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Held for writing by tests whose figures would suffer from others beside them, for reading by all
+/// others of this suite.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+fn shared_machine() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn machine_alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tries something that a busy machine may spoil, at most that often.
+#[track_caller]
+fn eventually(tries: usize, mut attempt: impl FnMut() -> Result<(), String>) {
+    let mut complaints = Vec::new();
+    for _ in 0..tries {
+        match attempt() {
+            Ok(()) => return,
+            Err(complaint) => complaints.push(complaint),
+        }
+    }
+    panic!("{tries} times in a row: {complaints:#?}");
+}
+
+/// `Err` with a text unless the condition holds.
+fn holds(condition: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(complaint()) }
+}
+
+/// The time per iteration of each window of a worker, in ns.
+fn windows_ns(worker: &Event) -> Vec<f64> {
+    let (times, counts) = (worker.numbers("t_ns"), worker.numbers("count"));
+    let ends = times.windows(2).zip(counts.windows(2));
+    ends.map(|(time, count)| (time[1] - time[0]) / (count[1] - count[0]))
+        .collect()
+}
+
+fn least(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().fold(f64::INFINITY, f64::min)
+}
+
+/// One test of each name for each language; those of `alone` have the machine for themselves.
+macro_rules! suite {
+    ([$($language:ident)*] $rest:tt $alone:tt) => {
+        $(suite!(@of $language $rest $alone);)*
+    };
+    (@of $language:ident { $($module:ident: $($name:ident)*;)* } { $($alone:ident)* }) => {
+        mod $language {
+            $($(#[test]
+            fn $name() {
+                if let Some(harness) = super::CodeHarness::of(stringify!($language)) {
+                    let _machine = super::shared_machine();
+                    super::$module::$name(&harness);
+                }
+            })*)*
+            $(#[test]
+            fn $alone() {
+                if let Some(harness) = super::CodeHarness::of(stringify!($language)) {
+                    let _machine = super::machine_alone();
+                    super::figures::$alone(&harness);
+                }
+            })*
+        }
+    };
+}
+
+suite! {
+    [node python]
+    {
+        figures:
+            times_a_sleep_longer_than_its_windows
+            times_a_sleep_by_passes
+            adds_up_its_workers
+            awaits_each_iteration;
+        lives:
+            says_what_it_offers
+            hands_values_from_hook_to_hook
+            initialises_new_workers_only
+            keeps_the_workers_of_two_jobs_in_turn
+            measures_two_jobs_at_the_same_time
+            carries_every_text_unchanged
+            finds_modules_where_it_is_told
+            shows_gauges_while_it_measures
+            shows_samples_while_it_measures
+            undoes_what_is_unloaded;
+        ends:
+            tells_where_code_is_wrong
+            goes_on_after_a_job_that_fails
+            keeps_its_figures_when_undoing_fails
+            stops_with_what_it_has
+            gives_up_a_runner_that_never_ends
+            undoes_when_the_commands_end
+            leaves_a_runner_that_never_ends_when_the_commands_end
+            is_seen_to_be_killed
+            takes_no_print_for_a_message;
+    }
+    {
+        costs_the_same_in_both_modes
+        keeps_what_a_pure_runner_computes
+        has_windows_as_long_as_they_are
+        is_not_moved_by_load_beside_it
+    }
+}

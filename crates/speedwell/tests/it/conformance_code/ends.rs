@@ -1,0 +1,219 @@
+//! How things end: by errors of the code, by order, with the commands, by a signal.
+
+use super::super::code_driver::{Answer, CodeHarness};
+use super::super::code_snippets::Fault;
+use super::super::harness_driver::Event;
+use std::time::{Duration, Instant};
+
+/// Goes as far as the first error: a language may notice a fault at `load` or later.
+fn first_error(harness: &CodeHarness, fault: &Fault) -> Event {
+    let found = |answer: &Answer| answer.all("error").first().map(|error| (*error).clone());
+    let mut talk = match harness.start(fault.code) {
+        Ok(talk) => talk,
+        Err(refused) => return refused.only("error").clone(),
+    };
+    let loaded = talk.load("a", fault.code);
+    let error = found(&loaded)
+        .or_else(|| found(&talk.workers("a", 1)))
+        .or_else(|| {
+            let answer = talk.windows("a", 10, 1);
+            assert_eq!(
+                answer.only("end").list("jobs"),
+                ["a"],
+                "a failed job is named as well"
+            );
+            found(&answer)
+        });
+    let error = error.unwrap_or_else(|| panic!("no error of {:?}", fault.code));
+    let hello = talk.ask("hello", &[("proto", "1")]);
+    assert_eq!(hello.verbs(), "ready", "the conversation goes on");
+    assert_eq!(talk.quit().0.code, Some(0));
+    error
+}
+
+pub fn tells_where_code_is_wrong(harness: &CodeHarness) {
+    for fault in harness.snippets.faults {
+        let error = first_error(harness, fault);
+        let told = (error.text("stage"), error.text("job"));
+        assert_eq!(
+            told,
+            (fault.stage.into(), "a".into()),
+            "{:?}: {error:?}",
+            fault.code
+        );
+        assert!(error.text("msg").contains(fault.message), "{error:?}");
+        assert!(!error.text("class").is_empty(), "{error:?}");
+        if let Some(line) = fault.line {
+            assert_eq!(
+                error.text("line"),
+                line.to_string(),
+                "{:?}: {error:?}",
+                fault.code
+            );
+        }
+    }
+}
+
+pub fn goes_on_after_a_job_that_fails(harness: &CodeHarness) {
+    if !harness.takes_several() {
+        return;
+    }
+    let mut talk = harness.with(harness.snippets.failing);
+    talk.load("b", harness.snippets.keeper).only("loaded");
+    talk.workers("a", 2);
+    let answer = talk.windows("a,b", 30, 3);
+    let error = answer.only("error");
+    let told = ["job", "stage", "msg"].map(|key| error.text(key));
+    assert_eq!([&*told[0], &*told[1]], ["a", "run"], "told once: {error:?}");
+    assert!(told[2].contains("bad luck"), "{error:?}");
+    let worker = answer.only("worker");
+    assert_eq!(
+        (worker.text("job").as_str(), worker.numbers("count").len()),
+        ("b", 4)
+    );
+    assert_eq!(answer.only("end").list("jobs"), ["a", "b"]);
+    let timed = talk.timed("b", 3, 2);
+    assert_eq!(
+        timed.verbs(),
+        "timed end",
+        "the other job is as good as before"
+    );
+    let (ended, trace) = talk.quit();
+    assert_eq!(ended.code, Some(0));
+    let undone = trace.iter().filter(|line| *line == "done").count();
+    assert_eq!(
+        undone, 2,
+        "what was prepared for the failed job is undone, too"
+    );
+}
+
+pub fn keeps_its_figures_when_undoing_fails(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.failing_done);
+    assert_eq!(talk.windows("a", 10, 2).verbs(), "worker end");
+    let answer = talk.ask("unload", &[("job", "a")]);
+    let error = answer.only("error");
+    assert_eq!(
+        (error.text("stage"), error.text("job")),
+        ("done".into(), "a".into())
+    );
+    assert!(error.text("msg").contains("no room"), "{error:?}");
+    assert_eq!(talk.quit().0.code, Some(0));
+}
+
+pub fn stops_with_what_it_has(harness: &CodeHarness) {
+    for code in [harness.snippets.sleep_20_ms, harness.snippets.pure] {
+        let mut talk = harness.with(code);
+        talk.workers("a", 2);
+        let begin = Instant::now();
+        let run = talk.say_windows("a", 40, 100_000);
+        std::thread::sleep(Duration::from_millis(300));
+        let stop = talk.say("stop", &[("job", "a")]);
+        let answer = talk.answer_to(&run, "run");
+        let whole_ms = begin.elapsed().as_secs_f64() * 1e3;
+        assert!(whole_ms < 5_000.0, "it took {whole_ms} ms to stop");
+        let workers = answer.all("worker");
+        assert_eq!(workers.len(), 2);
+        for worker in workers {
+            let points = worker.numbers("t_ns");
+            assert_eq!(points.len(), worker.numbers("count").len());
+            let most = whole_ms / 40.0 + 2.0;
+            assert!(
+                points.len() >= 2 && (points.len() as f64) < most,
+                "{points:?}"
+            );
+        }
+        let said = talk.aside.iter().find(|event| event.verb == "stopped");
+        assert_eq!(said.expect("'stopped' comes before 'end'").text("id"), stop);
+        assert_eq!(
+            talk.windows("a", 20, 1).verbs(),
+            "worker worker end",
+            "it can go on"
+        );
+    }
+}
+
+pub fn gives_up_a_runner_that_never_ends(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.endless);
+    talk.workers("a", 1);
+    let run = talk.say_windows("a", 50, 2);
+    std::thread::sleep(Duration::from_millis(100));
+    let begin = Instant::now();
+    talk.say("stop", &[("job", "a")]);
+    let answer = talk.answer_to(&run, "run");
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    let error = answer.only("error");
+    assert_eq!(
+        (error.text("stage"), error.text("job")),
+        ("timeout".into(), "a".into())
+    );
+    assert_eq!(talk.ask("hello", &[("proto", "1")]).verbs(), "ready");
+    let (ended, trace) = talk.quit();
+    assert_eq!(
+        (ended.code, trace.as_slice()),
+        (Some(0), &["done".to_owned()][..])
+    );
+}
+
+pub fn undoes_when_the_commands_end(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.hooks);
+    talk.close();
+    let (ended, trace) = talk.end();
+    assert_eq!(
+        (ended.code, trace.last().map(String::as_str)),
+        (Some(0), Some("done 1000"))
+    );
+
+    let mut talk = harness.with(harness.snippets.keeper);
+    talk.workers("a", 2);
+    talk.say_windows("a", 1000, 3600);
+    while talk.traced("first") < 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    talk.close();
+    let (ended, trace) = talk.end();
+    let undone = trace.iter().filter(|line| *line == "done").count();
+    assert_eq!((ended.code, undone), (Some(0), 1));
+}
+
+pub fn leaves_a_runner_that_never_ends_when_the_commands_end(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.endless);
+    talk.workers("a", 1);
+    talk.say_windows("a", 50, 2);
+    std::thread::sleep(Duration::from_millis(100));
+    talk.close();
+    let begin = Instant::now();
+    let (ended, trace) = talk.end();
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert_eq!(
+        (ended.code, trace.as_slice()),
+        (Some(0), &["done".to_owned()][..])
+    );
+}
+
+pub fn is_seen_to_be_killed(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.keeper);
+    talk.say_windows("a", 1000, 3600);
+    while talk.traced("first") < 1 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    talk.kill();
+    let (ended, _) = talk.end();
+    assert_eq!(
+        (ended.signal, ended.verbs().as_str()),
+        (Some(libc::SIGKILL), "")
+    );
+}
+
+pub fn takes_no_print_for_a_message(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.prints);
+    let answer = talk.windows("a", 40, 2);
+    assert_eq!(answer.verbs(), "worker end");
+    let counted = answer.only("worker").numbers("count")[2];
+    let (ended, _) = talk.quit();
+    assert_eq!(ended.code, Some(0));
+    let printed = ended.stdout.matches("end\tid=1\tjobs=a").count();
+    assert!(
+        printed as f64 >= counted,
+        "{printed} of {counted} lines were printed"
+    );
+}

@@ -1,0 +1,229 @@
+//! Figures: they agree with other clocks, with each other, and with what is known to take long.
+
+use super::super::code_driver::{Answer, CodeHarness};
+use super::super::harness_driver::Event;
+use super::{eventually, holds, least, windows_ns};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Times per iteration in ms; too short is never the machine's fault.
+fn takes(times_ms: &[f64], low: f64, high: f64) -> Result<(), String> {
+    assert!(!times_ms.is_empty(), "no windows");
+    let fast = times_ms.iter().find(|time| **time < low);
+    assert!(fast.is_none(), "{times_ms:?} ms, expected {low}");
+    let slowest = times_ms.iter().copied().fold(0.0, f64::max);
+    holds(slowest <= high, || {
+        format!("{times_ms:?} ms, expected {low}")
+    })
+}
+
+fn in_ms(times_ns: Vec<f64>) -> Vec<f64> {
+    times_ns.into_iter().map(|time| time / 1e6).collect()
+}
+
+pub fn times_a_sleep_longer_than_its_windows(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.sleep_700_ms);
+    eventually(3, || {
+        let answer = talk.windows("a", 300, 2);
+        let worker = answer.only("worker");
+        assert_eq!(worker.numbers("count"), [0.0, 1.0, 2.0], "{worker:?}");
+        takes(&in_ms(windows_ns(worker)), 690.0, 720.0)
+    });
+}
+
+pub fn times_a_sleep_by_passes(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.sleep_20_ms);
+    eventually(4, || {
+        let answer = talk.timed("a", 3, 4);
+        let timed = answer.only("timed");
+        assert_eq!(
+            (timed.text("loop"), timed.text("workers"), timed.text("job")),
+            ("3".into(), "1".into(), "a".into())
+        );
+        assert_eq!(
+            timed.number("batches"),
+            12.0,
+            "a slow runner has batches of one"
+        );
+        assert_eq!(timed.numbers("q_ps").len(), 4);
+        let times: Vec<f64> = timed.numbers("ns").iter().map(|ns| ns / 3e6).collect();
+        assert_eq!(times.len(), 4);
+        takes(&times, 19.9, 25.0)
+    });
+}
+
+pub fn adds_up_its_workers(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.sleep_20_ms);
+    assert_eq!(talk.workers("a", 4).only("workers").number("n"), 4.0);
+    eventually(4, || four_take_20_ms_each(&talk.windows("a", 100, 2)))
+}
+
+pub fn awaits_each_iteration(harness: &CodeHarness) {
+    let Some(code) = harness.snippets.awaited_20_ms else {
+        return;
+    };
+    let mut talk = harness.start(code).unwrap();
+    let answer = talk.load("a", code);
+    assert_eq!(answer.only("loaded").text("async"), "1");
+    talk.workers("a", 4);
+    eventually(4, || four_take_20_ms_each(&talk.windows("a", 100, 2)))
+}
+
+fn four_take_20_ms_each(answer: &Answer) -> Result<(), String> {
+    let workers = answer.all("worker");
+    let numbers: Vec<String> = workers.iter().map(|worker| worker.text("w")).collect();
+    let mut sorted = numbers.clone();
+    sorted.sort();
+    assert_eq!(sorted, ["0", "1", "2", "3"]);
+    let times = workers.iter().flat_map(|worker| windows_ns(worker));
+    takes(&in_ms(times.collect()), 19.9, 25.0)
+}
+
+/// What an iteration costs in windows and in batches, in ns, each the least that was seen.
+fn cost_ns(worker: &Event) -> (f64, f64) {
+    (least(windows_ns(worker)), worker.numbers("q_ps")[0] / 1e3)
+}
+
+/// The least that was seen so far of each of several costs: what others do on the machine, or on
+/// its neighbours of a cloud, only makes things slower, and rounds in turn give each a quiet moment.
+fn lower<const N: usize>(least: &mut [f64; N], seen: [f64; N]) {
+    for (least, seen) in least.iter_mut().zip(seen) {
+        *least = least.min(seen);
+    }
+}
+
+pub fn costs_the_same_in_both_modes(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.empty);
+    talk.windows("a", 100, 3);
+    eventually(4, || {
+        // What others do lasts longer than a round, so that both modes of a round suffer alike.
+        let mut of_samples = Vec::new();
+        let mut of_batches = Vec::new();
+        for _ in 0..9 {
+            let answer = talk.windows("a", 5, 15);
+            let worker = answer.only("worker");
+            let mut in_windows = windows_ns(worker);
+            let count = (5e6 / least(in_windows.iter().copied())) as u64;
+            let answer = talk.timed("a", count, 15);
+            let timed = answer.only("timed");
+            let mut in_passes = timed.numbers("ns");
+            let passes_ns = median(&mut in_passes) / count as f64;
+            of_samples.push(passes_ns / median(&mut in_windows));
+            of_batches.push(timed.numbers("q_ps")[3] / worker.numbers("q_ps")[3]);
+        }
+        let ratios = [median(&mut of_samples), median(&mut of_batches)];
+        let good = ratios.iter().all(|ratio| (0.9..1.1).contains(ratio));
+        holds(good, || format!("timed / continuous: {ratios:?}"))
+    });
+}
+
+pub fn keeps_what_a_pure_runner_computes(harness: &CodeHarness) {
+    let (empty, pure) = (harness.snippets.empty, harness.snippets.pure);
+    let [mut of_empty, mut of_pure] = [empty, pure].map(|code| harness.with(code));
+    for talk in [&mut of_empty, &mut of_pure] {
+        talk.windows("a", 100, 2);
+    }
+    let mut costs = [f64::INFINITY; 4];
+    eventually(12, || {
+        let (_, empty_ns) = cost_ns(of_empty.windows("a", 10, 10).only("worker"));
+        let (_, pure_ns) = cost_ns(of_pure.windows("a", 10, 10).only("worker"));
+        let [told, told_beside_pure] = [&mut of_empty, &mut of_pure].map(|talk| {
+            let answer = talk.ask("calibrate", &[("job", "a"), ("target_ns", "50000000")]);
+            answer.only("calibrated").number("empty_ps") / 1e3
+        });
+        lower(&mut costs, [empty_ns, pure_ns, told, told_beside_pure]);
+        let [empty_ns, pure_ns, told, told_beside_pure] = costs;
+        let good = pure_ns > empty_ns * 1.2
+            && (0.8..1.25).contains(&(told / empty_ns))
+            && told_beside_pure < pure_ns;
+        holds(good, || {
+            format!("empty, pure, told, told beside pure: {costs:?} ns")
+        })
+    });
+}
+
+pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.pure);
+    eventually(5, || {
+        let begin = Instant::now();
+        let answer = talk.windows("a", 100, 20);
+        let seen_ns = begin.elapsed().as_nanos() as f64;
+        let worker = answer.only("worker");
+        let (times, counts) = (worker.numbers("t_ns"), worker.numbers("count"));
+        assert_eq!((times.len(), counts.len()), (21, 21));
+        assert_eq!(
+            (times[0], counts[0]),
+            (0.0, 0.0),
+            "the first point is the start"
+        );
+        for points in [&times, &counts] {
+            assert!(
+                points.windows(2).all(|pair| pair[0] < pair[1]),
+                "{points:?}"
+            );
+        }
+        let end = answer.only("end");
+        let late = most_late_ns(&times, 1e8);
+        assert_eq!(end.number("max_late_ns"), late, "{times:?}");
+        let told_ns = end.number("elapsed_ns");
+        assert!(times[20] <= told_ns && told_ns <= seen_ns * 1.0001);
+        holds(told_ns > seen_ns * 0.999, || {
+            format!("{told_ns} ns, seen {seen_ns} ns")
+        })
+    });
+}
+
+/// The greatest lateness of points on a grid: each is measured against the first deadline that lay
+/// ahead of the point before.
+fn most_late_ns(times: &[f64], interval_ns: f64) -> f64 {
+    let late = times.windows(2).map(|pair| {
+        let deadline = ((pair[0] / interval_ns).floor() + 1.0) * interval_ns;
+        pair[1] - deadline
+    });
+    late.fold(0.0, f64::max)
+}
+
+pub fn is_not_moved_by_load_beside_it(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.pure);
+    talk.windows("a", 100, 3);
+    eventually(4, || {
+        let mut quiet = Vec::new();
+        let mut loaded = Vec::new();
+        for _ in 0..6 {
+            quiet.push(talk.windows("a", 50, 3).only("worker").numbers("q_ps")[3]);
+            loaded.push(beside_load(|| {
+                talk.windows("a", 50, 3).only("worker").numbers("q_ps")[3]
+            }));
+        }
+        let reference = median(&mut quiet);
+        let far = loaded
+            .iter()
+            .find(|one| (*one / reference - 1.0).abs() >= 0.05);
+        holds(far.is_none(), || {
+            format!("{reference} ps became {loaded:?}")
+        })
+    });
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Does something beside a busy loop for each processor.
+fn beside_load<T>(act: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        // Otherwise a failing assertion would leave the loops spinning.
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        over.store(true, Ordering::Relaxed);
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}

@@ -1,0 +1,2 @@
+/* The same program for C++, whose compilers go by the ending of a file. */
+#include "main.c"

@@ -1,0 +1,138 @@
+/* One run: started together, attended while it lasts, reported at its end. */
+
+/* No line may be longer than 1 MiB; a point has at most two numbers of 20 letters. */
+enum { POINTS_OF_A_LINE = 20000 };
+
+static void send_worker(struct control *control, const char *line, int number) {
+  const struct worker *worker = team[number];
+  for (int64_t begin = 0; begin == 0 || begin < worker->taken; begin += POINTS_OF_A_LINE) {
+    int64_t end = begin + POINTS_OF_A_LINE;
+    if (end > worker->taken) end = worker->taken;
+    struct text event = event_for("worker", line);
+    put_text(&event, "job", control->job);
+    put_number(&event, "w", number);
+    put_number(&event, "epoch_ns", control->run->epoch_ns);
+    put_number(&event, "batch", (int64_t)worker->batch);
+    if (begin == 0) put_histogram(&event, &worker->times);
+    text_say(&event, "\tt_ns=");
+    for (int64_t at = begin; at < end; ++at) {
+      if (at > begin) text_say(&event, ",");
+      text_number(&event, worker->points[at].t_ns);
+    }
+    text_say(&event, "\tcount=");
+    for (int64_t at = begin; at < end; ++at) {
+      if (at > begin) text_say(&event, ",");
+      text_number(&event, worker->points[at].count);
+    }
+    if (end < worker->taken) put_number(&event, "more", 1);
+    send_event(control, &event);
+  }
+}
+
+static void send_timed(struct control *control, const char *line) {
+  const struct run *run = control->run;
+  struct histogram *all = (struct histogram *)room_for(NULL, sizeof *all);
+  histogram_clear(all);
+  for (int at = 0; at < team_size; ++at) histogram_join(all, &team[at]->times);
+  for (int64_t begin = 0; begin == 0 || begin < run->sampled; begin += POINTS_OF_A_LINE) {
+    int64_t end = begin + POINTS_OF_A_LINE;
+    if (end > run->sampled) end = run->sampled;
+    struct text event = event_for("timed", line);
+    put_text(&event, "job", control->job);
+    put_number(&event, "workers", team_size);
+    put_number(&event, "loop", run->loop);
+    if (begin == 0) put_histogram(&event, all);
+    text_say(&event, "\tns=");
+    for (int64_t at = begin; at < end; ++at) {
+      if (at > begin) text_say(&event, ",");
+      text_number(&event, run->sample_ns[at]);
+    }
+    if (end < run->sampled) put_number(&event, "more", 1);
+    send_event(control, &event);
+  }
+  free(all);
+}
+
+static int read_order(struct control *control, const char *line, struct run *run) {
+  const int timed = field_is(line, "mode", "timed");
+  memset(run, 0, sizeof *run);
+  run->mode = timed ? TIMED : CONTINUOUS;
+  run->samples = field_number(line, "samples", 3);
+  run->warmup_ns = field_number(line, "warmup_ns", 0);
+  run->interval_ns = field_number(line, "interval_ns", 1000000000);
+  run->loop = field_number(line, "loop", 1);
+  run->stream = field_number(line, "stream", 0) != 0;
+  if (!timed && !field_is(line, "mode", "continuous"))
+    send_error(control, line, "protocol", "Mode", "only the modes 'continuous' and 'timed' are offered");
+  else if (!control->job || !field_is(line, "jobs", control->job))
+    send_error(control, line, "protocol", "UnknownJob", "'jobs' must name the job that is loaded");
+  else if (run->samples < 1 || run->samples > 100000000 || run->interval_ns < 1 || run->loop < 1 ||
+           run->warmup_ns < 0)
+    send_error(control, line, "protocol", "BadArgument", "a number of 'run' is out of its range");
+  else
+    return 1;
+  return 0;
+}
+
+static void prepare(struct run *run) {
+  const size_t count = (size_t)run->samples + 1;
+  for (int at = 0; at < team_size; ++at) {
+    struct worker *worker = team[at];
+    histogram_clear(&worker->times);
+    worker->taken = worker->late_ns = 0;
+    if (run->mode == CONTINUOUS)
+      worker->points = (struct point *)room_for(worker->points, count * sizeof(struct point));
+  }
+  if (run->mode == TIMED) run->sample_ns = (int64_t *)room_for(NULL, count * sizeof(int64_t));
+  run->workers = team_size;
+  /* Several threads take some time to wake, and begin together. */
+  run->epoch_ns = now_ns() + (team_size > 1 ? 200000 : 0);
+}
+
+static void report_run(struct control *control, const char *line, int64_t begin_ns) {
+  struct run *run = control->run;
+  int64_t late_ns = 0;
+  for (int at = 0; at < team_size; ++at) {
+    if (team[at]->late_ns > late_ns) late_ns = team[at]->late_ns;
+  }
+  if (run->failed) {
+    int at = 0;
+    while (at < team_size - 1 && !team[at]->failure.type[0]) ++at;
+    send_error(control, line, "run", team[at]->failure.type, team[at]->failure.message);
+    for (at = 0; at < team_size; ++at) team[at]->failure.type[0] = 0;
+  } else if (run->mode == TIMED) {
+    send_timed(control, line);
+  } else {
+    for (int at = 0; at < team_size; ++at) send_worker(control, line, at);
+  }
+  struct text event = event_for("end", line);
+  put_text(&event, "jobs", control->job);
+  put_number(&event, "elapsed_ns", now_ns() - begin_ns);
+  put_number(&event, "max_late_ns", late_ns);
+  send_event(control, &event);
+}
+
+static void run_job(struct control *control, const char *line) {
+  struct run run;
+  if (!read_order(control, line, &run)) return;
+  if (team_size == 0 && !set_workers(control, line, 1)) return;
+  const int64_t begin_ns = now_ns();
+  prepare(&run);
+  control->run_line = line;
+  control->streamed = 0;
+  control->run = &run;
+  if (control->ended) run.stop = 1;
+  pthread_mutex_lock(&door);
+  current = &run;
+  ++generation;
+  pthread_cond_broadcast(&opened);
+  pthread_mutex_unlock(&door);
+  while (seen(&run.finished) < team_size) {
+    attend(control);
+    if (abandoned(control)) leave_now();
+  }
+  send_samples(control);
+  report_run(control, line, begin_ns);
+  control->run = NULL;
+  free(run.sample_ns);
+}

@@ -1,0 +1,140 @@
+package speedwell
+
+import (
+	"os"
+	"time"
+)
+
+// Waits for the next thing of that kind, and sees to everything else.
+func (c *control) await(wanted kind) news {
+	for {
+		if told := c.attend(); told.kind == wanted {
+			return told
+		}
+	}
+}
+
+// Waits until something happens, and sees to it.
+func (c *control) attend() news {
+	var ticks <-chan time.Time
+	if c.ticker != nil {
+		ticks = c.ticker.C
+	}
+	var over <-chan time.Time
+	if !c.endedAt.IsZero() {
+		over = time.After(time.Until(c.endedAt.Add(patience)))
+	}
+	select {
+	case told := <-c.news:
+		c.hear(told)
+		return told
+	case <-ticks:
+		c.sendGauge()
+	case <-over:
+		// The workers cannot be waited for, because their code does not return.
+		if c.job != nil {
+			guarded(c.job.done)
+		}
+		os.Exit(0)
+	}
+	return news{kind: -1}
+}
+
+func (c *control) hear(told news) {
+	switch told.kind {
+	case said:
+		command := parse(told.line)
+		if command.verb == "stop" && c.job != nil {
+			c.stop(command)
+		} else {
+			c.waiting = append(c.waiting, command)
+		}
+	case ended:
+		c.endedAt = time.Now()
+		if c.run != nil {
+			c.run.stop.Store(true)
+		}
+	case point:
+		c.sendSamples()
+	}
+}
+
+func (c *control) sendSamples() {
+	if c.run == nil || !c.run.stream {
+		return
+	}
+	taken := c.run.team[0].taken.Load()
+	for _, worker := range c.run.team {
+		taken = min(taken, worker.taken.Load())
+	}
+	for ; c.sent < taken; c.sent++ {
+		c.send(c.run.sample(c.job.name, c.sent))
+	}
+}
+
+// One run: started together, attended while it lasts, reported at its end.
+func (c *control) perform(command *command) {
+	job := c.job
+	if job == nil || command.text("jobs") != job.name {
+		c.refuse(command, "UnknownJob", "'jobs' must name the job that is loaded")
+		return
+	}
+	if len(job.team) == 0 {
+		if fault := job.setWorkers(1); fault != nil {
+			c.fail(command, job, "init_runner", fault)
+			return
+		}
+	}
+	begun := time.Now()
+	run, wrong := runOf(command, job.team)
+	if run == nil {
+		c.refuse(command, "BadArgument", wrong)
+		return
+	}
+	run.stop.Store(!c.endedAt.IsZero())
+	c.run, c.sent = run, 0
+	for _, worker := range job.team {
+		worker.taken.Store(0)
+		worker.times = histogram{}
+		worker.lateNs = 0
+		worker.tNs = make([]int64, 0, run.samples+1)
+		worker.count = make([]int64, 0, run.samples+1)
+	}
+	for _, worker := range job.team {
+		worker.runs <- run
+	}
+	var fault *fault
+	for range job.team {
+		if told := c.await(finished); told.fault != nil {
+			fault = told.fault
+		}
+	}
+	c.sendSamples()
+	c.run = nil
+	c.report(run, fault, begun)
+}
+
+func (c *control) report(run *run, fault *fault, begun time.Time) {
+	job := c.job
+	var lateNs int64
+	for _, worker := range run.team {
+		lateNs = max(lateNs, worker.lateNs)
+	}
+	switch {
+	case fault != nil:
+		c.fail(run.command, job, "run", fault)
+		job.abandon()
+	case run.timed:
+		for _, made := range run.samplesTaken(job.name) {
+			c.send(made)
+		}
+	default:
+		for number := range run.team {
+			for _, made := range run.worker(job.name, number) {
+				c.send(made)
+			}
+		}
+	}
+	c.send(answer("end", run.command).with("jobs", job.name).with("elapsed_ns", time.Since(begun).Nanoseconds()).
+		with("max_late_ns", lateNs))
+}

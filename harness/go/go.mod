@@ -1,0 +1,3 @@
+module speedwell
+
+go 1.21

@@ -1,0 +1,56 @@
+package speedwell;
+
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+
+/** An event under construction. */
+final class Event {
+  private static final char[] HEX = "0123456789ABCDEF".toCharArray();
+  private final StringBuilder text = new StringBuilder();
+
+  Event(String verb, Command cause) {
+    text.append(verb);
+    if (cause != null && cause.has("id")) {
+      with("id", cause.text("id"));
+    }
+  }
+
+  Event with(String key, Object value) {
+    text.append('\t').append(key).append('=');
+    String shown = String.valueOf(value);
+    for (int at = 0; at < shown.length(); at++) {
+      char letter = shown.charAt(at);
+      if (letter < 0x20 || letter == 0x7f || letter == '%') {
+        text.append('%').append(HEX[letter >> 4]).append(HEX[letter & 15]);
+      } else {
+        text.append(letter);
+      }
+    }
+    return this;
+  }
+
+  Event list(String key, long[] numbers, int begin, int end) {
+    text.append('\t').append(key).append('=');
+    for (int at = begin; at < end; at++) {
+      if (at > begin) {
+        text.append(',');
+      }
+      text.append(numbers[at]);
+    }
+    return this;
+  }
+
+  Event list(String key, long[] numbers) {
+    return list(key, numbers, 0, numbers.length);
+  }
+
+  /** An event that nobody hears is no fault of ours. */
+  void send(FileOutputStream to) {
+    try {
+      to.write(text.append('\n').toString().getBytes(StandardCharsets.UTF_8));
+    } catch (IOException error) {
+      return;
+    }
+  }
+}

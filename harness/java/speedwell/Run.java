@@ -1,0 +1,153 @@
+package speedwell;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** What all workers of a run share. */
+final class Run {
+  /** No line may be longer than 1 MiB; a point has at most two numbers of 20 letters. */
+  private static final int POINTS_OF_A_LINE = 20_000;
+
+  final Command command;
+  final boolean timed;
+  final boolean stream;
+  final long intervalNs;
+  final long warmupNs;
+  final int samples;
+  final long loop;
+  final long epochNs;
+  final List<Worker<?, ?>> team;
+  volatile boolean stop;
+  volatile boolean failed;
+  /** Of a timed run: whether the warm-up is over, and everything. */
+  volatile boolean warm;
+  volatile boolean over;
+  /** Workers that have all their points. */
+  final AtomicInteger complete = new AtomicInteger();
+  private final AtomicInteger arrived = new AtomicInteger();
+  private final AtomicInteger round = new AtomicInteger();
+  private final long[] sampleNs;
+  private int sampled;
+
+  Run(Command command, List<? extends Worker<?, ?>> team) {
+    String mode = command.text("mode");
+    long count = command.number("samples", 3);
+    this.command = command;
+    this.team = new ArrayList<>(team);
+    timed = mode.equals("timed");
+    stream = command.text("stream").equals("1");
+    intervalNs = command.number("interval_ns", 1_000_000_000);
+    warmupNs = command.number("warmup_ns", 0);
+    loop = command.number("loop", 1);
+    if (!timed && !mode.equals("continuous")) {
+      throw new IllegalArgumentException("only the modes 'continuous' and 'timed' are offered");
+    }
+    if (count < 1 || count > 100_000_000 || intervalNs < 1 || loop < 1 || warmupNs < 0) {
+      throw new IllegalArgumentException("a number of 'run' is out of its range");
+    }
+    samples = (int) count;
+    sampleNs = new long[timed ? samples : 0];
+    warm = warmupNs == 0;
+    // Several workers take some time to wake, and begin together.
+    epochNs = System.nanoTime() + (team.size() > 1 ? 200_000 : 0);
+  }
+
+  boolean ends() {
+    return stop || failed;
+  }
+
+  /** Lets all workers go on at the same time, or none of them after a failure. */
+  void gate() {
+    int now = round.get();
+    if (arrived.incrementAndGet() == team.size()) {
+      arrived.set(0);
+      round.incrementAndGet();
+      return;
+    }
+    while (round.get() == now && !failed) {
+      Thread.yield();
+    }
+  }
+
+  /**
+   * The first worker's part while the others wait: the sample that has ended, and whether it was the last.
+   */
+  void endSample(boolean counts) {
+    long beginNs = Long.MAX_VALUE;
+    long endNs = Long.MIN_VALUE;
+    for (Worker<?, ?> worker : team) {
+      beginNs = Math.min(beginNs, worker.beginNs);
+      endNs = Math.max(endNs, worker.endNs);
+    }
+    if (!ends() && counts) {
+      sampleNs[sampled++] = endNs - beginNs;
+    }
+    over = ends() || sampled == samples;
+    warm = warm || endNs - epochNs >= warmupNs;
+  }
+
+  /** {@code sample} of point {@code k}. */
+  Event sample(String job, int k) {
+    long atNs = 0;
+    long count = 0;
+    for (Worker<?, ?> worker : team) {
+      atNs = Math.max(atNs, worker.pointNs[k]);
+      count += worker.pointCount[k];
+    }
+    long lateNs = Math.max(atNs - warmupNs - k * intervalNs, 0);
+    return new Event("sample", command)
+        .with("job", job)
+        .with("k", k)
+        .with("t_ns", atNs)
+        .with("count", count)
+        .with("workers", team.size())
+        .with("late_ns", lateNs);
+  }
+
+  /** The figures of the run. */
+  List<Event> report(String job) {
+    List<Event> events = new ArrayList<>();
+    if (timed) {
+      tellSamples(job, events);
+    } else {
+      for (int number = 0; number < team.size(); number++) {
+        tellWorker(job, number, events);
+      }
+    }
+    return events;
+  }
+
+  private void tellWorker(String job, int number, List<Event> events) {
+    Worker<?, ?> worker = team.get(number);
+    for (int begin = 0; begin == 0 || begin < worker.taken; begin += POINTS_OF_A_LINE) {
+      int end = Math.min(begin + POINTS_OF_A_LINE, worker.taken);
+      Event event = new Event("worker", command).with("job", job).with("w", number);
+      event.with("epoch_ns", epochNs).with("batch", worker.batch);
+      if (begin == 0) {
+        event.with("batches", worker.times.total).list("q_ps", worker.times.summary());
+      }
+      event.list("t_ns", worker.pointNs, begin, end).list("count", worker.pointCount, begin, end);
+      events.add(end < worker.taken ? event.with("more", 1) : event);
+    }
+  }
+
+  private void tellSamples(String job, List<Event> events) {
+    Histogram all = new Histogram();
+    for (Worker<?, ?> worker : team) {
+      all.join(worker.times);
+    }
+    long[] taken = Arrays.copyOf(sampleNs, sampled);
+    for (int begin = 0; begin == 0 || begin < sampled; begin += POINTS_OF_A_LINE) {
+      int end = Math.min(begin + POINTS_OF_A_LINE, sampled);
+      Event event = new Event("timed", command).with("job", job).with("workers", team.size());
+      event.with("loop", loop);
+      if (begin == 0) {
+        event.with("batches", all.total).list("q_ps", all.summary());
+      }
+      event.list("ns", taken, begin, end);
+      events.add(end < sampled ? event.with("more", 1) : event);
+    }
+  }
+}

@@ -1,0 +1,179 @@
+package speedwell;
+
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.SynchronousQueue;
+
+/** A thread that waits between runs, with its state, and what it does in a run. */
+final class Worker<S, T> extends Thread {
+  /** A shorter batch is doubled, because the clock would matter. */
+  static final long SHORT_BATCH_NS = 50_000;
+
+  /** A longer one is halved, because it would end its window badly. */
+  private static final long LONG_BATCH_NS = 2_000_000;
+
+  private static final int MOST = 1 << 30;
+
+  private final Code.Complete<S, T> code;
+  private final S shared;
+  private final Control<S, T> control;
+  private final BlockingQueue<Object> orders = new SynchronousQueue<>();
+  private Run run;
+  private Code.Place<S> sharedPlace;
+  private Code.Place<T> statePlace;
+  private boolean counts;
+  private int perBatch = 1;
+
+  volatile long total;
+  volatile int taken;
+  volatile long beginNs;
+  volatile long endNs;
+  long[] pointNs;
+  long[] pointCount;
+  Histogram times;
+  long lateNs;
+  int batch;
+  Throwable fault;
+
+  Worker(Code.Complete<S, T> code, S shared, Control<S, T> control) {
+    this.code = code;
+    this.shared = shared;
+    this.control = control;
+    setDaemon(true);
+  }
+
+  void perform(Run next) throws InterruptedException {
+    taken = 0;
+    times = new Histogram();
+    lateNs = 0;
+    fault = null;
+    int points = next.timed ? 0 : next.samples + 1;
+    pointNs = new long[points];
+    pointCount = new long[points];
+    orders.put(next);
+  }
+
+  void end() throws InterruptedException {
+    orders.put("end");
+    join();
+  }
+
+  @Override
+  public void run() {
+    try {
+      statePlace = new Code.Place<>(code.begin.begin(shared));
+    } catch (Throwable error) {
+      control.tell(new Control.Begun(error));
+      return;
+    }
+    sharedPlace = new Code.Place<>(shared);
+    control.tell(new Control.Begun(null));
+    try {
+      for (Object order = orders.take(); order instanceof Run; order = orders.take()) {
+        run = (Run) order;
+        performRun();
+        batch = perBatch;
+        control.tell(Control.FINISHED);
+      }
+    } catch (InterruptedException error) {
+      return;
+    }
+  }
+
+  private void performRun() {
+    try {
+      if (run.timed) {
+        performSamples();
+      } else {
+        performWindows();
+      }
+    } catch (Throwable error) {
+      fault = error;
+      run.failed = true;
+    }
+  }
+
+  /** One batch, its time and its place in the histogram. Gives the time at its end. */
+  private long oneBatch(int iterations, long beginNs) throws Throwable {
+    code.batch.batch(sharedPlace, statePlace, iterations);
+    long now = System.nanoTime();
+    long tookNs = now - beginNs;
+    total += iterations;
+    if (counts) {
+      times.add(Math.round(tookNs * 1000.0 / iterations));
+    }
+    if (iterations == perBatch) {
+      if (tookNs < SHORT_BATCH_NS && perBatch < MOST) {
+        perBatch *= 2;
+      } else if (tookNs > LONG_BATCH_NS && perBatch > 1) {
+        perBatch /= 2;
+      }
+    }
+    return now;
+  }
+
+  private void takePoint(long now, long count, long dueNs) {
+    pointNs[taken] = now - run.epochNs;
+    pointCount[taken] = count;
+    lateNs = Math.max(lateNs, now - dueNs);
+    taken++;
+    if (taken == run.samples + 1) {
+      run.complete.incrementAndGet();
+    }
+    if (run.stream) {
+      control.tell(Control.POINT);
+    }
+  }
+
+  private void performWindows() throws Throwable {
+    long firstNs = run.epochNs + run.warmupNs;
+    long dueNs = firstNs;
+    long before = total;
+    long now = System.nanoTime();
+    while (now < run.epochNs) {
+      Thread.yield();
+      now = System.nanoTime();
+    }
+    if (run.warmupNs == 0) {
+      takePoint(run.epochNs, 0, run.epochNs);
+      dueNs += run.intervalNs;
+    }
+    while (!run.ends() && run.complete.get() < run.team.size()) {
+      counts = taken > 0 && taken <= run.samples;
+      now = oneBatch(perBatch, now);
+      if (now >= dueNs && taken <= run.samples) {
+        takePoint(now, total - before, dueNs);
+        dueNs = firstNs + ((now - firstNs) / run.intervalNs + 1) * run.intervalNs;
+      }
+    }
+  }
+
+  /** What one worker does of a sample: {@code loop} iterations, in batches whose last one is shorter. */
+  private void takeShare(boolean isSample) throws Throwable {
+    long now = System.nanoTime();
+    beginNs = now;
+    for (long left = run.loop; left > 0 && !run.ends(); ) {
+      int iterations = (int) Math.min(perBatch, left);
+      // A rest of some iterations says more about the clock than about the code.
+      counts = isSample && (iterations == perBatch || left == run.loop);
+      now = oneBatch(iterations, now);
+      left -= iterations;
+    }
+    endNs = now;
+  }
+
+  private void performSamples() throws Throwable {
+    while (!run.over) {
+      run.gate();
+      boolean isSample = run.warm;
+      takeShare(isSample);
+      run.gate();
+      if (this == run.team.get(0)) {
+        run.endSample(isSample);
+      }
+      run.gate();
+      if (run.failed) {
+        return;
+      }
+    }
+  }
+}

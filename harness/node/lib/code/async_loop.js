@@ -1,0 +1,135 @@
+'use strict';
+
+// A worker whose iterations are awaited. All such workers share the main thread and take turns whenever they wait.
+// Promises that are resolved at once would keep the event loop from ever turning, so every 20 ms all workers let it
+// turn once, together: none of them goes on meanwhile.
+
+const { Passes, Size, Windows } = require('./batches.js');
+const { LOOK_NS } = require('./sync_loop.js');
+
+/** The turn of the event loop that all are waiting for. */
+let turn = null;
+let turned_ns = 0n;
+
+function nextTurn() {
+  if (!turn) {
+    turn = new Promise((resolve) => {
+      setImmediate(() => {
+        turn = null;
+        turned_ns = process.hrtime.bigint();
+        resolve();
+      });
+    });
+  }
+  return turn;
+}
+
+class AsyncLoop {
+  constructor(made, progress) {
+    this.made = made;
+    this.progress = progress;
+    this.size = new Size();
+  }
+
+  /** Lets the event loop turn when it is time; gives the time at which measuring goes on. */
+  async _look(now, epoch_ns) {
+    if (!turn && now - turned_ns < BigInt(LOOK_NS)) return Number(now - epoch_ns);
+    await nextTurn();
+    return Number(process.hrtime.bigint() - epoch_ns);
+  }
+
+  async continuous(plan, signals, job, epoch_ns, onPoint) {
+    const windows = new Windows(plan);
+    try {
+      await this._continuous(windows, signals, job, epoch_ns, onPoint);
+    } finally {
+      if (!windows.complete) signals.finished();
+    }
+    return windows.result(this.size.iterations);
+  }
+
+  async _continuous(windows, signals, job, epoch_ns, onPoint) {
+    let begun_ns = 0;
+    for (let over = false; !over;) {
+      const { iterations } = this.size;
+      await this.made.loop(iterations);
+      const now = process.hrtime.bigint();
+      const now_ns = Number(now - epoch_ns);
+      const was = windows.complete;
+      if (windows.batch(iterations, now_ns - begun_ns, now_ns) && onPoint) onPoint(windows);
+      this.size.adapt(now_ns - begun_ns);
+      this.progress[0] += iterations;
+      if (windows.complete && !was) signals.finished();
+      over = (windows.complete && signals.allFinished) || signals.isOver(job);
+      begun_ns = await this._look(now, epoch_ns);
+    }
+  }
+
+  async timed(plan, signals, job, epoch_ns, { leads, meeting }) {
+    const passes = new Passes();
+    if (leads && plan.warmup_ns === 0) signals.keep(job);
+    for (;;) {
+      await meeting.arrive();
+      if (passes.begun_ns.length >= plan.samples || signals.isOver(job)) break;
+      const keeps = signals.keeps(job);
+      const begun_ns = Number(process.hrtime.bigint() - epoch_ns);
+      const ended_ns = await this._pass(plan.loop, begun_ns, epoch_ns, keeps ? passes.histogram : null, signals, job);
+      await meeting.arrive();
+      if (signals.isOver(job)) break;
+      if (keeps) {
+        passes.begun_ns.push(begun_ns);
+        passes.ended_ns.push(ended_ns);
+      } else if (leads && ended_ns >= plan.warmup_ns) {
+        signals.keep(job);
+      }
+    }
+    return passes.result();
+  }
+
+  async _pass(count, begin_ns, epoch_ns, histogram, signals, job) {
+    let begun_ns = begin_ns;
+    let ended_ns = begin_ns;
+    for (let left = count; left > 0 && !signals.isOver(job);) {
+      const iterations = Math.min(this.size.iterations, left);
+      await this.made.loop(iterations);
+      const now = process.hrtime.bigint();
+      ended_ns = Number(now - epoch_ns);
+      if (histogram) histogram.add(((ended_ns - begun_ns) * 1000) / iterations);
+      if (iterations === this.size.iterations) this.size.adapt(ended_ns - begun_ns);
+      this.progress[0] += iterations;
+      left -= iterations;
+      begun_ns = left > 0 ? await this._look(now, epoch_ns) : ended_ns;
+    }
+    return ended_ns;
+  }
+}
+
+/** A place where `count` workers of one job wait for each other; nobody waits any more once it was opened for good. */
+class Meeting {
+  constructor(count) {
+    this.count = count;
+    this.here = 0;
+    this.isOpen = false;
+    this._close();
+  }
+
+  _close() {
+    this.gate = new Promise((resolve) => { this.release = resolve; });
+  }
+
+  arrive() {
+    if (this.isOpen) return undefined;
+    if (++this.here < this.count) return this.gate;
+    this.here = 0;
+    this.release();
+    this._close();
+    return undefined;
+  }
+
+  open() {
+    this.isOpen = true;
+    this.release();
+  }
+}
+
+Object.assign(exports, { AsyncLoop, Meeting });

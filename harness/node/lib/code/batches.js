@@ -1,0 +1,84 @@
+'use strict';
+
+// The rules of measuring that are the same for code that is awaited and code that is not: how long a batch is, which
+// points are noted, what belongs to the histogram. It is told of every batch that is over.
+
+const { Histogram } = require('./histogram.js');
+
+/** A batch shorter than this is doubled, a longer one than that is halved (docs/protocol.md, "Measuring code"). */
+const SHORT_NS = 50e3;
+const LONG_NS = 2e6;
+
+/** Far above what 50 µs can hold, and counted in small integers by V8. */
+const MOST = 2 ** 30;
+
+/** How many iterations the next batch of a worker has; lives as long as the worker. */
+class Size {
+  constructor() {
+    this.iterations = 1;
+  }
+
+  adapt(took_ns) {
+    if (took_ns < SHORT_NS) this.iterations = Math.min(this.iterations * 2, MOST);
+    else if (took_ns > LONG_NS && this.iterations > 1) this.iterations = Math.floor(this.iterations / 2);
+  }
+}
+
+/** The points and batches of one worker in one continuous run. Times are ns since the epoch. */
+class Windows {
+  constructor({ warmup_ns, interval_ns, samples }) {
+    this.interval_ns = interval_ns;
+    this.warmup_ns = warmup_ns;
+    this.wanted = samples + 1;
+    this.deadline_ns = warmup_ns;
+    this.t_ns = [];
+    this.counts = [];
+    this.count = 0;
+    this.late_ns = 0;
+    this.histogram = new Histogram();
+    if (warmup_ns === 0) this._note(0);
+  }
+
+  get complete() {
+    return this.t_ns.length >= this.wanted;
+  }
+
+  /** A batch is over; says whether it gave a point. */
+  batch(iterations, took_ns, now_ns) {
+    this.count += iterations;
+    if (this.complete) return false;
+    if (this.t_ns.length > 0) this.histogram.add((took_ns * 1000) / iterations);
+    if (now_ns < this.deadline_ns) return false;
+    this.late_ns = Math.max(this.late_ns, now_ns - this.deadline_ns);
+    this._note(now_ns);
+    return true;
+  }
+
+  _note(now_ns) {
+    this.t_ns.push(now_ns);
+    this.counts.push(this.count);
+    const passed = Math.floor((now_ns - this.warmup_ns) / this.interval_ns);
+    this.deadline_ns = this.warmup_ns + (passed + 1) * this.interval_ns;
+  }
+
+  result(batch) {
+    const { t_ns, counts, late_ns, histogram } = this;
+    return { t_ns, count: counts, late_ns, batch, q_ps: histogram.quantiles_ps(), batches: histogram.count };
+  }
+}
+
+/** The samples of one worker in one timed run: when each began and ended, in ns since the epoch. */
+class Passes {
+  constructor() {
+    this.begun_ns = [];
+    this.ended_ns = [];
+    this.histogram = new Histogram();
+  }
+
+  result() {
+    const { begun_ns, ended_ns, histogram } = this;
+    return { begun_ns, ended_ns, histogram: histogram.parts() };
+  }
+}
+
+Object.assign(exports, { Size, Windows, Passes });

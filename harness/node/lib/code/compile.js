@@ -1,0 +1,94 @@
+'use strict';
+
+// From code to functions: the loop around a runner, and hooks. The text of an expression or of statements is pasted
+// into the loop, so that an iteration costs no call; a function is called, which the optimising compiler of V8 usually
+// undoes by inlining. The result of an iteration stays in a variable that outlives the loop. Nothing is measured here.
+
+const vm = require('vm');
+const { formOf, fileName } = require('./forms.js');
+const { HarnessError } = require('../harness/session.js');
+
+const MOST_ARITY = { runner: 2, init: 0, init_runner: 1, done: 1 };
+
+/** Names of the loop's own variables, which no user's name should meet. */
+const [LIMIT, TURN, LAST, GIVEN, CALL, OWN] = ['limit', 'turn', 'last', 'given', 'call', 'own']
+  .map((name) => `$speedwell_${name}`);
+
+/** The form of a runner or hook, checked; undefined for a missing text. */
+function read(text, name) {
+  if (text === undefined) return undefined;
+  const form = formOf(text, name);
+  if (form.kind === 'function' && form.arity > MOST_ARITY[name]) {
+    const message = `a function for '${name}' takes at most ${MOST_ARITY[name]} parameters, this one takes ${form.arity}`;
+    throw new HarnessError('compile', 'Arity', message);
+  }
+  return { ...form, name, text };
+}
+
+/**
+ * The source of the loop of a runner. The user's text begins in the first line, so that lines in stacks are the user's.
+ * A line feed follows it because it may end in a comment. The limit is made a small integer, because a batch size that
+ * V8 happens to keep as a floating-point number would make each turn compare such numbers.
+ */
+function loopSource(form) {
+  const isFunction = form.kind === 'function';
+  const begin = `(function (require, shared, state) { let ${LAST} = state; `;
+  const made = isFunction ? `const ${CALL} = (${form.tail}\n); ` : '';
+  const loop = `${form.async ? 'async ' : ''}function loop(${LIMIT}) { ${LIMIT} |= 0; let ${GIVEN} = ${LAST}; `;
+  const own = isFunction ? `const ${OWN} = state; ` : '';
+  const head = form.head === '' ? '' : `${form.head}${form.tail === '' ? '\n' : ''};`;
+  const value = isFunction ? call(form) : `(${form.tail || 'undefined'}\n)`;
+  const turns = `for (let ${TURN} = 0; ${TURN} < ${LIMIT}; ${TURN}++) `;
+  const body = `{ ${head}${GIVEN} = ${isFunction && form.async ? 'await ' : ''}${value}; }`;
+  const end = ` ${LAST} = ${GIVEN}; } return { loop, last: () => ${LAST}, keep: (value) => { ${LAST} = value; } }; })`;
+  return begin + made + loop + own + turns + body + end;
+}
+
+function call({ arity }) {
+  return `${CALL}(${['', OWN, `${OWN}, ${GIVEN}`][arity]})`;
+}
+
+/** A factory `(require, shared, state) => ({ loop, last, keep })` of a runner. */
+function compileLoop(form) {
+  return run(loopSource(form), form.name);
+}
+
+/** The same for a runner of that form that does nothing. */
+function compileEmpty({ kind, async, arity }) {
+  const tail = kind === 'function' ? `${async ? 'async ' : ''}(${['', 'a', 'a, b'][arity]}) => undefined` : 'undefined';
+  return run(loopSource({ kind, head: '', tail: async && kind !== 'function' ? `await ${tail}` : tail, async, arity }), 'empty');
+}
+
+/** A function `(require, shared) => value` (or a promise of it) of a hook. */
+function compileHook({ kind, head, tail, async, name }) {
+  const value = `(${tail || 'undefined'}\n)${kind === 'function' ? '(shared)' : ''}`;
+  const statements = head === '' ? '' : `${head}${tail === '' ? '\n' : ''};`;
+  return run(`(${async ? 'async ' : ''}function (require, shared) { ${statements}return ${value} })`, name);
+}
+
+function run(source, name) {
+  return new vm.Script(source, { filename: fileName(name), importModuleDynamically: importer() }).runInThisContext();
+}
+
+/** `import()` in code finds what it would find in a file of the current folder. */
+function importer() {
+  if (vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER) return vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+  return (name) => {
+    const { pathToFileURL } = require('url');
+    return import(/^\.{0,2}\//.test(name) ? pathToFileURL(require('path').resolve(name)).href : name);
+  };
+}
+
+/** `require` as in a file of the current folder that also looks into `folders`. */
+function requirer(folders) {
+  const Module = require('module');
+  const path = require('path');
+  const own = new Module(path.resolve('[code]'));
+  own.filename = path.resolve('[code]');
+  const absolute = folders.map((folder) => path.resolve(folder));
+  own.paths = [...absolute, ...absolute.map((folder) => path.join(folder, 'node_modules')),
+               ...Module._nodeModulePaths(process.cwd())];
+  return (id) => own.require(id);
+}
+
+Object.assign(exports, { read, loopSource, compileLoop, compileEmpty, compileHook, requirer });

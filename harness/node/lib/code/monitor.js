@@ -1,0 +1,81 @@
+'use strict';
+
+// Answers `monitor`: shows how the runtime fares, at once and again after every interval. While code has the main
+// thread to itself no timer fires, so that the workers' looks between batches take the place of the timer.
+
+const { monitorEventLoopDelay, performance } = require('perf_hooks');
+const v8 = require('v8');
+const { CodeJob } = require('./job.js');
+const { HarnessError } = require('../harness/session.js');
+
+/** How finely the delay of the event loop is looked at; the least that Node offers without cost is 1 ms. */
+const DELAY_RESOLUTION_MS = 10;
+
+async function monitor(session, command) {
+  const interval_ns = Number(command.text('interval_ns'));
+  if (!(interval_ns >= 0)) throw new HarnessError('protocol', 'MissingKey', "monitor needs 'interval_ns'");
+  if (session.monitor) session.monitor.end();
+  session.monitor = interval_ns > 0 ? new Monitor(session, command.id, interval_ns) : null;
+}
+
+class Monitor {
+  constructor(session, id, interval_ns) {
+    Object.assign(this, { session, id, interval_ns: BigInt(interval_ns), gc_count: 0, gc_time: 0 });
+    this.delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
+    this.delay.enable();
+    // Newer versions of Node tell of collections while code runs; older ones would need the event loop.
+    this.collections = v8.GCProfiler ? new v8.GCProfiler() : null;
+    if (this.collections) this.collections.start();
+    this.utilization = performance.eventLoopUtilization();
+    this.next_ns = process.hrtime.bigint();
+    this.timer = setInterval(() => this.glance(), Math.max(1, interval_ns / 1e6));
+    this.timer.unref();
+    this.glance();
+  }
+
+  /** Shows the gauges if it is time. */
+  glance() {
+    const now_ns = process.hrtime.bigint();
+    // A timer may come a little early, and is not to skip its turn for that.
+    if (now_ns < this.next_ns - this.interval_ns / 10n) return;
+    while (this.next_ns <= now_ns + this.interval_ns / 10n) this.next_ns += this.interval_ns;
+    const memory = process.memoryUsage();
+    this._collect();
+    const { delay, gc_count } = this;
+    const utilization = performance.eventLoopUtilization(this.utilization).utilization;
+    this.utilization = performance.eventLoopUtilization();
+    this.session.channel.send('gauge', {
+      id: this.id, t_ns: now_ns,
+      event_loop_delay_p99: inMs(delay.percentile(99)), event_loop_delay_max: inMs(delay.max),
+      event_loop_utilization: (utilization * 100).toFixed(1),
+      heap_used: memory.heapUsed, heap_total: memory.heapTotal, rss: memory.rss, external: memory.external,
+      gc_count, gc_time: this.gc_time.toFixed(3),
+      ...Object.fromEntries([...this.session.jobs.values()].filter((job) => job instanceof CodeJob)
+        .map((job) => [`job.${job.name}`, job.progress])),
+    });
+    delay.reset();
+  }
+
+  /** Adds the collections since the last time; their cost is told in microseconds. */
+  _collect() {
+    if (!this.collections) return;
+    const { statistics } = this.collections.stop();
+    this.collections = new v8.GCProfiler();
+    this.collections.start();
+    this.gc_count += statistics.length;
+    for (const { cost } of statistics) this.gc_time += cost / 1000;
+  }
+
+  end() {
+    clearInterval(this.timer);
+    this.delay.disable();
+    if (this.collections) this.collections.stop();
+  }
+}
+
+/** Nothing was seen yet: the histogram's own answer would be the largest number there is. */
+function inMs(delay_ns) {
+  return delay_ns < 9e18 ? Math.max(0, delay_ns / 1e6 - DELAY_RESOLUTION_MS).toFixed(3) : '0';
+}
+
+exports.monitor = monitor;

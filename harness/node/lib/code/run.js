@@ -1,0 +1,213 @@
+'use strict';
+
+// Answers `run` for code: starts all workers of all jobs at one epoch, waits for them, reports. Decides what a failure
+// of one job means for the others, and what becomes of workers that do not stop.
+
+const { decodeList } = require('../wire.js');
+const { HarnessError, atStage } = require('../harness/session.js');
+const { Histogram } = require('./histogram.js');
+const { codeJob } = require('./job.js');
+const { Signals } = require('./signals.js');
+
+/** How long a batch may go on after a stop (docs/protocol.md). */
+const GIVE_UP_MS = 1000;
+
+/** Between the start order and the epoch, so that threads are awake by then. */
+const START_NS = 200000n;
+
+async function run(session, command) {
+  const begin_ns = process.hrtime.bigint();
+  const mode = command.text('mode');
+  const names = decodeList(command.fields.jobs || '');
+  const jobs = names.map((name) => codeJob(session, name));
+  const plan = mode === 'timed' ? numbers(command, { samples: 1, warmup_ns: 0, loop: 1 })
+    : numbers(command, { samples: 1, warmup_ns: 0, interval_ns: 1 });
+  const stream = command.text('stream') === '1';
+  const made = new Run(session, { id: command.id, mode, plan, stream });
+  for (const job of jobs) await made.prepare(job);
+  while (await made.measure());
+  made.report();
+  const elapsed_ns = process.hrtime.bigint() - begin_ns;
+  session.channel.send('end', { id: command.id, jobs: names, elapsed_ns, max_late_ns: made.late_ns });
+}
+
+/** The whole numbers that a command must have, each at least so large. */
+function numbers(command, least) {
+  return Object.fromEntries(Object.entries(least).map(([key, from]) => {
+    const number = Number(command.text(key));
+    if (!Number.isSafeInteger(number) || number < from) {
+      throw new HarnessError('protocol', 'MissingKey', `run needs '${key}', a whole number from ${from}`);
+    }
+    return [key, number];
+  }));
+}
+
+class Run {
+  constructor(session, { id, mode, plan, stream }) {
+    Object.assign(this, { session, id, mode, plan, stream });
+    this.parts = [];
+    this.late_ns = 0;
+  }
+
+  /** Takes part in the run if its worker can be initialised. */
+  async prepare(job) {
+    try {
+      if (job.workers.length === 0) await job.resize(1);
+      this.parts.push({ job, index: this.parts.length, results: [], failed: false, points: [] });
+    } catch (error) {
+      this.session.fail(error, { id: this.id, job: job.name });
+    }
+  }
+
+  /** Measures; true if it has to be done again because a runner turned out to give promises. */
+  async measure() {
+    const parts = this.parts.filter(({ failed }) => !failed);
+    const workers = parts.reduce((sum, { job }) => sum + job.workers.length, 0);
+    if (workers === 0) return false;
+    const signals = Signals.forRun(this.parts.length, workers);
+    this.signals = signals;
+    this.promised = null;
+    const tasks = parts.flatMap((part) => this._tasks(part));
+    const blocking = tasks.filter(({ worker }) => worker.blocks);
+    const others = tasks.filter(({ worker }) => !worker.blocks);
+    if (blocking.length > 0 && others.some(({ worker }) => !worker.ready)) {
+      throw new HarnessError('protocol', 'OneThread', 'a runner that is awaited and one that is not share the main ' +
+                             'thread: load both before they get workers');
+    }
+    this._listen(parts);
+    try {
+      await Promise.all(others.map((task) => task.worker.ready && task.worker.ready(task)));
+      const epoch_ns = process.hrtime.bigint() + (others.some(({ worker }) => worker.ready) ? START_NS : 0n);
+      for (const task of tasks) task.epoch_ns = epoch_ns;
+      signals.start(epoch_ns);
+      const waiting = others.map((task) => this._outcome(task, () => task.worker.measure(task)));
+      // Nothing else happens in this thread until it has its points.
+      const done = blocking.map((task) => this._outcome(task, () => task.worker.measure(task)));
+      await Promise.race([Promise.all([...waiting, ...done]), this.givenUp]);
+    } finally {
+      this._unlisten();
+    }
+    for (const part of parts.filter(({ failed }) => failed)) await part.job.drop();
+    if (!this.promised) return false;
+    const { part, worker, promise } = this.promised;
+    try {
+      await part.job.becomeAwaited(worker, promise);
+    } catch (error) {
+      this._fail(part, atStage('run', error));
+    }
+    return true;
+  }
+
+  _tasks(part) {
+    const { job, index } = part;
+    part.results = [];
+    part.points = [];
+    const count = job.workers.length;
+    part.meeting = job.awaited ? new (require('./async_loop.js').Meeting)(count) : null;
+    const place = part.meeting ? { meeting: part.meeting } : { workers: count };
+    return job.workers.map((worker, w) => ({
+      part, worker, w, mode: this.mode, plan: this.plan, signals: this.signals, index,
+      place: { ...place, leads: w === 0 },
+      onPoint: this.stream ? (windows) => this._point(part, w, windows) : null,
+    }));
+  }
+
+  /** Keeps what a worker has measured, or tells its error once for the job. */
+  async _outcome(task, measure) {
+    const { part, w } = task;
+    try {
+      part.results[w] = await measure();
+    } catch (error) {
+      if (error.promise) {
+        this.promised = { part, worker: task.worker, promise: error.promise };
+        this.signals.stop();
+      } else {
+        this._fail(part, Object.hasOwn(error, 'stage') ? error : atStage('run', error));
+      }
+    }
+  }
+
+  _fail(part, error) {
+    this.signals.fail(part.index);
+    if (part.meeting) part.meeting.open();
+    if (part.failed) return;
+    part.failed = true;
+    this.session.fail(error, { id: this.id, job: part.job.name });
+  }
+
+  /** While a run goes on, a stop or the end of the commands end it. */
+  _listen(parts) {
+    let giveUp;
+    this.givenUp = new Promise((resolve) => { giveUp = resolve; });
+    const stop = () => {
+      this.signals.stop();
+      for (const { meeting } of parts) if (meeting) meeting.open();
+      this.timer = this.timer || setTimeout(() => {
+        const message = `an iteration did not end within ${GIVE_UP_MS / 1000} s after the stop`;
+        for (const part of parts) {
+          const missing = part.job.workers.some((worker, w) => !part.results[w]);
+          if (missing) this._fail(part, new HarnessError('timeout', 'Endless', message));
+        }
+        giveUp();
+      }, GIVE_UP_MS);
+    };
+    const { session } = this;
+    session.current = { stage: 'run', fields: { id: this.id }, fail: (error) => this._fail(parts[0], atStage('run', error)) };
+    session.holdLoop(parts.every(({ job }) => job.workers.every(({ blocks }) => blocks)), (command) => {
+      session.channel.send('stopped', { id: command.id, job: command.text('job') });
+      stop();
+    }, stop);
+  }
+
+  _unlisten() {
+    clearTimeout(this.timer);
+    this.timer = null;
+    this.session.takeLoop();
+  }
+
+  /** Says `sample` for every deadline that all workers of a job have passed. */
+  _point(part, w, { t_ns, counts }) {
+    const { job, points } = part;
+    const own = points[w] = points[w] || (this.plan.warmup_ns === 0 ? [[0, 0]] : []);
+    own.push([t_ns[t_ns.length - 1], counts[counts.length - 1]]);
+    part.said = part.said || 0;
+    const all = () => job.workers.every((worker, at) => points[at] && points[at].length > part.said);
+    for (; all(); part.said++) this._sample(part, part.said);
+  }
+
+  _sample({ job, points }, k) {
+    const at = points.map((own) => own[k]);
+    const t_ns = Math.max(...at.map(([time]) => time));
+    const count = at.reduce((sum, [, counted]) => sum + counted, 0);
+    const deadline_ns = this.plan.warmup_ns + k * this.plan.interval_ns;
+    const late_ns = Math.max(0, t_ns - deadline_ns);
+    this.session.channel.send('sample', { id: this.id, job: job.name, k, t_ns, count, workers: points.length, late_ns });
+  }
+
+  report() {
+    for (const { job, results, failed } of this.parts) {
+      if (failed) continue;
+      if (this.mode === 'timed') this._reportTimed(job, results);
+      else results.forEach((result, w) => this._reportWorker(job, result, w));
+    }
+  }
+
+  _reportWorker(job, { t_ns, count, late_ns, batch, q_ps, batches }, w) {
+    this.late_ns = Math.max(this.late_ns, late_ns);
+    this.session.channel.send('worker', { id: this.id, job: job.name, w, epoch_ns: 0, batch, t_ns, count, q_ps, batches });
+  }
+
+  _reportTimed(job, results) {
+    const histogram = new Histogram();
+    for (const result of results) histogram.merge(result.histogram);
+    const samples = Math.min(...results.map(({ ended_ns }) => ended_ns.length));
+    const ns = Array.from({ length: samples }, (_, at) => (
+      Math.max(...results.map(({ ended_ns }) => ended_ns[at])) - Math.min(...results.map(({ begun_ns }) => begun_ns[at]))));
+    this.session.channel.send('timed', {
+      id: this.id, job: job.name, ns, loop: [this.plan.loop], workers: results.length, q_ps: histogram.quantiles_ps(),
+      batches: histogram.count,
+    });
+  }
+}
+
+exports.run = run;

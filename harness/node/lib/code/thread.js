@@ -1,0 +1,62 @@
+'use strict';
+
+// A worker in a thread of its own: compiles the same code, initialises itself, then waits for runs. Speaks with
+// threads.js. While it measures it reads no messages; what must reach it then comes through signals.js.
+
+const { parentPort, workerData } = require('worker_threads');
+const { compileHook, compileLoop, requirer } = require('./compile.js');
+const { SyncLoop, Promised } = require('./sync_loop.js');
+const { Signals } = require('./signals.js');
+const { writeAll } = require('../wire.js');
+
+// Node passes on what a thread prints only while that thread does nothing else, and keeps all of it until then.
+for (const [stream, descriptor] of [[process.stdout, 1], [process.stderr, 2]]) {
+  stream.write = (chunk, encoding, callback) => {
+    writeAll(descriptor, typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('utf8'));
+    const then = typeof encoding === 'function' ? encoding : callback;
+    if (then) process.nextTick(then);
+    return true;
+  };
+}
+
+const { forms, paths, shared, progress } = workerData;
+let loop;
+
+async function begin() {
+  const requires = requirer(paths);
+  try {
+    const state = forms.init_runner ? await compileHook(forms.init_runner)(requires, shared) : undefined;
+    loop = new SyncLoop(compileLoop(forms.runner)(requires, shared, state), progress, () => {});
+    parentPort.postMessage({ verb: 'begun' });
+  } catch (error) {
+    parentPort.postMessage({ verb: 'failed', stage: 'init_runner', error: portable(error) });
+  }
+}
+
+parentPort.on('message', ({ mode, plan, memory, job, place, stream }) => {
+  const signals = new Signals(memory);
+  parentPort.postMessage({ verb: 'ready' });
+  const onPoint = stream ? ({ t_ns, counts }) => {
+    parentPort.postMessage({ verb: 'point', t_ns: t_ns[t_ns.length - 1], count: counts[counts.length - 1] });
+  } : null;
+  try {
+    const epoch_ns = signals.awaitStart();
+    const result = mode === 'timed' ? loop.timed(plan, signals, job, epoch_ns, place)
+      : loop.continuous(plan, signals, job, epoch_ns, onPoint);
+    parentPort.postMessage({ verb: 'done', result });
+  } catch (error) {
+    signals.fail(job);
+    parentPort.postMessage({ verb: 'failed', stage: 'run', error: portable(error) });
+  }
+});
+
+/** What is left of an error on the way to another thread: its class is lost otherwise. */
+function portable(error) {
+  if (error instanceof Promised) {
+    return { name: 'Promised', message: 'the runner gives a promise: several workers need an await before it', stack: '' };
+  }
+  if (!(error instanceof Error)) return { name: typeof error, message: String(error), stack: '' };
+  return { name: error.name, message: error.message, stack: error.stack };
+}
+
+begin();

@@ -1,0 +1,62 @@
+//! What the process itself tells: its gauges, and the step of its clock.
+
+use std::fs;
+use std::sync::LazyLock;
+use std::time::Instant;
+
+/// What times are counted from where the clock has no zero of its own.
+static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// A time as a number.
+pub fn clock_ns(time: Instant) -> u128 {
+    time.saturating_duration_since(*BEGIN).as_nanos()
+}
+
+pub fn now_ns() -> u128 {
+    clock_ns(Instant::now())
+}
+
+/// Processes that the code starts do not get these descriptors.
+pub fn close_on_exec(commands: i32, events: i32) {
+    unsafe extern "C" {
+        fn fcntl(descriptor: i32, command: i32, ...) -> i32;
+    }
+    // The numbers of Linux, fcntl.h.
+    const F_SETFD: i32 = 2;
+    const FD_CLOEXEC: i32 = 1;
+    let _ = *BEGIN;
+    for descriptor in [commands, events] {
+        // SAFETY: sets a flag of a descriptor.
+        unsafe { fcntl(descriptor, F_SETFD, FD_CLOEXEC) };
+    }
+}
+
+/// Threads, and resident memory in bytes.
+pub fn gauges() -> (u64, u64) {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let number = |key: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(key));
+        let word = line.and_then(|line| line.split_whitespace().next());
+        word.and_then(|word| word.parse().ok()).unwrap_or(0)
+    };
+    (number("Threads:"), number("VmRSS:") * 1024)
+}
+
+/// The smallest step of the clock that can be observed.
+pub fn clock_step_ns() -> u128 {
+    let mut smallest = u128::MAX;
+    let mut before = Instant::now();
+    for _ in 0..32 {
+        let now = Instant::now();
+        let step = now.duration_since(before).as_nanos();
+        if step > 0 {
+            smallest = smallest.min(step);
+        }
+        before = now;
+    }
+    if smallest == u128::MAX {
+        0
+    } else {
+        smallest
+    }
+}

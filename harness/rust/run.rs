@@ -1,0 +1,125 @@
+//! What all workers of a run share.
+
+use crate::wire::Command;
+use crate::worker::Figures;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Continuous,
+    Timed,
+}
+
+#[derive(Debug)]
+pub struct Run {
+    pub mode: Mode,
+    pub interval_ns: i64,
+    pub warmup_ns: i64,
+    pub samples: usize,
+    pub loop_count: u64,
+    pub stream: bool,
+    pub epoch: Instant,
+    pub workers: usize,
+    pub team: Vec<Arc<Figures>>,
+    pub stop: AtomicBool,
+    pub failed: AtomicBool,
+    /// Workers that have all their points, and workers that have ended.
+    pub complete: AtomicUsize,
+    pub finished: AtomicUsize,
+    /// Of a timed run: whether the warm-up is over, and everything.
+    pub warm: AtomicBool,
+    pub over: AtomicBool,
+    pub sample_ns: Mutex<Vec<u64>>,
+    arrived: AtomicUsize,
+    round: AtomicUsize,
+}
+
+impl Run {
+    /// The run that a command asks for; or what is wrong with the command.
+    pub fn of(command: &Command, team: Vec<Arc<Figures>>) -> Result<Run, &'static str> {
+        let mode = match command.text("mode").as_deref() {
+            Some("continuous") => Mode::Continuous,
+            Some("timed") => Mode::Timed,
+            _ => return Err("only the modes 'continuous' and 'timed' are offered"),
+        };
+        let (samples, warmup_ns) = (command.number("samples", 3), command.number("warmup_ns", 0));
+        let (interval_ns, count) = (
+            command.number("interval_ns", 1_000_000_000),
+            command.number("loop", 1),
+        );
+        if !(1..=100_000_000).contains(&samples) || interval_ns < 1 || count < 1 || warmup_ns < 0 {
+            return Err("a number of 'run' is out of its range");
+        }
+        // Several threads take some time to wake, and begin together.
+        let slack = Duration::from_micros(if team.len() > 1 { 200 } else { 0 });
+        Ok(Run {
+            mode,
+            interval_ns,
+            warmup_ns,
+            samples: samples as usize,
+            loop_count: count as u64,
+            stream: command.is("stream", "1"),
+            epoch: Instant::now() + slack,
+            workers: team.len(),
+            team,
+            stop: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            complete: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+            warm: AtomicBool::new(warmup_ns == 0),
+            over: AtomicBool::new(false),
+            sample_ns: Mutex::new(Vec::new()),
+            arrived: AtomicUsize::new(0),
+            round: AtomicUsize::new(0),
+        })
+    }
+
+    pub fn ends(&self) -> bool {
+        self.stop.load(Relaxed) || self.failed.load(Relaxed)
+    }
+
+    pub fn since_epoch_ns(&self, now: Instant) -> i64 {
+        now.saturating_duration_since(self.epoch).as_nanos() as i64
+    }
+
+    /// Lets all workers go on at the same time, or none of them after a failure.
+    pub fn gate(&self) {
+        let round = self.round.load(Acquire);
+        if self.arrived.fetch_add(1, AcqRel) + 1 == self.workers {
+            self.arrived.store(0, Release);
+            self.round.fetch_add(1, AcqRel);
+            return;
+        }
+        while self.round.load(Acquire) == round && !self.failed.load(Acquire) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// The first worker's part while the others wait: the sample that has ended, and whether it was the last.
+    pub fn end_sample(&self, counts: bool) {
+        let begin_ns = self.team.iter().map(|one| one.begin_ns.load(Acquire)).min();
+        let end_ns = self
+            .team
+            .iter()
+            .map(|one| one.end_ns.load(Acquire))
+            .max()
+            .unwrap_or(0);
+        let mut samples = self
+            .sample_ns
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if self.ends() {
+            self.over.store(true, Release);
+        } else if counts {
+            samples.push((end_ns - begin_ns.unwrap_or(0)).max(1) as u64);
+        }
+        if samples.len() == self.samples {
+            self.over.store(true, Release);
+        }
+        if end_ns >= self.warmup_ns {
+            self.warm.store(true, Release);
+        }
+    }
+}

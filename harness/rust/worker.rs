@@ -1,0 +1,252 @@
+//! Workers: threads that wait between runs, with their state, and what they do in a run.
+
+use crate::histogram::Histogram;
+use crate::run::{Mode, Run};
+use crate::{guarded, Code, Fault};
+use std::any::Any;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::*};
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// A shorter batch is doubled, because the clock would matter; a longer one is halved, because it would end
+/// its window badly.
+pub const SHORT_BATCH_NS: i64 = 50_000;
+const LONG_BATCH_NS: i64 = 2_000_000;
+
+/// What a worker tells the control part.
+pub enum News {
+    /// A worker has its state, or none because its hook failed.
+    Begun(Result<(), Fault>),
+    /// A worker has taken a point of a run that is streamed.
+    Point,
+    /// A worker has ended its part of a run.
+    Ended,
+    /// A command, or the end of the commands.
+    Line(Option<String>),
+}
+
+/// What the control part and a worker both see.
+#[derive(Debug, Default)]
+pub struct Figures {
+    pub total: AtomicI64,
+    pub taken: AtomicUsize,
+    pub begin_ns: AtomicI64,
+    pub end_ns: AtomicI64,
+    pub own: Mutex<Own>,
+}
+
+/// What a worker wrote by the end of a run, or by the point that is streamed.
+#[derive(Debug, Default)]
+pub struct Own {
+    pub points: Vec<(i64, i64)>,
+    pub late_ns: i64,
+    pub batch: u64,
+    pub times: Option<Histogram>,
+    pub fault: Option<Fault>,
+}
+
+/// A worker as the control part holds it. Without its sender it ends.
+pub struct Worker {
+    pub figures: Arc<Figures>,
+    runs: Option<Sender<Arc<Run>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    pub fn start(code: &'static dyn Code, news: Sender<News>) -> Option<Worker> {
+        let figures = Arc::new(Figures::default());
+        let (runs, orders) = channel();
+        let inside = figures.clone();
+        let builder = std::thread::Builder::new();
+        let thread = builder
+            .spawn(move || work(code, &inside, &orders, &news))
+            .ok()?;
+        Some(Worker {
+            figures,
+            runs: Some(runs),
+            thread: Some(thread),
+        })
+    }
+
+    pub fn perform(&self, run: &Arc<Run>) {
+        if let Some(runs) = &self.runs {
+            let _ = runs.send(run.clone());
+        }
+    }
+
+    pub fn end(&mut self) {
+        self.runs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(code: &dyn Code, figures: &Arc<Figures>, orders: &Receiver<Arc<Run>>, news: &Sender<News>) {
+    let mut state = match guarded(|| code.begin()) {
+        Ok(state) => {
+            let _ = news.send(News::Begun(Ok(())));
+            state
+        }
+        Err(fault) => {
+            let _ = news.send(News::Begun(Err(fault)));
+            return;
+        }
+    };
+    let mut batch = 1;
+    while let Ok(run) = orders.recv() {
+        let mut part = Part {
+            code,
+            state: &mut *state,
+            run: &run,
+            figures,
+            news,
+            batch,
+            times: Histogram::new(),
+            late_ns: 0,
+        };
+        let fault = match run.mode {
+            Mode::Continuous => part.continuous(),
+            Mode::Timed => part.timed(),
+        };
+        batch = part.batch;
+        let mut own = figures.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.fault = fault.err();
+        own.late_ns = part.late_ns;
+        own.batch = batch;
+        own.times = Some(part.times);
+        drop(own);
+        run.finished.fetch_add(1, AcqRel);
+        let _ = news.send(News::Ended);
+    }
+}
+
+/// One worker's part of one run.
+struct Part<'a> {
+    code: &'a dyn Code,
+    state: &'a mut dyn Any,
+    run: &'a Run,
+    figures: &'a Arc<Figures>,
+    news: &'a Sender<News>,
+    batch: u64,
+    times: Histogram,
+    late_ns: i64,
+}
+
+impl Part<'_> {
+    /// One batch, its time and its place in the histogram. Gives the time at its end.
+    fn one_batch(
+        &mut self,
+        iterations: u64,
+        begin: Instant,
+        counts: bool,
+    ) -> Result<Instant, Fault> {
+        let done = guarded(|| self.code.batch(self.state, iterations));
+        let end = Instant::now();
+        if let Err(fault) = done {
+            self.run.failed.store(true, Release);
+            return Err(fault);
+        }
+        let took_ns = end.duration_since(begin).as_nanos() as i64;
+        let total = self.figures.total.load(Relaxed);
+        self.figures.total.store(total + iterations as i64, Relaxed);
+        if counts {
+            self.times
+                .add((took_ns as f64 * 1000.0 / iterations as f64).round() as u64);
+        }
+        if iterations == self.batch {
+            if took_ns < SHORT_BATCH_NS {
+                self.batch *= 2;
+            } else if took_ns > LONG_BATCH_NS && self.batch > 1 {
+                self.batch /= 2;
+            }
+        }
+        Ok(end)
+    }
+
+    fn take_point(&mut self, t_ns: i64, count: i64, due_ns: i64) -> usize {
+        let mut own = self
+            .figures
+            .own
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        own.points.push((t_ns, count));
+        let taken = own.points.len();
+        drop(own);
+        self.late_ns = self.late_ns.max(t_ns - due_ns);
+        self.figures.taken.store(taken, Release);
+        if taken == self.run.samples + 1 {
+            self.run.complete.fetch_add(1, AcqRel);
+        }
+        if self.run.stream {
+            let _ = self.news.send(News::Point);
+        }
+        taken
+    }
+
+    fn continuous(&mut self) -> Result<(), Fault> {
+        let run = self.run;
+        let before = self.figures.total.load(Relaxed);
+        let (mut taken, mut due_ns) = (0, run.warmup_ns);
+        while Instant::now() < run.epoch {
+            std::thread::yield_now();
+        }
+        let mut now = Instant::now();
+        if run.warmup_ns == 0 {
+            taken = self.take_point(0, 0, 0);
+            due_ns += run.interval_ns;
+        }
+        while !run.ends() && run.complete.load(Acquire) < run.workers {
+            let counts = taken > 0 && taken <= run.samples;
+            now = self.one_batch(self.batch, now, counts)?;
+            let t_ns = run.since_epoch_ns(now);
+            if t_ns < due_ns || taken > run.samples {
+                continue;
+            }
+            taken = self.take_point(t_ns, self.figures.total.load(Relaxed) - before, due_ns);
+            let passed = (t_ns - run.warmup_ns) / run.interval_ns;
+            due_ns = run.warmup_ns + (passed + 1) * run.interval_ns;
+        }
+        Ok(())
+    }
+
+    /// What one worker does of a sample: `loop` iterations, in batches whose last one is shorter.
+    fn take_share(&mut self, counts: bool) -> Result<(), Fault> {
+        let run = self.run;
+        let mut left = run.loop_count;
+        let mut now = Instant::now();
+        self.figures
+            .begin_ns
+            .store(run.since_epoch_ns(now), Release);
+        while left > 0 && !run.ends() {
+            let batch = self.batch.min(left);
+            // A rest of some iterations says more about the clock than about the code.
+            let whole = batch == self.batch || left == run.loop_count;
+            now = self.one_batch(batch, now, counts && whole)?;
+            left -= batch;
+        }
+        self.figures.end_ns.store(run.since_epoch_ns(now), Release);
+        Ok(())
+    }
+
+    fn timed(&mut self) -> Result<(), Fault> {
+        let run = self.run;
+        let first = Arc::ptr_eq(self.figures, &run.team[0]);
+        while !run.over.load(Acquire) {
+            run.gate();
+            let counts = run.warm.load(Acquire);
+            self.take_share(counts)?;
+            run.gate();
+            if first {
+                run.end_sample(counts);
+            }
+            run.gate();
+            if run.failed.load(Acquire) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
