@@ -31,6 +31,8 @@ message(error, Reason, Stack) ->
             end;
         false -> term(Reason)
     end;
+message(timeout, Text, _) ->
+    Text;
 message(_, Reason, _) ->
     term(Reason).
 
