@@ -53,6 +53,7 @@ impl CodeHarness {
                 tool(&["python3"])?,
                 program("harness/python/harness.py"),
             ]),
+            "erlang" | "elixir" => Way::Told(super::erlang_harness::words(language)?),
             _ => Way::Compiled,
         };
         Some(CodeHarness {

@@ -24,6 +24,7 @@ mod docs_commands;
 mod drop_in;
 mod environment;
 mod eval;
+mod erlang_harness;
 mod grammar;
 mod harness_driver;
 mod http_tools;

@@ -5,6 +5,8 @@
 //! that the variable `TRACE` names, to which code appends lines. What each line must be is said
 //! beside the field.
 
+mod elixir;
+mod erlang;
 mod node;
 mod python;
 
@@ -74,6 +76,8 @@ pub struct Snippets {
 /// The snippets of a language; none while nobody has written them.
 pub fn of(language: &str) -> Option<&'static Snippets> {
     match language {
+        "elixir" => Some(&elixir::SNIPPETS),
+        "erlang" => Some(&erlang::SNIPPETS),
         "node" => Some(&node::SNIPPETS),
         "python" => Some(&python::SNIPPETS),
         _ => None,
