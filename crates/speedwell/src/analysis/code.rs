@@ -100,8 +100,12 @@ pub fn levels(session: &Session, confidence: f64) -> Vec<CodeLevels> {
 /// Sentences about what may spoil the figures, or be read out of them wrongly.
 pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();
+    // Workers that share processors wait for each other, which is no disturbance.
+    let processors = session.environment.cpus.unwrap_or(1);
+    let alone = |one: &&CodeFigures| one.concurrency.unwrap_or(1) <= processors;
     let disturbed = figures
         .iter()
+        .filter(alone)
         .filter_map(|one| Some((one, one.disturbance?)));
     let worst = disturbed.max_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((one, disturbance)) = worst.filter(|(_, worst)| *worst > MOST_DISTURBANCE) {

@@ -103,6 +103,25 @@ pub struct Code {
     /// Where the language finds modules, headers or classes, absolute.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathBuf>,
+    /// Other nodes that it needs, in Erlang and Elixir.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Nodes>,
+}
+
+/// Nodes of a distributed Erlang system.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Nodes {
+    /// So many on this machine, connected with each other, the measuring one included.
+    Local(u32),
+    /// A running one, on which the code is executed.
+    Remote {
+        /// Its name, with its host.
+        name: String,
+        /// The secret that nodes share; the user's own if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cookie: Option<String>,
+    },
 }
 
 impl Code {
@@ -116,6 +135,7 @@ impl Code {
             prepare: None,
             done: None,
             paths: Vec::new(),
+            nodes: None,
         }
     }
 }

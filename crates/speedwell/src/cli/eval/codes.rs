@@ -1,7 +1,7 @@
 //! From words to pieces of code: which hook belongs to which, and what each is called.
 
 use crate::cli::options::EvalArgs;
-use crate::model::{Code, Language};
+use crate::model::{Code, Language, Nodes};
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +36,7 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
     );
     let paths = args.code.path.iter().map(|path| folder(path));
     let paths: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
+    let nodes = nodes(args)?;
     let mut named: Vec<Named> = Vec::new();
     for (at, text) in args.codes.iter().enumerate() {
         let runner = text_of(text)?;
@@ -54,11 +55,31 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
                 prepare: prepares[at].clone(),
                 done: dones[at].clone(),
                 paths: paths.clone(),
+                nodes: nodes.clone(),
                 ..Code::new(args.language, runner)
             },
         });
     }
     Ok(named)
+}
+
+/// The other nodes that codes need.
+fn nodes(args: &EvalArgs) -> anyhow::Result<Option<Nodes>> {
+    let nodes = match (args.code.nodes, &args.code.node) {
+        (Some(count), _) => Some(Nodes::Local(count)),
+        (_, Some(name)) => Some(Nodes::Remote {
+            name: name.clone(),
+            cookie: args.code.cookie.clone(),
+        }),
+        _ => None,
+    };
+    let is_distributed = matches!(args.language, Language::Erlang | Language::Elixir);
+    ensure!(
+        nodes.is_none() || is_distributed,
+        "--nodes and --node are for Erlang and Elixir, not for {}",
+        args.language
+    );
+    Ok(nodes)
 }
 
 /// A hook for each code: the same for all, or each its own.

@@ -103,7 +103,8 @@ fn of_timed(event: &Message) -> Option<Measured> {
 
 fn of_workers(events: &[&Message]) -> Option<Measured> {
     let points: Option<Vec<Vec<(u64, u64)>>> = events.iter().map(|event| points(event)).collect();
-    let points = points?;
+    // A worker without a window waited in vain: it counts as a worker, and adds nothing.
+    let points: Vec<Vec<(u64, u64)>> = points?.into_iter().filter(|own| own.len() > 1).collect();
     let fewest = points.iter().map(Vec::len).min().unwrap_or(0);
     let window = |at: usize| {
         let mut window = Window {

@@ -10,7 +10,7 @@ use super::live::Gone;
 use super::measured::Measured;
 use super::start::usual_program;
 use super::{commands, start};
-use crate::model::{Better, Case, Cause, Code, Failure, Language, Metric, Sample, Value};
+use crate::model::{Better, Case, Cause, Code, Failure, Language, Metric, Nodes, Sample, Value};
 use crate::process::{Spec, run};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -231,6 +231,12 @@ pub fn by_hand(code: &Code) -> Spec {
     }
     for path in &code.paths {
         words.extend(["--path".to_owned(), path.to_string_lossy().into_owned()]);
+    }
+    match &code.nodes {
+        None => {}
+        Some(Nodes::Local(count)) => words.extend(["--nodes".to_owned(), count.to_string()]),
+        // The secret is not for everybody who reads a report.
+        Some(Nodes::Remote { name, .. }) => words.extend(["--node".to_owned(), name.clone()]),
     }
     words.extend(["--runs".to_owned(), "1".to_owned()]);
     Spec::new("speedwell").args(words)
