@@ -24,7 +24,11 @@ const HOOKS: Code = Code::new(concat!(
     trace!("runner #{shared}\\n"),
     "\n  shared\nend"
 ))
-.done(concat!("fn shared -> ", trace!("done #{shared}\\n"), " end"));
+.done(concat!(
+    "fn shared -> ",
+    trace!("done #{shared}\\n"),
+    " end"
+));
 
 const KEEPER: Code = Code::new(concat!(
     "if Process.delete(:fresh), do: ",
