@@ -94,6 +94,9 @@ pub struct Code {
     /// Executed once in each worker; gives its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init_worker: Option<String>,
+    /// Executed before every iteration and not measured; commands of a shell alone have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<String>,
     /// Executed once when the workers have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<String>,
@@ -110,6 +113,7 @@ impl Code {
             runner: runner.into(),
             init: None,
             init_worker: None,
+            prepare: None,
             done: None,
             paths: Vec::new(),
         }

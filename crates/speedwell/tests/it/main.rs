@@ -23,6 +23,7 @@ mod cpp;
 mod docs_commands;
 mod drop_in;
 mod environment;
+mod eval;
 mod erlang_harness;
 mod grammar;
 mod harness_driver;

@@ -1,7 +1,7 @@
 //! From words to pieces of code: which hook belongs to which, and what each is called.
 
 use crate::cli::options::EvalArgs;
-use crate::model::Code;
+use crate::model::{Code, Language};
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,11 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
     let count = args.codes.len();
     let inits = spread("--init", &args.code.init, count)?;
     let init_workers = spread("--init-worker", &args.code.init_worker, count)?;
+    let prepares = spread("--prepare", &args.code.prepare, count)?;
+    ensure!(
+        args.code.prepare.is_empty() || args.language == Language::Sh,
+        "--prepare is for 'sh', where an iteration is a process\nhint: elsewhere, --init-worker prepares a worker once"
+    );
     let dones = spread("--done", &args.code.done, count)?;
     let given = &args.code.name;
     ensure!(
@@ -46,6 +51,7 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
             code: Code {
                 init: inits[at].clone(),
                 init_worker: init_workers[at].clone(),
+                prepare: prepares[at].clone(),
                 done: dones[at].clone(),
                 paths: paths.clone(),
                 ..Code::new(args.language, runner)

@@ -19,6 +19,9 @@ pub struct CodeArgs {
         allow_hyphen_values = true
     )]
     pub init_worker: Vec<String>,
+    /// With 'sh': execute this before every execution of the command, untimed
+    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+    pub prepare: Vec<String>,
     /// Execute once when the workers have ended
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub done: Vec<String>,

@@ -19,6 +19,7 @@ pub fn load(job: &str, code: &Code) -> Message {
     let hooks = [
         ("init", &code.init),
         ("init_runner", &code.init_worker),
+        ("prepare", &code.prepare),
         ("done", &code.done),
     ];
     for (key, hook) in hooks {

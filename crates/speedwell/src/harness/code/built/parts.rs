@@ -54,7 +54,10 @@ impl Part {
 
 /// The text that a line of a compiler is about: `runner:3: error: ...`, with or without a folder.
 fn about(line: &str) -> Option<&'static str> {
-    let (place, rest) = line.trim_start().trim_start_matches("--> ").split_once(':')?;
+    let (place, rest) = line
+        .trim_start()
+        .trim_start_matches("--> ")
+        .split_once(':')?;
     let name = place.rsplit('/').next().unwrap_or(place).trim();
     let counted = rest.starts_with(|digit: char| digit.is_ascii_digit());
     let known = ["runner", "init", "init-worker", "done"];
@@ -94,7 +97,12 @@ impl Parts {
             Err(failed) => told(failed),
         };
         let mut changed = false;
-        for part in [&mut self.init, &mut self.init_worker, &mut self.runner, &mut self.done] {
+        for part in [
+            &mut self.init,
+            &mut self.init_worker,
+            &mut self.runner,
+            &mut self.done,
+        ] {
             if part.is_open() && part.complaints(&first.words) > 0 {
                 part.is_plain = true;
                 changed = true;
@@ -160,7 +168,9 @@ mod tests {
         };
         let tried = RefCell::new(Vec::new());
         let compiled = Parts::of(&code).compiled(|parts| {
-            tried.borrow_mut().push((parts.init.has_value(), parts.runner.has_value()));
+            tried
+                .borrow_mut()
+                .push((parts.init.has_value(), parts.runner.has_value()));
             match parts.runner.has_value() {
                 true => Err(failed("runner:1: error: 'void' type not allowed here")),
                 false => Ok(()),
