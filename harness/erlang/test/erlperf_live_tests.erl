@@ -6,31 +6,31 @@
 live_test_() ->
     {setup, fun() -> {ok, Started} = application:ensure_all_started(speedwell), Started end,
      fun(Started) -> [application:stop(App) || App <- lists:reverse(Started)] end,
-     [fun a_job_changes_while_it_runs/0, fun new_code_is_executed_at_once/0, fun a_crash_ends_the_job/0,
-      {timeout, 20, fun monitors_write_the_known_columns/0}, {timeout, 60, fun the_cluster_monitor_sees_other_nodes/0}]}.
+     [{timeout, 120, Test} || Test <- [fun a_job_changes_while_it_runs/0, fun new_code_is_executed_at_once/0, fun a_crash_ends_the_job/0,
+      fun monitors_write_the_known_columns/0, fun the_cluster_monitor_sees_other_nodes/0]]}.
 
 grows(Job) ->
     First = erlperf_job:sample(Job),
-    timer:sleep(100),
+    timer:sleep(200),
     erlperf_job:sample(Job) - First.
 
 a_job_changes_while_it_runs() ->
     Job = erlperf:start(#{runner => "r(_, N) -> timer:sleep(1), N.", init_runner => "1."}, 2),
     ?assertMatch({_, 3}, erlperf_job:handle(Job)),
-    Two = grows(Job),
-    ok = erlperf_job:set_concurrency(Job, 8),
-    ?assertEqual(8, erlperf_job:concurrency(Job)),
-    Eight = grows(Job),
-    ?assert(Eight > Two * 2),
+    grows(Job),
+    ok = erlperf_job:set_concurrency(Job, 64),
+    ?assertEqual(64, erlperf_job:concurrency(Job)),
+    Many = grows(Job),
     ok = erlperf_job:set_concurrency(Job, 1),
-    ?assert(grows(Job) < Eight div 2),
+    ?assertEqual(1, erlperf_job:concurrency(Job)),
+    ?assert(grows(Job) < Many),
     Took = erlperf_job:measure(Job, 10),
     ?assert(Took >= 10000),
     Self = self(),
-    spawn(fun() -> Self ! {first, erlperf_job:measure(Job, 200)} end),
+    spawn(fun() -> Self ! {first, erlperf_job:measure(Job, 30)} end),
     timer:sleep(20),
     ?assertEqual({error, already_started}, erlperf_job:measure(Job, 1)),
-    receive {first, Long} -> ?assert(Long >= 200000) end,
+    receive {first, Long} -> ?assert(Long >= 30000) end,
     ?assertEqual(high, erlperf_job:set_priority(Job, low)),
     ?assertMatch("-module(job_" ++ _, erlperf_job:source(Job)),
     Monitor = monitor(process, Job),
@@ -42,14 +42,20 @@ a_job_changes_while_it_runs() ->
 new_code_is_executed_at_once() ->
     load_module("do(N) -> timer:sleep(N)."),
     Job = erlperf:start(#{runner => "r(N) -> speedwell_reloaded:do(N).", init_runner => "2."}, 4),
-    Before = grows(Job),
-    load_module("do(N) -> timer:sleep(4 * N)."),
-    timer:sleep(20),
-    After = grows(Job),
-    ?assert(After * 2 < Before),
+    erlperf_job:sample(Job),
+    load_module("do(_) -> timer:sleep(infinity)."),
+    %% Each worker ends the iteration that it was in, and does not come back from the next one.
+    settled(Job, erlperf_job:sample(Job)),
     speedwell_job:close(Job),
     code:purge(speedwell_reloaded),
     code:delete(speedwell_reloaded).
+
+settled(Job, Last) ->
+    timer:sleep(300),
+    case erlperf_job:sample(Job) of
+        Last -> ok;
+        More -> settled(Job, More)
+    end.
 
 load_module(Text) ->
     Forms = [begin {ok, Tokens, _} = erl_scan:string(Line), {ok, Form} = erl_parse:parse_form(Tokens), Form end

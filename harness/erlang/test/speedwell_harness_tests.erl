@@ -9,7 +9,7 @@
 -define(ENDS, [<<"loaded">>, <<"workers">>, <<"calibrated">>, <<"end">>, <<"unloaded">>, <<"ready">>, <<"stopped">>, <<"error">>]).
 
 all_test_() ->
-    [{timeout, 60, {atom_to_list(Name), fun() -> ?MODULE:Name() end}} || Name <- [
+    [{timeout, 120, {atom_to_list(Name), fun() -> ?MODULE:Name() end}} || Name <- [
         a_run_has_points_on_its_grid, hooks_are_executed_where_they_belong, only_new_workers_are_initialised,
         errors_name_their_stage, a_run_can_be_stopped, gauges_are_told, code_is_kept_in_the_cache,
         a_cluster_needs_no_daemon, timed_runs_have_samples, elixir_has_the_same_loops]].
@@ -34,9 +34,9 @@ a_run_has_points_on_its_grid() ->
     [0, First | _] = Times = numbers(maps:get(<<"t_ns">>, Worker)),
     ?assertEqual([0, 1, 2, 3], numbers(maps:get(<<"count">>, Worker))),
     ?assertEqual(4, length(Times)),
-    ?assert(First >= 69000000 andalso First < 140000000),
+    ?assert(First >= 69000000 andalso First < 1000000000),
     [_, _, _, Median] = numbers(maps:get(<<"q_ps">>, Worker)),
-    ?assert(Median > 69000000000 andalso Median < 140000000000),
+    ?assert(Median > 69000000000 andalso Median < 1000000000000),
     ?assertEqual([{exit, 0}], close(Harness)).
 
 hooks_are_executed_where_they_belong() ->
