@@ -22,7 +22,8 @@ function read(text, name) {
     const message = `a function for '${name}' takes at most ${MOST_ARITY[name]} parameters, this one takes ${form.arity}`;
     throw new HarnessError('compile', 'Arity', message);
   }
-  return { ...form, name, text };
+  // Code without an await of its own may turn out to give promises, or be a function that does: the loop awaits them.
+  return { ...form, name, text, awaits: form.async && form.kind !== 'function' };
 }
 
 /**
@@ -39,7 +40,7 @@ function loopSource(form) {
   const head = form.head === '' ? '' : `${form.head}${form.tail === '' ? '\n' : ''};`;
   const value = isFunction ? call(form) : `(${form.tail || 'undefined'}\n)`;
   const turns = `for (let ${TURN} = 0; ${TURN} < ${LIMIT}; ${TURN}++) `;
-  const body = `{ ${head}${GIVEN} = ${isFunction && form.async ? 'await ' : ''}${value}; }`;
+  const body = `{ ${head}${GIVEN} = ${form.async && !form.awaits ? 'await ' : ''}${value}; }`;
   const end = ` ${LAST} = ${GIVEN}; } return { loop, last: () => ${LAST}, keep: (value) => { ${LAST} = value; } }; })`;
   return begin + made + loop + own + turns + body + end;
 }
@@ -56,7 +57,7 @@ function compileLoop(form) {
 /** The same for a runner of that form that does nothing. */
 function compileEmpty({ kind, async, arity }) {
   const tail = kind === 'function' ? `${async ? 'async ' : ''}(${['', 'a', 'a, b'][arity]}) => undefined` : 'undefined';
-  return run(loopSource({ kind, head: '', tail: async && kind !== 'function' ? `await ${tail}` : tail, async, arity }), 'empty');
+  return run(loopSource({ kind, head: '', tail, async, arity }), 'empty');
 }
 
 /** A function `(require, shared) => value` (or a promise of it) of a hook. */
