@@ -68,16 +68,18 @@ function compileHook({ kind, head, tail, async, name }) {
 }
 
 function run(source, name) {
-  return new vm.Script(source, { filename: fileName(name), importModuleDynamically: importer() }).runInThisContext();
+  const loader = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+  const options = { filename: fileName(name), importModuleDynamically: loader };
+  return new vm.Script(loader ? source : withImport(source), options).runInThisContext();
 }
 
-/** `import()` in code finds what it would find in a file of the current folder. */
-function importer() {
-  if (vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER) return vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-  return (name) => {
-    const { pathToFileURL } = require('url');
-    return import(/^\.{0,2}\//.test(name) ? pathToFileURL(require('path').resolve(name)).href : name);
-  };
+/** Before 20.12 and 21.7 scripts may not import, so there a function does it that finds what a file here would find. */
+function withImport(source) {
+  globalThis.$speedwell_import = globalThis.$speedwell_import || ((name) => {
+    const isPath = /^\.{0,2}\//.test(name);
+    return import(isPath ? require('url').pathToFileURL(require('path').resolve(name)).href : name);
+  });
+  return source.replace(/(?<![.\w$])import(?=\s*\()/g, '$$speedwell_import');
 }
 
 /** `require` as in a file of the current folder that also looks into `folders`. */
