@@ -51,6 +51,7 @@ mod process;
 mod programs;
 mod project;
 mod python;
+mod python_code;
 mod recorder;
 mod report;
 mod report_page;

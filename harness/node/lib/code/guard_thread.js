@@ -46,7 +46,8 @@ function readCommands() {
     text += chunk.toString('utf8', 0, count);
     if (count === 0 || STOP.test(text)) due_ms = Date.now() + giveUp_ms;
   } catch (error) {
-    if (error.code !== 'EAGAIN') throw error;
+    // Nothing there; or no pipe, which cannot be opened by its name: then nobody is interrupted.
+    if (error.code !== 'EAGAIN' && error.code !== 'ENXIO') throw error;
   } finally {
     Atomics.store(words, LOCK, 0);
   }

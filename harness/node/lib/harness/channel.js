@@ -103,9 +103,7 @@ class Channel {
 
   _glance() {
     if (this.ended) return;
-    // Opened anew, because the inherited descriptor waits, and what it was given as belongs to others as well.
-    const { O_RDONLY, O_NONBLOCK } = fs.constants;
-    this.glanceFd = this.glanceFd || fs.openSync(`/proc/self/fd/${this.commandFd}`, O_RDONLY | O_NONBLOCK);
+    this.glanceFd = this.glanceFd || this._withoutWaiting();
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     try {
       const count = fs.readSync(this.glanceFd, chunk, 0, CHUNK_BYTES, null);
@@ -113,6 +111,19 @@ class Channel {
       else this.ended = true;
     } catch (error) {
       if (error.code !== 'EAGAIN') throw error;
+    }
+  }
+
+  /** A descriptor of the commands whose reading does not wait. */
+  _withoutWaiting() {
+    const { O_RDONLY, O_NONBLOCK } = fs.constants;
+    try {
+      // Opened anew, because whether reading waits is a property of the pipe's end, which others may share.
+      return fs.openSync(`/proc/self/fd/${this.commandFd}`, O_RDONLY | O_NONBLOCK);
+    } catch {
+      // A socket cannot be opened by its name. One that is watched does not wait.
+      this.watch();
+      return this.commandFd;
     }
   }
 
