@@ -5,9 +5,11 @@
 //! generated around the code calls [`serve`]; the loop itself stands there, and uses [`keep`],
 //! [`change`] and [`Held`].
 
+mod answers;
 mod control;
 mod histogram;
 mod keep;
+mod perform;
 mod process;
 mod report;
 mod run;

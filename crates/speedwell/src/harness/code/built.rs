@@ -28,8 +28,11 @@ use std::path::{Path, PathBuf};
 
 /// What code in C and C++ is compiled with unless its variant says otherwise; later flags win. A function that
 /// nobody has declared, and a `return` that would leave the loop, are errors in every version of the language.
-const USUAL_FLAGS: [&str; 3] = ["-O2", "-pthread", "-w"];
-const FLAGS_OF_C: [&str; 2] = ["-Werror=implicit-function-declaration", "-Werror=return-type"];
+const USUAL_FLAGS: [&str; 2] = ["-O2", "-pthread"];
+const FLAGS_OF_C: [&str; 2] = [
+    "-Werror=implicit-function-declaration",
+    "-Werror=return-type",
+];
 
 /// The compiler that is used when a variant names no program.
 pub fn usual_compiler(language: Language) -> PathBuf {
@@ -50,7 +53,9 @@ pub fn usual_compiler(language: Language) -> PathBuf {
 }
 
 fn first_in_path(names: &[&str]) -> String {
-    let found = names.iter().find(|name| compile::which(Path::new(name)).is_absolute());
+    let found = names
+        .iter()
+        .find(|name| compile::which(Path::new(name)).is_absolute());
     (*found.unwrap_or(&names[0])).to_owned()
 }
 
@@ -74,10 +79,13 @@ fn of_c(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf, Fail
     let folder = unpacked(&sources::C)?;
     let mut flags: Vec<String> = USUAL_FLAGS.map(str::to_owned).to_vec();
     if !is_c {
-        flags.push("-std=c++17".to_owned());
+        flags.extend(["-std=c++17", "-w"].map(str::to_owned));
         flags.push(format!("-I{}", unpacked(&sources::CPP)?.display()));
     }
-    flags.extend(words_of(if is_c { "CFLAGS" } else { "CXXFLAGS" }, &variant.environment));
+    flags.extend(words_of(
+        if is_c { "CFLAGS" } else { "CXXFLAGS" },
+        &variant.environment,
+    ));
     flags.extend(variant.arguments.iter().cloned());
     let harness = Recipe {
         compiler: compiler.to_owned(),
@@ -143,16 +151,25 @@ fn unpacked(from: &Sources) -> Result<PathBuf, Failed> {
 /// The words of a variable, as a shell would split them; `own` variables come before ours.
 fn words_of(name: &str, own: &[(String, String)]) -> Vec<String> {
     let set = own.iter().find(|(known, _)| known == name);
-    let text = set.map(|(_, value)| value.clone()).or_else(|| std::env::var(name).ok());
-    text.and_then(|text| shell_words::split(&text).ok()).unwrap_or_default()
+    let text = set
+        .map(|(_, value)| value.clone())
+        .or_else(|| std::env::var(name).ok());
+    text.and_then(|text| shell_words::split(&text).ok())
+        .unwrap_or_default()
 }
 
 /// What helps when a compiler cannot be started.
 fn with_hint(mut failed: Failed, language: Language) -> Failed {
     let hint = match language {
-        Language::C => "install gcc or clang, or name a compiler with --variant 'NAME=PROGRAM' or CC",
-        Language::Cpp => "install g++ or clang++, or name a compiler with --variant 'NAME=PROGRAM' or CXX",
-        Language::Rust => "install Rust (https://rustup.rs), or name rustc with --variant 'NAME=PROGRAM'",
+        Language::C => {
+            "install gcc or clang, or name a compiler with --variant 'NAME=PROGRAM' or CC"
+        }
+        Language::Cpp => {
+            "install g++ or clang++, or name a compiler with --variant 'NAME=PROGRAM' or CXX"
+        }
+        Language::Rust => {
+            "install Rust (https://rustup.rs), or name rustc with --variant 'NAME=PROGRAM'"
+        }
         Language::Go => "install Go (https://go.dev/dl), or name it with --variant 'NAME=PROGRAM'",
         _ => "install a JDK: 'java' is needed, and 'javac' beside it",
     };

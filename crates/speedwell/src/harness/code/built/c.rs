@@ -1,7 +1,7 @@
 //! C: the code in one function, because only inside of functions gcc and clang tell the type of statements.
 
-use super::sheet::{Marks, Sheet};
 use super::parts::{Part, Parts};
+use super::sheet::{Marks, Sheet};
 
 /// The source that holds the code. Every text stands in it several times: to ask for its type, and to be
 /// executed with or without a value.
@@ -27,7 +27,12 @@ pub fn source(parts: &Parts) -> String {
     give(&mut sheet, "speedwell_no_shared", &parts.init, "shared");
     sheet.own("break;\ncase SPEEDWELL_BEGIN: {\nspeedwell_state *speedwell_own = malloc(sizeof *speedwell_own);");
     sheet.own("*speedwell_place = speedwell_own;");
-    give(&mut sheet, "speedwell_no_state", &parts.init_worker, "*speedwell_own");
+    give(
+        &mut sheet,
+        "speedwell_no_state",
+        &parts.init_worker,
+        "*speedwell_own",
+    );
     sheet.own("break;\n}\ncase SPEEDWELL_BATCH: {");
     batch(&mut sheet, parts);
     sheet.own("break;\n}\ncase SPEEDWELL_DONE:");
@@ -74,7 +79,9 @@ fn batch(sheet: &mut Sheet, parts: &Parts) {
 
 /// Declares the constant `name`: whether a text has no value.
 fn is_void(sheet: &mut Sheet, name: &str, part: &Part) {
-    sheet.own(&format!("enum {{ {name} = __builtin_types_compatible_p(__typeof__("));
+    sheet.own(&format!(
+        "enum {{ {name} = __builtin_types_compatible_p(__typeof__("
+    ));
     statements(sheet, part, "), void) };");
 }
 

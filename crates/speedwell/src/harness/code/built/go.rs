@@ -39,7 +39,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
             environment: environment.clone(),
             identity: identity.clone(),
         };
-        making.make().map_err(explained)
+        making.make()
     });
     made.map(|folder| folder.join("program"))
 }
@@ -47,29 +47,30 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
 /// The module of the program: with our own, and those in folders that the user named.
 fn module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
     // 'go version go1.26.8 linux/amd64': the language is the newest that the toolchain knows.
-    let number = version.split_whitespace().nth(2).unwrap_or("go1.21").trim_start_matches("go");
+    let number = version
+        .split_whitespace()
+        .nth(2)
+        .unwrap_or("go1.21")
+        .trim_start_matches("go");
     let language: Vec<&str> = number.split('.').take(2).collect();
     let mut text = format!("module code\n\ngo {}\n", language.join("."));
     let mut add = |name: &str, folder: &Path| {
-        text += &format!("\nrequire {name} v0.0.0\n\nreplace {name} => {:?}\n", folder.display().to_string());
+        text += &format!(
+            "\nrequire {name} v0.0.0\n\nreplace {name} => {:?}\n",
+            folder.display().to_string()
+        );
     };
     add("speedwell", harness);
     for path in paths {
         let said = std::fs::read_to_string(path.join("go.mod")).unwrap_or_default();
-        let name = said.lines().find_map(|line| line.trim().strip_prefix("module "));
+        let name = said
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("module "));
         if let Some(name) = name {
             add(name.trim().trim_matches('"'), path);
         }
     }
     text
-}
-
-/// A `return` that would leave the loop is refused by its type, which needs an explanation.
-fn explained(mut failed: Failed) -> Failed {
-    if failed.words.contains("speedwell.Finished") || failed.words.contains("too many return values") {
-        failed.words += "\nhint: in a runner in Go, only the last statement may be 'return'";
-    }
-    failed
 }
 
 /// The program around the texts.

@@ -6,7 +6,7 @@ use super::made::{Making, version};
 use super::parts::{Part, Parts};
 use super::sheet::{Marks, Place, Sheet};
 use super::unpacked;
-use crate::model::{Cause, Code, Variant};
+use crate::model::{Code, Variant};
 use crate::process::Spec;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,11 @@ const KEEP: [&str; 3] = [
 pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
     let found = fs::canonicalize(which(program)).unwrap_or_else(|_| program.to_owned());
     let beside = found.with_file_name("javac");
-    let compiler = if beside.is_file() { beside } else { PathBuf::from("javac") };
+    let compiler = if beside.is_file() {
+        beside
+    } else {
+        PathBuf::from("javac")
+    };
     let identity = version(&compiler, &["-version"])?;
     let harness = unpacked(&sources::JAVA)?.join("speedwell");
     let mut own: Vec<PathBuf> = fs::read_dir(&harness)
@@ -64,36 +68,49 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         made.map_err(|failed| translated(failed, &sheet.places))
     })?;
     path.insert(0, made);
-    let mut spec = Spec::new(program).args(KEEP).args(variant.arguments.iter().cloned());
+    let mut spec = Spec::new(program)
+        .args(KEEP)
+        .args(variant.arguments.iter().cloned());
     spec = spec.args(["-cp".to_owned(), joined(&path), "Main".to_owned()]);
     Ok(spec)
 }
 
 /// A class path.
 fn joined(folders: &[PathBuf]) -> String {
-    let folders: Vec<_> = folders.iter().map(|folder| folder.to_string_lossy()).collect();
+    let folders: Vec<_> = folders
+        .iter()
+        .map(|folder| folder.to_string_lossy())
+        .collect();
     folders.join(":")
 }
 
 /// The compiler's words, with the user's texts and lines in the place of those of the generated file.
 fn translated(mut failed: Failed, places: &[Place]) -> Failed {
     let lines = failed.words.lines().map(|line| {
-        let counted = line.strip_prefix("Main.java:").and_then(|rest| rest.split_once(':'));
+        let counted = line
+            .strip_prefix("Main.java:")
+            .and_then(|rest| rest.split_once(':'));
         let found = counted.and_then(|(number, rest)| {
             let number: usize = number.parse().ok()?;
-            let place = places.iter().find(|place| (place.first..=place.last).contains(&number))?;
-            Some(format!("{}:{}:{rest}", place.name, number - place.first + place.line))
+            let place = place_of(number, places)?;
+            let line = number.clamp(place.first, place.last) - place.first + place.line;
+            Some(format!("{}:{line}:{rest}", place.name))
         });
         found.unwrap_or_else(|| line.to_owned())
     });
     failed.words = lines.collect::<Vec<_>>().join("\n");
-    if failed.words.contains("Finished") {
-        failed.words += "\nhint: in a runner in Java, only the last statement may be 'return'";
-    }
-    if let (Cause::Invalid { reason }, Some(first)) = (&mut failed.cause, failed.words.lines().next()) {
-        *reason = format!("does not compile: {first}");
-    }
     failed
+}
+
+/// The place that a line of the generated file belongs to. The lines around a text belong to it as well: they
+/// are the call or the `return` that its value is used in.
+fn place_of(line: usize, places: &[Place]) -> Option<&Place> {
+    let within = |margin: usize| {
+        let range =
+            move |place: &&Place| place.first - margin <= line && line <= place.last + margin;
+        places.iter().find(range)
+    };
+    within(0).or_else(|| within(1))
 }
 
 /// The program around the texts.
@@ -108,7 +125,9 @@ fn source(parts: &Parts) -> Sheet {
             sheet.user(part.name, line, *number, "");
         }
     }
-    sheet.own("final class Main {\npublic static void main(String[] speedwellWords) throws Exception {");
+    sheet.own(
+        "final class Main {\npublic static void main(String[] speedwellWords) throws Exception {",
+    );
     sheet.own("Code.init(() -> {");
     hook(&mut sheet, &parts.init);
     sheet.own("}).begin(speedwellShared -> {\nvar shared = Keep.unbox(speedwellShared);");
@@ -119,7 +138,10 @@ fn source(parts: &Parts) -> Sheet {
     sheet.own("var shared = Keep.unbox(speedwellShared);");
     sheet.user(parts.done.name, &parts.done.text.body, 1, ";");
     // Places are known when all is written, and the numbers stand on one line at the end.
-    let places = sheet.places.iter().map(|place| format!("{}, {}, {}", place.first, place.last, place.line));
+    let places = sheet
+        .places
+        .iter()
+        .map(|place| format!("{}, {}, {}", place.first, place.last, place.line));
     let places = places.collect::<Vec<_>>().join(", ");
     sheet.own(&format!("}}).serve({places});\n}}\n}}"));
     sheet

@@ -10,7 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What both the harness and the code are compiled with; later flags win.
-const FLAGS: [&str; 4] = ["--edition=2021", "-Copt-level=3", "-Ccodegen-units=1", "-Awarnings"];
+const FLAGS: [&str; 4] = [
+    "--edition=2021",
+    "-Copt-level=3",
+    "-Ccodegen-units=1",
+    "-Awarnings",
+];
 
 /// The program around the texts. `state` is a variable of the loop, and `shared` a reference.
 const PROGRAM: &str = "#![allow(warnings)]
@@ -50,13 +55,21 @@ fn main() {
 /// Compiles the code; gives the program.
 pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
     // `rustc +nightly`: which compiler it is must be its first argument.
-    let (choice, flags): (Vec<_>, Vec<_>) =
-        variant.arguments.iter().cloned().partition(|flag| flag.starts_with('+'));
+    let (choice, flags): (Vec<_>, Vec<_>) = variant
+        .arguments
+        .iter()
+        .cloned()
+        .partition(|flag| flag.starts_with('+'));
     let mut asked: Vec<&str> = choice.iter().map(String::as_str).collect();
     asked.push("-vV");
     let identity = version(compiler, &asked)?;
     let usual = FLAGS.map(str::to_owned).to_vec();
-    let library = library(compiler, &[&choice[..], &usual, &flags].concat(), variant, &identity)?;
+    let library = library(
+        compiler,
+        &[&choice[..], &usual, &flags].concat(),
+        variant,
+        &identity,
+    )?;
     let mut arguments = [&choice[..], &usual, &flags].concat();
     arguments.extend(["main.rs", "-o", "program", "--extern"].map(str::to_owned));
     arguments.push(format!("speedwell={}", library.display()));
@@ -70,7 +83,9 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
         environment: variant.environment.clone(),
         identity,
     };
-    parts.compiled(|_| making.make()).map(|folder| folder.join("program"))
+    parts
+        .compiled(|_| making.make())
+        .map(|folder| folder.join("program"))
 }
 
 /// Everything but the code, compiled once.
@@ -116,7 +131,13 @@ fn files(parts: &Parts) -> Vec<(String, String)> {
 
 fn block(part: &Part) -> String {
     // Whether a semicolon ends the last statement decides whether it has a value, so the text is as it was.
-    format!("{{{}\n}}", part.text.whole)
+    // A comment must not swallow the brace; on a line of its own it would be a line that the user has not.
+    let text = &part.text.whole;
+    let has_comment = text
+        .lines()
+        .next_back()
+        .is_some_and(|line| line.contains("//"));
+    format!("{{{text}{}}}", if has_comment { "\n" } else { "" })
 }
 
 /// The search path for crates in a folder, and each crate by its name.
@@ -127,8 +148,15 @@ fn crates_of(path: &Path) -> Vec<String> {
         .unwrap_or_default();
     files.sort();
     for file in files {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if let Some(name) = name.strip_prefix("lib").and_then(|name| name.strip_suffix(".rlib")) {
+        let name = file
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if let Some(name) = name
+            .strip_prefix("lib")
+            .and_then(|name| name.strip_suffix(".rlib"))
+        {
             words.extend(["--extern".to_owned(), format!("{name}={}", file.display())]);
         }
     }

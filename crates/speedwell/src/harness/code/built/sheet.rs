@@ -64,7 +64,10 @@ impl Sheet {
             first,
             last,
         });
-        self.mark(self.name, self.next_line() + usize::from(self.marks != Marks::None));
+        self.mark(
+            self.name,
+            self.next_line() + usize::from(self.marks != Marks::None),
+        );
         self.own(end);
     }
 

@@ -107,7 +107,8 @@ impl Text {
                 || before.ends_with("--")
                 || after.starts_with("++")
                 || after.starts_with("--");
-            let operator = after.trim_start_matches(['+', '-', '*', '/', '%', '&', '|', '^', '<', '>']);
+            let operator =
+                after.trim_start_matches(['+', '-', '*', '/', '%', '&', '|', '^', '<', '>']);
             let assigned = operator.starts_with('=')
                 && !operator.starts_with("==")
                 && !["<=", ">="].contains(&&after[..after.len().min(2)]);
@@ -138,10 +139,12 @@ fn split_top(text: &str, language: Language) -> (Vec<(String, usize)>, String) {
             Language::Rust if ["use", "extern"].contains(&first_word(rest)) => {
                 rest.find(';').map(|end| end + 1)
             }
-            Language::Go if first_word(rest) == "import" => match rest["import".len()..].trim_start() {
-                group if group.starts_with('(') => rest.find(')').map(|end| end + 1),
-                _ => rest.find(['\n', ';']),
-            },
+            Language::Go if first_word(rest) == "import" => {
+                match rest["import".len()..].trim_start() {
+                    group if group.starts_with('(') => rest.find(')').map(|end| end + 1),
+                    _ => rest.find(['\n', ';']),
+                }
+            }
             _ => break,
         };
         let end = end.unwrap_or(rest.len());
@@ -191,7 +194,9 @@ fn start_of_last(text: &str, language: Language) -> usize {
                 }
             }
             ";" if depth == 0 => start = after,
-            "\n" if depth == 0 && language == Language::Go && !goes_on(&text[..at]) => start = after,
+            "\n" if depth == 0 && language == Language::Go && !goes_on(&text[..at]) => {
+                start = after
+            }
             _ => {}
         }
         at = after;
@@ -202,14 +207,20 @@ fn start_of_last(text: &str, language: Language) -> usize {
 /// Whether a line of Go that ends so goes on in the next one: the rule of its semicolons.
 fn goes_on(line: &str) -> bool {
     let line = line.trim_end();
-    line.is_empty() || line.ends_with(['+', '-', '*', '/', '%', '&', '|', '^', '=', ',', '.', '<', '>', '!'])
-        && !line.ends_with("++")
-        && !line.ends_with("--")
+    line.is_empty()
+        || line.ends_with([
+            '+', '-', '*', '/', '%', '&', '|', '^', '=', ',', '.', '<', '>', '!',
+        ]) && !line.ends_with("++")
+            && !line.ends_with("--")
 }
 
 /// The length of the literal or comment, or else of the letter, that `text` begins with.
 fn skipped(text: &str, language: Language) -> usize {
-    let to = |mark: &str, from: usize| text[from..].find(mark).map_or(text.len(), |at| from + at + mark.len());
+    let to = |mark: &str, from: usize| {
+        text[from..]
+            .find(mark)
+            .map_or(text.len(), |at| from + at + mark.len())
+    };
     if text.starts_with("//") {
         return text.find('\n').unwrap_or(text.len());
     }
@@ -242,7 +253,10 @@ fn skipped(text: &str, language: Language) -> usize {
 
 fn is_letter(text: &str) -> bool {
     let mut letters = text.chars().skip(1);
-    matches!((letters.next(), letters.next()), (Some('\\'), _) | (_, Some('\'')))
+    matches!(
+        (letters.next(), letters.next()),
+        (Some('\\'), _) | (_, Some('\''))
+    )
 }
 
 /// The length of a literal in quotes, which ends with its line at the latest.
@@ -278,9 +292,19 @@ mod tests {
             ("int a = 1;\na + 1;", Kind::Last, "a + 1", 2),
             ("int a = 1; return a;", Kind::Return, "a", 1),
             ("for (;;) { a; }", Kind::Plain, "for (;;) { a; }", 1),
-            ("if (a) { b; } else { c; }", Kind::Plain, "if (a) { b; } else { c; }", 1),
+            (
+                "if (a) { b; } else { c; }",
+                Kind::Plain,
+                "if (a) { b; } else { c; }",
+                1,
+            ),
             ("if (a) { b; }\nc", Kind::Last, "c", 2),
-            ("[&] { x; return 1; }()", Kind::Expression, "[&] { x; return 1; }()", 1),
+            (
+                "[&] { x; return 1; }()",
+                Kind::Expression,
+                "[&] { x; return 1; }()",
+                1,
+            ),
             ("(point){1, 2}.x", Kind::Expression, "(point){1, 2}.x", 1),
             ("a = ';'; b", Kind::Last, "b", 1),
             ("f(R\"x(a);\")x\"); g", Kind::Last, "g", 1),
@@ -303,7 +327,10 @@ mod tests {
     #[test]
     fn what_belongs_to_the_top_of_a_file_goes_there() {
         let text = Text::of("#include <regex>\n#define A 1\n  A + 1", Language::C);
-        let top = [("#include <regex>".to_owned(), 1), ("#define A 1".to_owned(), 2)];
+        let top = [
+            ("#include <regex>".to_owned(), 1),
+            ("#define A 1".to_owned(), 2),
+        ];
         assert_eq!(text.top, top);
         assert_eq!(text.value(), ("A + 1", 3));
         let text = Text::of("import java.awt.Point; new Point(1, 2)", Language::Java);
@@ -324,10 +351,24 @@ mod tests {
     #[test]
     fn assignments_are_told_from_comparisons() {
         let assigns = |text: &str| Text::of(text, Language::Java).assigns("state");
-        for text in ["state = 1", "state += 2", "++state", "state--", "x = state <<= 1", "f(state = 2)"] {
+        for text in [
+            "state = 1",
+            "state += 2",
+            "++state",
+            "state--",
+            "x = state <<= 1",
+            "f(state = 2)",
+        ] {
             assert!(assigns(text), "{text}");
         }
-        for text in ["state == 1", "state <= 2", "a.state = 1", "states = 1", "f(state)", "x = state"] {
+        for text in [
+            "state == 1",
+            "state <= 2",
+            "a.state = 1",
+            "states = 1",
+            "f(state)",
+            "x = state",
+        ] {
             assert!(!assigns(text), "{text}");
         }
     }
