@@ -49,6 +49,12 @@ pub static PYTHON: Sources = Sources::new(
     include_dir!("$CARGO_MANIFEST_DIR/../../harness/python"),
 );
 
+/// The Erlang application, whose harness measures Elixir as well.
+pub static ERLANG: Sources = Sources::new(
+    "erlang",
+    include_dir!("$CARGO_MANIFEST_DIR/../../harness/erlang"),
+);
+
 impl Sources {
     const fn new(name: &'static str, files: Dir<'static>) -> Sources {
         Sources {

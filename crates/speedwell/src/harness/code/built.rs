@@ -9,7 +9,6 @@ mod cpp;
 mod go;
 mod go_imports;
 mod java;
-mod made;
 mod parts;
 mod rust;
 mod sheet;

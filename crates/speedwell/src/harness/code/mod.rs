@@ -4,9 +4,11 @@
 //! (`measured.rs`). Languages differ in how their process is started, which [`start`] decides; those that
 //! are compiled get a program of their own first (`built.rs`). Start at [`harness`].
 
+mod beam;
 mod built;
 mod commands;
 mod live;
+mod made;
 mod measured;
 mod once;
 pub mod sh;

@@ -3,7 +3,7 @@
 use super::super::compile::Failed;
 use super::super::own_program;
 use super::super::sources::{self, Sources};
-use super::{built, sh};
+use super::{beam, built, sh};
 use crate::model::{Cause, Code, Language, Variant};
 use crate::process::{Channel, Spec};
 use std::path::{Path, PathBuf};
@@ -30,10 +30,7 @@ pub fn start(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         Language::Node => script(&sources::NODE, "harness.cjs", program, variant)?,
         Language::Python => script(&sources::PYTHON, "harness.py", program, variant)?,
         Language::Sh => own(program),
-        Language::Erlang | Language::Elixir => {
-            let reason = format!("{} is not offered yet", code.language);
-            return Err(Failed::before_start(Cause::Start { reason }));
-        }
+        Language::Erlang | Language::Elixir => beam::start(code.language, program, variant)?,
         _ => built::build(code, program, variant)?,
     };
     spec.environment.extend(variant.environment.iter().cloned());

@@ -2,8 +2,8 @@
 
 use super::super::super::compile::Failed;
 use super::super::super::sources;
+use super::super::made::{Making, version};
 use super::go_imports::imports;
-use super::made::{Making, version};
 use super::parts::{Part, Parts};
 use super::sheet::{Marks, Sheet};
 use super::unpacked;

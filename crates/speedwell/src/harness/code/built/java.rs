@@ -2,7 +2,7 @@
 
 use super::super::super::compile::{Failed, which};
 use super::super::super::sources;
-use super::made::{Making, version};
+use super::super::made::{Making, version};
 use super::parts::{Part, Parts};
 use super::sheet::{Marks, Place, Sheet};
 use super::unpacked;

@@ -1,8 +1,8 @@
 //! What compilers other than those of C make of generated sources: a folder, made once for each content,
 //! compiler and set of flags.
 
-use super::super::super::cache_folder;
-use super::super::super::compile::{self, Failed, LIMIT};
+use super::super::cache_folder;
+use super::super::compile::{self, Failed, LIMIT};
 use crate::model::Cause;
 use crate::process::{Spec, run};
 use std::collections::HashMap;
