@@ -37,6 +37,18 @@ static void send_error(struct control *control, const char *line, const char *st
   send_event(control, &event);
 }
 
+static void send_failure(struct control *control, const char *line, const char *stage,
+                         const struct speedwell_failure *why) {
+  struct text event = event_for("error", line);
+  if (control->job) put_text(&event, "job", control->job);
+  put_text(&event, "stage", stage);
+  put_text(&event, "class", why->type);
+  put_text(&event, "msg", why->message);
+  if (why->line) put_number(&event, "line", why->line);
+  put_number(&event, "fatal", 0);
+  send_event(control, &event);
+}
+
 static void send_gauge(struct control *control) {
   struct text event = event_for("gauge", control->gauge_line);
   long pages = 0, threads = 0;

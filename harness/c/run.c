@@ -94,7 +94,7 @@ static void report_run(struct control *control, const char *line) {
   if (run->failed) {
     int at = 0;
     while (at < team_size - 1 && !team[at]->failure.type[0]) ++at;
-    send_error(control, line, "run", team[at]->failure.type, team[at]->failure.message);
+    send_failure(control, line, "run", &team[at]->failure);
     for (at = 0; at < team_size; ++at) team[at]->failure.type[0] = 0;
   } else if (run->mode == TIMED) {
     send_timed(control, line);

@@ -53,7 +53,8 @@ static int team_size;
 
 static __thread struct speedwell_failure failure;
 
-void speedwell_fail(const char *type, const char *message) {
+void speedwell_fail(const char *type, const char *message, int line) {
+  failure.line = line;
   snprintf(failure.type, sizeof failure.type, "%s", type);
   snprintf(failure.message, sizeof failure.message, "%s", message);
 }

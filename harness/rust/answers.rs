@@ -112,7 +112,15 @@ impl Control {
         for mut worker in self.team.drain(..) {
             worker.end();
         }
-        if let Err(fault) = guarded(|| self.code.done()) {
+        let lost = self.lost;
+        let done = guarded(|| {
+            self.code.done();
+            if !lost {
+                // SAFETY: all workers have been waited for.
+                unsafe { self.code.release() };
+            }
+        });
+        if let Err(fault) = done {
             self.fail(command, "done", &fault);
         }
         self.job = None;

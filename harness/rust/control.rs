@@ -52,6 +52,7 @@ pub fn serve(code: &'static dyn Code) {
         stopped: None,
         job: None,
         team: Vec::new(),
+        lost: false,
         begun: Vec::new(),
         gauge: None,
         run: None,
@@ -72,6 +73,8 @@ pub struct Control {
     pub stopped: Option<Instant>,
     pub job: Option<String>,
     pub team: Vec<Worker>,
+    /// Whether some worker never came back.
+    pub lost: bool,
     /// What became of the workers that were started last.
     pub begun: Vec<Result<(), Fault>>,
     /// The command that asked for gauges, the interval, and when the next is due.

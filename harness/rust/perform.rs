@@ -74,6 +74,7 @@ impl Control {
             .with("class", "Timeout")
             .with("msg", "the code has not come back a second after 'stop'");
         self.events.send(event.with("fatal", 0));
+        self.lost = true;
         for mut worker in self.team.drain(..) {
             worker.end();
         }
