@@ -91,7 +91,8 @@ fn source(parts: &Parts) -> String {
     hook(&mut sheet, &parts.init_worker, "state");
     sheet.own("for speedwellWorker.Next() {\nspeedwellLeft := speedwellWorker.Left");
     batch(&mut sheet, &parts.runner);
-    sheet.own("}\nreturn speedwell.Finished{}\n}, func() {");
+    // Otherwise a state that the code computes and nobody reads would not be computed.
+    sheet.own("speedwell.Keep(state)\n}\nreturn speedwell.Finished{}\n}, func() {");
     plain(&mut sheet, &parts.done);
     sheet.own("})\n})\n}");
     sheet.text

@@ -163,16 +163,15 @@ fn hook(sheet: &mut Sheet, part: &Part) {
 }
 
 /// The loop. What the code only reads is read anew in each iteration, because the compiler would compute what
-/// follows from it once; a state that the code changes is a variable.
+/// follows from it once; a state that the code changes is a variable. The shared value is always read: without
+/// anything to do, many iterations would become one.
 fn batch(sheet: &mut Sheet, runner: &Part) {
     let changes = runner.text.assigns("state");
     if changes {
         sheet.own("var state = Keep.unbox(speedwellState.get());");
     }
     sheet.own("for (int speedwellLeft = speedwellCount; speedwellLeft > 0; speedwellLeft--) {");
-    if runner.text.names("shared") {
-        sheet.own("var shared = Keep.unbox(speedwellShared.get());");
-    }
+    sheet.own("var shared = Keep.unbox(speedwellShared.get());");
     if runner.text.names("state") && !changes {
         sheet.own("var state = Keep.unbox(speedwellState.get());");
     }
