@@ -7,7 +7,7 @@ final class Empty {
   /** The loop of the generated code around a runner that does nothing. */
   private static void batch(Code.Place<Object> shared, int iterations) {
     for (int left = iterations; left > 0; left--) {
-      Keep.unbox(shared.get());
+      Keep.keep(shared.get());
       Keep.keep(0);
     }
   }

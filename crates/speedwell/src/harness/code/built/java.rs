@@ -171,7 +171,7 @@ fn batch(sheet: &mut Sheet, runner: &Part) {
         sheet.own("var state = Keep.unbox(speedwellState.get());");
     }
     sheet.own("for (int speedwellLeft = speedwellCount; speedwellLeft > 0; speedwellLeft--) {");
-    sheet.own("var shared = Keep.unbox(speedwellShared.get());");
+    sheet.own("var shared = Keep.unbox(speedwellShared.get());\nKeep.keep(shared);");
     if runner.text.names("state") && !changes {
         sheet.own("var state = Keep.unbox(speedwellState.get());");
     }

@@ -36,7 +36,7 @@ fn main() {
             let state = speedwell_held.value();
             while speedwell_left > 0 {
                 speedwell::change(state);
-                let shared = speedwell::change_shared(shared);
+                CHANGE_SHARED
                 speedwell::keep((|| include!(\"runner\"))());
                 speedwell_left -= 1;
             }
@@ -124,7 +124,13 @@ fn files(parts: &Parts) -> Vec<(String, String)> {
         }
         files.push((part.name.to_owned(), block(part)));
     }
-    let (attribute, program) = PROGRAM.split_at(PROGRAM.find('\n').unwrap_or(0) + 1);
+    // A register that nothing is read from would cost a move in every iteration.
+    let change = match parts.runner.text.names("shared") {
+        true => "let shared = speedwell::change_shared(shared);",
+        false => "",
+    };
+    let program = PROGRAM.replace("CHANGE_SHARED", change);
+    let (attribute, program) = program.split_at(program.find('\n').unwrap_or(0) + 1);
     files.push(("main.rs".to_owned(), format!("{attribute}{top}{program}")));
     files
 }
