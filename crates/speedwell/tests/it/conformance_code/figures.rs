@@ -31,7 +31,7 @@ pub fn times_a_sleep_longer_than_its_windows(harness: &CodeHarness) {
 
 pub fn times_a_sleep_by_passes(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.sleep_20_ms);
-    eventually(4, || {
+    eventually(6, || {
         let answer = talk.timed("a", 3, 4);
         let timed = answer.only("timed");
         assert_eq!(
@@ -46,7 +46,8 @@ pub fn times_a_sleep_by_passes(harness: &CodeHarness) {
         assert_eq!(timed.numbers("q_ps").len(), 4);
         let times: Vec<f64> = timed.numbers("ns").iter().map(|ns| ns / 3e6).collect();
         assert_eq!(times.len(), 4);
-        takes(&times, 19.9, 25.0)
+        // A quick one: another process may hold up the others.
+        takes(&[quick(times)], 19.9, 25.0)
     });
 }
 
@@ -137,7 +138,7 @@ pub fn keeps_what_a_pure_runner_computes(harness: &CodeHarness) {
         lower(&mut costs, [empty_ns, pure_ns, told, told_beside_pure]);
         let [empty_ns, pure_ns, told, told_beside_pure] = costs;
         let good = pure_ns > empty_ns * 1.2
-            && (0.8..1.25).contains(&(told / empty_ns))
+            && (0.6..1.7).contains(&(told / empty_ns))
             && told_beside_pure < pure_ns;
         holds(good, || {
             format!("empty, pure, told, told beside pure: {costs:?} ns")
