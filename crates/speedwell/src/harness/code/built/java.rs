@@ -52,7 +52,12 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         stem,
         files,
         compiler: compiler.clone(),
-        arguments: [&["-nowarn", "-d", "."].map(str::to_owned), &arguments[..]].concat(),
+        // Text that is joined by the class library's own machinery would start much later.
+        arguments: [
+            &["-nowarn", "-XDstringConcat=inline", "-d", "."].map(str::to_owned),
+            &arguments[..],
+        ]
+        .concat(),
         environment: Vec::new(),
         identity: identity.clone(),
     };
