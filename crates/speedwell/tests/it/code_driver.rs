@@ -55,6 +55,7 @@ impl CodeHarness {
                 tool(&["python3"])?,
                 program("harness/python/harness.py"),
             ]),
+            "erlang" | "elixir" => Way::Told(super::erlang_harness::words(language)?),
             "c" => compiled_by(&["cc", "gcc", "clang"])?,
             "cpp" => compiled_by(&["c++", "g++", "clang++"])?,
             "rust" => compiled_by(&["rustc"])?,

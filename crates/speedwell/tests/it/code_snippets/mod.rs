@@ -7,6 +7,8 @@
 
 mod c;
 mod cpp;
+mod elixir;
+mod erlang;
 mod go;
 mod java;
 mod node;
@@ -79,6 +81,8 @@ pub struct Snippets {
 /// The snippets of a language; none while nobody has written them.
 pub fn of(language: &str) -> Option<&'static Snippets> {
     match language {
+        "elixir" => Some(&elixir::SNIPPETS),
+        "erlang" => Some(&erlang::SNIPPETS),
         "c" => Some(&c::SNIPPETS),
         "cpp" => Some(&cpp::SNIPPETS),
         "go" => Some(&go::SNIPPETS),
