@@ -2,7 +2,7 @@
 
 use super::super::super::compile::{Failed, which};
 use super::super::super::sources;
-use super::super::made::{Making, version};
+use super::super::made::{Making, state_of, version};
 use super::parts::{Part, Parts};
 use super::sheet::{Marks, Place, Sheet};
 use super::unpacked;
@@ -59,7 +59,7 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         ]
         .concat(),
         environment: Vec::new(),
-        identity: identity.clone(),
+        identity: format!("{identity}{}", state_of(&code.paths)),
     };
     let own = own.iter().map(|file| file.to_string_lossy().into_owned());
     let classes = making("java-harness", Vec::new(), own.collect()).make()?;
