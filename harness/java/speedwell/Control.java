@@ -66,7 +66,14 @@ final class Control<S, T> {
     FileInputStream commands = new FileInputStream("/dev/fd/" + named[0]);
     FileOutputStream events = new FileOutputStream("/dev/fd/" + named[1]);
     Control<S, T> control = new Control<>(code, places, events);
-    Thread reader = new Thread(() -> control.read(commands));
+    // No lambda expression: the machinery of the first one takes as long to start as all the rest.
+    Thread reader =
+        new Thread() {
+          @Override
+          public void run() {
+            control.read(commands);
+          }
+        };
     reader.setDaemon(true);
     reader.start();
     control.converse();

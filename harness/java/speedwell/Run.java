@@ -90,7 +90,11 @@ final class Run {
 
   /** The greatest lateness of a point. */
   long lateNs() {
-    return team.stream().mapToLong(worker -> worker.lateNs).max().orElse(0);
+    long lateNs = 0;
+    for (Worker<?, ?> worker : team) {
+      lateNs = Math.max(lateNs, worker.lateNs);
+    }
+    return lateNs;
   }
 
   /** {@code sample} of point {@code k}. */

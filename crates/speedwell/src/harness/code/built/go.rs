@@ -2,7 +2,7 @@
 
 use super::super::super::compile::Failed;
 use super::super::super::sources;
-use super::super::made::{Making, version};
+use super::super::made::{Making, state_of, version};
 use super::go_imports::imports;
 use super::parts::{Part, Parts};
 use super::sheet::{Marks, Sheet};
@@ -37,7 +37,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
             compiler: compiler.to_owned(),
             arguments: arguments.clone(),
             environment: environment.clone(),
-            identity: identity.clone(),
+            identity: format!("{identity}{}", state_of(&code.paths)),
         };
         making.make()
     });

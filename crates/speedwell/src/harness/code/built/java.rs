@@ -2,7 +2,7 @@
 
 use super::super::super::compile::{Failed, which};
 use super::super::super::sources;
-use super::super::made::{Making, version};
+use super::super::made::{Making, state_of, version};
 use super::parts::{Part, Parts};
 use super::sheet::{Marks, Place, Sheet};
 use super::unpacked;
@@ -52,9 +52,14 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         stem,
         files,
         compiler: compiler.clone(),
-        arguments: [&["-nowarn", "-d", "."].map(str::to_owned), &arguments[..]].concat(),
+        // Text that is joined by the class library's own machinery would start much later.
+        arguments: [
+            &["-nowarn", "-XDstringConcat=inline", "-d", "."].map(str::to_owned),
+            &arguments[..],
+        ]
+        .concat(),
         environment: Vec::new(),
-        identity: identity.clone(),
+        identity: format!("{identity}{}", state_of(&code.paths)),
     };
     let own = own.iter().map(|file| file.to_string_lossy().into_owned());
     let classes = making("java-harness", Vec::new(), own.collect()).make()?;

@@ -2,7 +2,7 @@
 
 use super::super::super::compile::Failed;
 use super::super::super::sources;
-use super::super::made::{Making, version};
+use super::super::made::{Making, state_of, version};
 use super::parts::{Part, Parts};
 use super::unpacked;
 use crate::model::{Code, Variant};
@@ -81,7 +81,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
         compiler: compiler.to_owned(),
         arguments,
         environment: variant.environment.clone(),
-        identity,
+        identity: identity + &state_of(&code.paths),
     };
     parts
         .compiled(|_| making.make())
