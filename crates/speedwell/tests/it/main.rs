@@ -25,6 +25,7 @@ mod drop_in;
 mod environment;
 mod erlang_harness;
 mod eval;
+mod eval_languages;
 mod eval_squeeze;
 mod grammar;
 mod harness_driver;
