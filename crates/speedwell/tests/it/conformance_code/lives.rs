@@ -86,18 +86,19 @@ pub fn measures_two_jobs_at_the_same_time(harness: &CodeHarness) {
     for job in ["a", "b"] {
         talk.workers(job, 1).only("workers");
     }
-    eventually(5, || {
+    eventually(4, || {
         let answer = talk.windows("a,b", 60, 3);
         let workers = answer.all("worker");
         let mut jobs: Vec<String> = workers.iter().map(|worker| worker.text("job")).collect();
         jobs.sort();
         assert_eq!(jobs, ["a", "b"]);
-        assert_eq!(answer.only("end").list("jobs"), ["a", "b"]);
-        // One after the other, the second would have lasted until 360 ms.
-        let elapsed_ns = answer.only("end").number("elapsed_ns");
-        let mut last = workers.iter().map(|worker| worker.numbers("t_ns")[3]);
-        holds(last.all(|last_ns| elapsed_ns < last_ns + 150e6), || {
-            format!("{answer:#?}")
+        let end = answer.only("end");
+        assert_eq!(end.list("jobs"), ["a", "b"]);
+        // One after the other, the run would have lasted as long as both together.
+        let both_ns: f64 = workers.iter().map(|one| one.numbers("t_ns")[3]).sum();
+        let whole_ns = end.number("elapsed_ns");
+        holds(whole_ns < both_ns, || {
+            format!("{whole_ns} ns, both {both_ns} ns")
         })
     });
     let again = talk.timed("b,a", 2, 1);
