@@ -56,7 +56,7 @@ const LANGUAGES: [Language; 9] = [
         tools: &["cc", "gcc", "clang"],
         plain: "rand()",
         sleep: "usleep(10000)",
-        wrong: ("rand(", "expected"),
+        wrong: ("undefined_name + 1", "undeclared"),
         fails: None,
     },
     Language {
