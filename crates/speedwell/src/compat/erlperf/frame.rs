@@ -20,7 +20,7 @@ pub fn write(code: &str, source: &str, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     let padding = ROOM - width(&title);
-    writeln!(out, "{} {title}{:padding$}", ">".repeat(15), "")?;
+    writeln!(out, "{} {title}{:padding$} ", ">".repeat(15), "")?;
     writeln!(out, "{}\n", source.trim_end())?;
     writeln!(out, "{} ", "<".repeat(15))
 }
@@ -53,6 +53,6 @@ mod tests {
     #[test]
     fn wide_letters_are_not_cut_in_half() {
         let own = framed(&"日".repeat(40));
-        assert_eq!(width(own.lines().next().unwrap()), 16 + ROOM);
+        assert_eq!(width(own.lines().next().unwrap()), 16 + ROOM + 1);
     }
 }

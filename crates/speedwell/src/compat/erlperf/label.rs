@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn codes_that_differ_in_the_middle_are_numbered() {
         let cells = cells(&["lists:seq(1, 9999).", "lists:seq(2, 9999)."], 8);
-        assert_eq!(cells, ["li…9.#1", "li…9.#2"].map(str::to_owned));
+        assert_eq!(cells, ["li…9).#1", "li…9).#2"]);
     }
 
     #[test]

@@ -91,14 +91,15 @@ impl Machines {
         };
         for at in 0..machines.jobs.len() {
             if machines.jobs[at].machine == machines.machines.len() && !interrupted() {
-                machines.start_one(at, directory, out)?;
+                machines.start_one(at, directory);
             }
             machines.load(at, request.verbose, out)?;
         }
+        machines.watch(out)?;
         Ok(machines)
     }
 
-    fn start_one(&mut self, job: usize, directory: &Path, out: &mut dyn Write) -> io::Result<()> {
+    fn start_one(&mut self, job: usize, directory: &Path) {
         let machine = self.machines.len();
         let started = started(&self.jobs[job].known, directory);
         match started {
@@ -112,8 +113,21 @@ impl Machines {
                 self.lose(machine, &gone);
             }
         }
-        if self.monitor.is_some() {
-            self.with(machine, out, |live, _| live.monitor(INTERVAL))?;
+    }
+
+    /// Has all machines tell their gauges, if lines were asked for.
+    fn watch(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        for machine in 0..self.machines.len() {
+            if self.monitor.is_none() {
+                return Ok(());
+            }
+            let answer = self.with(machine, out, |live, _| live.monitor(INTERVAL))?;
+            let events = answer.map_or(Vec::new(), |answer| answer.events);
+            for event in &events {
+                if let Some(monitor) = &mut self.monitor {
+                    monitor.hear(machine, event, out)?;
+                }
+            }
         }
         Ok(())
     }

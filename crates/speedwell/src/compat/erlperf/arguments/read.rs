@@ -171,7 +171,8 @@ fn long<'a>(
     let Some(spelling) = OPTIONS.iter().find(is_long) else {
         let all = OPTIONS.iter().map(|spelling| spelling.names[0]);
         let near = all.min_by_key(|known| strsim::damerau_levenshtein(known, &name));
-        let near = near.filter(|known| strsim::damerau_levenshtein(known, &name) <= 2);
+        let close = |known: &&str| strsim::damerau_levenshtein(known, &name) * 3 <= name.len();
+        let near = near.filter(close);
         let hint = near.map(|known| format!("\nhint: did you mean '--{}'?", shown(known)));
         let hint = hint.unwrap_or_default();
         return Err(format!("unrecognised argument: --{typed}{hint}"));
