@@ -13,7 +13,8 @@ pub fn width(text: &str) -> usize {
 /// `text` on one line: a code may have several.
 pub fn on_one_line(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
-    text.trim().chars().map(plain).collect()
+    let lines = text.trim_matches(['\n', '\r']);
+    lines.chars().map(plain).collect()
 }
 
 /// The labels in cells of `room` columns. One that does not fit keeps its beginning and, because it often ends in what
