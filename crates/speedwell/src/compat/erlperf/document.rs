@@ -43,7 +43,7 @@ fn table(name: &'static str, rows: Vec<Vec<Cell>>) -> Table {
 
 fn cells(rows: &Rows, line: &Line) -> Vec<Cell> {
     let mut cells = vec![
-        Cell::text(&line.label),
+        Cell::value(line.label.clone()).shown(&line.label),
         Cell::value(line.workers).shown(line.workers.to_string()),
     ];
     let Some((figures, seen)) = line.seen() else {

@@ -1,6 +1,7 @@
 //! What the original does wrong, one test for each defect that can be seen from outside.
 
 use super::{as_erlperf, command, has_erlang};
+use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -299,6 +300,57 @@ fn what_an_empty_iteration_costs_can_be_left_out() {
 }
 
 #[test]
+fn programs_are_told_codes_and_exact_figures() {
+    if !has_erlang() {
+        return;
+    }
+    let words = [
+        "timer:sleep(1).",
+        "erlang:error(x).",
+        "-d",
+        "20",
+        "--format",
+        "csv",
+    ];
+    let called = as_erlperf(&words);
+    assert_eq!(called.status, 2);
+    let rows: Vec<Vec<&str>> = called
+        .stdout
+        .lines()
+        .map(|row| row.split(',').collect())
+        .collect();
+    assert_eq!(rows[0][..4], ["code", "workers", "samples", "average"]);
+    assert_eq!(rows[1][..3], ["timer:sleep(1).", "1", "3"]);
+    assert!(rows[1][3].parse::<f64>().unwrap() > 0.0);
+    assert_eq!(rows[2][..4], ["erlang:error(x).", "1", "0", ""]);
+}
+
+#[test]
+fn ctrl_c_shows_what_there_is_and_ends_with_130() {
+    if !has_erlang() {
+        return;
+    }
+    let mut child = command(&["timer:sleep(1).", "-v", "-s", "60"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // The first line of the monitor comes when a sample is nearly over.
+    lines
+        .find(|line| line.as_ref().unwrap().starts_with("20"))
+        .unwrap()
+        .unwrap();
+    let killed = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let begin = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(begin.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
 fn without_erlang_it_says_what_is_missing() {
     let called = command(&["ok."]).env("PATH", "/nowhere").output().unwrap();
     assert_eq!(called.status.code(), Some(2));
@@ -331,7 +383,9 @@ fn the_native_command_prints_the_same_tables_on_request() {
         "{}",
         basic.stdout
     );
-    assert_eq!(basic.row("timer:sleep(1).").last(), Some(&"100%"));
+    basic.row("timer:sleep(1).");
+    basic.row("timer:sleep(2).");
+    assert!(basic.stdout.lines().nth(1).unwrap().ends_with(" 100%"));
     let full = eval("erlperf-full");
     assert!(full.stdout.starts_with("OS : Linux\n"), "{}", full.stdout);
     assert_eq!(
