@@ -13,6 +13,7 @@ extern "C" {
 
 /* Why a step of the code failed. Written by speedwell_fail in the thread that failed. */
 struct speedwell_failure {
+  int line; /* of the text, 0 if unknown */
   char type[200];
   char message[4000];
 };
@@ -34,8 +35,8 @@ struct speedwell_code {
 
 extern const struct speedwell_code speedwell_code;
 
-/* Notes why the step under way fails. */
-void speedwell_fail(const char *type, const char *message);
+/* Notes why the step under way fails, and the line of the text that says so, or 0. */
+void speedwell_fail(const char *type, const char *message, int line);
 
 #ifdef __cplusplus
 }

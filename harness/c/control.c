@@ -5,7 +5,8 @@ struct control {
   char *waiting; /* what was read and not yet answered */
   size_t length, room;
   int ended;
-  int64_t ended_ns;
+  int64_t ended_ns, stopped_ns;
+  int lost; /* workers that never came back */
   char *job; /* the name of the loaded piece of code, or NULL */
   int64_t gauge_ns, next_gauge_ns;
   char *gauge_line;
@@ -32,6 +33,18 @@ static void send_error(struct control *control, const char *line, const char *st
   put_text(&event, "stage", stage);
   put_text(&event, "class", type);
   put_text(&event, "msg", message);
+  put_number(&event, "fatal", 0);
+  send_event(control, &event);
+}
+
+static void send_failure(struct control *control, const char *line, const char *stage,
+                         const struct speedwell_failure *why) {
+  struct text event = event_for("error", line);
+  if (control->job) put_text(&event, "job", control->job);
+  put_text(&event, "stage", stage);
+  put_text(&event, "class", why->type);
+  put_text(&event, "msg", why->message);
+  if (why->line) put_number(&event, "line", why->line);
   put_number(&event, "fatal", 0);
   send_event(control, &event);
 }
@@ -141,7 +154,10 @@ static void answer_stop(struct control *control, char *line) {
   char *job = field(line, "job");
   put_text(&event, "job", job ? job : "");
   send_event(control, &event);
-  if (control->run) set(&control->run->stop, 1);
+  if (control->run) {
+    set(&control->run->stop, 1);
+    if (!control->stopped_ns) control->stopped_ns = now_ns();
+  }
   free(job);
   free(line);
 }
@@ -162,7 +178,8 @@ static void attend(struct control *control) {
     const int64_t left_ns = control->next_gauge_ns - now_ns();
     patience_ms = left_ns < 0 ? 0 : (int)(left_ns / 1000000 + 1);
   }
-  if (control->ended && (patience_ms < 0 || patience_ms > 100)) patience_ms = 100;
+  const int leaving = control->ended || control->stopped_ns;
+  if (leaving && (patience_ms < 0 || patience_ms > 100)) patience_ms = 100;
   poll(doors, control->ended ? 1 : 2, patience_ms);
   if (doors[0].revents & POLLIN) {
     char bytes[256];
@@ -179,6 +196,13 @@ static void attend(struct control *control) {
   }
 }
 
+enum { PATIENCE_NS = 1000000000 };
+
 static int abandoned(const struct control *control) {
-  return control->ended && now_ns() - control->ended_ns > 1000000000;
+  return control->ended && now_ns() - control->ended_ns > PATIENCE_NS;
+}
+
+/* Whether the run was stopped, and its workers have not come back. */
+static int given_up(const struct control *control) {
+  return control->stopped_ns && now_ns() - control->stopped_ns > PATIENCE_NS;
 }

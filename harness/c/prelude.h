@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -106,6 +107,20 @@ SPEEDWELL_INLINE double speedwell_changed_double(double value) {
 
 /* Pending stores happen, and what lies in memory is read anew. */
 #define SPEEDWELL_CLOBBER() __asm__ volatile("" : : : "memory")
+
+/* How the code says that it cannot go on: `fail("found %d", n)`. Everything of the step under way is left. */
+#define fail(...) speedwell_leave(__LINE__, __VA_ARGS__)
+static __thread jmp_buf speedwell_way_out;
+__attribute__((noreturn, noinline, cold, unused, format(printf, 2, 3)))
+static void speedwell_leave(int line, const char *format, ...) {
+  char message[2000];
+  va_list words;
+  va_start(words, format);
+  vsnprintf(message, sizeof message, format, words);
+  va_end(words);
+  speedwell_fail("fail", message, line);
+  longjmp(speedwell_way_out, 1);
+}
 
 /* What the function that holds the code gives back: a type of its own, so that the compiler refuses a
  * `return` of the code that would leave the loop. */

@@ -89,50 +89,85 @@ static void prepare(struct run *run) {
   run->epoch_ns = now_ns() + (team_size > 1 ? 200000 : 0);
 }
 
-static void report_run(struct control *control, const char *line, int64_t begin_ns) {
-  struct run *run = control->run;
-  int64_t late_ns = 0;
-  for (int at = 0; at < team_size; ++at) {
-    if (team[at]->late_ns > late_ns) late_ns = team[at]->late_ns;
-  }
+static void report_run(struct control *control, const char *line) {
+  const struct run *run = control->run;
   if (run->failed) {
     int at = 0;
     while (at < team_size - 1 && !team[at]->failure.type[0]) ++at;
-    send_error(control, line, "run", team[at]->failure.type, team[at]->failure.message);
+    send_failure(control, line, "run", &team[at]->failure);
     for (at = 0; at < team_size; ++at) team[at]->failure.type[0] = 0;
   } else if (run->mode == TIMED) {
     send_timed(control, line);
   } else {
     for (int at = 0; at < team_size; ++at) send_worker(control, line, at);
   }
-  struct text event = event_for("end", line);
-  put_text(&event, "jobs", control->job);
-  put_number(&event, "elapsed_ns", now_ns() - begin_ns);
-  put_number(&event, "max_late_ns", late_ns);
-  send_event(control, &event);
+}
+
+/* The greatest lateness of a point. */
+static int64_t greatest_late_ns(void) {
+  int64_t late_ns = 0;
+  for (int at = 0; at < team_size; ++at) {
+    if (team[at]->late_ns > late_ns) late_ns = team[at]->late_ns;
+  }
+  return late_ns;
+}
+
+/* Leaves those workers to themselves whose code does not return, and ends the others. A thread cannot be
+ * ended from outside; one that comes back one day finds that it has to leave. */
+static void give_up(struct control *control, const char *line) {
+  send_error(control, line, "timeout", "Timeout", "the code has not come back a second after 'stop'");
+  pthread_mutex_lock(&door);
+  for (int at = 0; at < team_size; ++at) team[at]->leave = 1;
+  pthread_cond_broadcast(&opened);
+  pthread_mutex_unlock(&door);
+  while (team_size > 0) {
+    struct worker *worker = team[--team_size];
+    pthread_mutex_lock(&door);
+    const int busy = worker->run != NULL;
+    pthread_mutex_unlock(&door);
+    if (!busy) {
+      forget_worker(worker);
+    } else {
+      pthread_detach(worker->thread);
+      ++control->lost;
+    }
+  }
 }
 
 static void run_job(struct control *control, const char *line) {
-  struct run run;
-  if (!read_order(control, line, &run)) return;
-  if (team_size == 0 && !set_workers(control, line, 1)) return;
+  struct run *run = (struct run *)room_for(NULL, sizeof *run);
+  if (!read_order(control, line, run) || (team_size == 0 && !set_workers(control, line, 1))) {
+    free(run);
+    return;
+  }
   const int64_t begin_ns = now_ns();
-  prepare(&run);
+  prepare(run);
   control->run_line = line;
   control->streamed = 0;
-  control->run = &run;
-  if (control->ended) run.stop = 1;
+  control->stopped_ns = 0;
+  control->run = run;
+  if (control->ended) run->stop = 1;
   pthread_mutex_lock(&door);
-  current = &run;
+  current = run;
   ++generation;
   pthread_cond_broadcast(&opened);
   pthread_mutex_unlock(&door);
-  while (seen(&run.finished) < team_size) {
+  while (seen(&run->finished) < team_size && !given_up(control)) {
     attend(control);
     if (abandoned(control)) leave_now();
   }
+  const int came_back = seen(&run->finished) == team_size;
   send_samples(control);
-  report_run(control, line, begin_ns);
+  if (came_back) report_run(control, line);
+  else give_up(control, line);
+  struct text event = event_for("end", line);
+  put_text(&event, "jobs", control->job);
+  put_number(&event, "elapsed_ns", now_ns() - begin_ns);
+  put_number(&event, "max_late_ns", greatest_late_ns());
+  send_event(control, &event);
   control->run = NULL;
-  free(run.sample_ns);
+  control->stopped_ns = 0;
+  if (!came_back) return; /* Workers that are lost still look at it. */
+  free(run->sample_ns);
+  free(run);
 }

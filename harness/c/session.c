@@ -86,7 +86,7 @@ static int set_workers(struct control *control, const char *line, int wanted) {
   }
   for (int at = before; at < team_size; ++at) {
     if (seen(&team[at]->condition) != BROKEN) continue;
-    send_error(control, line, "init_runner", team[at]->failure.type, team[at]->failure.message);
+    send_failure(control, line, "init_runner", &team[at]->failure);
     end_workers(before);
     return 0;
   }
@@ -104,7 +104,7 @@ static void load(struct control *control, const char *line) {
     control->job = job;
     job = NULL;
     if (speedwell_code.init()) {
-      send_error(control, line, "init", failure.type, failure.message);
+      send_failure(control, line, "init", &failure);
       free(control->job);
       control->job = NULL;
     } else {
@@ -121,7 +121,7 @@ static void load(struct control *control, const char *line) {
 static void end_job(struct control *control, const char *line) {
   if (!control->job) return;
   end_workers(0);
-  if (speedwell_code.done()) send_error(control, line, "done", failure.type, failure.message);
+  if (speedwell_code.done()) send_failure(control, line, "done", &failure);
   free(control->job);
   control->job = NULL;
 }

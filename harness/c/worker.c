@@ -27,6 +27,7 @@ enum condition { STARTING, WAITING, BROKEN };
 
 struct worker {
   pthread_t thread;
+  struct run *run; /* the run that it works in, or NULL */
   int condition;
   int leave;
   unsigned seen;
@@ -52,7 +53,8 @@ static int team_size;
 
 static __thread struct speedwell_failure failure;
 
-void speedwell_fail(const char *type, const char *message) {
+void speedwell_fail(const char *type, const char *message, int line) {
+  failure.line = line;
   snprintf(failure.type, sizeof failure.type, "%s", type);
   snprintf(failure.message, sizeof failure.message, "%s", message);
 }
@@ -88,7 +90,7 @@ static void gate(struct run *run) {
 static int64_t one_batch(struct worker *worker, uint64_t iterations, int64_t begin_ns, int counts) {
   if (speedwell_code.batch(worker->state, iterations)) {
     worker->failure = failure;
-    set(&current->failed, 1);
+    set(&worker->run->failed, 1);
     return -1;
   }
   const int64_t end_ns = now_ns(), took_ns = end_ns - begin_ns;
@@ -186,12 +188,14 @@ static void *work(void *given) {
     if (worker->leave) break;
     worker->seen = generation;
     struct run *run = current;
+    worker->run = run;
     pthread_mutex_unlock(&door);
     if (run->mode == CONTINUOUS) run_continuous(worker, run);
     else run_timed(worker, run);
+    pthread_mutex_lock(&door);
+    worker->run = NULL;
     count_up(&run->finished);
     ring();
-    pthread_mutex_lock(&door);
   }
   pthread_mutex_unlock(&door);
   if (!failed) speedwell_code.end(worker->state);

@@ -4,6 +4,7 @@
 #ifndef SPEEDWELL_CODE_HPP
 #define SPEEDWELL_CODE_HPP
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -77,16 +78,16 @@ int guarded(F&& code) {
     char* name = abi::__cxa_demangle(typeid(thrown).name(), nullptr, nullptr, &status);
     if (name) type = name;
 #endif
-    speedwell_fail(type, thrown.what());
+    speedwell_fail(type, thrown.what(), 0);
 #if defined(__GXX_RTTI)
     std::free(name);
 #endif
     return 1;
   } catch (const char* thrown) {
-    speedwell_fail("const char *", thrown);
+    speedwell_fail("const char *", thrown, 0);
     return 1;
   } catch (...) {
-    speedwell_fail("unknown", "something was thrown that is no std::exception");
+    speedwell_fail("unknown", "something was thrown that is no std::exception", 0);
     return 1;
   }
 #else
@@ -117,6 +118,11 @@ struct Built {
     return value;
   }
 
+  static std::atomic<int>& workers() {
+    static std::atomic<int> count{0};
+    return count;
+  }
+
   static int init() {
     return guarded([] {
       if constexpr (std::is_same_v<Shared, None>) {
@@ -130,8 +136,11 @@ struct Built {
 
   static int done() {
     if (!shared()) return 0;
-    Shared* const value = shared();
-    return guarded([value] { Parts::done(*value); });
+    return guarded([] {
+      Parts::done(*shared());
+      // A worker whose code does not return still has it.
+      if (workers().load() == 0) delete std::exchange(shared(), nullptr);
+    });
   }
 
   static int begin(void** state) {
@@ -142,11 +151,13 @@ struct Built {
       } else {
         *state = new State(Parts::begin(*shared()));
       }
+      ++workers();
     });
   }
 
   static void end(void* state) {
     guarded([state] { delete static_cast<State*>(state); });
+    --workers();
   }
 
   static SPEEDWELL_INLINE void loop(Shared& shared, State& state, std::uint64_t left) {

@@ -21,8 +21,12 @@ func (c *control) attend() news {
 		ticks = c.ticker.C
 	}
 	var over <-chan time.Time
-	if !c.endedAt.IsZero() {
-		over = time.After(time.Until(c.endedAt.Add(patience)))
+	since := c.endedAt
+	if since.IsZero() {
+		since = c.stopped
+	}
+	if !since.IsZero() {
+		over = time.After(time.Until(since.Add(patience)))
 	}
 	select {
 	case told := <-c.news:
@@ -31,6 +35,9 @@ func (c *control) attend() news {
 	case <-ticks:
 		c.sendGauge()
 	case <-over:
+		if c.endedAt.IsZero() {
+			return news{kind: late}
+		}
 		// The workers cannot be waited for, because their code does not return.
 		if c.job != nil {
 			guarded(c.job.done)
@@ -100,27 +107,39 @@ func (c *control) perform(command *command) {
 		worker.tNs = make([]int64, 0, run.samples+1)
 		worker.count = make([]int64, 0, run.samples+1)
 	}
+	c.stopped = time.Time{}
 	for _, worker := range job.team {
+		worker.busy.Store(true)
 		worker.runs <- run
 	}
 	var fault *fault
-	for range job.team {
-		if told := c.await(finished); told.fault != nil {
-			fault = told.fault
+	isLate := false
+	for missing := len(job.team); missing > 0 && !isLate; {
+		told := c.attend()
+		isLate = told.kind == late
+		if told.kind == finished && told.run == run {
+			missing--
+			if told.fault != nil {
+				fault = told.fault
+			}
 		}
 	}
 	c.sendSamples()
-	c.run = nil
-	c.report(run, fault, begun)
+	c.run, c.stopped = nil, time.Time{}
+	c.report(run, fault, isLate, begun)
 }
 
-func (c *control) report(run *run, fault *fault, begun time.Time) {
+func (c *control) report(run *run, fault *fault, isLate bool, begun time.Time) {
 	job := c.job
 	var lateNs int64
 	for _, worker := range run.team {
 		lateNs = max(lateNs, worker.lateNs)
 	}
 	switch {
+	case isLate:
+		c.send(answer("error", run.command).with("job", job.name).with("stage", "timeout").with("class", "Timeout").
+			with("msg", "the code has not come back a second after 'stop'").with("fatal", 0))
+		job.abandon()
 	case fault != nil:
 		c.fail(run.command, job, "run", fault)
 		job.abandon()

@@ -19,6 +19,7 @@ const (
 	left                 // a worker has ended
 	point                // a worker has taken a point of a run that is streamed
 	finished             // a worker has ended its part of a run, perhaps with a fault
+	late                 // a run that was stopped has not ended for too long
 )
 
 // What the control part is told.
@@ -26,6 +27,7 @@ type news struct {
 	kind  kind
 	line  string
 	fault *fault
+	run   *run
 }
 
 // The control part: commands in, events out, and what has to happen while workers run.
@@ -35,6 +37,7 @@ type control struct {
 	code    func(*Job)
 	waiting []*command
 	endedAt time.Time
+	stopped time.Time
 	job     *Job
 	gauge   *command
 	ticker  *time.Ticker
@@ -228,6 +231,9 @@ func (c *control) stop(command *command) {
 	c.send(answer("stopped", command).with("job", command.text("job")))
 	if c.run != nil {
 		c.run.stop.Store(true)
+		if c.stopped.IsZero() {
+			c.stopped = time.Now()
+		}
 	}
 }
 

@@ -43,11 +43,15 @@ func (j *Job) Serve(work func(*Worker) Finished, done func()) {
 	}
 }
 
-// Ends all workers after a panic of one, whose state is lost.
+// Ends all workers: after a panic of one, whose state is lost, or because the code of one does not return. Such
+// a one is left to itself, because a goroutine cannot be ended from outside.
 func (j *Job) abandon() {
 	for _, worker := range j.team {
-		if !worker.dead {
-			close(worker.runs)
+		if worker.dead {
+			continue
+		}
+		close(worker.runs)
+		if !worker.busy.Load() {
 			j.control.await(left)
 		}
 	}
@@ -68,7 +72,7 @@ func (j *Job) start() *Worker {
 			worker.dead = true
 			worker.run.failed.Store(true)
 			worker.run.finished.Add(1)
-			j.control.news <- news{kind: finished, fault: fault}
+			j.control.news <- news{kind: finished, fault: fault, run: worker.run}
 		}
 	}()
 	return worker

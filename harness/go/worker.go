@@ -28,6 +28,7 @@ type Worker struct {
 	runs    chan *run
 	begun   bool
 	dead    bool
+	busy    atomic.Bool
 	run     *run
 	part    func() bool
 	batch   uint64
@@ -94,8 +95,9 @@ func (w *Worker) beginRun(run *run) {
 func (w *Worker) endRun() {
 	run := w.run
 	w.run = nil
+	w.busy.Store(false)
 	run.finished.Add(1)
-	w.control.news <- news{kind: finished}
+	w.control.news <- news{kind: finished, run: run}
 }
 
 // The time of the batch that has ended, and its place in the histogram.

@@ -2,7 +2,7 @@
 
 use crate::run::Run;
 use crate::wire::{Command, Event, Events};
-use crate::worker::{News, Worker, SHORT_BATCH_NS};
+use crate::worker::{News, Worker};
 use crate::{guarded, note_panics, process, Code, Fault};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,11 +10,11 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::FromRawFd;
 use std::sync::atomic::Ordering::*;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Code that has not come back so long after the end of the commands is left as it is.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Speaks with Speedwell until it has nothing more to say.
 pub fn serve(code: &'static dyn Code) {
@@ -49,8 +49,10 @@ pub fn serve(code: &'static dyn Code) {
         tell,
         waiting: VecDeque::new(),
         ended: None,
+        stopped: None,
         job: None,
         team: Vec::new(),
+        lost: false,
         begun: Vec::new(),
         gauge: None,
         run: None,
@@ -61,21 +63,24 @@ pub fn serve(code: &'static dyn Code) {
     std::process::exit(0);
 }
 
-struct Control {
-    code: &'static dyn Code,
-    events: Events,
-    news: Receiver<News>,
-    tell: Sender<News>,
-    waiting: VecDeque<Command>,
-    ended: Option<Instant>,
-    job: Option<String>,
-    team: Vec<Worker>,
+pub struct Control {
+    pub code: &'static dyn Code,
+    pub events: Events,
+    pub news: Receiver<News>,
+    pub tell: Sender<News>,
+    pub waiting: VecDeque<Command>,
+    pub ended: Option<Instant>,
+    pub stopped: Option<Instant>,
+    pub job: Option<String>,
+    pub team: Vec<Worker>,
+    /// Whether some worker never came back.
+    pub lost: bool,
     /// What became of the workers that were started last.
-    begun: Vec<Result<(), Fault>>,
+    pub begun: Vec<Result<(), Fault>>,
     /// The command that asked for gauges, the interval, and when the next is due.
-    gauge: Option<(Command, Duration, Instant)>,
-    run: Option<(Arc<Run>, Command)>,
-    streamed: usize,
+    pub gauge: Option<(Command, Duration, Instant)>,
+    pub run: Option<(Arc<Run>, Command)>,
+    pub streamed: usize,
 }
 
 impl Control {
@@ -95,7 +100,7 @@ impl Control {
         }
     }
 
-    fn answer(&mut self, command: &Command) {
+    pub fn answer(&mut self, command: &Command) {
         let job = command.text("job").unwrap_or_default();
         let of_job = ["workers", "calibrate", "unload"].contains(&command.verb.as_str());
         if of_job && self.job.as_deref() != Some(&job) {
@@ -133,7 +138,7 @@ impl Control {
         }
     }
 
-    fn refuse(&mut self, command: &Command, class: &str, message: &str) {
+    pub fn refuse(&mut self, command: &Command, class: &str, message: &str) {
         let event = Event::of("error", command)
             .with("stage", "protocol")
             .with("class", class);
@@ -141,8 +146,7 @@ impl Control {
             .send(event.with("msg", message).with("fatal", 0));
     }
 
-    /// A panic in the user's code. Only places in his own text have a line that he knows.
-    fn fail(&mut self, command: &Command, stage: &str, fault: &Fault) {
+    pub fn fail(&mut self, command: &Command, stage: &str, fault: &Fault) {
         let mut event = Event::of("error", command);
         if let Some(job) = &self.job {
             event = event.with("job", job);
@@ -161,184 +165,24 @@ impl Control {
         self.events.send(event.with("fatal", 0));
     }
 
-    fn hello(&mut self, command: &Command) -> bool {
-        if !command.is("proto", "1") {
-            let event = Event::of("error", command)
-                .with("stage", "protocol")
-                .with("class", "Version");
-            let event = event.with("msg", "only protocol version 1 is spoken here");
-            self.events.send(event.with("fatal", 1));
-            return false;
-        }
-        let debug = cfg!(debug_assertions);
-        let mut event = Event::of("ready", command)
-            .with("proto", 1)
-            .with("lang", "rust")
-            .with(
-                "version",
-                option_env!("SPEEDWELL_RUSTC").unwrap_or("unknown"),
-            )
-            .with("flavor", "native")
-            .with("build", if debug { "debug" } else { "opt" })
-            .with(
-                "cpus",
-                std::thread::available_parallelism().map_or(1, usize::from),
-            )
-            .with("clock", "Instant")
-            .with("clock_res_ns", process::clock_step_ns())
-            .with("caps", "continuous,timed,workers,monitor")
-            .with("gauges", "threads:count,rss:bytes");
-        if debug {
-            event = event.with("warn0", "the code was compiled with debug assertions");
-        }
-        self.events.send(event);
-        true
-    }
-
-    fn load(&mut self, command: &Command, job: String) {
-        if job.is_empty() {
-            return self.refuse(command, "MissingKey", "load needs 'job'");
-        }
-        if !command.is("form", "built") {
-            return self.refuse(
-                command,
-                "Form",
-                "only the form 'built' is offered: the code is compiled in",
-            );
-        }
-        if self.job.is_some() {
-            return self.refuse(
-                command,
-                "Form",
-                "this program holds one piece of code, which is loaded",
-            );
-        }
-        self.job = Some(job.clone());
-        match guarded(|| self.code.init()) {
-            Ok(()) => {
-                let event = Event::of("loaded", command).with("job", job);
-                self.events
-                    .send(event.with("form", "built").with("arity", 0));
-            }
-            Err(fault) => {
-                self.fail(command, "init", &fault);
-                self.job = None;
-            }
-        }
-    }
-
-    fn set_workers(&mut self, command: &Command, wanted: usize) -> bool {
-        let before = self.team.len();
-        for mut worker in self.team.drain(wanted.min(before)..).rev() {
-            worker.end();
-        }
-        self.begun.clear();
-        while self.team.len() < wanted {
-            match Worker::start(self.code, self.tell.clone()) {
-                Some(worker) => self.team.push(worker),
-                None => {
-                    self.refuse(command, "Threads", "no further thread can be started");
-                    break;
-                }
-            }
-        }
-        while self.begun.len() < self.team.len() - before.min(wanted) {
-            self.attend();
-        }
-        let fault = self.begun.drain(..).find_map(Result::err);
-        if let Some(fault) = &fault {
-            self.fail(command, "init_runner", fault);
-        }
-        if fault.is_some() || self.team.len() < wanted {
-            for mut worker in self.team.drain(before..) {
-                worker.end();
-            }
-            return false;
-        }
-        true
-    }
-
-    fn end_job(&mut self, command: &Command) {
-        if self.job.is_none() {
-            return;
-        }
-        for mut worker in self.team.drain(..) {
-            worker.end();
-        }
-        if let Err(fault) = guarded(|| self.code.done()) {
-            self.fail(command, "done", &fault);
-        }
-        self.job = None;
-    }
-
-    fn calibrate(&mut self, command: &Command) {
-        let begin = Instant::now();
-        let target = Duration::from_nanos(command.number("target_ns", 50_000_000).max(0) as u64);
-        let (mut iterations, mut least_ps, mut before) = (1_u64, f64::INFINITY, begin);
-        while before - begin < target {
-            self.code.empty(iterations);
-            let now = Instant::now();
-            let took_ns = (now - before).as_nanos() as i64;
-            least_ps = least_ps.min(took_ns as f64 * 1000.0 / iterations as f64);
-            if took_ns < SHORT_BATCH_NS {
-                iterations *= 2;
-            }
-            before = now;
-        }
-        let event =
-            Event::of("calibrated", command).with("job", self.job.as_deref().unwrap_or_default());
-        self.events
-            .send(event.with("empty_ps", least_ps.round() as u64));
-    }
-
-    fn monitor(&mut self, command: &Command) {
-        let interval_ns = command.number("interval_ns", 0);
-        self.gauge = None;
-        if interval_ns > 0 {
-            let interval = Duration::from_nanos(interval_ns as u64);
-            self.gauge = Some((command.clone(), interval, Instant::now()));
-            self.send_gauge();
-        }
-    }
-
-    fn send_gauge(&mut self) {
-        let Some((command, interval, due)) = &mut self.gauge else {
-            return;
-        };
-        *due += *interval;
-        let (threads, rss) = process::gauges();
-        let mut event = Event::of("gauge", command)
-            .with("t_ns", process::now_ns())
-            .with("threads", threads)
-            .with("rss", rss);
-        if let Some(job) = &self.job {
-            let total: i64 = self
-                .team
-                .iter()
-                .map(|worker| worker.figures.total.load(Relaxed))
-                .sum();
-            event = event.with(&format!("job.{job}"), total);
-        }
-        self.events.send(event);
-    }
-
-    fn stop(&mut self, command: &Command) {
+    pub fn stop(&mut self, command: &Command) {
         let job = command.text("job").unwrap_or_default();
         self.events
             .send(Event::of("stopped", command).with("job", job));
         if let Some((run, _)) = &self.run {
             run.stop.store(true, Release);
+            self.stopped = self.stopped.or(Some(Instant::now()));
         }
     }
 
-    /// Waits until something happens, and sees to it.
-    fn attend(&mut self) {
+    pub fn attend(&mut self) {
         let gauge = self
             .gauge
             .as_ref()
             .map(|(_, _, due)| due.saturating_duration_since(Instant::now()));
         let ended = self
             .ended
+            .or(self.stopped)
             .map(|since| (since + PATIENCE).saturating_duration_since(Instant::now()));
         let patience = gauge
             .into_iter()
@@ -379,48 +223,7 @@ impl Control {
         }
     }
 
-    fn run(&mut self, command: &Command) {
-        let named = command.text("jobs");
-        if named.is_none() || named != self.job {
-            return self.refuse(
-                command,
-                "UnknownJob",
-                "'jobs' must name the job that is loaded",
-            );
-        }
-        if self.team.is_empty() && !self.set_workers(command, 1) {
-            return;
-        }
-        let begin = Instant::now();
-        let figures = self
-            .team
-            .iter()
-            .map(|worker| worker.figures.clone())
-            .collect();
-        let run = match Run::of(command, figures) {
-            Ok(run) => Arc::new(run),
-            Err(message) => return self.refuse(command, "BadArgument", message),
-        };
-        for figures in &run.team {
-            let mut own = figures.own.lock().unwrap_or_else(PoisonError::into_inner);
-            own.points = Vec::with_capacity(run.samples + 1);
-            figures.taken.store(0, Release);
-        }
-        self.streamed = 0;
-        self.run = Some((run.clone(), command.clone()));
-        run.stop.store(self.ended.is_some(), Release);
-        for worker in &self.team {
-            worker.perform(&run);
-        }
-        while run.finished.load(Acquire) < run.workers {
-            self.attend();
-        }
-        self.send_samples();
-        self.run = None;
-        self.report(command, &run, begin);
-    }
-
-    fn send_samples(&mut self) {
+    pub fn send_samples(&mut self) {
         let Some((run, command)) = &self.run else {
             return;
         };
@@ -429,17 +232,5 @@ impl Control {
             self.events.send(run.sample(command, job, self.streamed));
             self.streamed += 1;
         }
-    }
-
-    fn report(&mut self, command: &Command, run: &Run, begin: Instant) {
-        let job = self.job.clone().unwrap_or_default();
-        let (events, late_ns) = run.report(command, &job);
-        match run.fault() {
-            Some(fault) => self.fail(command, "run", &fault),
-            None => events.into_iter().for_each(|event| self.events.send(event)),
-        }
-        let event = Event::of("end", command).with("jobs", job);
-        let event = event.with("elapsed_ns", begin.elapsed().as_nanos());
-        self.events.send(event.with("max_late_ns", late_ns));
     }
 }

@@ -5,9 +5,11 @@
 //! generated around the code calls [`serve`]; the loop itself stands there, and uses [`keep`],
 //! [`change`] and [`Held`].
 
+mod answers;
 mod control;
 mod histogram;
 mod keep;
+mod perform;
 mod process;
 mod report;
 mod run;
@@ -19,7 +21,7 @@ pub use keep::{change, change_shared, keep, Held};
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The code as the rest sees it: without its types, so that everything but the loop is compiled beforehand.
 pub(crate) trait Code: Sync {
@@ -28,10 +30,16 @@ pub(crate) trait Code: Sync {
     fn batch(&self, state: &mut dyn Any, iterations: u64);
     fn empty(&self, iterations: u64);
     fn done(&self);
+    /// Drops the shared value.
+    ///
+    /// # Safety
+    /// No worker is left that could use it.
+    unsafe fn release(&self);
 }
 
 struct Parts<S, I, W, B, E, D> {
-    shared: OnceLock<S>,
+    /// From a box; null before `init` and after `release`.
+    shared: AtomicPtr<S>,
     init: I,
     begin: W,
     batch: B,
@@ -41,9 +49,8 @@ struct Parts<S, I, W, B, E, D> {
 
 impl<S, I, W, B, E, D> Parts<S, I, W, B, E, D> {
     fn shared(&self) -> &S {
-        self.shared
-            .get()
-            .expect("the control part calls init first")
+        // SAFETY: the control part calls init first, and releases the value when nobody can ask any more.
+        unsafe { &*self.shared.load(Ordering::Acquire) }
     }
 }
 
@@ -58,7 +65,8 @@ where
     D: Fn(&S) + Sync,
 {
     fn init(&self) {
-        let _ = self.shared.set((self.init)());
+        let shared = Box::into_raw(Box::new((self.init)()));
+        self.shared.store(shared, Ordering::Release);
     }
     fn begin(&self) -> Box<dyn Any> {
         Box::new((self.begin)(self.shared()))
@@ -71,6 +79,13 @@ where
     }
     fn done(&self) {
         (self.done)(self.shared());
+    }
+    unsafe fn release(&self) {
+        let shared = self.shared.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if !shared.is_null() {
+            // SAFETY: it came from a box, and the caller promises that nobody uses it.
+            drop(unsafe { Box::from_raw(shared) });
+        }
     }
 }
 
@@ -97,7 +112,7 @@ where
     let done = move |shared: &S| {
         done(shared);
     };
-    let shared = OnceLock::new();
+    let shared = AtomicPtr::new(std::ptr::null_mut());
     control::serve(Box::leak(Box::new(Parts {
         shared,
         init,

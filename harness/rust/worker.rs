@@ -4,7 +4,7 @@ use crate::histogram::Histogram;
 use crate::run::{Mode, Run};
 use crate::{guarded, Code, Fault};
 use std::any::Any;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::*};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -30,6 +30,8 @@ pub enum News {
 /// What the control part and a worker both see.
 #[derive(Debug, Default)]
 pub struct Figures {
+    /// Whether it works in a run.
+    pub busy: AtomicBool,
     pub total: AtomicI64,
     pub taken: AtomicUsize,
     pub begin_ns: AtomicI64,
@@ -71,14 +73,20 @@ impl Worker {
     }
 
     pub fn perform(&self, run: &Arc<Run>) {
+        self.figures.busy.store(true, Release);
         if let Some(runs) = &self.runs {
             let _ = runs.send(run.clone());
         }
     }
 
+    /// Waits for its end; not for one whose code does not return, which cannot be ended from outside.
     pub fn end(&mut self) {
         self.runs = None;
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = self
+            .thread
+            .take()
+            .filter(|_| !self.figures.busy.load(Acquire))
+        {
             let _ = thread.join();
         }
     }
@@ -118,6 +126,7 @@ fn work(code: &dyn Code, figures: &Arc<Figures>, orders: &Receiver<Arc<Run>>, ne
         own.batch = batch;
         own.times = Some(part.times);
         drop(own);
+        figures.busy.store(false, Release);
         run.finished.fetch_add(1, AcqRel);
         let _ = news.send(News::Ended);
     }

@@ -1,5 +1,5 @@
 %% Compiled code in a folder, so that the second process that measures the same code need not load the
-%% compiler: that takes half as long again as starting Erlang. SPEEDWELL_CACHE names the folder; without it
+%% compiler: that takes more than half as long as starting Erlang. SPEEDWELL_CACHE names the folder; without it
 %% nothing is kept.
 -module(speedwell_cache).
 

@@ -27,7 +27,7 @@ perform(Verb, Fields, Jobs, Main) ->
     end.
 
 lost(Context = #context{jobs = Jobs, fields = Fields}, Failure) ->
-    event(Context, error, job(Context) ++ speedwell_error:of_failure(Failure)),
+    [event(Context, error, job(Context) ++ speedwell_error:of_failure(Each)) || Each <- speedwell_error:all(Failure)],
     maps:remove(maps:get(<<"job">>, Fields, <<>>), Jobs).
 
 command(<<"hello">>, Context) -> hello(Context);
@@ -72,7 +72,7 @@ load(Context = #context{fields = Fields, jobs = Jobs, main = Main}) ->
     is_map_key(runner, Code) orelse throw({refused, "there is no 'runner' to load"}),
     Node = speedwell_peers:place(Fields, Paths),
     Ready = #{form := Form, arity := Arity, source := Source} = prepared(Code#{lang => Language}, Name, Paths),
-    case speedwell_job:start(Ready, #{parent => Main, node => Node, on_done_error => {Main, {Context#context.id, Name}}}) of
+    case speedwell_job:start(Ready, #{parent => Main, node => Node}) of
         {ok, Job} ->
             event(Context, loaded, [{job, Name}, {form, Form}, {arity, Arity}, {source, Source}]),
             Jobs#{Name => Job};
@@ -118,8 +118,10 @@ calibrate(Context = #context{jobs = Jobs}) ->
     Jobs.
 
 unload(Context = #context{jobs = Jobs}) ->
-    ok = speedwell_job:close(known(Context)),
-    event(Context, unloaded, job(Context)),
+    case speedwell_job:close(known(Context)) of
+        none -> event(Context, unloaded, job(Context));
+        Failure -> event(Context, error, job(Context) ++ speedwell_error:of_failure(Failure))
+    end,
     maps:remove(needed(<<"job">>, Context), Jobs).
 
 known(Context = #context{jobs = Jobs}) ->

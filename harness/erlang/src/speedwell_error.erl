@@ -1,7 +1,7 @@
 %% Errors as fields of an `error` event: what Erlang says, with the line in the user's own text.
 -module(speedwell_error).
 
--export([of_code/1, of_failure/1, exit_reason/1, line/1]).
+-export([of_code/1, of_failure/1, all/1, exit_reason/1, line/1]).
 
 %% Of code that could not be read or compiled.
 -spec of_code(map()) -> [{atom(), term()}].
@@ -9,18 +9,31 @@ of_code(Error = #{stage := Stage, class := Class, msg := Message}) ->
     [{stage, Stage}, {class, Class}, {msg, Message}]
     ++ [{Key, maps:get(Key, Error)} || Key <- [line, part], is_map_key(Key, Error)] ++ [{fatal, 0}].
 
+%% A failure, and the one of `done` that followed, if there was one.
+-spec all(speedwell_job:failure()) -> [speedwell_job:failure()].
+all(#{then := Later} = Failure) -> [maps:remove(then, Failure), Later];
+all(Failure) -> [Failure].
+
 %% Of code that failed when it was executed.
 -spec of_failure(speedwell_job:failure()) -> [{atom(), term()}].
 of_failure(#{stage := Stage, class := Class, reason := Reason, stack := Stack}) ->
     Own = lists:takewhile(fun(Call) -> not lists:member(element(1, Call), [speedwell_worker, speedwell_job]) end, Stack),
-    [{stage, Stage}, {class, Class}, {msg, message(Reason)}]
+    [{stage, Stage}, {class, Class}, {msg, message(Class, Reason, Stack)}]
     ++ [{line, Line} || Line <- line(Stack)]
     ++ [{stack, lists:join("\n", [call(Call) || Call <- Own])} || Own =/= []] ++ [{fatal, 0}].
 
-%% Exceptions of Elixir have a message of their own.
-message(Reason = #{'__struct__' := _, '__exception__' := true}) ->
-    try 'Elixir.Exception':message(Reason) catch _:_ -> term(Reason) end;
-message(Reason) ->
+%% Where Elixir is there, errors have a message in its words.
+message(error, Reason, Stack) ->
+    case erlang:function_exported('Elixir.Exception', normalize, 3) of
+        true ->
+            try 'Elixir.Exception':message('Elixir.Exception':normalize(error, Reason, Stack))
+            catch _:_ -> term(Reason)
+            end;
+        false -> term(Reason)
+    end;
+message(timeout, Text, _) ->
+    Text;
+message(_, Reason, _) ->
     term(Reason).
 
 term(Reason) ->

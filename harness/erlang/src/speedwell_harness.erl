@@ -41,7 +41,6 @@ loop(State = #state{port = Port, current = Current, monitor = Monitor}) ->
         {Port, {data, Bytes}} -> loop(next(received(Bytes, State)));
         {Port, eof} -> loop(ended(State));
         {event, Line} -> loop(send(Line, State));
-        {done_failed, Tag, Failure} -> loop(send(done_failed(Tag, Failure), State));
         {finished, Pid, Jobs} when element(1, Current) =:= Pid -> loop(next(State#state{current = none, jobs = Jobs}));
         {'EXIT', Pid, Reason} when element(1, Current) =:= Pid, Reason =/= normal ->
             loop(next((send(broken(Reason), State))#state{current = none}));
@@ -52,9 +51,6 @@ loop(State = #state{port = Port, current = Current, monitor = Monitor}) ->
 
 broken(Reason) ->
     speedwell_wire:encode(error, [{stage, protocol}, {class, exit}, {msg, io_lib:format("~0tp", [Reason])}, {fatal, 0}]).
-
-done_failed({Id, Name}, Failure) ->
-    speedwell_wire:encode(error, [{id, Id}, {job, Name} | speedwell_error:of_failure(Failure)]).
 
 send(Line, State = #state{port = Port}) ->
     try port_command(Port, Line) of _ -> State catch error:badarg -> close(State) end.
@@ -102,15 +98,19 @@ ended(State = #state{queue = Queue}) ->
 -spec close(#state{}) -> no_return().
 close(#state{jobs = Jobs, current = Current, port = Port}) ->
     case Current of {Pid, _} -> unlink(Pid), exit(Pid, kill); none -> ok end,
-    Closing = [spawn_monitor(fun() -> speedwell_job:close(Job) end) || Job <- maps:values(Jobs)],
+    Main = self(),
+    Closing = [spawn_monitor(fun() -> undone(Main, Name, speedwell_job:close(Job)) end) || {Name, Job} <- maps:to_list(Jobs)],
     wait(Closing, Port),
     erlang:whereis(speedwell_peers) =:= undefined orelse speedwell_peers:stop(),
     erlang:halt(0).
 
+undone(_, _, none) -> ok;
+undone(Main, Name, Failure) ->
+    Main ! {event, speedwell_wire:encode(error, [{job, Name} | speedwell_error:of_failure(Failure)])}.
+
 wait([], Port) ->
     receive
-        {event, Line} -> told(Line, Port), wait([], Port);
-        {done_failed, Tag, Failure} -> told(done_failed(Tag, Failure), Port), wait([], Port)
+        {event, Line} -> told(Line, Port), wait([], Port)
     after 0 -> ok
     end;
 wait([{Pid, Monitor} | Rest], Port) ->

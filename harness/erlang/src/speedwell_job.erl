@@ -7,17 +7,18 @@
 -module(speedwell_job).
 
 -export([start/2, set_workers/2, workers/1, go_live/1, sample/1, measure/2, ready/1, set_priority/2,
-         run/3, release/2, close/1]).
+         run/3, release/2, abandon/3, close/1]).
 -export([init/3]).
 
 %% parent: the job ends with it. node: where. order: which workers end first when there are too many.
 %% watched: the job ends when this process does.
-%% on_done_error: called with the error of a failing `done`, or who gets {done_failed, Tag, Error}. exit_reason: what the job exits with when it fails.
+%% on_done_error: called with the error of a failing `done`. exit_reason: what the job exits with when it fails.
 -type options() :: #{parent => pid(), node => node(), order => newest | oldest, live => boolean(),
                      watched => pid(),
-                     on_done_error => {pid(), Tag :: term()} | fun((map()) -> term()),
+                     on_done_error => fun((map()) -> term()),
                      exit_reason => fun((map()) -> term()), priority => high | normal}.
--type failure() :: #{stage := atom(), class := atom(), reason := term(), stack := list()}.
+%% `then` is how `done` failed afterwards.
+-type failure() :: #{stage := atom(), class := atom(), reason := term(), stack := list(), then => failure()}.
 -export_type([options/0, failure/0]).
 
 -record(job, {
@@ -90,10 +91,18 @@ release(Job, Ref) ->
     Job ! {release, Ref},
     ok.
 
-%% Ends the workers, executes done, and ends the job.
--spec close(pid()) -> ok.
+%% Gives up a run whose workers do not come to the end of an iteration: the job fails.
+-spec abandon(pid(), reference(), failure()) -> ok.
+abandon(Job, Ref, Failure) ->
+    Job ! {abandon, Ref, Failure},
+    ok.
+
+%% Ends the workers, executes done, ends the job, and waits until it is gone. Gives the failure of `done`.
+-spec close(pid()) -> none | failure().
 close(Job) ->
-    try ask(Job, close) catch exit:_ -> ok end.
+    Monitor = erlang:monitor(process, Job),
+    Failure = try ask(Job, close) catch exit:_ -> none end,
+    receive {'DOWN', Monitor, process, Job, _} -> Failure end.
 
 ask(Job, Request) ->
     gen_server:call(Job, Request, infinity).
@@ -127,6 +136,7 @@ loop(Job = #job{options = Options}) ->
         {'$gen_call', From, Request} -> loop(call(Request, From, Job));
         {run, Conductor, Ref, Mode, Epoch, What} -> loop(begin_run(Conductor, Ref, Mode, Epoch, What, Job));
         {release, Ref} -> loop(end_run(Ref, Job));
+        {abandon, Ref, Failure} -> loop(give_up(Ref, Failure, Job));
         {ready, Pid} -> loop(got_ready(Pid, Job));
         {failed, Pid, Failure} -> loop(failed(Pid, Failure, Job));
         {point, Pid, K, Point} -> loop(told({point, place(Pid, Job), K, Point}, Job));
@@ -171,8 +181,10 @@ call(ready, From, Job) ->
 call({priority, Priority}, From, Job) ->
     answer(From, process_flag(priority, Priority), Job);
 call(close, From, Job) ->
-    Ended = cleaned(Job),
-    gen_server:reply(From, ok),
+    Ended = ended(Job),
+    Failure = done(Ended),
+    tell(Failure, Ended),
+    gen_server:reply(From, Failure),
     finish(normal, Ended).
 
 answer(From, Answer, Job) ->
@@ -244,6 +256,9 @@ end_run(Ref, Job = #job{run = #{ref := Ref, flag := Flag}}) ->
 end_run(_, Job) ->
     Job.
 
+give_up(Ref, Failure, #job{run = #{ref := Ref}} = Job) -> fail(Failure, Job);
+give_up(_, _, Job) -> Job.
+
 got_report(Pid, Report, Job = #job{run = Run = #{reports := Reports}, workers = Workers}) ->
     case Reports#{Pid => Report} of
         All when map_size(All) =:= length(Workers) ->
@@ -291,24 +306,30 @@ linked_gone(Pid, Reason, Job = #job{workers = Workers}) ->
 
 -spec stop(term(), #job{}) -> no_return().
 stop(Reason, Job) ->
-    finish(Reason, cleaned(Job)).
+    Ended = ended(Job),
+    case {Reason, done(Ended)} of
+        %% What came first is told first.
+        {{speedwell_failed, Failure}, #{} = Later} -> finish({speedwell_failed, Failure#{then => Later}}, Ended);
+        {_, Later} -> tell(Later, Ended), finish(Reason, Ended)
+    end.
 
-cleaned(Job = #job{workers = Workers, measuring = Measuring, ready = Ready, shared = Shared, options = Options}) ->
-    case Measuring of {Other, _, _} -> exit(Other, kill); none -> ok end,
-    Alone = (kill([W || W = {Worker, _} <- Workers, is_process_alive(Worker) orelse flushed(Worker)], Job))#job{workers = []},
-    #{module := Module, done := Done} = Ready,
+%% Ends all workers.
+ended(Job = #job{workers = Workers, measuring = Measuring}) ->
+    case Measuring of {Pid, _, _} -> exit(Pid, kill); none -> ok end,
+    (kill([W || W = {Worker, _} <- Workers, is_process_alive(Worker) orelse flushed(Worker)], Job))#job{workers = []}.
+
+%% Executes done: how it failed, if it did.
+done(#job{ready = #{module := Module, done := Done}, shared = Shared}) ->
     try speedwell_worker:call(Module, Done, Shared) of
-        _ -> ok
+        _ -> none
     catch
-        Class:Reason:Stack ->
-            Failure = #{stage => done, class => Class, reason => Reason, stack => Stack},
-            case maps:get(on_done_error, Options, none) of
-                {Pid, Tag} -> Pid ! {done_failed, Tag, Failure};
-                none -> ok;
-                Tell -> Tell(Failure)
-            end
-    end,
-    Alone.
+        Class:Reason:Stack -> #{stage => done, class => Class, reason => Reason, stack => Stack}
+    end.
+
+tell(none, _) -> ok;
+tell(Failure, #job{options = Options}) ->
+    Tell = maps:get(on_done_error, Options, fun(_) -> ok end),
+    Tell(Failure).
 
 %% Of a worker that is gone already the news may have arrived.
 flushed(Worker) ->

@@ -41,7 +41,7 @@ failed(Name, Reason, Send) ->
         {speedwell_failed, Known} -> Known;
         _ -> #{stage => run, class => exit, reason => Reason, stack => []}
     end,
-    Send(error, [{job, Name} | speedwell_error:of_failure(Failure)], []),
+    [Send(error, [{job, Name} | speedwell_error:of_failure(Each)], []) || Each <- speedwell_error:all(Failure)],
     true.
 
 continuous(Names, Pids, Workers, Fields, Send) ->

@@ -14,6 +14,9 @@
 -define(LEAD_NS, 200000).
 -define(LEAD_OF_A_WORKER_NS, 5000).
 
+%% How long a run that is stopped waits for iterations to end.
+-define(PATIENCE_MS, 5000).
+
 %% Runs windows. Plan: interval_ns, samples, warmup_ns, and observer, if somebody wants to hear every point.
 %% `{stop, _}` as a message ends it early.
 -spec continuous([pid()], #{interval_ns := pos_integer(), samples := pos_integer(), warmup_ns := non_neg_integer(),
@@ -77,7 +80,13 @@ collect(State = #{open := Open, done := Done, unpassed := Unpassed, observer := 
     receive
         {stop, _} ->
             release(Open),
+            erlang:send_after(?PATIENCE_MS, self(), {give_up, Open}),
             collect(State#{stopped => true});
+        {give_up, Runs} ->
+            Failure = #{stage => timeout, class => timeout, stack => [],
+                        reason => io_lib:format("an iteration did not end within ~w ms of 'stop'", [?PATIENCE_MS])},
+            [speedwell_job:abandon(Job, Ref, Failure) || {Job, {Ref, _}} <- maps:to_list(Runs), is_map_key(Job, Open)],
+            collect(State);
         {_, Job, passed} when is_map_key(Job, Open) ->
             collect(released(lists:delete(Job, Unpassed), State));
         {_, Job, {point, _, _, _} = Point} ->

@@ -19,8 +19,10 @@
 %% Reads the text of `Part` (runner, init, init_runner or done).
 -spec read(atom(), unicode:chardata()) -> part().
 read(Part, Chars) ->
-    Text = string:trim(unicode:characters_to_list(Chars)),
-    case erl_scan:string(Text, {1, 1}) of
+    Given = unicode:characters_to_list(Chars),
+    Text = string:trim(Given),
+    %% Lines are counted in what was given.
+    case erl_scan:string(Given, {1, 1}) of
         {ok, [], _} -> fail(Part, {1, 1}, "there is no code");
         {ok, Tokens, End} -> parse(Part, Text, Tokens, End);
         {error, {Location, Module, What}, _} -> fail(Part, Location, Module:format_error(What))

@@ -14,10 +14,9 @@ import java.util.concurrent.TimeUnit;
 
 /** The control part: commands in, events out, and what has to happen while workers run. */
 final class Control<S, T> {
-  /** Workers tell that they have a point of a run that is streamed, or that their part of a run is over. */
+  /** A worker tells that it has a point of a run that is streamed; with the run, that its part is over. */
   static final Object POINT = new Object();
 
-  static final Object FINISHED = new Object();
   private static final Object END = new Object();
 
   /** A worker has its state, or a fault. */
@@ -41,6 +40,7 @@ final class Control<S, T> {
   private final List<Begun> begun = new ArrayList<>();
   private boolean ended;
   private long endedNs;
+  private long stoppedNs;
   private String job;
   private S shared;
   private Command gauge;
@@ -176,11 +176,16 @@ final class Control<S, T> {
     event.with("fatal", 0).send(events);
   }
 
-  /** A line of the generated file, counted in the user's text; 0 if it is none of his. */
+  /**
+   * A line of the generated file, counted in the user's text; 0 if it is none of his. The lines around a text
+   * belong to it as well: they are the call that its value is used in.
+   */
   private int lineOf(int line) {
-    for (int at = 0; at + 2 < places.length; at += 3) {
-      if (line >= places[at] && line <= places[at + 1]) {
-        return line - places[at] + places[at + 2];
+    for (int margin = 0; margin <= 1; margin++) {
+      for (int at = 0; at + 2 < places.length; at += 3) {
+        if (line >= places[at] - margin && line <= places[at + 1] + margin) {
+          return Math.min(Math.max(line, places[at]), places[at + 1]) - places[at] + places[at + 2];
+        }
       }
     }
     return 0;
@@ -298,6 +303,7 @@ final class Control<S, T> {
     new Event("stopped", command).with("job", command.text("job")).send(events);
     if (run != null) {
       run.stop = true;
+      stoppedNs = stoppedNs == 0 ? System.nanoTime() : stoppedNs;
     }
   }
 
@@ -305,8 +311,8 @@ final class Control<S, T> {
   private void attend() throws InterruptedException {
     long now = System.nanoTime();
     long patienceNs = gaugeNs > 0 ? nextGaugeNs - now : Long.MAX_VALUE;
-    if (ended) {
-      patienceNs = Math.min(patienceNs, endedNs + PATIENCE_NS - now);
+    if (ended || stoppedNs != 0) {
+      patienceNs = Math.min(patienceNs, (ended ? endedNs : stoppedNs) + PATIENCE_NS - now);
     }
     Object told = news.poll(Math.max(patienceNs, 0), TimeUnit.NANOSECONDS);
     if (told instanceof Command) {
@@ -318,8 +324,8 @@ final class Control<S, T> {
       }
     } else if (told instanceof Begun) {
       begun.add((Begun) told);
-    } else if (told == FINISHED) {
-      finished++;
+    } else if (told instanceof Run) {
+      finished += told == run ? 1 : 0;
     } else if (told == END) {
       ended = true;
       endedNs = System.nanoTime();
@@ -382,30 +388,39 @@ final class Control<S, T> {
     for (Worker<S, T> worker : team) {
       worker.perform(next);
     }
-    while (finished < team.size()) {
+    while (finished < team.size() && !isLate()) {
       attend();
     }
     sendSamples();
+    report(next, isLate() && finished < team.size());
     run = null;
-    report(next, beginNs);
+    stoppedNs = 0;
+    Event event = new Event("end", command).with("jobs", job);
+    event.with("elapsed_ns", System.nanoTime() - beginNs).with("max_late_ns", next.lateNs());
+    event.send(events);
   }
 
-  private void report(Run next, long beginNs) {
+  /** Whether the run was stopped, and its workers have not come back. */
+  private boolean isLate() {
+    return stoppedNs != 0 && System.nanoTime() - stoppedNs >= PATIENCE_NS;
+  }
+
+  private void report(Run next, boolean isLate) throws InterruptedException {
     Throwable fault = null;
-    long lateNs = 0;
     for (Worker<S, T> worker : team) {
       fault = fault == null ? worker.fault : fault;
-      lateNs = Math.max(lateNs, worker.lateNs);
     }
-    if (fault != null) {
+    if (isLate) {
+      Event event = new Event("error", next.command).with("job", job).with("stage", "timeout");
+      event.with("class", "Timeout").with("msg", "the code has not come back a second after 'stop'");
+      event.with("fatal", 0).send(events);
+      endWorkers(0);
+    } else if (fault != null) {
       fail(next.command, "run", fault);
     } else {
       for (Event event : next.report(job)) {
         event.send(events);
       }
     }
-    long elapsedNs = System.nanoTime() - beginNs;
-    Event event = new Event("end", next.command).with("jobs", job);
-    event.with("elapsed_ns", elapsedNs).with("max_late_ns", lateNs).send(events);
   }
 }

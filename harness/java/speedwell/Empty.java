@@ -5,9 +5,10 @@ final class Empty {
   private Empty() {}
 
   /** The loop of the generated code around a runner that does nothing. */
-  private static void batch(int iterations) {
+  private static void batch(Code.Place<Object> shared, int iterations) {
     for (int left = iterations; left > 0; left--) {
-      Keep.keep(left);
+      Keep.keep(shared.get());
+      Keep.keep(0);
     }
   }
 
@@ -16,11 +17,12 @@ final class Empty {
 
   /** The least time of an iteration, in picoseconds. */
   static long calibrate(long targetNs) {
+    Code.Place<Object> shared = new Code.Place<>(null);
     long beginNs = System.nanoTime();
     double leastPs = Double.POSITIVE_INFINITY;
     int iterations = 1;
     for (long beforeNs = beginNs; beforeNs - beginNs < Math.max(targetNs, LEAST_NS); ) {
-      batch(iterations);
+      batch(shared, iterations);
       long now = System.nanoTime();
       leastPs = Math.min(leastPs, (now - beforeNs) * 1000.0 / iterations);
       if (now - beforeNs < Worker.SHORT_BATCH_NS && iterations < 1 << 30) {

@@ -88,6 +88,11 @@ final class Run {
     warm = warm || endNs - epochNs >= warmupNs;
   }
 
+  /** The greatest lateness of a point. */
+  long lateNs() {
+    return team.stream().mapToLong(worker -> worker.lateNs).max().orElse(0);
+  }
+
   /** {@code sample} of point {@code k}. */
   Event sample(String job, int k) {
     long atNs = 0;

@@ -23,6 +23,7 @@ final class Worker<S, T> extends Thread {
   private boolean counts;
   private int perBatch = 1;
 
+  volatile boolean busy;
   volatile long total;
   volatile int taken;
   volatile long beginNs;
@@ -49,10 +50,16 @@ final class Worker<S, T> extends Thread {
     int points = next.timed ? 0 : next.samples + 1;
     pointNs = new long[points];
     pointCount = new long[points];
+    busy = true;
     orders.put(next);
   }
 
+  /** Waits for its end; one whose code does not return is interrupted and left to itself. */
   void end() throws InterruptedException {
+    if (busy) {
+      interrupt();
+      return;
+    }
     orders.put("end");
     join();
   }
@@ -72,7 +79,8 @@ final class Worker<S, T> extends Thread {
         run = (Run) order;
         performRun();
         batch = perBatch;
-        control.tell(Control.FINISHED);
+        busy = false;
+        control.tell(order);
       }
     } catch (InterruptedException error) {
       return;

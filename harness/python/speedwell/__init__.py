@@ -15,13 +15,24 @@ ends in `speedwell.main()`. docs/python.md explains every name.
 
 declare.py holds what is declared, bench.py what a function talks to, measure.py how samples are
 taken, wire.py and channel.py the framing and the descriptors, session.py the conversation with
-Speedwell, by_hand.py the table.
+Speedwell, files.py benchmark files in it, code/ one-liners, by_hand.py the table.
 """
 
-from .bench import Bench, Failed, Skipped
-from .declare import benchmark
-
 __all__ = ["Bench", "Failed", "Skipped", "benchmark", "main"]
+
+_HOMES = {"Bench": "bench", "Failed": "bench", "Skipped": "bench", "benchmark": "declare"}
+
+
+def __getattr__(name):
+    """What a name stands for is imported when it is used: measuring code needs none of it, and is to
+    start soon."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def main(words=None):

@@ -8,6 +8,8 @@ import fcntl
 import os
 import select
 import signal
+import threading
+from contextlib import contextmanager
 
 from .wire import Command, encode
 
@@ -28,12 +30,24 @@ class Channel:
         self._partial = b""
         self._ended = False
         self._armed = False
+        self._told = None
+        self._lock = threading.RLock()
+        self._outgoing = []
         for descriptor in (commands, events):
             os.set_inheritable(descriptor, False)
 
     def send(self, verb, **fields):
         """Writes one message; returns when the system has taken it."""
-        data = encode(verb, fields).encode("utf-8", "surrogateescape")
+        # A signal may interrupt one message with another; that one waits in the list for its turn.
+        with self._lock:
+            self._outgoing.append(encode(verb, fields).encode("utf-8", "surrogateescape"))
+            if len(self._outgoing) > 1:
+                return
+            while self._outgoing:
+                self._write(self._outgoing[0])
+                del self._outgoing[0]
+
+    def _write(self, data):
         try:
             while data:
                 data = data[os.write(self._events, data):]
@@ -48,16 +62,31 @@ class Channel:
 
     def __enter__(self):
         """From now on Closed and Stopped are raised, wherever the main thread is."""
+        self._arm()
+        return self
+
+    def __exit__(self, *_):
+        self._armed = False
+
+    @contextmanager
+    def telling(self, act):
+        """While this lasts `act` is called, from within a signal, when a stop has come or the
+        commands have ended."""
+        self._told = act
+        self._arm()
+        try:
+            yield
+        finally:
+            self._armed = False
+            self._told = None
+
+    def _arm(self):
         signal.signal(signal.SIGIO, self._signalled)
         fcntl.fcntl(self._commands, fcntl.F_SETOWN, os.getpid())
         flags = fcntl.fcntl(self._commands, fcntl.F_GETFL)
         fcntl.fcntl(self._commands, fcntl.F_SETFL, flags | os.O_ASYNC)
         self._armed = True
         self._signalled()
-        return self
-
-    def __exit__(self, *_):
-        self._armed = False
 
     def _signalled(self, *_):
         if not self._armed:
@@ -69,13 +98,20 @@ class Channel:
         if state & select.POLLHUP or self._ended:
             self._armed = False
             self._ended, self._lines = True, []
+            if self._told:
+                self._told()
+                return
             raise Closed
         stops = [line for line in self._lines if line.split("\t")[0] == "stop"]
         if stops:
-            self._armed = False
             self._lines.remove(stops[0])
             stop = Command(stops[0])
             self.send("stopped", id=stop.text("id"), job=stop.text("job"))
+            if self._told:
+                # The commands may still end, but there is nothing more to be told.
+                self._told()
+                return
+            self._armed = False
             raise Stopped
 
     def _state(self):

@@ -79,10 +79,7 @@ pub fn levels(session: &Session, confidence: f64) -> Vec<CodeLevels> {
         for (label, case, runs) in own {
             levels.push(Level {
                 concurrency: concurrency(case)?,
-                throughputs: runs
-                    .iter()
-                    .filter_map(|run| mean(run, Metric::THROUGHPUT))
-                    .collect(),
+                throughputs: runs.iter().filter_map(|run| per_s(run, case)).collect(),
                 is_spoilt: false,
             });
             figures.push(figures_of(label, case, runs, confidence));
@@ -140,8 +137,12 @@ pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
 /// Sentences about what may spoil the figures, or be read out of them wrongly.
 pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();
+    // Workers that share processors wait for each other, which is no disturbance.
+    let processors = session.environment.cpus.unwrap_or(1);
+    let alone = |one: &&CodeFigures| one.concurrency.unwrap_or(1) <= processors;
     let disturbed = figures
         .iter()
+        .filter(alone)
         .filter_map(|one| Some((one, one.disturbance?)));
     let worst = disturbed.max_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((one, disturbance)) = worst.filter(|(_, worst)| *worst > MOST_DISTURBANCE) {
@@ -254,31 +255,25 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> CodeF
         }
     });
     let disturbance =
-        |run: &&Run| Some(mean(run, Metric::TIME)? / run.value_of(Metric::TIME_MEDIAN)?);
+        |run: &&Run| Some(run.value_of(Metric::TIME)? / run.value_of(Metric::TIME_MEDIAN)?);
     let mut disturbances: Vec<f64> = runs.iter().filter_map(disturbance).collect();
-    let over_windows = |metric: &str| {
-        let mut means: Vec<f64> = runs.iter().filter_map(|run| mean(run, metric)).collect();
-        median(&mut means)
-    };
+    let mut rates: Vec<f64> = runs.iter().filter_map(|run| per_s(run, case)).collect();
     CodeFigures {
         label: label.to_owned(),
         concurrency: concurrency(case),
         runs: runs.len(),
         time_median_ns,
         time_p5_ns: typical(Metric::TIME_P5),
-        time_ns: over_windows(Metric::TIME),
-        per_s: over_windows(Metric::THROUGHPUT),
+        time_ns: typical(Metric::TIME),
+        per_s: median(&mut rates),
         disturbance: median(&mut disturbances),
         cpu_ns: typical("user_time").zip(typical("system_time")),
     }
 }
 
-/// The mean over the windows of a run: what was achieved in all of its time.
-fn mean(run: &Run, metric: &str) -> Option<f64> {
-    let values = run
-        .samples
-        .iter()
-        .filter(|sample| &*sample.metric == metric);
-    let values: Vec<f64> = values.map(|sample| sample.value).collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+/// Iterations per second of all workers over the whole of a run, which is less biased than the mean of its windows:
+/// they end when an iteration does.
+fn per_s(run: &Run, case: &Case) -> Option<f64> {
+    let workers = concurrency(case).unwrap_or(1);
+    Some(f64::from(workers) / run.value_of(Metric::TIME)? * 1e9)
 }

@@ -179,9 +179,14 @@ pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
 
 /// The first line that tells an error, from the error on.
 fn complaint(said: &str) -> String {
+    // rustc numbers its errors: 'error[E0425]: ...'.
+    let after = |line: &'_ str| {
+        let at = line.find("error:").or_else(|| line.find("error["))?;
+        line[at..].find(':').map(|colon| at + colon + 1)
+    };
     let error = said
         .lines()
-        .find_map(|line| line.find("error:").map(|at| &line[at + "error:".len()..]));
+        .find_map(|line| after(line).map(|at| &line[at..]));
     let line = error.or(said.lines().next()).unwrap_or("no reason given");
     line.trim().to_owned()
 }

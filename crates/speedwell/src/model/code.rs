@@ -94,12 +94,34 @@ pub struct Code {
     /// Executed once in each worker; gives its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init_worker: Option<String>,
+    /// Executed before every iteration and not measured; commands of a shell alone have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<String>,
     /// Executed once when the workers have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<String>,
     /// Where the language finds modules, headers or classes, absolute.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathBuf>,
+    /// Other nodes that it needs, in Erlang and Elixir.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Nodes>,
+}
+
+/// Nodes of a distributed Erlang system.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Nodes {
+    /// So many on this machine, connected with each other, the measuring one included.
+    Local(u32),
+    /// A running one, on which the code is executed.
+    Remote {
+        /// Its name, with its host.
+        name: String,
+        /// The secret that nodes share; the user's own if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cookie: Option<String>,
+    },
 }
 
 impl Code {
@@ -110,8 +132,10 @@ impl Code {
             runner: runner.into(),
             init: None,
             init_worker: None,
+            prepare: None,
             done: None,
             paths: Vec::new(),
+            nodes: None,
         }
     }
 }

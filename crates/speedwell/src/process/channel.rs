@@ -40,6 +40,11 @@ pub trait Conversation {
     /// A line came, without its line feed.
     fn received(&mut self, line: &[u8]) -> Next;
 
+    /// Nothing was heard for a moment: bytes to send all the same, if the patience with an answer is at an end.
+    fn waiting(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// The user asked us to stop: what the child is told, and how long it then has to end by itself.
     /// Without an answer it is killed.
     fn stopping(&mut self) -> Option<(Vec<u8>, std::time::Duration)> {

@@ -110,6 +110,8 @@ impl<'a> Listener<'a> {
     /// Listens until the process has ended; the reason if it was ended by us.
     fn listen(&mut self) -> Option<Ended> {
         loop {
+            self.unsent
+                .extend(self.conversation.waiting().into_iter().flatten());
             self.send();
             if let Some(reason) = self.overdue() {
                 // SAFETY: kill only sends a signal, to the group of a child we have not reaped.

@@ -13,7 +13,6 @@ use super::{Uncertainty, failures};
 use crate::analysis::Findings;
 use crate::analysis::code::{CodeFigures, CodeLevels, MOST_DISTURBANCE};
 use crate::analysis::scaling::Standing;
-use serde_json::json;
 
 /// Said below the table of figures.
 const EXPLANATION: &str = "median, p5: time of an iteration and worker in the median batch and in the one that a \
@@ -59,15 +58,6 @@ pub fn document(
     if findings.comparisons.is_empty() {
         document.append(failures(&findings.failures, output.verbosity));
     }
-    let machines = figures.iter().map(|one| {
-        json!({
-            "code": one.label, "concurrency": one.concurrency, "runs": one.runs,
-            "time_median_ns": one.time_median_ns.map(|e| json!([e.value, e.low, e.high])),
-            "time_p5_ns": one.time_p5_ns, "time_ns": one.time_ns,
-            "throughput": one.per_s, "disturbance": one.disturbance,
-        })
-    });
-    document.attach("codes", machines.collect());
     document
 }
 
@@ -168,6 +158,12 @@ fn figure_fields() -> Vec<Field<CodeFigures>> {
                 time_cell(time.map(|time| time.value), known)
             },
         ),
+        Field::machine("time_median_low_ns", |one: &CodeFigures| {
+            Cell::figure(one.time_median_ns.map(|time| time.low))
+        }),
+        Field::machine("time_median_high_ns", |one: &CodeFigures| {
+            Cell::figure(one.time_median_ns.map(|time| time.high))
+        }),
         Field::new(
             Column::new("time_p5_ns", "p5", Kind::Figure).expendable(2),
             move |one: &CodeFigures| time_cell(one.time_p5_ns, unknown),

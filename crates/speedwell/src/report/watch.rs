@@ -140,7 +140,7 @@ impl WatchLines {
             return None;
         }
         let measured = measured?;
-        let per_s = quantity(measured.per_s()?, "1/s", Uncertainty::Unknown);
+        let per_s = quantity(measured.per_s?, "1/s", Uncertainty::Unknown);
         let batches = measured.batches.map(|batches| {
             let time = quantity(batches.median_ns, "ns", Uncertainty::Unknown);
             format!(", {time} in the median batch")

@@ -59,13 +59,15 @@ pub fn execute(
             ended = Ended::Interrupted;
             break;
         }
-        if orders.done.contains(&slot.index) || execution.is_over(slot) {
+        if orders.done.contains(&slot.index) {
             continue;
         }
-        match execution.step(slot)? {
-            Stepped::Interrupted => ended = Ended::Interrupted,
-            Stepped::Failed if orders.fail_fast => ended = Ended::Failed,
-            _ => {}
+        if !execution.is_over(slot) {
+            match execution.step(slot)? {
+                Stepped::Interrupted => ended = Ended::Interrupted,
+                Stepped::Failed if orders.fail_fast => ended = Ended::Failed,
+                _ => {}
+            }
         }
         if ended != Ended::Complete {
             break;

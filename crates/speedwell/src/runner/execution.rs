@@ -3,7 +3,7 @@
 use super::consistency::Answers;
 use super::execute::Judge;
 use crate::harness::code::Shared;
-use crate::harness::{self, Attempt, Observation, Setting};
+use crate::harness::{self, Attempt, Kind, Observation, Setting};
 use crate::model::{Cause, Event, Failure, Observer, Order, Run, Step};
 use crate::plan::{Plan, Slot};
 use std::collections::{HashMap, HashSet};
@@ -13,6 +13,9 @@ use std::time::Duration;
 /// Failures of one job and variant without any success after which the job is given up: what
 /// fails every time needs no more evidence, and a hanging benchmark costs its limit every time.
 const GIVE_UP_AFTER: u32 = 2;
+
+/// Runs that tell enough of a code whose comparison has come to nothing: as many as have an interval.
+const ENOUGH_RUNS: usize = 6;
 
 /// What came of one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +81,14 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(())
     }
 
-    /// Whether the case of this slot needs no more runs.
+    /// Whether this slot needs no run: its case is over, or its variant fails every time.
     pub fn is_over(&self, slot: &Slot) -> bool {
-        self.over.contains(&slot.job)
+        self.over.contains(&slot.job) || self.is_hopeless(slot.job, slot.variant)
+    }
+
+    fn is_hopeless(&self, job: usize, variant: usize) -> bool {
+        let failed = self.failed.get(&(job, variant));
+        failed.is_some_and(|&count| count >= GIVE_UP_AFTER)
     }
 
     /// Executes one slot.
@@ -220,13 +228,11 @@ impl<'a, 'o> Execution<'a, 'o> {
 
     /// After a block: is the case decided, or hopeless?
     pub fn settle(&mut self, slot: &Slot, slots: &[Slot]) -> anyhow::Result<()> {
-        let hopeless = (0..self.plan.variants.len()).any(|variant| {
-            self.failed
-                .get(&(slot.job, variant))
-                .is_some_and(|&count| count >= GIVE_UP_AFTER)
-        });
+        if self.over.contains(&slot.job) {
+            return Ok(());
+        }
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
-        if !hopeless && !self.is_decided(runs) {
+        if !self.is_hopeless_case(slot.job, runs) && !self.is_decided(runs) {
             return Ok(());
         }
         self.over.insert(slot.job);
@@ -237,6 +243,23 @@ impl<'a, 'o> Execution<'a, 'o> {
             label: &label,
             saved,
         })
+    }
+
+    /// Whether more runs of a case would tell nothing: a variant fails every time, so that nothing can be compared
+    /// with it. Where pieces of code are compared, the others are of interest by themselves.
+    fn is_hopeless_case(&self, job: usize, runs: &[Run]) -> bool {
+        let variants = 0..self.plan.variants.len();
+        let (lost, sound): (Vec<usize>, Vec<usize>) =
+            variants.partition(|&variant| self.is_hopeless(job, variant));
+        if lost.is_empty() {
+            return false;
+        }
+        let is_code = matches!(self.plan.jobs[job].source.kind, Kind::Code(_));
+        let runs_of = |variant: usize| {
+            let name = &self.plan.variants[variant].name;
+            runs.iter().filter(|run| *run.variant == **name).count()
+        };
+        !is_code || sound.iter().all(|&variant| runs_of(variant) >= ENOUGH_RUNS)
     }
 }
 

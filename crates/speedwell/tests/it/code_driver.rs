@@ -5,7 +5,9 @@
 use super::code_snippets::{self, Code, Snippets};
 use super::harness_driver::{Ended, Event, Talk, encoded, tool};
 use super::project::repository;
-use std::path::Path;
+use speedwell::harness::code::{Failed, start, usual_program};
+use speedwell::model::{self, Cause, Language, Variant};
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// How the code of a language comes into a harness.
@@ -53,7 +55,12 @@ impl CodeHarness {
                 tool(&["python3"])?,
                 program("harness/python/harness.py"),
             ]),
-            _ => Way::Compiled,
+            "erlang" | "elixir" => Way::Told(super::erlang_harness::words(language)?),
+            "c" => compiled_by(&["cc", "gcc", "clang"])?,
+            "cpp" => compiled_by(&["c++", "g++", "clang++"])?,
+            "rust" => compiled_by(&["rustc"])?,
+            "java" => compiled_by(&["javac"])?,
+            _ => compiled_by(&[language])?,
         };
         Some(CodeHarness {
             language,
@@ -73,7 +80,13 @@ impl CodeHarness {
         let folder = tempfile::tempdir().unwrap();
         let words = match &self.way {
             Way::Told(words) => words.clone(),
-            Way::Compiled => compiled(self.language, code, folder.path())?,
+            Way::Compiled => {
+                // A compiler looks for modules before the harness is told where they are.
+                if let Some(module) = &self.snippets.module {
+                    write_module(folder.path(), module.file, module.text);
+                }
+                compiled(self.language, code, folder.path())?
+            }
         };
         let trace = folder.path().join("trace").to_string_lossy().into_owned();
         Ok(Conversation {
@@ -102,13 +115,45 @@ impl CodeHarness {
     }
 }
 
+/// Writes a module into a folder of its own below `folder`, which it gives.
+fn write_module(folder: &Path, file: &str, text: &str) -> PathBuf {
+    let modules = folder.join("modules");
+    std::fs::create_dir_all(&modules).unwrap();
+    std::fs::write(modules.join(file), text).unwrap();
+    modules
+}
+
+fn compiled_by(compilers: &[&str]) -> Option<Way> {
+    tool(compilers).map(|_| Way::Compiled)
+}
+
 /// The program of a piece of code in a language that is compiled, as words to start it.
 ///
 /// # Errors
-/// An answer with the `error` that tells why it cannot be compiled.
-fn compiled(language: &str, code: Code, _folder: &Path) -> Result<Vec<String>, Answer> {
-    // The place for the public function of `speedwell::harness` that compiles code.
-    panic!("nobody compiles {code:?} in {language}");
+/// An answer with the `error` that tells why it cannot be compiled, as it would be of a harness that compiles
+/// what it is told.
+fn compiled(language: &str, code: Code, folder: &Path) -> Result<Vec<String>, Answer> {
+    let language = Language::of_word(language).unwrap();
+    let hook = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let code = model::Code {
+        init: hook(code.init),
+        init_worker: hook(code.init_runner),
+        done: hook(code.done),
+        paths: vec![folder.join("modules")],
+        ..model::Code::new(language, code.runner)
+    };
+    let plain = Variant::plain("plain");
+    match start(&code, &usual_program(language), &plain) {
+        Ok(spec) => {
+            let program = spec.program.to_string_lossy().into_owned();
+            Ok([program].into_iter().chain(spec.arguments).collect())
+        }
+        Err(Failed {
+            cause: Cause::Invalid { reason },
+            ..
+        }) => Err(Answer::refused(&reason)),
+        Err(failed) => panic!("{failed:?}"),
+    }
 }
 
 impl Conversation {
@@ -166,9 +211,7 @@ impl Conversation {
     /// Loads code that finds modules in this folder.
     #[track_caller]
     pub fn load_from(&mut self, job: &str, code: Code, file: &str, text: &str) -> Answer {
-        let folder = self.folder.path().join("modules");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join(file), text).unwrap();
+        let folder = write_module(self.folder.path(), file, text);
         let folder = encoded(&folder.to_string_lossy());
         self.load_with(job, code, &[("path0", &folder)])
     }
@@ -272,6 +315,21 @@ impl Conversation {
 }
 
 impl Answer {
+    /// `does not compile: runner:2:5: error: words` as the error of job `a`.
+    fn refused(reason: &str) -> Answer {
+        let line = reason
+            .split(':')
+            .find_map(|word| word.trim().parse::<u32>().ok());
+        let line = line.map_or(String::new(), |line| format!("\tline={line}"));
+        let fields = format!(
+            "job=a\tstage=compile\tclass=Compiler\tmsg={}{line}",
+            encoded(reason)
+        );
+        Answer {
+            events: vec![Event::read(&format!("error\t{fields}"))],
+        }
+    }
+
     /// All events of that verb.
     pub fn all(&self, verb: &str) -> Vec<&Event> {
         let events = self.events.iter();

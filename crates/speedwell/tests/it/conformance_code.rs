@@ -81,7 +81,7 @@ macro_rules! suite {
 }
 
 suite! {
-    [node python]
+    [c cpp elixir erlang go java node python rust]
     {
         figures:
             times_a_sleep_longer_than_its_windows

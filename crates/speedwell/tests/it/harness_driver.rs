@@ -261,7 +261,7 @@ impl Ended {
 }
 
 impl Event {
-    fn read(line: &str) -> Event {
+    pub fn read(line: &str) -> Event {
         let mut words = line.split('\t');
         let verb = words.next().unwrap_or_default().to_owned();
         let pair = |word: &str| {

@@ -22,7 +22,8 @@ function read(text, name) {
     const message = `a function for '${name}' takes at most ${MOST_ARITY[name]} parameters, this one takes ${form.arity}`;
     throw new HarnessError('compile', 'Arity', message);
   }
-  return { ...form, name, text };
+  // Code without an await of its own may turn out to give promises, or be a function that does: the loop awaits them.
+  return { ...form, name, text, awaits: form.async && form.kind !== 'function' };
 }
 
 /**
@@ -39,7 +40,7 @@ function loopSource(form) {
   const head = form.head === '' ? '' : `${form.head}${form.tail === '' ? '\n' : ''};`;
   const value = isFunction ? call(form) : `(${form.tail || 'undefined'}\n)`;
   const turns = `for (let ${TURN} = 0; ${TURN} < ${LIMIT}; ${TURN}++) `;
-  const body = `{ ${head}${GIVEN} = ${isFunction && form.async ? 'await ' : ''}${value}; }`;
+  const body = `{ ${head}${GIVEN} = ${form.async && !form.awaits ? 'await ' : ''}${value}; }`;
   const end = ` ${LAST} = ${GIVEN}; } return { loop, last: () => ${LAST}, keep: (value) => { ${LAST} = value; } }; })`;
   return begin + made + loop + own + turns + body + end;
 }
@@ -56,7 +57,7 @@ function compileLoop(form) {
 /** The same for a runner of that form that does nothing. */
 function compileEmpty({ kind, async, arity }) {
   const tail = kind === 'function' ? `${async ? 'async ' : ''}(${['', 'a', 'a, b'][arity]}) => undefined` : 'undefined';
-  return run(loopSource({ kind, head: '', tail: async && kind !== 'function' ? `await ${tail}` : tail, async, arity }), 'empty');
+  return run(loopSource({ kind, head: '', tail, async, arity }), 'empty');
 }
 
 /** A function `(require, shared) => value` (or a promise of it) of a hook. */
@@ -67,16 +68,18 @@ function compileHook({ kind, head, tail, async, name }) {
 }
 
 function run(source, name) {
-  return new vm.Script(source, { filename: fileName(name), importModuleDynamically: importer() }).runInThisContext();
+  const loader = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+  const options = { filename: fileName(name), importModuleDynamically: loader };
+  return new vm.Script(loader ? source : withImport(source), options).runInThisContext();
 }
 
-/** `import()` in code finds what it would find in a file of the current folder. */
-function importer() {
-  if (vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER) return vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-  return (name) => {
-    const { pathToFileURL } = require('url');
-    return import(/^\.{0,2}\//.test(name) ? pathToFileURL(require('path').resolve(name)).href : name);
-  };
+/** Before 20.12 and 21.7 scripts may not import, so there a function does it that finds what a file here would find. */
+function withImport(source) {
+  globalThis.$speedwell_import = globalThis.$speedwell_import || ((name) => {
+    const isPath = /^\.{0,2}\//.test(name);
+    return import(isPath ? require('url').pathToFileURL(require('path').resolve(name)).href : name);
+  });
+  return source.replace(/(?<![.\w$])import(?=\s*\()/g, '$$speedwell_import');
 }
 
 /** `require` as in a file of the current folder that also looks into `folders`. */

@@ -12,6 +12,14 @@ const { Signals } = require('./signals.js');
 /** How long a batch may go on after a stop (docs/protocol.md). */
 const GIVE_UP_MS = 1000;
 
+const ENDLESS = `an iteration did not end within ${GIVE_UP_MS / 1000} s after the stop`;
+
+/**
+ * Code that may go on for ever is guarded by a thread, whose start costs a tenth of that of Node.js; so code is not
+ * guarded that has no loop and waits for nothing. Should it never end all the same, Speedwell's time limit ends it.
+ */
+const MAY_NOT_END = /\b(?:for|while)\b|\bAtomics\.wait\b|Sync\b/;
+
 /** Between the start order and the epoch, so that threads are awake by then. */
 const START_NS = 200000n;
 
@@ -82,7 +90,7 @@ class Run {
       signals.start(epoch_ns);
       const waiting = others.map((task) => this._outcome(task, () => task.worker.measure(task)));
       // Nothing else happens in this thread until it has its points.
-      const done = blocking.map((task) => this._outcome(task, () => task.worker.measure(task)));
+      const done = blocking.map((task) => this._outcome(task, () => this._guarded(task)));
       await Promise.race([Promise.all([...waiting, ...done]), this.givenUp]);
     } finally {
       this._unlisten();
@@ -96,6 +104,26 @@ class Run {
       this._fail(part, atStage('run', error));
     }
     return true;
+  }
+
+  /** Measures in this thread; an iteration that does not end after a stop is ended from another one. */
+  _guarded(task) {
+    const { channel } = this.session;
+    const measure = () => task.worker.measure(task);
+    if (!channel.guard && !MAY_NOT_END.test(task.part.job.forms.runner.text)) return measure();
+    const { Guard } = require('./guard.js');
+    channel.guard = channel.guard || new Guard(channel.commandFd, GIVE_UP_MS);
+    channel.guard.wake();
+    try {
+      return channel.guard.run(measure);
+    } catch (error) {
+      if (error.code !== 'ERR_SCRIPT_EXECUTION_INTERRUPTED') throw error;
+      throw new HarnessError('timeout', 'Endless', ENDLESS);
+    } finally {
+      // What the other thread has read belongs to this one now.
+      channel.glance();
+      channel.guard.rest();
+    }
   }
 
   _tasks(part) {
@@ -143,10 +171,9 @@ class Run {
       this.signals.stop();
       for (const { meeting } of parts) if (meeting) meeting.open();
       this.timer = this.timer || setTimeout(() => {
-        const message = `an iteration did not end within ${GIVE_UP_MS / 1000} s after the stop`;
         for (const part of parts) {
           const missing = part.job.workers.some((worker, w) => !part.results[w]);
-          if (missing) this._fail(part, new HarnessError('timeout', 'Endless', message));
+          if (missing) this._fail(part, new HarnessError('timeout', 'Endless', ENDLESS));
         }
         giveUp();
       }, GIVE_UP_MS);

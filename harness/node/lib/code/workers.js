@@ -98,6 +98,7 @@ class ThreadWorker {
   }
 
   end() {
+    if (!this.thread) return undefined;
     this.thread.removeAllListeners('exit');
     return this.thread.terminate();
   }

@@ -18,6 +18,8 @@ class Channel {
     this.ended = false;
     this.socket = null;
     this.waiting = null;
+    /** Another thread that reads commands while this one cannot; see code/guard.js. */
+    this.guard = null;
     /** Called with a `stop` command that arrives while a benchmark runs. */
     this.onStop = null;
     /** Called when the driver closes the channel while a benchmark runs. */
@@ -88,9 +90,20 @@ class Channel {
   /** Takes what has come without waiting for more, while code has the thread to itself. */
   glance() {
     if (this.ended) return;
-    // Opened anew, because the inherited descriptor waits, and what it was given as belongs to others as well.
-    const { O_RDONLY, O_NONBLOCK } = fs.constants;
-    this.glanceFd = this.glanceFd || fs.openSync(`/proc/self/fd/${this.commandFd}`, O_RDONLY | O_NONBLOCK);
+    if (this.guard) this.guard.look((found) => this._takeFrom(found), () => this._glance());
+    else this._glance();
+    this._tell();
+  }
+
+  /** What another thread has read in the place of this one. */
+  _takeFrom({ bytes, ended }) {
+    if (ended) this.ended = true;
+    else this._take(Buffer.from(bytes));
+  }
+
+  _glance() {
+    if (this.ended) return;
+    this.glanceFd = this.glanceFd || this._withoutWaiting();
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     try {
       const count = fs.readSync(this.glanceFd, chunk, 0, CHUNK_BYTES, null);
@@ -98,8 +111,23 @@ class Channel {
       else this.ended = true;
     } catch (error) {
       if (error.code !== 'EAGAIN') throw error;
-      return;
     }
+  }
+
+  /** A descriptor of the commands whose reading does not wait. */
+  _withoutWaiting() {
+    const { O_RDONLY, O_NONBLOCK } = fs.constants;
+    try {
+      // Opened anew, because whether reading waits is a property of the pipe's end, which others may share.
+      return fs.openSync(`/proc/self/fd/${this.commandFd}`, O_RDONLY | O_NONBLOCK);
+    } catch {
+      // A socket cannot be opened by its name. One that is watched does not wait.
+      this.watch();
+      return this.commandFd;
+    }
+  }
+
+  _tell() {
     if (this.ended && this.onEnd) this.onEnd();
     if (this.onStop) this._overtake();
   }

@@ -1,7 +1,7 @@
 //! From words to pieces of code: which hook belongs to which, and what each is called.
 
 use crate::cli::options::EvalArgs;
-use crate::model::Code;
+use crate::model::{Code, Language, Nodes};
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,11 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
     let count = args.codes.len();
     let inits = spread("--init", &args.code.init, count)?;
     let init_workers = spread("--init-worker", &args.code.init_worker, count)?;
+    let prepares = spread("--prepare", &args.code.prepare, count)?;
+    ensure!(
+        args.code.prepare.is_empty() || args.language == Language::Sh,
+        "--prepare is for 'sh', where an iteration is a process\nhint: elsewhere, --init-worker prepares a worker once"
+    );
     let dones = spread("--done", &args.code.done, count)?;
     let given = &args.code.name;
     ensure!(
@@ -31,6 +36,7 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
     );
     let paths = args.code.path.iter().map(|path| folder(path));
     let paths: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
+    let nodes = nodes(args)?;
     let mut named: Vec<Named> = Vec::new();
     for (at, text) in args.codes.iter().enumerate() {
         let runner = text_of(text)?;
@@ -46,13 +52,34 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
             code: Code {
                 init: inits[at].clone(),
                 init_worker: init_workers[at].clone(),
+                prepare: prepares[at].clone(),
                 done: dones[at].clone(),
                 paths: paths.clone(),
+                nodes: nodes.clone(),
                 ..Code::new(args.language, runner)
             },
         });
     }
     Ok(named)
+}
+
+/// The other nodes that codes need.
+fn nodes(args: &EvalArgs) -> anyhow::Result<Option<Nodes>> {
+    let nodes = match (args.code.nodes, &args.code.node) {
+        (Some(count), _) => Some(Nodes::Local(count)),
+        (_, Some(name)) => Some(Nodes::Remote {
+            name: name.clone(),
+            cookie: args.code.cookie.clone(),
+        }),
+        _ => None,
+    };
+    let is_distributed = matches!(args.language, Language::Erlang | Language::Elixir);
+    ensure!(
+        nodes.is_none() || is_distributed,
+        "--nodes and --node are for Erlang and Elixir, not for {}",
+        args.language
+    );
+    Ok(nodes)
 }
 
 /// A hook for each code: the same for all, or each its own.

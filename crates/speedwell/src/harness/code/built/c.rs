@@ -14,7 +14,7 @@ pub fn source(parts: &Parts) -> String {
         }
     }
     sheet.own(
-        "static struct speedwell_finished speedwell_perform(enum speedwell_task speedwell_task, \
+        "static __attribute__((noinline)) struct speedwell_finished speedwell_perform(enum speedwell_task speedwell_task, \
          void **speedwell_place, uint64_t speedwell_left) {",
     );
     is_void(&mut sheet, "speedwell_no_shared", &parts.init);
@@ -42,16 +42,19 @@ pub fn source(parts: &Parts) -> String {
     sheet.text
 }
 
-/// The four functions that the rest of the program knows.
+/// The functions that the rest of the program knows. `setjmp` stands in none that has the code in it, because a
+/// function that may return twice keeps little in registers.
 const TABLE: &str = "
-static int speedwell_init(void) { speedwell_perform(SPEEDWELL_INIT, 0, 0); return 0; }
-static int speedwell_done(void) { speedwell_perform(SPEEDWELL_DONE, 0, 0); return 0; }
-static int speedwell_begin(void **state) { speedwell_perform(SPEEDWELL_BEGIN, state, 0); return 0; }
-static void speedwell_end(void *state) { free(state); }
-static int speedwell_batch(void *state, uint64_t iterations) {
-  speedwell_perform(SPEEDWELL_BATCH, &state, iterations);
+static __attribute__((noinline)) int speedwell_try(enum speedwell_task task, void **place, uint64_t left) {
+  if (setjmp(speedwell_way_out)) return 1;
+  speedwell_perform(task, place, left);
   return 0;
 }
+static int speedwell_init(void) { return speedwell_try(SPEEDWELL_INIT, 0, 0); }
+static int speedwell_done(void) { return speedwell_try(SPEEDWELL_DONE, 0, 0); }
+static int speedwell_begin(void **state) { return speedwell_try(SPEEDWELL_BEGIN, state, 0); }
+static void speedwell_end(void *state) { free(state); }
+static int speedwell_batch(void *state, uint64_t left) { return speedwell_try(SPEEDWELL_BATCH, &state, left); }
 static void speedwell_empty(uint64_t left) {
   for (; left > 0; --left) SPEEDWELL_CLOBBER();
 }

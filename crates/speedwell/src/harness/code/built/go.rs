@@ -39,7 +39,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
             environment: environment.clone(),
             identity: identity.clone(),
         };
-        making.make().map_err(explained)
+        making.make()
     });
     made.map(|folder| folder.join("program"))
 }
@@ -73,16 +73,6 @@ fn module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
     text
 }
 
-/// A `return` that would leave the loop is refused by its type, which needs an explanation.
-fn explained(mut failed: Failed) -> Failed {
-    if failed.words.contains("speedwell.Finished")
-        || failed.words.contains("too many return values")
-    {
-        failed.words += "\nhint: in a runner in Go, only the last statement may be 'return'";
-    }
-    failed
-}
-
 /// The program around the texts.
 fn source(parts: &Parts) -> String {
     let mut sheet = Sheet::new("main.go", Marks::Slashes);
@@ -101,7 +91,8 @@ fn source(parts: &Parts) -> String {
     hook(&mut sheet, &parts.init_worker, "state");
     sheet.own("for speedwellWorker.Next() {\nspeedwellLeft := speedwellWorker.Left");
     batch(&mut sheet, &parts.runner);
-    sheet.own("}\nreturn speedwell.Finished{}\n}, func() {");
+    // Otherwise a state that the code computes and nobody reads would not be computed.
+    sheet.own("speedwell.Keep(state)\n}\nreturn speedwell.Finished{}\n}, func() {");
     plain(&mut sheet, &parts.done);
     sheet.own("})\n})\n}");
     sheet.text

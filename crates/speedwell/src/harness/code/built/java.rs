@@ -6,7 +6,7 @@ use super::super::made::{Making, version};
 use super::parts::{Part, Parts};
 use super::sheet::{Marks, Place, Sheet};
 use super::unpacked;
-use crate::model::{Cause, Code, Variant};
+use crate::model::{Code, Variant};
 use crate::process::Spec;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,27 +92,25 @@ fn translated(mut failed: Failed, places: &[Place]) -> Failed {
             .and_then(|rest| rest.split_once(':'));
         let found = counted.and_then(|(number, rest)| {
             let number: usize = number.parse().ok()?;
-            let place = places
-                .iter()
-                .find(|place| (place.first..=place.last).contains(&number))?;
-            Some(format!(
-                "{}:{}:{rest}",
-                place.name,
-                number - place.first + place.line
-            ))
+            let place = place_of(number, places)?;
+            let line = number.clamp(place.first, place.last) - place.first + place.line;
+            Some(format!("{}:{line}:{rest}", place.name))
         });
         found.unwrap_or_else(|| line.to_owned())
     });
     failed.words = lines.collect::<Vec<_>>().join("\n");
-    if failed.words.contains("Finished") {
-        failed.words += "\nhint: in a runner in Java, only the last statement may be 'return'";
-    }
-    if let (Cause::Invalid { reason }, Some(first)) =
-        (&mut failed.cause, failed.words.lines().next())
-    {
-        *reason = format!("does not compile: {first}");
-    }
     failed
+}
+
+/// The place that a line of the generated file belongs to. The lines around a text belong to it as well: they
+/// are the call or the `return` that its value is used in.
+fn place_of(line: usize, places: &[Place]) -> Option<&Place> {
+    let within = |margin: usize| {
+        let range =
+            move |place: &&Place| place.first - margin <= line && line <= place.last + margin;
+        places.iter().find(range)
+    };
+    within(0).or_else(|| within(1))
 }
 
 /// The program around the texts.
@@ -165,16 +163,15 @@ fn hook(sheet: &mut Sheet, part: &Part) {
 }
 
 /// The loop. What the code only reads is read anew in each iteration, because the compiler would compute what
-/// follows from it once; a state that the code changes is a variable.
+/// follows from it once; a state that the code changes is a variable. The shared value is always read: without
+/// anything to do, many iterations would become one.
 fn batch(sheet: &mut Sheet, runner: &Part) {
     let changes = runner.text.assigns("state");
     if changes {
         sheet.own("var state = Keep.unbox(speedwellState.get());");
     }
     sheet.own("for (int speedwellLeft = speedwellCount; speedwellLeft > 0; speedwellLeft--) {");
-    if runner.text.names("shared") {
-        sheet.own("var shared = Keep.unbox(speedwellShared.get());");
-    }
+    sheet.own("var shared = Keep.unbox(speedwellShared.get());\nKeep.keep(shared);");
     if runner.text.names("state") && !changes {
         sheet.own("var state = Keep.unbox(speedwellState.get());");
     }

@@ -36,7 +36,7 @@ fn main() {
             let state = speedwell_held.value();
             while speedwell_left > 0 {
                 speedwell::change(state);
-                let shared = speedwell::change_shared(shared);
+                CHANGE_SHARED
                 speedwell::keep((|| include!(\"runner\"))());
                 speedwell_left -= 1;
             }
@@ -124,14 +124,26 @@ fn files(parts: &Parts) -> Vec<(String, String)> {
         }
         files.push((part.name.to_owned(), block(part)));
     }
-    let (attribute, program) = PROGRAM.split_at(PROGRAM.find('\n').unwrap_or(0) + 1);
+    // A register that nothing is read from would cost a move in every iteration.
+    let change = match parts.runner.text.names("shared") {
+        true => "let shared = speedwell::change_shared(shared);",
+        false => "",
+    };
+    let program = PROGRAM.replace("CHANGE_SHARED", change);
+    let (attribute, program) = program.split_at(program.find('\n').unwrap_or(0) + 1);
     files.push(("main.rs".to_owned(), format!("{attribute}{top}{program}")));
     files
 }
 
 fn block(part: &Part) -> String {
     // Whether a semicolon ends the last statement decides whether it has a value, so the text is as it was.
-    format!("{{{}\n}}", part.text.whole)
+    // A comment must not swallow the brace; on a line of its own it would be a line that the user has not.
+    let text = &part.text.whole;
+    let has_comment = text
+        .lines()
+        .next_back()
+        .is_some_and(|line| line.contains("//"));
+    format!("{{{text}{}}}", if has_comment { "\n" } else { "" })
 }
 
 /// The search path for crates in a folder, and each crate by its name.

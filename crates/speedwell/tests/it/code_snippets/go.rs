@@ -1,0 +1,112 @@
+//! Go.
+
+use super::{Code, Fault, Snippets};
+
+const HOOKS: Code = Code::new(
+    "if state < 1003 {
+        trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_APPEND|os.O_WRONLY, 0)
+        fmt.Fprintf(trace, \"turn %d\\n\", state)
+        trace.Close()
+    }
+    state++
+    return state",
+)
+.init("os.WriteFile(os.Getenv(\"TRACE\"), []byte(\"init\\n\"), 0o600); 1000")
+.init_runner(
+    "trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_APPEND|os.O_WRONLY, 0)
+    fmt.Fprintf(trace, \"runner %d\\n\", shared)
+    trace.Close()
+    shared",
+)
+.done(
+    "trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_APPEND|os.O_WRONLY, 0)
+    fmt.Fprintf(trace, \"done %d\\n\", shared)",
+);
+
+const DONE: &str =
+    "trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+    trace.WriteString(\"done\\n\")";
+
+const KEEPER: Code = Code::new(
+    "if state {
+        trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_APPEND|os.O_WRONLY, 0)
+        trace.WriteString(\"first\\n\")
+        trace.Close()
+    }
+    state = false
+    time.Sleep(time.Millisecond)",
+)
+.init_runner(
+    "trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+    trace.WriteString(\"runner\\n\")
+    trace.Close()
+    true",
+)
+.done(DONE);
+
+const EMPTY: Code = Code::new("0");
+
+pub const SNIPPETS: Snippets = Snippets {
+    empty: EMPTY,
+    pure: Code::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1"),
+    sleep_700_ms: Code::new("time.Sleep(700 * time.Millisecond)"),
+    sleep_20_ms: Code::new("time.Sleep(20 * time.Millisecond)"),
+    hooks: HOOKS,
+    keeper: KEEPER,
+    prints: Code::new("fmt.Println(\"end\\tid=1\\tjobs=a\"); time.Sleep(time.Millisecond)"),
+    endless: Code::new("for {}").done(DONE),
+    awkward: EMPTY
+        .init("os.WriteFile(os.Getenv(\"TRACE\"), []byte(\"\t100 %, %41 é😀 a=b,c\\n\"), 0o600)"),
+    awaited_20_ms: None,
+    // A module is a folder with a file that names it, and another one with its text.
+    module: None,
+    failing: Code {
+        runner: "panic(\"bad luck\")",
+        ..KEEPER
+    },
+    failing_done: EMPTY.done("panic(\"no room\")"),
+    faults: &[
+        Fault {
+            code: Code::new("a := 1\nb := ;\na + b"),
+            stage: "compile",
+            message: "expected expression",
+            line: Some(2),
+        },
+        Fault {
+            code: EMPTY.init("1 +\n+ )"),
+            stage: "compile",
+            message: "syntax error",
+            line: Some(2),
+        },
+        Fault {
+            code: Code::new("print()\n\nnotThere()"),
+            stage: "compile",
+            message: "undefined: notThere",
+            line: Some(3),
+        },
+        Fault {
+            code: Code::new("if os.Getpid() > 0 { return 1 }\nreturn 2"),
+            stage: "compile",
+            message: "return",
+            line: Some(1),
+        },
+        Fault {
+            code: Code::new("luck := 13\nif luck == 13 { panic(\"bad luck\") }"),
+            stage: "run",
+            message: "bad luck",
+            line: Some(2),
+        },
+        Fault {
+            code: EMPTY.init("var list []int\nreturn list[len(os.Args)+13]"),
+            stage: "init",
+            message: "index out of range",
+            line: Some(2),
+        },
+        Fault {
+            code: EMPTY.init_runner("\n\npanic(\"no room\")"),
+            stage: "init_runner",
+            message: "no room",
+            line: Some(3),
+        },
+    ],
+};

@@ -1,0 +1,107 @@
+//! Rust.
+
+use super::{Code, Fault, Snippets};
+
+const HOOKS: Code = Code::new(
+    "use std::io::Write;
+    if *state < 1003 {
+        let mut trace = std::fs::File::options().append(true).open(std::env::var(\"TRACE\").unwrap()).unwrap();
+        trace.write_all(format!(\"turn {state}\\n\").as_bytes()).unwrap();
+    }
+    *state += 1;
+    *state",
+)
+.init("std::fs::write(std::env::var(\"TRACE\").unwrap(), \"init\\n\").unwrap(); 1000")
+.init_runner(
+    "let mut trace = std::fs::File::options().append(true).open(std::env::var(\"TRACE\").unwrap()).unwrap();
+    trace.write_all(format!(\"runner {shared}\\n\").as_bytes()).unwrap();
+    return *shared;",
+)
+.done(
+    "let mut trace = std::fs::File::options().append(true).open(std::env::var(\"TRACE\").unwrap()).unwrap();
+    trace.write_all(format!(\"done {shared}\\n\").as_bytes()).unwrap()",
+);
+
+/// Opens the trace as `trace`; the names come from [`KEEPER`]'s `init_runner`.
+const DONE: &str = "use std::io::Write;
+    let mut trace = std::fs::File::options().create(true).append(true).open(std::env::var(\"TRACE\").unwrap()).unwrap();
+    trace.write_all(b\"done\\n\").unwrap();";
+
+const KEEPER: Code = Code::new(
+    "if *state {
+        let mut trace = std::fs::File::options().append(true).open(std::env::var(\"TRACE\").unwrap()).unwrap();
+        trace.write_all(b\"first\\n\").unwrap();
+    }
+    *state = false;
+    thread::sleep(Duration::from_millis(1))",
+)
+.init_runner(
+    "let mut trace = std::fs::File::options().create(true).append(true).open(std::env::var(\"TRACE\").unwrap()).unwrap();
+    trace.write_all(b\"runner\\n\").unwrap();
+    true",
+)
+.done(DONE);
+
+const EMPTY: Code = Code::new("()");
+
+pub const SNIPPETS: Snippets = Snippets {
+    empty: EMPTY,
+    pure: Code::new("*state = (state.wrapping_mul(1103515245) + 12345) % 2147483647; *state")
+        .init_runner("1_u64"),
+    sleep_700_ms: Code::new("thread::sleep(Duration::from_millis(700))"),
+    sleep_20_ms: Code::new("thread::sleep(Duration::from_millis(20))"),
+    hooks: HOOKS,
+    keeper: KEEPER,
+    prints: Code::new(
+        "println!(\"end\\tid=1\\tjobs=a\"); thread::sleep(Duration::from_millis(1));",
+    ),
+    endless: Code::new("loop {}").done(DONE),
+    awkward: EMPTY
+        .init("std::fs::write(std::env::var(\"TRACE\").unwrap(), \"\t100 %, %41 é😀 a=b,c\\n\")"),
+    awaited_20_ms: None,
+    // A crate has to be compiled before it can be found.
+    module: None,
+    failing: Code {
+        runner: "panic!(\"bad luck\")",
+        ..KEEPER
+    },
+    failing_done: EMPTY.done("panic!(\"no room\")"),
+    faults: &[
+        Fault {
+            code: Code::new("let a = 1;\nlet b = ;\na + b"),
+            stage: "compile",
+            message: "expected expression",
+            line: Some(2),
+        },
+        Fault {
+            code: EMPTY.init("1\n+ )"),
+            stage: "compile",
+            message: "unexpected closing delimiter",
+            line: Some(2),
+        },
+        Fault {
+            code: Code::new("1;\n\nnot_there()"),
+            stage: "compile",
+            message: "not_there",
+            line: Some(3),
+        },
+        Fault {
+            code: Code::new("let luck = 13;\nif luck == 13 { panic!(\"bad luck {luck}\") }"),
+            stage: "run",
+            message: "bad luck 13",
+            line: Some(2),
+        },
+        Fault {
+            code: EMPTY.init("1;\nNone::<u8>.expect(\"no room\")"),
+            stage: "init",
+            message: "no room",
+            line: Some(2),
+        },
+        Fault {
+            code: EMPTY.init_runner("\n\npanic!(\"no room\")"),
+            stage: "init_runner",
+            message: "no room",
+            line: Some(3),
+        },
+    ],
+};

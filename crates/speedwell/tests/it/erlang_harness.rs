@@ -1,0 +1,54 @@
+//! Starts the harness of Erlang and Elixir without Speedwell: compiled once, found from its sources.
+
+use super::harness_driver::tool;
+use super::project::repository;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The words that start it for `erlang` or `elixir`; none if tools are missing.
+pub fn words(language: &str) -> Option<Vec<String>> {
+    let erl = tool(&["erl"])?;
+    let compiler = tool(&["erlc"])?;
+    let mut words: Vec<String> = ["-noshell", "-noinput", "-boot", "no_dot_erlang"]
+        .map(str::to_owned)
+        .to_vec();
+    words.insert(0, erl);
+    words.push("-pa".to_owned());
+    if language == "elixir" {
+        words.push(elixir()?.to_string_lossy().into_owned());
+    }
+    words.push(compiled(&compiler).to_string_lossy().into_owned());
+    words.extend(["-s", "speedwell_harness"].map(str::to_owned));
+    Some(words)
+}
+
+/// The folder with the compiled harness.
+fn compiled(compiler: &str) -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        // Nothing clears up behind a static, so it lies where Cargo keeps such things.
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("erlang");
+        std::fs::create_dir_all(&folder).unwrap();
+        let sources = repository().join("harness/erlang/src");
+        let files = std::fs::read_dir(sources).unwrap();
+        let files = files.map(|file| file.unwrap().path());
+        let files = files.filter(|file| file.extension().is_some_and(|end| end == "erl"));
+        let mut command = Command::new(compiler);
+        command.args(["-Wall", "-Werror", "-o"]).arg(&folder);
+        let output = command.args(files).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        folder
+    })
+}
+
+/// The folder of Elixir's own modules, found from its program.
+fn elixir() -> Option<PathBuf> {
+    let program = tool(&["elixir"])?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join(&program))
+        .find(|file| file.is_file())?;
+    let home = found.canonicalize().ok()?.parent()?.parent()?.to_owned();
+    Some(home.join("lib/elixir/ebin"))
+}

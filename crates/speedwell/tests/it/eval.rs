@@ -1,0 +1,327 @@
+//! `speedwell eval`, told with commands of a shell, which every machine has.
+
+use super::project::{Answer, Project};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// A few quick runs.
+const QUICK: [&str; 4] = ["--runs", "6", "--time", "30ms"];
+
+fn eval(project: &Project, words: &[&str]) -> Answer {
+    project.run(&[&["eval", "sh"], words, &QUICK[..]].concat())
+}
+
+fn json(answer: &Answer) -> Value {
+    serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {answer:#?}"))
+}
+
+#[test]
+fn a_command_is_timed_in_processes_of_its_own() {
+    let project = Project::new();
+    let answer = eval(&project, &["sleep 0.02", "--format", "json"]).expect_status(0);
+    let code = &json(&answer)["codes"][0];
+    let median_ms = code["time_median_ns"].as_f64().unwrap() / 1e6;
+    // Starting a process takes a while, more on a busy machine.
+    assert!((20.0..60.0).contains(&median_ms), "{answer:#?}");
+    let per_s = code["throughput"].as_f64().unwrap();
+    let time_ms = code["time_ns"].as_f64().unwrap() / 1e6;
+    assert!((per_s * time_ms / 1000.0 - 1.0).abs() < 0.1, "{code}");
+    assert_eq!(code["runs"], 6);
+    project.run(&["report"]).expect_status(0).expect_stdout(&[
+        "sleep 0.02: ",
+        "an iteration",
+        "6 runs",
+        "user",
+        "system",
+    ]);
+}
+
+#[test]
+fn commands_are_compared_and_the_first_is_the_baseline() {
+    let project = Project::new();
+    let answer = project
+        .run(&["eval", "sh", "sleep 0.005", "sleep 0.05", "--time", "20ms"])
+        .expect_status(0)
+        .expect_stdout(&[
+            "sleep 0.05 is slower than sleep 0.005",
+            "Each code by itself",
+        ]);
+    let at = |text: &str| answer.stdout.rfind(text).unwrap();
+    assert!(at("\nsleep 0.005 ") < at("\nsleep 0.05 "), "{answer:#?}");
+    // The verdict came at the first look: a difference as large needs no more runs.
+    assert!(answer.stdout.contains("8 runs a side"), "{answer:#?}");
+}
+
+#[test]
+fn a_command_that_fails_leaves_the_others_their_figures() {
+    let project = Project::new();
+    eval(&project, &["sleep 0.005", "exit 3", "sleep 0.006"])
+        .expect_status(2)
+        .expect_stdout(&[
+            "exited with status 3",
+            "speedwell eval sh 'exit 3' --runs 1",
+            "\nsleep 0.005 ",
+            "\nsleep 0.006 ",
+        ]);
+}
+
+#[test]
+fn what_the_shell_does_not_understand_is_said_in_its_words() {
+    let project = Project::new();
+    eval(&project, &["echo 'a"])
+        .expect_status(2)
+        .expect_stdout(&["does not compile", "nterminated"]);
+}
+
+#[test]
+fn hooks_are_executed_before_and_after() {
+    let project = Project::new();
+    let log = project.path("log");
+    let log = log.display();
+    let words = [
+        format!("echo run >> {log}"),
+        format!("echo init >> {log}"),
+        format!("echo worker >> {log}"),
+        format!("echo prepare >> {log}"),
+        format!("echo done >> {log}"),
+    ];
+    let [run, init, worker, prepare, done] = words.each_ref().map(String::as_str);
+    let answer = project.run(&[
+        "eval",
+        "sh",
+        run,
+        "--init",
+        init,
+        "--init-worker",
+        worker,
+        "--prepare",
+        prepare,
+        "--done",
+        done,
+        "--runs",
+        "1",
+        "-i",
+        "2",
+        "-n",
+        "1",
+        "-w",
+        "0",
+    ]);
+    answer.expect_status(0);
+    let told = std::fs::read_to_string(project.path("log")).unwrap();
+    let told: Vec<&str> = told.lines().collect();
+    assert_eq!(
+        told,
+        ["init", "worker", "prepare", "run", "prepare", "run", "done"]
+    );
+}
+
+#[test]
+fn what_prepares_an_execution_is_not_in_its_time() {
+    let project = Project::new();
+    let words = [
+        "sleep 0.002",
+        "--prepare",
+        "sleep 0.1",
+        "--format",
+        "json",
+        "--runs",
+        "2",
+        "-n",
+        "2",
+    ];
+    let answer = project.run(&[&["eval", "sh"], &words[..]].concat());
+    let code = json(&answer.expect_status(0));
+    let time_ms = code["codes"][0]["time_ns"].as_f64().unwrap() / 1e6;
+    assert!(time_ms < 60.0, "{time_ms}");
+}
+
+#[test]
+fn hooks_that_fail_are_told_by_their_name() {
+    let project = Project::new();
+    for (option, stage) in [("--init", "init"), ("--init-worker", "init-worker")] {
+        eval(&project, &["true", option, "exit 4"])
+            .expect_status(2)
+            .expect_stdout(&[&format!("failed in {stage}: "), "exited with status 4"]);
+    }
+    // What was measured before is kept.
+    eval(&project, &["true", "--done", "exit 5"])
+        .expect_status(2)
+        .expect_stdout(&[
+            "true: ",
+            "an iteration",
+            "failed in done: ",
+            "exited with status 5",
+        ]);
+}
+
+#[test]
+fn a_command_that_never_ends_is_ended_with_all_it_started() {
+    let project = Project::new();
+    let begin = Instant::now();
+    let sleep = "sleep 86399 & sleep 86398; wait";
+    project
+        .run(&["eval", "sh", sleep, "--runs", "1", "--timeout", "1s"])
+        .expect_status(2)
+        .expect_stdout(&["did not end within 1 s"]);
+    assert!(begin.elapsed() < Duration::from_secs(30));
+    let left = std::process::Command::new("pgrep")
+        .args(["-f", "sleep 8639[89]"])
+        .output();
+    let left = left.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    assert_eq!(left.unwrap_or_default(), "");
+}
+
+#[test]
+fn codes_in_one_process_take_turns_or_work_at_the_same_time() {
+    let project = Project::new();
+    for manner in [
+        ["--shared", "--seed", "1"],
+        ["--order", "parallel", "--quiet"],
+    ] {
+        let words = [&["sleep 0.005", "sleep 0.02"], &manner[..]].concat();
+        eval(&project, &words)
+            .expect_status(0)
+            .expect_stdout(&["\nsleep 0.02 "]);
+    }
+    let exported = project
+        .run(&["report", "@latest", "--export", "jsonl"])
+        .expect_status(0);
+    assert!(exported.stdout.contains("\"parallel\""), "{exported:#?}");
+}
+
+#[test]
+fn a_search_finds_how_many_workers_a_lock_lets_through() {
+    let project = Project::new();
+    let lock = project.path("lock");
+    // Whatever the number of workers, one holds the lock, for 20 ms; another may start meanwhile.
+    let code = format!("flock {} sleep 0.02", lock.display());
+    let words = [
+        "-c",
+        "max",
+        "--concurrency-limit",
+        "4",
+        "-t",
+        "300ms",
+        "-n",
+        "2",
+        "--format",
+        "json",
+    ];
+    let answer = project.run(&[&["eval", "sh", &code], &words[..]].concat());
+    if answer.stdout.contains("is there such a command") {
+        eprintln!("skipped: there is no 'flock'");
+        return;
+    }
+    let found = json(&answer.expect_status(0));
+    let answer = found["scaling"][0]["concurrency"].as_u64().unwrap();
+    assert!(answer <= 2, "{found}");
+    project
+        .run(&["report"])
+        .expect_status(0)
+        .expect_stdout(&["throughput ", " at ", "◀ here"]);
+}
+
+#[test]
+fn several_numbers_of_workers_are_levels_of_one_code() {
+    let project = Project::new();
+    let words = ["sleep 0.02", "-c", "1,4", "--format", "json"];
+    let found = json(&eval(&project, &words).expect_status(0));
+    let levels = &found["scaling"][0];
+    assert_eq!(levels["still_grows"], true, "{found}");
+    assert_eq!(levels["concurrency"], 4);
+}
+
+#[test]
+fn watching_is_a_line_for_every_window() {
+    let project = Project::new();
+    let words = [
+        "eval",
+        "sh",
+        "sleep 0.01",
+        "--watch",
+        "-n",
+        "3",
+        "-t",
+        "100ms",
+    ];
+    let answer = project.run(&words).expect_status(0);
+    let lines: Vec<&str> = answer.stdout.lines().collect();
+    assert_eq!(lines.len(), 4, "{answer:#?}");
+    assert!(
+        lines[0].contains("rate") && lines[0].contains("rss"),
+        "{answer:#?}"
+    );
+    let answer = project.run(&[&words[..], &["--format", "json"]].concat());
+    for line in answer.expect_status(0).stdout.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let per_s = line["code0_per_s"].as_f64().unwrap();
+        assert!((5.0..100.0).contains(&per_s), "{line}");
+        assert!(line["rss_bytes"].as_f64().unwrap() > 1e5, "{line}");
+    }
+}
+
+#[test]
+fn two_programs_perform_the_same_code() {
+    let project = Project::new();
+    let words = ["true && true", "--old", "/bin/sh", "--new", "/bin/sh"];
+    eval(&project, &words)
+        .expect_status(0)
+        .expect_stdout(&["old", "new", "runs a side"]);
+}
+
+#[test]
+fn codes_come_from_files_and_carry_names() {
+    let project = Project::new().with("work.sh", "sleep 0.001\n");
+    let file = format!("@{}", project.path("work.sh").display());
+    eval(
+        &project,
+        &[
+            &file,
+            "sleep 0.002",
+            "--name",
+            "from file",
+            "--name",
+            "typed",
+        ],
+    )
+    .expect_status(0)
+    .expect_stdout(&["\nfrom file ", "\ntyped "]);
+}
+
+#[test]
+fn wrong_words_are_refused_before_anything_is_measured() {
+    let project = Project::new();
+    let refused = |words: &[&str], texts: &[&str]| {
+        let words = [&["eval"], words].concat();
+        project.run(&words).expect_status(2).expect_stderr(texts);
+    };
+    refused(&["js", "1"], &["did you mean 'node'"]);
+    refused(
+        &["sh", "a", "b", "--init", "1", "--init", "2", "--init", "3"],
+        &["--init", "3 times", "hint:"],
+    );
+    refused(
+        &["sh", "a", "b", "--name", "x"],
+        &["--name", "once", "2 codes"],
+    );
+    refused(&["sh", " "], &["code number 1 is empty"]);
+    refused(
+        &["python", "1", "--prepare", "2"],
+        &["--prepare is for 'sh'"],
+    );
+    refused(&["cpp", "1", "2", "--shared"], &["compiled", "--shared"]);
+    refused(
+        &["sh", "a", "-c", "max", "-i", "5"],
+        &["--iterations", "hint:"],
+    );
+    refused(&["python", "1", "--path", "/nowhere/at/all"], &["--path"]);
+    refused(
+        &["sh", "true", "--watch", "--old", "sh", "--new", "sh"],
+        &["--watch"],
+    );
+    let nothing = project
+        .run(&["run", "--order", "parallel", "x"])
+        .expect_status(2);
+    assert!(nothing.stderr.contains("speedwell eval"), "{nothing:#?}");
+}

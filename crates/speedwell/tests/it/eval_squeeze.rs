@@ -1,0 +1,115 @@
+//! Searches for the best number of workers, where the right answer is known because it is built in: something lets
+//! only so many through, and what is done there is waiting, so that the machine does not decide.
+//!
+//! `scripts/check-squeeze` repeats them and counts.
+
+use super::harness_driver::tool;
+use super::project::{Project, repository};
+use serde_json::Value;
+
+/// The answer of a search over at most 8 workers.
+fn answer(words: &[&str]) -> u64 {
+    let project = Project::new();
+    let folder = repository().join("crates/speedwell/tests/eval");
+    let folder = folder.to_string_lossy();
+    let search = [
+        "-c",
+        "max",
+        "--concurrency-limit",
+        "8",
+        "--path",
+        &folder,
+        "-t",
+        "150ms",
+        "--format",
+        "json",
+    ];
+    let answer = project
+        .run(&[&["eval"], words, &search].concat())
+        .expect_status(0);
+    let found: Value = serde_json::from_str(&answer.stdout).unwrap();
+    found["scaling"][0]["concurrency"].as_u64().unwrap()
+}
+
+/// One search may be led astray by what else the machine does; three are not.
+#[track_caller]
+fn expect(truth: u64, words: &[&str]) {
+    let mut answers = Vec::new();
+    while answers.len() < 3 {
+        answers.push(answer(words));
+        if answers.last() == Some(&truth) {
+            return;
+        }
+    }
+    panic!("{answers:?} instead of {truth}");
+}
+
+/// A server that takes 4 ms for every call, and callers that take as long before each.
+const SERVER: [&str; 4] = ["erlang", "gate:call().", "--init", "gate:start()."];
+
+#[test]
+fn a_single_server_in_erlang_keeps_two_callers_busy() {
+    if tool(&["erl"]).is_none() {
+        return;
+    }
+    let compiled = compiled_gate();
+    let path = compiled.path().to_string_lossy().into_owned();
+    expect(2, &[&SERVER[..], &["--path", &path]].concat());
+}
+
+#[test]
+fn a_table_of_four_tokens_lets_four_through() {
+    if tool(&["erl"]).is_none() {
+        return;
+    }
+    let compiled = compiled_gate();
+    let path = compiled.path().to_string_lossy().into_owned();
+    let words = [
+        "erlang",
+        "gate:with_token().",
+        "--init",
+        "gate:tokens(4).",
+        "--path",
+        &path,
+    ];
+    expect(4, &words);
+}
+
+/// The modules of the Erlang stories, compiled.
+fn compiled_gate() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let source = repository().join("crates/speedwell/tests/eval/gate.erl");
+    let status = std::process::Command::new("erlc")
+        .arg("-o")
+        .arg(folder.path())
+        .arg(source)
+        .status();
+    assert!(status.unwrap().success());
+    folder
+}
+
+#[test]
+fn a_cluster_of_three_processes_serves_three_at_once() {
+    if tool(&["node"]).is_none() {
+        return;
+    }
+    expect(
+        3,
+        &[
+            "node",
+            "await shared()",
+            "--init",
+            "require('gate_cluster').start(3)",
+        ],
+    );
+}
+
+#[test]
+fn a_mutex_in_c_plus_plus_lets_two_take_turns() {
+    if tool(&["c++", "g++", "clang++"]).is_none() {
+        return;
+    }
+    // 4 ms inside, 4 ms outside: while one is inside, another can be outside.
+    let runner = "{ static std::mutex gate; std::lock_guard<std::mutex> inside(gate); usleep(4000); } usleep(4000);";
+    expect(2, &["cpp", runner]);
+}

@@ -1,0 +1,40 @@
+%% The other side of the protocol for tests: starts the harness as Speedwell does, on descriptors 3 and 4.
+-module(speedwell_driver).
+
+-export([start/0, start/2, tell/3, ask/4, until/2, close/1]).
+
+start() -> start([], []).
+
+%% Starts a harness with further arguments of erl and further variables.
+start(Arguments, Environment) ->
+    Ebin = filename:dirname(code:which(speedwell_harness)),
+    All = ["-noshell", "-noinput", "-boot", "no_dot_erlang", "-setcookie", "speedwell", "-start_epmd", "false",
+           "-epmd_module", "speedwell_epmd", "-pa", Ebin] ++ Arguments ++ ["-s", "speedwell_harness"],
+    %% A child of this kind has its input and output on descriptors 3 and 4.
+    open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+              [nouse_stdio, binary, exit_status, {line, 1100000}, {args, All}, {env, [{"SPEEDWELL_FDS", "3,4"} | Environment]}]).
+
+tell(Harness, Verb, Fields) ->
+    port_command(Harness, speedwell_wire:encode(Verb, Fields)).
+
+%% Sends a command and gives everything up to one of the verbs.
+ask(Harness, Verb, Fields, Ends) ->
+    tell(Harness, Verb, Fields),
+    until(Harness, Ends).
+
+until(Harness, Ends) ->
+    receive
+        {Harness, {data, {eol, Line}}} ->
+            {Verb, Fields} = speedwell_wire:decode(Line),
+            case lists:member(Verb, Ends) of
+                true -> [{Verb, Fields}];
+                false -> [{Verb, Fields} | until(Harness, Ends)]
+            end;
+        {Harness, {exit_status, Status}} -> [{exit, Status}]
+    after 20000 -> error(silent)
+    end.
+
+%% An end of the commands leaves no way to hear the rest, so an orderly end is asked for.
+close(Harness) ->
+    tell(Harness, quit, []),
+    until(Harness, []).

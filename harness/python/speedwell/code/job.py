@@ -1,0 +1,175 @@
+"""One piece of code: its texts, its shared value, its workers."""
+
+import builtins
+import os
+import sys
+import threading
+
+from .form import Form
+from .loop import Worker, is_awaitable
+
+MOST_WORKERS = 4096
+HOOKS = ("runner", "init", "init_runner", "done")
+
+
+class AtStage(Exception):
+    """An error of the user's code, with the stage that it belongs to."""
+
+    def __init__(self, stage, error):
+        super().__init__(str(error))
+        self.stage = stage
+        self.error = error
+
+
+class Job:
+    def __init__(self, name, texts, host):
+        self.name = name
+        self.host = host
+        self.shared = None
+        self.scope = {"__name__": "__speedwell__", "__builtins__": builtins}
+        self.forms = {}
+        for hook in HOOKS:
+            if texts.get(hook) is not None:
+                self.forms[hook] = self._form(texts[hook], hook)
+        self.runner = self.forms["runner"]
+        self.begun = False
+        self.workers = []
+        self.past = 0
+
+    def _form(self, text, hook):
+        try:
+            return Form(text, hook)
+        except SyntaxError as error:
+            raise AtStage("parse", error) from error
+        except Exception as error:
+            raise AtStage("compile", error) from error
+
+    @property
+    def awaited(self):
+        return self.runner.awaited
+
+    @property
+    def progress(self):
+        return self.past + sum(worker.progress for worker in self.workers)
+
+    def begin(self):
+        """Executes `init`. Names that it binds are seen by all of the code."""
+        # What the compiler has against the loop is to be known before anything is executed.
+        try:
+            self.runner.loop(dict(self.scope)) if self.runner.arity is None else None
+        except SyntaxError as error:
+            raise AtStage("compile", error) from error
+        if "init" in self.forms:
+            self.shared = self._at("init", lambda: self.forms["init"].execute(self.scope))
+        self.begun = True
+
+    def _at(self, stage, act):
+        try:
+            value = act()
+            return self.host.wait(value) if is_awaitable(value) else value
+        except (Exception, SystemExit) as error:
+            raise AtStage(stage, error) from error
+
+    def begin_runner(self):
+        """The state of a new worker, or something to be awaited for it."""
+        hook = self.forms.get("init_runner")
+        return hook.hook(self.scope)(self.shared) if hook else None
+
+    def resize(self, count):
+        """Has that many workers from now on; new ones are initialised when it returns."""
+        self._leave(self.workers[count:])
+        del self.workers[count:]
+        made = [Worker(self, number) for number in range(len(self.workers), count)]
+        alone = count == 1 and len(self.host.jobs) == 1
+        try:
+            if self.awaited:
+                for worker in made:
+                    self.host.wait(worker.begin_awaited())
+            elif alone:
+                for worker in made:
+                    worker.begin()
+            else:
+                for worker in made:
+                    worker.thread = Thread()
+                for task in [worker.thread.do(worker.begin) for worker in made]:
+                    task.result()
+        except (Exception, SystemExit) as error:
+            self._leave(made)
+            raise AtStage("init_runner", error) from error
+        self.workers += made
+
+    def become_awaited(self, promised):
+        """The first iteration gave something to be awaited: from now on the runner is awaited."""
+        self.runner.awaited = True
+        self.host.wait(promised.worker.continue_awaited(promised.awaitable))
+
+    def drop(self):
+        """Ends all workers."""
+        self._leave(self.workers)
+        self.workers = []
+
+    def _leave(self, workers):
+        for worker in workers:
+            self.past += worker.progress
+            if worker.thread:
+                worker.thread.end()
+
+    def end(self):
+        """Ends the workers and executes `done`."""
+        self.drop()
+        if "done" in self.forms and self.begun:
+            self._at("done", lambda: self.forms["done"].hook(self.scope)(self.shared))
+
+
+class Thread:
+    """A thread that does what it is told, one thing after the other."""
+
+    def __init__(self):
+        import queue
+
+        self.orders = queue.SimpleQueue()
+        # A daemon, because one that never ends must not keep the process.
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def do(self, act):
+        task = Task(act)
+        self.orders.put(task)
+        return task
+
+    def end(self):
+        self.orders.put(None)
+
+    def _serve(self):
+        while True:
+            task = self.orders.get()
+            if task is None:
+                return
+            task.perform()
+
+
+class Task:
+    """Something that another thread does; its result can be waited for."""
+
+    def __init__(self, act):
+        self.act = act
+        self.error = self.value = None
+        self.over = threading.Event()
+
+    def perform(self):
+        try:
+            self.value = self.act()
+        except BaseException as error:
+            self.error = error
+        self.over.set()
+
+    def result(self):
+        self.over.wait()
+        if self.error:
+            raise self.error
+        return self.value
+
+
+def add_paths(folders):
+    """Modules are found in these folders, then in the current one."""
+    sys.path[0:0] = [os.path.abspath(folder) for folder in folders] + [os.getcwd()]

@@ -1,0 +1,184 @@
+"""A worker: its state, and how it measures, awaited or not."""
+
+from itertools import repeat
+from time import perf_counter_ns
+
+from .batches import Passes, Windows, adapted
+
+# An awaited runner that never waits keeps the event loop from turning: it is made to wait that often,
+# which is how often threads take turns, too (sys.getswitchinterval).
+TURN_NS = 5_000_000
+
+
+def is_awaitable(value):
+    """Whether `await` would take it. Module `inspect` says more, and takes long to be imported."""
+    return hasattr(type(value), "__await__")
+
+
+def run_to_end(awaitable):
+    """The result of a hook that is awaited, in an event loop of its own."""
+    import asyncio
+
+    async def wait():
+        return await awaitable
+
+    return asyncio.run(wait())
+
+
+class turn:
+    """To be awaited: lets the event loop turn once."""
+
+    def __await__(self):
+        yield
+
+
+class Promised(Exception):
+    """The first iteration of all gave something to be awaited."""
+
+    def __init__(self, worker, awaitable):
+        super().__init__()
+        self.worker = worker
+        self.awaitable = awaitable
+
+
+class Worker:
+    def __init__(self, job, number):
+        self.job = job
+        self.number = number
+        self.thread = None
+        self.iterations = 1
+        self.progress = 0
+        self.proved = False
+        self.state = None
+        self.given = None
+
+    def begin(self):
+        """Initialises the worker, in the thread that it will measure in."""
+        value = self.job.begin_runner()
+        self._take(run_to_end(value) if is_awaitable(value) else value)
+
+    async def begin_awaited(self):
+        value = self.job.begin_runner()
+        self._take(await value if is_awaitable(value) else value)
+
+    async def continue_awaited(self, awaitable):
+        """Goes on behind a first iteration that turned out to be awaited."""
+        self.loop = self.job.runner.loop(self.job.scope)
+        self.given = await awaitable
+
+    def _take(self, state):
+        self.state = self.given = state
+        # A loop of its own: code of one worker is not to share what the interpreter specialises.
+        self.loop = self.job.runner.loop(self.job.scope)
+
+    def _batch(self, iterations):
+        self.given, self.state = self.loop(repeat(None, iterations), self.given, self.state,
+                                           self.job.shared)
+        self.progress += iterations
+        if not self.proved:
+            self.proved = True
+            if is_awaitable(self.given):
+                raise Promised(self, self.given)
+
+    async def _batch_awaited(self, iterations):
+        self.given, self.state = await self.loop(repeat(None, iterations), self.given, self.state,
+                                                 self.job.shared)
+        self.progress += iterations
+
+    def continuous(self, run, part, epoch_ns):
+        windows = Windows(run.order)
+        begun_ns = 0
+        try:
+            while not windows.complete or not run.all_finished:
+                iterations = self.iterations
+                self._batch(iterations)
+                now_ns = perf_counter_ns() - epoch_ns
+                begun_ns = self._noted(run, part, windows, iterations, begun_ns, now_ns, epoch_ns)
+                if part.over:
+                    break
+        finally:
+            if not windows.complete:
+                run.finished()
+        return windows
+
+    async def continuous_awaited(self, run, part, epoch_ns):
+        windows = Windows(run.order)
+        begun_ns = turned_ns = 0
+        try:
+            while not windows.complete or not run.all_finished:
+                iterations = self.iterations
+                await self._batch_awaited(iterations)
+                now_ns = perf_counter_ns() - epoch_ns
+                begun_ns = self._noted(run, part, windows, iterations, begun_ns, now_ns, epoch_ns)
+                if part.over:
+                    break
+                if now_ns - turned_ns > TURN_NS:
+                    await turn()
+                    begun_ns = turned_ns = perf_counter_ns() - epoch_ns
+        finally:
+            if not windows.complete:
+                run.finished()
+        return windows
+
+    def _noted(self, run, part, windows, iterations, begun_ns, now_ns, epoch_ns):
+        """What follows a batch; when the next one begins."""
+        was = windows.complete
+        point = windows.batch(iterations, now_ns - begun_ns, now_ns)
+        self.iterations = adapted(iterations, now_ns - begun_ns)
+        if windows.complete and not was:
+            run.finished()
+        if point and run.stream:
+            run.point(part, self.number, windows)
+            return perf_counter_ns() - epoch_ns
+        return now_ns
+
+    def timed(self, run, part, epoch_ns):
+        passes = Passes()
+        while len(passes.ends_ns) < run.order.samples and part.meet():
+            keeps = part.keeps
+            begun_ns = before_ns = perf_counter_ns() - epoch_ns
+            left = run.order.loop
+            while left and not part.over:
+                iterations = min(self.iterations, left)
+                self._batch(iterations)
+                now_ns = perf_counter_ns() - epoch_ns
+                self._counted(passes, keeps, iterations, now_ns - before_ns)
+                left -= iterations
+                before_ns = now_ns
+            if not part.meet():
+                break
+            self._kept(run, part, passes, keeps, begun_ns, before_ns)
+        return passes
+
+    async def timed_awaited(self, run, part, epoch_ns):
+        passes = Passes()
+        turned_ns = 0
+        while len(passes.ends_ns) < run.order.samples and await part.meet_awaited():
+            keeps = part.keeps
+            begun_ns = before_ns = ended_ns = perf_counter_ns() - epoch_ns
+            left = run.order.loop
+            while left and not part.over:
+                iterations = min(self.iterations, left)
+                await self._batch_awaited(iterations)
+                before_ns, ended_ns = ended_ns, perf_counter_ns() - epoch_ns
+                self._counted(passes, keeps, iterations, ended_ns - before_ns)
+                left -= iterations
+                if left and ended_ns - turned_ns > TURN_NS:
+                    await turn()
+                    ended_ns = turned_ns = perf_counter_ns() - epoch_ns
+            if not await part.meet_awaited():
+                break
+            self._kept(run, part, passes, keeps, begun_ns, ended_ns)
+        return passes
+
+    def _counted(self, passes, keeps, iterations, took_ns):
+        if keeps:
+            passes.histogram.add(took_ns * 1000 / iterations)
+        if iterations == self.iterations:
+            self.iterations = adapted(iterations, took_ns)
+
+    def _kept(self, run, part, passes, keeps, begun_ns, ended_ns):
+        if keeps:
+            passes.ends_ns.append((begun_ns, ended_ns))
+        elif self.number == 0 and ended_ns >= run.order.warmup_ns:
+            part.keeps = True
