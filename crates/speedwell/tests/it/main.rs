@@ -5,6 +5,7 @@
 
 mod arbitrary;
 mod as_ab;
+mod as_erlperf;
 mod broken_files;
 mod browser;
 mod by_hand;
