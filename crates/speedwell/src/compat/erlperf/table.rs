@@ -127,7 +127,7 @@ impl Table {
             .max(least)
             .min(longest);
         let labels = fitted(&labels, room);
-        let header = headers.iter().map(|header| (*header).to_owned()).collect();
+        let header: Vec<String> = headers.iter().map(|header| (*header).to_owned()).collect();
         write_row(CODE, room, &header, &widths, out)?;
         for (label, cells) in labels.iter().zip(&rows) {
             write_row(label, room, cells, &widths, out)?;
@@ -217,7 +217,7 @@ impl Line {
 fn write_row(
     label: &str,
     room: usize,
-    cells: &Vec<String>,
+    cells: &[String],
     widths: &[usize],
     out: &mut dyn Write,
 ) -> io::Result<()> {
