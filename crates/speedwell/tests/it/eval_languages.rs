@@ -206,6 +206,50 @@ fn a_missing_toolchain_is_named() {
     }
 }
 
+const STATE: &str = "r(_, S) -> {_, N} = rand:uniform_s(S), N.";
+const GROUP: &str = "ok = pg:join(g, self()), ok = pg:leave(g, self()).";
+/// What users of erlperf type first.
+const EXAMPLES: [&[&str]; 11] = [
+    &["rand:uniform()."],
+    &["rand:uniform().", "-c", "4"],
+    &[
+        "rand:uniform().",
+        "crypto:strong_rand_bytes(2).",
+        "--samples",
+        "10",
+        "--warmup",
+        "100ms",
+    ],
+    &[
+        STATE,
+        "r() -> rand:uniform().",
+        "--init-runner",
+        "rand:seed(exsss).",
+        "--init-runner",
+        "",
+    ],
+    &["application_controller:is_running(kernel).", "--squeeze"],
+    &["persistent_term:put(atom, \"string\").", "-c", "max"],
+    &[
+        "pg:join(scope, GROUP, self()), pg:leave(scope, GROUP, self()).",
+        "--init",
+        "pg:start_link(scope).",
+        "--done",
+        "gen_server:stop(scope).",
+    ],
+    &[
+        "runner(X) -> timer:sleep(X).",
+        "  runner(X) -> timer:sleep(X).",
+        "--init-runner",
+        "1.",
+        "--init-runner",
+        "2.",
+    ],
+    &[GROUP, "--init", "pg:start(pg)."],
+    &[GROUP, "--init", "pg:start(pg).", "--nodes", "3"],
+    &["rand:uniform().", "--watch"],
+];
+
 /// The examples by which users of erlperf get to know it, with a group of `pg` where `pg2` has gone.
 #[test]
 fn the_examples_of_erlperf_work() {
@@ -213,50 +257,8 @@ fn the_examples_of_erlperf_work() {
         return;
     }
     let project = Project::new();
-    let state = "r(_, S) -> {_, N} = rand:uniform_s(S), N.";
-    let group = "ok = pg:join(g, self()), ok = pg:leave(g, self()).";
     let search = ["--concurrency-limit", "4", "-t", "20ms", "-w", "10ms"];
-    let examples: [&[&str]; 11] = [
-        &["rand:uniform()."],
-        &["rand:uniform().", "-c", "4"],
-        &[
-            "rand:uniform().",
-            "crypto:strong_rand_bytes(2).",
-            "--samples",
-            "10",
-            "--warmup",
-            "100ms",
-        ],
-        &[
-            state,
-            "r() -> rand:uniform().",
-            "--init-runner",
-            "rand:seed(exsss).",
-            "--init-runner",
-            "",
-        ],
-        &["application_controller:is_running(kernel).", "--squeeze"],
-        &["persistent_term:put(atom, \"string\").", "-c", "max"],
-        &[
-            "pg:join(scope, group, self()), pg:leave(scope, group, self()).",
-            "--init",
-            "pg:start_link(scope).",
-            "--done",
-            "gen_server:stop(scope).",
-        ],
-        &[
-            "runner(X) -> timer:sleep(X).",
-            "  runner(X) -> timer:sleep(X).",
-            "--init-runner",
-            "1.",
-            "--init-runner",
-            "2.",
-        ],
-        &[group, "--init", "pg:start(pg)."],
-        &[group, "--init", "pg:start(pg).", "--nodes", "3"],
-        &["rand:uniform().", "--watch"],
-    ];
-    for example in examples {
+    for example in EXAMPLES {
         let is_search = example.contains(&"--squeeze") || example.contains(&"max");
         let quick: &[&str] = match (is_search, example.contains(&"--watch")) {
             (true, _) => &search,

@@ -69,7 +69,7 @@ fn nodes(args: &EvalArgs) -> anyhow::Result<Option<Nodes>> {
         (Some(count), _) => Some(Nodes::Local(count)),
         (_, Some(name)) => Some(Nodes::Remote {
             name: name.clone(),
-            cookie: args.code.cookie.clone(),
+            cookie: args.code.node_cookie.clone(),
         }),
         _ => None,
     };

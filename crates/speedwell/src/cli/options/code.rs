@@ -40,5 +40,5 @@ pub struct CodeArgs {
     pub node: Option<String>,
     /// The cookie of that node [default: that of the user]
     #[arg(long, value_name = "TEXT", requires = "node")]
-    pub cookie: Option<String>,
+    pub node_cookie: Option<String>,
 }

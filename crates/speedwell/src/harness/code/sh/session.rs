@@ -96,7 +96,10 @@ impl Session {
         if !self.waiting.is_empty() {
             return Some(self.waiting.remove(0)).filter(|command| command.verb != "quit");
         }
-        while !self.over {
+        if self.over {
+            return None;
+        }
+        loop {
             match self.news.recv() {
                 Ok(News::Command(command)) if command.verb == "quit" => return None,
                 Ok(News::Command(command)) => return Some(command),
@@ -104,7 +107,6 @@ impl Session {
                 Ok(News::End) | Err(_) => return None,
             }
         }
-        None
     }
 
     pub(super) fn answer(&mut self, command: &Message) -> std::io::Result<()> {
