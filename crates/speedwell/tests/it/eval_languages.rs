@@ -231,7 +231,7 @@ const EXAMPLES: [&[&str]; 11] = [
     &["application_controller:is_running(kernel).", "--squeeze"],
     &["persistent_term:put(atom, \"string\").", "-c", "max"],
     &[
-        "pg:join(scope, GROUP, self()), pg:leave(scope, GROUP, self()).",
+        "pg:join(scope, group, self()), pg:leave(scope, group, self()).",
         "--init",
         "pg:start_link(scope).",
         "--done",
