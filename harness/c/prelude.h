@@ -58,18 +58,18 @@ SPEEDWELL_INLINE void speedwell_keep_memory(const volatile void *value) {
 }
 
 /* The value is computed, whatever becomes of it. */
-#define SPEEDWELL_KEEP(value)                                                                          \
-  __builtin_choose_expr(                                                                               \
+#define SPEEDWELL_KEEP(value) \
+  __builtin_choose_expr( \
       SPEEDWELL_IS_WHOLE(value), speedwell_keep_whole(SPEEDWELL_IF(SPEEDWELL_IS_WHOLE(value), value, 0)), \
-      __builtin_choose_expr(                                                                           \
-          SPEEDWELL_IS_POINTER(value),                                                                 \
-          speedwell_keep_pointer((const void *)SPEEDWELL_IF(SPEEDWELL_IS_POINTER(value), value, 0)),   \
-          __builtin_choose_expr(                                                                       \
-              SPEEDWELL_IS_FLOAT(value),                                                               \
-              speedwell_keep_float(SPEEDWELL_IF(SPEEDWELL_IS_FLOAT(value), value, 0)),                 \
-              __builtin_choose_expr(                                                                   \
-                  SPEEDWELL_IS_DOUBLE(value),                                                          \
-                  speedwell_keep_double(SPEEDWELL_IF(SPEEDWELL_IS_DOUBLE(value), value, 0)),           \
+      __builtin_choose_expr( \
+          SPEEDWELL_IS_POINTER(value), \
+          speedwell_keep_pointer((const void *)SPEEDWELL_IF(SPEEDWELL_IS_POINTER(value), value, 0)), \
+          __builtin_choose_expr( \
+              SPEEDWELL_IS_FLOAT(value), \
+              speedwell_keep_float(SPEEDWELL_IF(SPEEDWELL_IS_FLOAT(value), value, 0)), \
+              __builtin_choose_expr( \
+                  SPEEDWELL_IS_DOUBLE(value), \
+                  speedwell_keep_double(SPEEDWELL_IF(SPEEDWELL_IS_DOUBLE(value), value, 0)), \
                   speedwell_keep_memory(&value)))))
 
 SPEEDWELL_INLINE long long speedwell_changed_whole(long long value) {
@@ -90,19 +90,20 @@ SPEEDWELL_INLINE double speedwell_changed_double(double value) {
 }
 
 /* The value as if it might have changed, so that what is computed from it is computed anew. */
-#define SPEEDWELL_CHANGED(value)                                                                        \
-  __builtin_choose_expr(                                                                                \
-      SPEEDWELL_IS_WHOLE(value),                                                                        \
-      (__typeof__(value))speedwell_changed_whole(SPEEDWELL_IF(SPEEDWELL_IS_WHOLE(value), value, 0)),    \
-      __builtin_choose_expr(                                                                            \
-          SPEEDWELL_IS_POINTER(value),                                                                  \
-          (__typeof__(value))speedwell_changed_pointer(SPEEDWELL_IF(SPEEDWELL_IS_POINTER(value), value, 0)), \
-          __builtin_choose_expr(                                                                        \
-              SPEEDWELL_IS_FLOAT(value),                                                                \
-              speedwell_changed_float(SPEEDWELL_IF(SPEEDWELL_IS_FLOAT(value), value, 0)),               \
-              __builtin_choose_expr(                                                                    \
-                  SPEEDWELL_IS_DOUBLE(value),                                                           \
-                  speedwell_changed_double(SPEEDWELL_IF(SPEEDWELL_IS_DOUBLE(value), value, 0)),          \
+#define SPEEDWELL_CHANGED(value) \
+  __builtin_choose_expr( \
+      SPEEDWELL_IS_WHOLE(value), \
+      (__typeof__(SPEEDWELL_IF(SPEEDWELL_IS_WHOLE(value), value, 0)))speedwell_changed_whole(SPEEDWELL_IF(SPEEDWELL_IS_WHOLE(value), value, 0)), \
+      __builtin_choose_expr( \
+          SPEEDWELL_IS_POINTER(value), \
+          (__typeof__(SPEEDWELL_IF(SPEEDWELL_IS_POINTER(value), value, (void *)0)))speedwell_changed_pointer( \
+              SPEEDWELL_IF(SPEEDWELL_IS_POINTER(value), value, 0)), \
+          __builtin_choose_expr( \
+              SPEEDWELL_IS_FLOAT(value), \
+              speedwell_changed_float(SPEEDWELL_IF(SPEEDWELL_IS_FLOAT(value), value, 0)), \
+              __builtin_choose_expr( \
+                  SPEEDWELL_IS_DOUBLE(value), \
+                  speedwell_changed_double(SPEEDWELL_IF(SPEEDWELL_IS_DOUBLE(value), value, 0)), \
                   (speedwell_keep_memory(&value), value)))))
 
 /* Pending stores happen, and what lies in memory is read anew. */

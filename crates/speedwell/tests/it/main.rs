@@ -12,6 +12,7 @@ mod by_hand;
 mod calibrate;
 mod code_driver;
 mod code_snippets;
+mod code_values;
 mod compat_compare_js;
 mod compat_compare_py;
 mod compat_grammar;

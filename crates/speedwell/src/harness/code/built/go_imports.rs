@@ -84,7 +84,8 @@ pub fn imports(parts: &Parts) -> Vec<&'static str> {
         .collect();
     let is_named = |path: &&str| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        let imported = own.contains(&format!("{name}\""));
+        // `math/rand/v2` is called `rand` as well.
+        let imported = own.contains(&format!("{name}\"")) || own.contains(&format!("{name}/v"));
         !imported && parts.all().iter().any(|part| names(&part.text.body, name))
     };
     PACKAGES.into_iter().filter(is_named).collect()
@@ -114,6 +115,7 @@ mod tests {
             ["strconv", "strings", "unicode/utf8"]
         );
         assert_eq!(of("x.strings.Y(mystrings.X)"), [] as [&str; 0]);
+        assert_eq!(of("import \"math/rand/v2\"\nrand.IntN(3)"), [] as [&str; 0]);
         assert_eq!(of("import \"crypto/rand\"\nrand.Int(3)"), [] as [&str; 0]);
     }
 }

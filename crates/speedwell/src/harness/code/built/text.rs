@@ -51,7 +51,8 @@ impl Text {
         let word = first_word(statement);
         let kind = if word == "return" {
             Kind::Return
-        } else if statement.starts_with('{') || STATEMENTS.contains(&word) || statement.is_empty() {
+        } else if statement.starts_with('{') || is_statement(word, language) || statement.is_empty()
+        {
             Kind::Plain
         } else if whole[..last].trim().is_empty() {
             Kind::Expression
@@ -115,6 +116,16 @@ impl Text {
             whole && !before.ends_with('.') && (steps || assigned)
         })
     }
+}
+
+/// Whether a statement that begins with this word cannot have a value.
+fn is_statement(word: &str, language: Language) -> bool {
+    let has_value = match language {
+        Language::Go => word == "struct",
+        Language::Java => word == "switch",
+        _ => false,
+    };
+    STATEMENTS.contains(&word) && !has_value
 }
 
 fn is_name(letter: char) -> bool {
