@@ -6,6 +6,7 @@ speedwell/session.py.
 
 import os
 import re
+import signal
 import sys
 
 from speedwell.channel import Channel
@@ -22,6 +23,8 @@ def main():
     # place when it is opened; ours stays in reach for processes that the file starts.
     sys.path.append(sys.path.pop(0))
     Session(Channel(int(named.group(1)), int(named.group(2)))).serve()
+    # Python gives signals their usual meaning back before it ends, and an alarm would then kill it.
+    signal.setitimer(signal.ITIMER_REAL, 0)
     return 0
 
 

@@ -46,6 +46,7 @@ hello(Context = #context{fields = Fields, jobs = Jobs}) ->
             event(Context, ready, [
                 {proto, 1}, {lang, erlang}, {version, speedwell_machine:version()},
                 {flavor, speedwell_machine:flavor()}, {build, speedwell_machine:build()},
+                {system, speedwell_machine:system()}, {dynamic_trace, erlang:system_info(dynamic_trace)},
                 {cpus, erlang:system_info(logical_processors_available)}, {clock, "erlang:monotonic_time"},
                 {clock_res_ns, speedwell_machine:clock_resolution_ns()},
                 {caps, {list, [continuous, timed, workers, monitor, parallel]}},

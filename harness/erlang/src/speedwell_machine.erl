@@ -1,7 +1,7 @@
 %% What this virtual machine is: version, how it was built, its clock, and what may spoil figures.
 -module(speedwell_machine).
 
--export([version/0, flavor/0, build/0, clock_resolution_ns/0, warnings/0, info/0]).
+-export([version/0, system/0, flavor/0, build/0, clock_resolution_ns/0, warnings/0, info/0]).
 
 -spec version() -> binary().
 version() ->
@@ -10,6 +10,11 @@ version() ->
         {ok, Text} -> hd(binary:split(Text, <<"\n">>));
         {error, _} -> list_to_binary(Release)
     end.
+
+%% What the virtual machine calls itself.
+-spec system() -> string().
+system() ->
+    string:trim(erlang:system_info(system_version)).
 
 %% `emu` is the interpreter.
 -spec flavor() -> jit | interp.
@@ -42,7 +47,7 @@ warnings() ->
 %% What a full report of the shell says about the machine.
 -spec info() -> map().
 info() ->
-    Known = #{os => os:type(), system_version => string:trim(erlang:system_info(system_version)),
+    Known = #{os => os:type(), system_version => system(),
               emu_type => erlang:system_info(emu_type), emu_flavor => emu_flavor(),
               dynamic_trace => erlang:system_info(dynamic_trace)},
     case cpu() of

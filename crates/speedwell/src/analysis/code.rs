@@ -7,6 +7,7 @@ use super::scaling::{self, Level, Scaling};
 use super::{Findings, Settings};
 use crate::model::{Case, Estimate, Metric, Run, Session, Value, Verdict, median};
 use speedwell_stats::interval::median_binomial;
+use speedwell_stats::test::welch;
 use std::sync::Arc;
 
 /// Iterations that take longer in the mean than in the median batch by more than this were disturbed.
@@ -56,11 +57,7 @@ pub fn is_code(session: &Session) -> bool {
 
 /// The figures of every code and number of workers, in the order typed.
 pub fn figures(session: &Session, confidence: f64) -> Vec<CodeFigures> {
-    let mut groups = groups(session);
-    let place = |name: &str| session.variants.iter().position(|one| one.name == name);
-    // Blocks are shuffled, and the first code typed is the baseline.
-    groups.sort_by_key(|(.., runs)| place(&runs[0].variant));
-    groups
+    ordered(session)
         .iter()
         .map(|(label, case, runs)| figures_of(label, case, runs, confidence))
         .collect()
@@ -95,6 +92,46 @@ pub fn levels(session: &Session, confidence: f64) -> Vec<CodeLevels> {
         })
     };
     labels.iter().filter_map(of_label).collect()
+}
+
+/// Every window of one code at one number of workers.
+#[derive(Debug, Clone)]
+pub struct CodeWindows {
+    /// What it is called.
+    pub label: String,
+    /// Workers, where they are a parameter.
+    pub concurrency: Option<u32>,
+    /// Iterations per second of each window, in order of execution; those of all runs together.
+    pub per_s: Vec<f64>,
+    /// Time of an iteration of one worker over all windows, in nanoseconds; `None` if none was completed.
+    pub time_ns: Option<f64>,
+}
+
+/// The windows of every code and number of workers, in the order typed.
+pub fn windows(session: &Session) -> Vec<CodeWindows> {
+    let of_group = |(label, case, runs): Group<'_>| {
+        let samples = runs.iter().flat_map(|run| &run.samples);
+        let own: Vec<_> = samples
+            .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
+            .collect();
+        let elapsed_ns = own.iter().filter_map(|sample| sample.elapsed_ns);
+        let elapsed_ns = elapsed_ns.sum::<u64>() as f64;
+        let iterations: f64 = own.iter().filter_map(|sample| sample.iterations).sum();
+        let concurrency = concurrency(&case);
+        let time_ns = f64::from(concurrency.unwrap_or(1)) * elapsed_ns / iterations;
+        CodeWindows {
+            label,
+            concurrency,
+            per_s: own.iter().map(|sample| sample.value).collect(),
+            time_ns: (iterations > 0.0).then_some(time_ns),
+        }
+    };
+    ordered(session).into_iter().map(of_group).collect()
+}
+
+/// Two-sided p of Welch's test of two codes' samples; `None` with fewer than two of either, or without any spread.
+pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
+    Some(welch(one, other).ok()?.p)
 }
 
 /// Sentences about what may spoil the figures, or be read out of them wrongly.
@@ -163,6 +200,14 @@ fn contradiction(session: &Session, settings: &Settings) -> Option<String> {
 
 /// The runs of one code at one number of workers.
 type Group<'a> = (String, Arc<Case>, Vec<&'a Run>);
+
+fn ordered(session: &Session) -> Vec<Group<'_>> {
+    let mut groups = groups(session);
+    let place = |name: &str| session.variants.iter().position(|one| one.name == name);
+    // Blocks are shuffled, and the first code typed is the baseline.
+    groups.sort_by_key(|(.., runs)| place(&runs[0].variant));
+    groups
+}
 
 fn groups(session: &Session) -> Vec<Group<'_>> {
     let several = session.variants.len() > 1;

@@ -99,6 +99,7 @@ fn measuring(args: DoctorArgs) -> anyhow::Result<RunArgs> {
         study: StudyArgs::default(),
         output: args.output,
         store: args.store,
+        style: None,
         command: "doctor --calibrate",
     })
 }

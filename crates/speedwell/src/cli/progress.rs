@@ -1,5 +1,6 @@
 //! The progress line on a terminal: elapsed, remaining, percent, runs, what is being measured.
 
+use crate::compat::console::columns;
 use crate::model::{Event, Observer};
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -87,16 +88,7 @@ fn draw(state: &State) {
 
 /// Columns of the terminal on stderr; 80 where it does not tell.
 pub fn terminal_width() -> usize {
-    // SAFETY: ioctl fills the structure, which outlives the call.
-    unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        let known = libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &mut size) == 0;
-        if known && size.ws_col > 0 {
-            size.ws_col as usize
-        } else {
-            80
-        }
-    }
+    columns(libc::STDERR_FILENO).unwrap_or(80)
 }
 
 /// The text of the line at the moment `now`.

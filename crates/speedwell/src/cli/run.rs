@@ -5,6 +5,7 @@ use super::options::{OrderName, RunArgs};
 use super::report::document_of;
 use super::{Status, calibrated, gate, resume, trial};
 use crate::analysis::{self, Settings};
+use crate::compat::erlperf::style;
 use crate::model::Session;
 use crate::report;
 use crate::store::Store;
@@ -50,6 +51,10 @@ pub fn execute(plans: Plans, store: &mut Store, args: &RunArgs) -> anyhow::Resul
 pub fn conclude(session: &Session, settings: &Settings, args: &RunArgs) -> anyhow::Result<Status> {
     let mut findings = analysis::of(session, settings);
     calibrated::mark(&mut findings, [session], &args.store);
+    if let Some(style) = args.style {
+        style::write(session, style, &mut std::io::stdout().lock())?;
+        return Ok(gate::judge(&findings, args.comparison.fail_on));
+    }
     let output = args.output.settings();
     let mut document = document_of(session, &findings, &args.study, settings, &output)?;
     document.append(report::circumstances(&[(None, session)], &findings));

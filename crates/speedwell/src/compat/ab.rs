@@ -8,7 +8,6 @@ mod address;
 mod arguments;
 mod failures;
 mod figures;
-mod local_time;
 #[cfg(test)]
 mod made;
 mod milliseconds;

@@ -113,6 +113,17 @@ impl Console<'_> {
     }
 }
 
+/// Columns of the terminal behind a descriptor; `None` if there is none.
+pub fn columns(descriptor: i32) -> Option<usize> {
+    // SAFETY: all bytes of the structure may be zero; ioctl fills it, and it outlives the call.
+    let size = unsafe {
+        let mut size: libc::winsize = std::mem::zeroed();
+        (libc::ioctl(descriptor, libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
+    };
+    size.map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+}
+
 /// Whether an error says that the reader of the results has gone.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error

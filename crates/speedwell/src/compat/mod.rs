@@ -3,7 +3,7 @@
 //! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
 //! same bytes; it deviates in four ways only: unknown options are errors, failures are reported,
 //! `--help` works, and a case without variation does not stop a table. That for `compare.py` deviates
-//! further, as `docs/compare-py.md` lists, and so does that for ab, as `docs/ab.md` lists. A further
+//! further, as `docs/compare-py.md` lists, and so do those for ab and erlperf (`docs/ab.md`, `docs/erlperf.md`). A further
 //! drop-in is a file beside this one and a line in `TOOLS`. Start at [`main`].
 
 pub mod ab;
@@ -18,6 +18,8 @@ pub mod compare_r;
 pub mod console;
 pub mod driver;
 pub mod engine;
+pub mod erlperf;
+pub mod local_time;
 pub mod node_cli;
 pub mod progress;
 pub mod r_collation;
@@ -64,6 +66,10 @@ const TOOLS: &[DropIn] = &[
     DropIn {
         name: "ab",
         run: |words, console, _| ab::run(words, console),
+    },
+    DropIn {
+        name: "erlperf",
+        run: |words, console, _| erlperf::run(words, console),
     },
     DropIn {
         name: "compare.R",

@@ -70,6 +70,14 @@ fn the_page_on_python_can_be_followed() {
     }
 }
 
+#[test]
+fn the_page_on_one_liners_can_be_followed() {
+    let tools = [&["python3"][..], &["c++", "g++", "clang++"], &["node"]];
+    if tools.iter().all(|names| tool(names).is_some()) {
+        follow("docs/eval.md", 10, &Project::new());
+    }
+}
+
 /// Code shown on a page stands in an example, so that it is executed as well.
 #[test]
 fn code_on_the_pages_is_that_of_the_examples() {

@@ -5,6 +5,7 @@
 
 mod arbitrary;
 mod as_ab;
+mod as_erlperf;
 mod broken_files;
 mod browser;
 mod by_hand;
@@ -26,6 +27,7 @@ mod drop_in;
 mod environment;
 mod erlang_harness;
 mod eval;
+mod eval_languages;
 mod eval_squeeze;
 mod grammar;
 mod harness_driver;

@@ -4,6 +4,7 @@ use super::{
     CodeArgs, ComparisonArgs, Concurrency, ExecutionArgs, MetricArgs, OrderName, OutputArgs,
     RunArgs, SamplingArgs, SearchArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
+use crate::compat::erlperf::style::Style;
 use crate::model::Language;
 use clap::Args;
 use std::str::FromStr;
@@ -69,6 +70,10 @@ pub struct EvalArgs {
     pub study: StudyArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Print erlperf's table instead of the report: erlperf, erlperf-extended or erlperf-full
+    #[arg(long, value_name = "STYLE", value_parser = style, help_heading = "Output",
+          conflicts_with_all = ["format", "watch", "chart", "sort"])]
+    pub style: Option<Style>,
     #[command(flatten)]
     pub store: StoreArgs,
 }
@@ -95,9 +100,19 @@ impl EvalArgs {
             study: self.study,
             output: self.output,
             store: self.store,
+            style: self.style,
             // What is stored tells the code, so that any session is gone on with alike.
             command: "run",
         }
+    }
+}
+
+fn style(word: &str) -> Result<Style, String> {
+    match word {
+        "erlperf" => Ok(Style::Basic),
+        "erlperf-extended" => Ok(Style::Extended),
+        "erlperf-full" => Ok(Style::Full),
+        _ => Err("the styles are erlperf, erlperf-extended and erlperf-full".to_owned()),
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     ComparisonArgs, ExecutionArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, StudyArgs,
     VariantArgs,
 };
+use crate::compat::erlperf::style::Style;
 use crate::store::Store;
 use clap::Args;
 
@@ -45,6 +46,9 @@ pub struct RunArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub store: StoreArgs,
+    /// Another report in place of ours; `eval` offers them.
+    #[arg(skip)]
+    pub style: Option<Style>,
     /// The command that goes on with an interrupted session.
     #[arg(skip = "run")]
     pub command: &'static str,

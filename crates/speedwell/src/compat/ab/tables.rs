@@ -3,9 +3,9 @@
 //! Decides their rows. Start at [`percentages`] and [`requests`].
 
 use super::arguments::Sort;
-use super::local_time::local_time;
 use super::milliseconds::milliseconds;
 use super::times::{Times, Timing};
+use crate::compat::local_time::local_time;
 use std::io::{self, Write};
 
 /// Writes within which time which percentage of the requests was served.

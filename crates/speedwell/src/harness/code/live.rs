@@ -148,14 +148,14 @@ impl Live {
         self.ask(commands::workers(job, count), START, &mut |_| {})
     }
 
-    /// Tells the gauges of the language at this interval from now on.
+    /// Tells the gauges of the language at this interval from now on; the first ones are the answer.
     ///
     /// # Errors
     /// The process is gone.
-    pub fn monitor(&mut self, interval: Duration) -> Result<(), Gone> {
+    pub fn monitor(&mut self, interval: Duration) -> Result<Answer, Gone> {
         let message = Message::new("monitor").with("id", 6);
         let message = message.with("interval_ns", interval.as_nanos());
-        self.ask(message, START, &mut |_| {}).map(drop)
+        self.ask(message, START, &mut |_| {})
     }
 
     /// Measures `jobs` at the same time. `hear` is told every event when it comes. A length of windows decides

@@ -18,7 +18,7 @@ mod start;
 pub use super::compile::Failed;
 pub use live::{Answer, Gone, Live};
 pub use measured::{Batches, Measured, Window};
-pub use once::{concurrency, failure_of, observation};
+pub use once::{concurrency, failure_of, fold_warning, observation};
 pub use shared::{Shared, expected};
 pub use start::{start, usual_program};
 

@@ -1,0 +1,87 @@
+//! What a reader of a table should know and the original does not tell: differences that are none, machines that did
+//! other things, code that was folded away, samples that never became steady.
+
+use super::arguments::{Request, Sample};
+use super::machines::Job;
+use super::sampling::{Sampled, Taken};
+use super::table::Table;
+use crate::analysis::code::{MOST_DISTURBANCE, p_of_difference};
+use crate::harness::code::fold_warning;
+use crate::model::median;
+
+/// Differences with a greater p are no differences.
+const ALPHA: f64 = 0.05;
+
+/// Whole sentences about how codes were measured.
+pub fn of_samples(jobs: &[Job], sampled: &Sampled, request: &Request) -> Vec<String> {
+    let mut said = Vec::new();
+    for (job, taken) in jobs.iter().zip(&sampled.taken) {
+        said.extend(
+            of_code(job, taken, request).map(|text| format!("{}: {text}", job.known.label)),
+        );
+    }
+    if let (false, Some(until)) = (sampled.is_steady, request.until) {
+        said.push(format!(
+            "Samples never varied by {} or less, which --cv asked for: the last {} are shown.",
+            until.variation, request.samples
+        ));
+    }
+    said
+}
+
+fn of_code<'a>(
+    job: &'a Job,
+    taken: &'a Taken,
+    request: &'a Request,
+) -> impl Iterator<Item = String> + 'a {
+    let folded = taken
+        .visits
+        .last()
+        .and_then(|measured| fold_warning(measured, job.empty_ns));
+    folded.into_iter().chain(disturbance(taken, request))
+}
+
+/// Where iterations took much longer in the mean than in the median batch.
+fn disturbance(taken: &Taken, request: &Request) -> Option<String> {
+    let batches = taken.visits.iter().filter_map(|visit| visit.batches);
+    let mut medians: Vec<f64> = batches.map(|batches| batches.median_ns).collect();
+    let typical_ns = median(&mut medians)?;
+    let plain = Request {
+        subtracts_empty: false,
+        ..request.clone()
+    };
+    let ratio = taken.figures(&plain, None)?.iteration_ns / typical_ns;
+    (ratio > MOST_DISTURBANCE && ratio.is_finite()).then(|| {
+        format!(
+            "An iteration takes {ratio:.1} times as long in the mean as in the median batch ({}): the machine was busy \
+             with other things, or few iterations cost much more than most.",
+            super::number::duration(typical_ns)
+        )
+    })
+}
+
+/// Whole sentences about codes that cannot be told from the best one.
+pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
+    let Some((best, others)) = table.lines.split_first() else {
+        return Vec::new();
+    };
+    let samples = |line: &super::table::Line| {
+        let figures = line.figures.as_ref();
+        figures.map_or(Vec::new(), |figures| figures.samples.clone())
+    };
+    let first = samples(best);
+    let unclear = others.iter().filter_map(|other| {
+        let p = p_of_difference(&first, &samples(other))?;
+        (p >= ALPHA).then(|| {
+            format!(
+                "'{}' and '{}' cannot be told apart: p = {p:.2} by Welch's test of {} samples each.",
+                best.label, other.label, request.samples
+            )
+        })
+    });
+    let mut said: Vec<String> = unclear.collect();
+    if !said.is_empty() && matches!(request.sample, Sample::Window(_)) {
+        said.push("More samples (-s) tell more; 'speedwell eval erlang' has verdicts.".to_owned());
+    }
+    said
+}

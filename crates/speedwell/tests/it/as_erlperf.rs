@@ -1,0 +1,61 @@
+//! `speedwell as erlperf`, by itself and beside what the original printed.
+
+mod better;
+mod recorded;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What came of a call.
+struct Called {
+    status: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl From<Output> for Called {
+    fn from(output: Output) -> Called {
+        Called {
+            status: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Called {
+    /// The cells of the row of a code.
+    #[track_caller]
+    fn row(&self, code: &str) -> Vec<&str> {
+        let row = self.stdout.lines().find(|line| line.starts_with(code));
+        let row = row.unwrap_or_else(|| panic!("no '{code}' in\n{}{}", self.stdout, self.stderr));
+        row[code.len()..].split_whitespace().collect()
+    }
+}
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/erlperf")
+}
+
+fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
+    command.args(["as", "erlperf"]).args(words);
+    command
+}
+
+/// Calls the drop-in where the recorded files lie.
+fn as_erlperf(words: &[&str]) -> Called {
+    Called::from(command(words).current_dir(golden()).output().unwrap())
+}
+
+/// Whether there is Erlang; a test that needs it says that it was skipped.
+fn has_erlang() -> bool {
+    let known = Command::new("erl")
+        .args(["-noshell", "-eval", "halt()."])
+        .output();
+    let is_there = known.is_ok_and(|output| output.status.success());
+    if !is_there {
+        eprintln!("skipped: there is no program erl");
+    }
+    is_there
+}

@@ -1,0 +1,396 @@
+//! What the original does wrong, one test for each defect that can be seen from outside.
+
+use super::{as_erlperf, command, has_erlang};
+use std::io::{BufRead, BufReader};
+use std::time::{Duration, Instant};
+
+#[test]
+fn one_sample_is_enough_and_has_no_deviation() {
+    if !has_erlang() {
+        return;
+    }
+    let modes: [&[&str]; 3] = [&["-d", "20"], &["-l", "5"], &["-d", "20", "--cv", "0.1"]];
+    for mode in modes {
+        let words = [&["timer:sleep(1).", "-s", "1", "-r", "extended"], mode].concat();
+        let called = as_erlperf(&words);
+        assert_eq!(called.status, 0, "{}", called.stderr);
+        let row = called.row("timer:sleep(1).");
+        assert_eq!(row[..2], ["1", "1"]);
+        assert!(row.contains(&"-"), "{row:?}");
+    }
+}
+
+#[test]
+fn a_runner_that_is_slower_than_a_sample_is_timed_as_it_is() {
+    if !has_erlang() {
+        return;
+    }
+    let called = as_erlperf(&["timer:sleep(700).", "-d", "300", "-s", "2"]);
+    let row = called.row("timer:sleep(700).");
+    let time: f64 = row[2].parse().unwrap();
+    assert_eq!(row[3], "ms");
+    // A busy machine wakes up late, never early.
+    assert!((699.0..1400.0).contains(&time), "{row:?}");
+}
+
+#[test]
+fn codes_take_turns_unless_they_are_to_be_measured_at_once() {
+    if !has_erlang() {
+        return;
+    }
+    let took = |order: &str| {
+        let words = [
+            "timer:sleep(1).",
+            "timer:sleep(2).",
+            "-d",
+            "400",
+            "--order",
+            order,
+        ];
+        let begin = Instant::now();
+        let called = as_erlperf(&words);
+        assert_eq!(called.status, 0, "{}", called.stderr);
+        begin.elapsed()
+    };
+    assert!(took("blocks") > Duration::from_millis(2400));
+    assert!(took("alternate") > Duration::from_millis(2400));
+    assert!(took("parallel") > Duration::from_millis(1200));
+}
+
+#[test]
+fn waiting_for_steady_samples_ends_and_says_that_they_never_were() {
+    if !has_erlang() {
+        return;
+    }
+    let words = [
+        "timer:sleep(1).",
+        "-d",
+        "10",
+        "--cv",
+        "0.0",
+        "--max-samples",
+        "9",
+    ];
+    let called = as_erlperf(&words);
+    assert_eq!(called.status, 0);
+    called.row("timer:sleep(1).");
+    assert!(
+        called.stderr.contains("which --cv asked for"),
+        "{}",
+        called.stderr
+    );
+}
+
+#[test]
+fn a_search_tells_its_passes_and_the_best_of_them() {
+    if !has_erlang() {
+        return;
+    }
+    let words = [
+        "r(C) -> N = counters:get(C,1), timer:sleep(20*N*N).",
+        "--init",
+        "counters:new(1,[]).",
+        "--init_runner",
+        "ir(C) -> counters:add(C,1,1), C.",
+        "-q",
+        "--max",
+        "2",
+        "-d",
+        "200",
+    ];
+    let called = as_erlperf(&words);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    let row = called.stdout.lines().nth(1).unwrap();
+    assert_eq!(row[50..].split_whitespace().next(), Some("1"), "{row}");
+    assert!(
+        called.stderr.contains("erlperf: 1 worker: "),
+        "{}",
+        called.stderr
+    );
+    assert!(
+        called.stderr.contains("erlperf: 2 workers: "),
+        "{}",
+        called.stderr
+    );
+    let exported = as_erlperf(&[&words[..], &["--format", "json"]].concat());
+    assert!(
+        exported.stdout.contains("\"passes\""),
+        "{}",
+        exported.stdout
+    );
+}
+
+#[test]
+fn a_pass_in_which_nothing_is_done_is_a_pass() {
+    if !has_erlang() {
+        return;
+    }
+    let called = as_erlperf(&[
+        "timer:sleep(100).",
+        "-d",
+        "10",
+        "-q",
+        "--max",
+        "2",
+        "-s",
+        "1",
+    ]);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    called.row("timer:sleep(100).");
+}
+
+#[test]
+fn a_forgotten_dot_is_forgiven_and_calls_are_hooks_too() {
+    if !has_erlang() {
+        return;
+    }
+    let called = as_erlperf(&["timer:sleep(1)", "-d", "20"]);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    called.row("timer:sleep(1)");
+    let words = [
+        "r(Node) -> nonode@nohost = Node, timer:sleep(1).",
+        "--init_runner",
+        "{erlang, node, []}",
+    ];
+    let called = as_erlperf(&[&words[..], &["-d", "20"]].concat());
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    let nonsense = as_erlperf(&["no_calls.bin"]);
+    assert_eq!(nonsense.status, 2);
+    let hint = "hint: there is no file 'no_calls.bin' with recorded calls either";
+    assert!(nonsense.stderr.contains(hint), "{}", nonsense.stderr);
+}
+
+#[test]
+fn letters_of_any_script_are_code_and_labels() {
+    if !has_erlang() {
+        return;
+    }
+    let code = "timer:sleep(length(\"лямбда\") div 6).";
+    let called = as_erlperf(&[code, "ok.", "--label", "лямбда", "-d", "20"]);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    called.row("лямбда");
+    let called = as_erlperf(&[code, "-d", "20"]);
+    called.row(code);
+}
+
+#[test]
+fn a_runner_that_fails_is_a_row_and_the_others_have_their_figures() {
+    if !has_erlang() {
+        return;
+    }
+    for order in ["blocks", "parallel"] {
+        let words = [
+            "erlang:error(boom).",
+            "timer:sleep(1).",
+            "-d",
+            "20",
+            "--order",
+            order,
+        ];
+        let called = as_erlperf(&words);
+        assert_eq!(called.status, 2);
+        assert_eq!(called.row("erlang:error(boom)."), ["1", "failed", "-", "-"]);
+        assert_eq!(called.row("timer:sleep(1).")[3..], ["us", "100%"]);
+        assert!(
+            called
+                .stderr
+                .contains("'erlang:error(boom).': the runner failed: boom"),
+            "{}",
+            called.stderr
+        );
+    }
+}
+
+#[test]
+fn a_runner_that_fails_after_a_while_is_not_taken_for_one_that_ran() {
+    if !has_erlang() {
+        return;
+    }
+    let code = "r(_, 20) -> erlang:error(boom); r(_, N) -> timer:sleep(1), N + 1.";
+    let called = as_erlperf(&[code, "--init_runner", "0.", "-d", "50"]);
+    assert_eq!(called.status, 2);
+    assert_eq!(called.stdout, "");
+    assert!(called.stderr.contains("boom"), "{}", called.stderr);
+}
+
+#[test]
+fn what_fails_after_measuring_leaves_the_figures_and_ends_with_2() {
+    if !has_erlang() {
+        return;
+    }
+    let called = as_erlperf(&[
+        "timer:sleep(1).",
+        "--done",
+        "erlang:error(doneboom).",
+        "-d",
+        "20",
+    ]);
+    assert_eq!(called.status, 2);
+    called.row("timer:sleep(1).");
+    assert!(
+        called
+            .stderr
+            .contains("exception while executing 'done': error:doneboom"),
+        "{}",
+        called.stderr
+    );
+}
+
+#[test]
+fn machines_of_their_own_show_their_codes_in_the_lines_of_the_monitor() {
+    if !has_erlang() {
+        return;
+    }
+    let words = ["timer:sleep(1).", "timer:sleep(2).", "-i", "-v", "-s", "2"];
+    let called = as_erlperf(&words);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    assert!(
+        called
+            .stdout
+            .contains("Mem ETS           #1           #2\n"),
+        "{}",
+        called.stdout
+    );
+    let lines = called.stdout.lines().filter(|line| line.starts_with("20"));
+    assert!(lines.count() >= 1, "{}", called.stdout);
+}
+
+#[test]
+fn a_fixed_number_of_short_iterations_has_a_time_below_a_nanosecond_or_digits() {
+    if !has_erlang() {
+        return;
+    }
+    let called = as_erlperf(&["ok.", "-l", "3m"]);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    let row = called.row("ok.");
+    let time = row
+        .iter()
+        .position(|cell| *cell == "ns")
+        .map(|at| row[at - 1]);
+    assert!(
+        time.is_some_and(|time| time.parse::<f64>().unwrap() > 0.0),
+        "{row:?}"
+    );
+}
+
+#[test]
+fn what_an_empty_iteration_costs_can_be_left_out() {
+    if !has_erlang() {
+        return;
+    }
+    let time = |more: &[&str]| -> f64 {
+        let words = [
+            "rand:uniform().",
+            "-l",
+            "200k",
+            "-s",
+            "5",
+            "--format",
+            "json",
+        ];
+        let called = as_erlperf(&[&words[..], more].concat());
+        let document: serde_json::Value = serde_json::from_str(&called.stdout).unwrap();
+        let text = document.to_string();
+        let at = text.find("\"iteration_ns\":").unwrap();
+        let digits = text[at + 15..].split([',', '}']).next().unwrap();
+        digits.parse().unwrap()
+    };
+    // Both are positive; which one is less is within the noise of a busy machine.
+    assert!(time(&[]) > 1.0 && time(&["--subtract-empty"]) > 0.0);
+}
+
+#[test]
+fn programs_are_told_codes_and_exact_figures() {
+    if !has_erlang() {
+        return;
+    }
+    let words = [
+        "timer:sleep(1).",
+        "erlang:error(x).",
+        "-d",
+        "20",
+        "--format",
+        "csv",
+    ];
+    let called = as_erlperf(&words);
+    assert_eq!(called.status, 2);
+    let rows: Vec<Vec<&str>> = called
+        .stdout
+        .lines()
+        .map(|row| row.split(',').collect())
+        .collect();
+    assert_eq!(rows[0][..4], ["code", "workers", "samples", "average"]);
+    assert_eq!(rows[1][..3], ["timer:sleep(1).", "1", "3"]);
+    assert!(rows[1][3].parse::<f64>().unwrap() > 0.0);
+    assert_eq!(rows[2][..4], ["erlang:error(x).", "1", "0", ""]);
+}
+
+#[test]
+fn ctrl_c_shows_what_there_is_and_ends_with_130() {
+    if !has_erlang() {
+        return;
+    }
+    let mut child = command(&["timer:sleep(1).", "-v", "-s", "60"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // The first line of the monitor comes when a sample is nearly over.
+    lines
+        .find(|line| line.as_ref().unwrap().starts_with("20"))
+        .unwrap()
+        .unwrap();
+    let killed = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let begin = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(begin.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn without_erlang_it_says_what_is_missing() {
+    let called = command(&["ok."]).env("PATH", "/nowhere").output().unwrap();
+    assert_eq!(called.status.code(), Some(2));
+    let told = String::from_utf8(called.stderr).unwrap();
+    assert!(told.contains("erl"), "{told}");
+    assert!(called.stdout.is_empty());
+}
+
+#[test]
+fn the_native_command_prints_the_same_tables_on_request() {
+    if !has_erlang() {
+        return;
+    }
+    let store = tempfile::tempdir().unwrap();
+    let eval = |style: &str| {
+        let mut native = std::process::Command::new(env!("CARGO_BIN_EXE_speedwell"));
+        native.args(["eval", "erlang", "timer:sleep(1).", "timer:sleep(2)."]);
+        native.args([
+            "--runs", "2", "-n", "2", "-t", "20ms", "-w", "0", "--style", style,
+        ]);
+        native.arg("--db").arg(store.path().join("store"));
+        super::Called::from(native.output().unwrap())
+    };
+    let basic = eval("erlperf");
+    assert_eq!(basic.status, 0, "{}", basic.stderr);
+    assert!(
+        basic
+            .stdout
+            .starts_with("Code                    ||        QPS       Time   Rel\n"),
+        "{}",
+        basic.stdout
+    );
+    basic.row("timer:sleep(1).");
+    basic.row("timer:sleep(2).");
+    assert!(basic.stdout.lines().nth(1).unwrap().ends_with(" 100%"));
+    let full = eval("erlperf-full");
+    assert!(full.stdout.starts_with("OS : Linux\n"), "{}", full.stdout);
+    assert_eq!(
+        eval("erlperf-extended").stdout.lines().next(),
+        full.stdout.lines().nth(4)
+    );
+    assert_eq!(eval("other").status, 2);
+}

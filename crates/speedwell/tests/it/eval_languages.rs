@@ -1,0 +1,283 @@
+//! `speedwell eval` in every language that is there: each mode once, and what goes wrong.
+
+use super::harness_driver::tool;
+use super::project::Project;
+use serde_json::Value;
+
+/// Texts of one language.
+struct Language {
+    word: &'static str,
+    tools: &'static [&'static str],
+    /// Something that costs a little.
+    plain: &'static str,
+    /// A sleep of 10 ms.
+    sleep: &'static str,
+    /// What no compiler takes, and a word of its complaint.
+    wrong: (&'static str, &'static str),
+    /// An iteration that fails, and a word of its complaint; none where that ends the process by a signal.
+    fails: Option<(&'static str, &'static str)>,
+}
+
+const LANGUAGES: [Language; 9] = [
+    Language {
+        word: "erlang",
+        tools: &["erl"],
+        plain: "lists:sum(lists:seq(1, 100)).",
+        sleep: "timer:sleep(10).",
+        wrong: ("foo(", "syntax error"),
+        fails: Some(("error(broken).", "broken")),
+    },
+    Language {
+        word: "elixir",
+        tools: &["elixir"],
+        plain: "Enum.reduce([1, 2, 3], 0, &(&1 + &2))",
+        sleep: "Process.sleep(10)",
+        wrong: ("foo(", "missing terminator"),
+        fails: Some(("raise \"broken\"", "broken")),
+    },
+    Language {
+        word: "node",
+        tools: &["node"],
+        plain: "[3, 1, 2].sort()",
+        sleep: "await new Promise((done) => setTimeout(done, 10))",
+        wrong: ("foo(", "Unexpected end of input"),
+        fails: Some(("(() => { throw new Error('broken') })()", "broken")),
+    },
+    Language {
+        word: "python",
+        tools: &["python3"],
+        plain: "sum(range(100))",
+        sleep: "__import__('time').sleep(0.01)",
+        wrong: ("foo(", "was never closed"),
+        fails: Some(("1 / 0", "division by zero")),
+    },
+    Language {
+        word: "c",
+        tools: &["cc", "gcc", "clang"],
+        plain: "rand()",
+        sleep: "usleep(10000)",
+        wrong: ("undefined_name + 1", "undeclared"),
+        fails: None,
+    },
+    Language {
+        word: "cpp",
+        tools: &["c++", "g++", "clang++"],
+        plain: "std::rand()",
+        sleep: "usleep(10000)",
+        wrong: ("std::nothing()", "nothing"),
+        fails: Some(("throw std::runtime_error(\"broken\");", "broken")),
+    },
+    Language {
+        word: "go",
+        tools: &["go"],
+        plain: "strings.Repeat(\"a\", 10)",
+        sleep: "time.Sleep(10 * time.Millisecond)",
+        wrong: ("undefinedName + 1", "undefined"),
+        fails: Some(("panic(\"broken\");", "broken")),
+    },
+    Language {
+        word: "rust",
+        tools: &["rustc"],
+        plain: "\"a\".repeat(10)",
+        sleep: "std::thread::sleep(std::time::Duration::from_millis(10))",
+        wrong: ("undefined_name + 1", "undefined_name"),
+        fails: Some(("panic!(\"broken\")", "broken")),
+    },
+    Language {
+        word: "java",
+        tools: &["javac"],
+        plain: "Math.sqrt(System.nanoTime())",
+        sleep: "Thread.sleep(10);",
+        wrong: ("undefinedName + 1", "cannot find symbol"),
+        fails: Some(("Integer.parseInt(\"broken\")", "broken")),
+    },
+];
+
+/// Quick figures, which are not looked at closely.
+const QUICK: [&str; 8] = ["-r", "1", "-n", "2", "-t", "30ms", "-w", "10ms"];
+
+fn language(word: &str) -> Option<&'static Language> {
+    let found = LANGUAGES.iter().find(|one| one.word == word).unwrap();
+    tool(found.tools).map(|_| found)
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn each_mode(word: &str) {
+    let Some(language) = language(word) else {
+        return;
+    };
+    let project = Project::new();
+    let eval = |words: &[&str]| {
+        project
+            .run(&[&["eval", word], words].concat())
+            .expect_status(0)
+    };
+    let format = ["--format", "json"];
+    let timed = ["-i", "3", "-n", "2", "-r", "1", "-w", "0"];
+    let answer = eval(&[&[language.sleep], &timed[..], &format].concat());
+    let time_ns = json(&answer.stdout)["codes"][0]["time_ns"]
+        .as_f64()
+        .unwrap();
+    // Not less than was slept; more on a busy machine.
+    assert!((9.9e6..500e6).contains(&time_ns), "{time_ns}");
+    let answer = eval(&[&[language.sleep, "-c", "4"], &QUICK[..], &format].concat());
+    let per_s = json(&answer.stdout)["codes"][0]["throughput"]
+        .as_f64()
+        .unwrap();
+    assert!((20.0..405.0).contains(&per_s), "{per_s}");
+    eval(&[&[language.plain, language.sleep], &QUICK[..], &["-q"]].concat())
+        .expect_stdout(&["Each code by itself"]);
+    let lines = eval(&[language.plain, "--watch", "-n", "2", "-t", "100ms"]).stdout;
+    assert_eq!(lines.lines().count(), 3, "{lines}");
+}
+
+fn bad_input(word: &str) {
+    let Some(language) = language(word) else {
+        return;
+    };
+    let project = Project::new();
+    let eval = |words: &[&str]| project.run(&[&["eval", word], words, &QUICK[..]].concat());
+    let (wrong, words) = language.wrong;
+    // The other code has its figures all the same.
+    eval(&[wrong, language.plain])
+        .expect_status(2)
+        .expect_stdout(&[
+            "does not compile",
+            words,
+            "Each code by itself",
+            language.plain,
+        ]);
+    if let Some((fails, words)) = language.fails {
+        eval(&[language.plain, fails])
+            .expect_status(2)
+            .expect_stdout(&["failed: ", words, "Each code by itself"]);
+        eval(&[language.plain, "--init", fails])
+            .expect_status(2)
+            .expect_stdout(&["failed in init: ", words]);
+        eval(&[language.plain, "--init-worker", fails])
+            .expect_status(2)
+            .expect_stdout(&["failed in init-worker: ", words]);
+        eval(&[language.plain, "--done", fails])
+            .expect_status(2)
+            .expect_stdout(&["failed in done: ", words, "an iteration"]);
+    }
+}
+
+macro_rules! languages {
+    ($($word:ident)*) => { $(
+        mod $word {
+            #[test]
+            fn is_measured_in_each_mode() {
+                super::each_mode(stringify!($word));
+            }
+
+            #[test]
+            fn says_what_is_wrong_with_code() {
+                super::bad_input(stringify!($word));
+            }
+        }
+    )* };
+}
+
+languages! { erlang elixir node python c cpp go rust java }
+
+#[test]
+fn a_missing_toolchain_is_named() {
+    let project = Project::new();
+    for word in [
+        "erlang", "elixir", "node", "python", "c", "cpp", "go", "rust", "java",
+    ] {
+        let mut command = project.command(&["eval", word, "1", "-r", "1"]);
+        // An empty folder in which nothing is found.
+        command
+            .env("PATH", project.path(""))
+            .env_remove("CC")
+            .env_remove("CXX");
+        let output = command.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{word}: {told}");
+        assert!(
+            told.contains("could not be started") || told.contains("not found"),
+            "{word}: {told}"
+        );
+    }
+}
+
+/// The examples by which users of erlperf get to know it, with a group of `pg` where `pg2` has gone.
+#[test]
+fn the_examples_of_erlperf_work() {
+    if tool(&["erl"]).is_none() {
+        return;
+    }
+    let project = Project::new();
+    let state = "r(_, S) -> {_, N} = rand:uniform_s(S), N.";
+    let group = "ok = pg:join(g, self()), ok = pg:leave(g, self()).";
+    let search = ["--concurrency-limit", "4", "-t", "20ms", "-w", "10ms"];
+    let examples: [&[&str]; 11] = [
+        &["rand:uniform()."],
+        &["rand:uniform().", "-c", "4"],
+        &[
+            "rand:uniform().",
+            "crypto:strong_rand_bytes(2).",
+            "--samples",
+            "10",
+            "--warmup",
+            "100ms",
+        ],
+        &[
+            state,
+            "r() -> rand:uniform().",
+            "--init-runner",
+            "rand:seed(exsss).",
+            "--init-runner",
+            "",
+        ],
+        &["application_controller:is_running(kernel).", "--squeeze"],
+        &["persistent_term:put(atom, \"string\").", "-c", "max"],
+        &[
+            "pg:join(scope, group, self()), pg:leave(scope, group, self()).",
+            "--init",
+            "pg:start_link(scope).",
+            "--done",
+            "gen_server:stop(scope).",
+        ],
+        &[
+            "runner(X) -> timer:sleep(X).",
+            "  runner(X) -> timer:sleep(X).",
+            "--init-runner",
+            "1.",
+            "--init-runner",
+            "2.",
+        ],
+        &[group, "--init", "pg:start(pg)."],
+        &[group, "--init", "pg:start(pg).", "--nodes", "3"],
+        &["rand:uniform().", "--watch"],
+    ];
+    for example in examples {
+        let is_search = example.contains(&"--squeeze") || example.contains(&"max");
+        let quick: &[&str] = match (is_search, example.contains(&"--watch")) {
+            (true, _) => &search,
+            (_, true) => &["-n", "2", "-t", "50ms"],
+            _ if example.contains(&"--samples") => &["-r", "1", "-t", "10ms"],
+            _ => &QUICK,
+        };
+        let words = [&["eval", "erlang"], example, quick].concat();
+        let answer = project.run(&words);
+        assert_eq!(answer.status, 0, "{words:?}: {answer:#?}");
+    }
+    let words = [
+        "eval",
+        "erlang",
+        "length(nodes()).",
+        "--nodes",
+        "3",
+        "-r",
+        "1",
+        "--done",
+        "2 = length(nodes()).",
+    ];
+    project.run(&words).expect_status(0);
+}
