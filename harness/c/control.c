@@ -192,7 +192,8 @@ static void attend(struct control *control) {
   }
   if (control->gauge_ns && now_ns() >= control->next_gauge_ns) {
     send_gauge(control);
-    control->next_gauge_ns += control->gauge_ns;
+    /* What was missed while nobody looked is not made up for. */
+    control->next_gauge_ns = now_ns() + control->gauge_ns;
   }
 }
 

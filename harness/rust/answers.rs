@@ -160,7 +160,8 @@ impl Control {
         let Some((command, interval, due)) = &mut self.gauge else {
             return;
         };
-        *due += *interval;
+        // What was missed while nobody looked is not made up for.
+        *due = Instant::now() + *interval;
         let (threads, rss) = process::gauges();
         let mut event = Event::of("gauge", command)
             .with("t_ns", process::now_ns())

@@ -291,19 +291,19 @@ final class Control<S, T> {
     gauge = command;
     gaugeNs = command.number("interval_ns", 0);
     if (gaugeNs > 0) {
-      nextGaugeNs = System.nanoTime();
       sendGauge();
     }
   }
 
   private void sendGauge() {
-    nextGaugeNs += gaugeNs;
     Event event = new Event("gauge", gauge).with("t_ns", System.nanoTime());
     Gauges.add(event);
     if (job != null) {
       event.with("job." + job, team.stream().mapToLong(worker -> worker.total).sum());
     }
     event.send(events);
+    // What was missed while nobody looked is not made up for.
+    nextGaugeNs = System.nanoTime() + gaugeNs;
   }
 
   private void stop(Command command) {

@@ -39,7 +39,7 @@ pub const SNIPPETS: Snippets = Snippets {
     hooks: HOOKS,
     keeper: KEEPER,
     prints: Code::new("System.out.println(\"end\\tid=1\\tjobs=a\"); Thread.sleep(1)"),
-    endless: Code::new("while (System.nanoTime() != 0) { }").done(DONE),
+    endless: Code::new("while (true) { }").done(DONE),
     awkward: EMPTY.init(
         "Files.writeString(Path.of(System.getenv(\"TRACE\")), \"\t100 %, %41 é😀 a=b,c\\n\")",
     ),

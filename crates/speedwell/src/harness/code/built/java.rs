@@ -5,6 +5,7 @@ use super::super::super::sources;
 use super::super::made::{Making, state_of, version};
 use super::parts::{Part, Parts};
 use super::sheet::{Marks, Place, Sheet};
+use super::text::Kind;
 use super::unpacked;
 use crate::model::{Code, Variant};
 use crate::process::Spec;
@@ -141,7 +142,12 @@ fn source(parts: &Parts) -> Sheet {
     batch(&mut sheet, &parts.runner);
     sheet.own("return Code.Finished.FINISHED;\n}).done(speedwellShared -> {");
     sheet.own("var shared = Keep.unbox(speedwellShared);");
-    sheet.user(parts.done.name, &parts.done.text.body, 1, ";");
+    sheet.user(
+        parts.done.name,
+        &parts.done.text.body,
+        1,
+        end_of(&parts.done),
+    );
     // Places are known when all is written, and the numbers stand on one line at the end.
     let places = sheet
         .places
@@ -156,15 +162,25 @@ fn source(parts: &Parts) -> Sheet {
 fn hook(sheet: &mut Sheet, part: &Part) {
     let text = &part.text;
     if !part.has_value() || (text.returns() && !text.before().trim().is_empty()) {
-        sheet.user(part.name, &text.body, 1, ";");
-        if !text.returns() {
-            sheet.own("return null;");
-        }
+        // The condition is for texts that throw or never end: nothing may stand behind these.
+        let may_end = !text.returns();
+        sheet.own(if may_end { "if (true) {" } else { "" });
+        sheet.user(part.name, &text.body, 1, end_of(part));
+        sheet.own(if may_end { "}\nreturn null;" } else { "" });
         return;
     }
     let (value, line) = text.value();
     sheet.user(part.name, text.before(), 1, "return (");
     sheet.user(part.name, value, line, ");");
+}
+
+/// What ends a text that is taken for statements. A semicolon behind a block would be a statement of its own, which
+/// the compiler refuses where nothing can be reached.
+fn end_of(part: &Part) -> &'static str {
+    match part.text.kind == Kind::Plain && part.text.body.ends_with('}') {
+        true => "",
+        false => ";",
+    }
 }
 
 /// The loop. What the code only reads is read anew in each iteration, because the compiler would compute what
@@ -185,7 +201,7 @@ fn batch(sheet: &mut Sheet, runner: &Part) {
         sheet.user(runner.name, runner.text.before(), 1, "Keep.keep(");
         sheet.user(runner.name, value, line, ");");
     } else {
-        sheet.user(runner.name, &runner.text.body, 1, ";");
+        sheet.user(runner.name, &runner.text.body, 1, end_of(runner));
     }
     sheet.own("}");
     if changes {
