@@ -43,7 +43,7 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
     } else {
         PathBuf::from("javac")
     };
-    let identity = version(&compiler, &["-version"])?;
+    let identity = identity(&compiler)?;
     let harness = unpacked(&sources::JAVA)?.join("speedwell");
     let mut own: Vec<PathBuf> = fs::read_dir(&harness)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
@@ -79,6 +79,17 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         .args(variant.arguments.iter().cloned());
     spec = spec.args(["-cp".to_owned(), joined(&path), "Main".to_owned()]);
     Ok(spec)
+}
+
+/// Tells one JDK from another: by the file in which each says what it is, because asking takes as long as all the
+/// rest of a second run.
+fn identity(compiler: &Path) -> Result<String, Failed> {
+    let compiler = fs::canonicalize(which(compiler)).unwrap_or_else(|_| compiler.to_owned());
+    let home = compiler.parent().and_then(Path::parent);
+    match home.map(|home| fs::read_to_string(home.join("release"))) {
+        Some(Ok(said)) => Ok(said),
+        _ => version(&compiler, &["-version"]),
+    }
 }
 
 /// A class path.
