@@ -43,10 +43,10 @@ pub(super) fn pressure_percent(tree: &Tree, resource: Resource) -> Option<f64> {
         .ok()
 }
 
-/// Share of processor time since the start of the machine, in percent, that the host gave to
-/// others while we wanted it. The first line of `/proc/stat` counts user, nice, system, idle,
-/// iowait, irq, softirq and steal time; guest time is part of user time.
-pub(super) fn steal_percent(tree: &Tree) -> Option<f64> {
+/// Ticks of the processors since the start of the machine that the host gave to others while we wanted them,
+/// and all ticks. The first line of `/proc/stat` counts user, nice, system, idle, iowait, irq, softirq and
+/// steal time; guest time is part of user time.
+pub(super) fn steal_ticks(tree: &Tree) -> Option<(u64, u64)> {
     let text = tree.text("/proc/stat")?;
     let counters = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = counters
@@ -54,12 +54,13 @@ pub(super) fn steal_percent(tree: &Tree) -> Option<f64> {
         .take(8)
         .map_while(|word| word.parse().ok())
         .collect();
-    let total: u64 = ticks.iter().sum();
-    (total > 0).then(|| {
-        ticks
-            .get(7)
-            .map(|&steal| steal as f64 / total as f64 * 100.0)
-    })?
+    Some((*ticks.get(7)?, ticks.iter().sum()))
+}
+
+/// Share of them, in percent.
+pub(super) fn steal_percent(tree: &Tree) -> Option<f64> {
+    let (stolen, all) = steal_ticks(tree)?;
+    (all > 0).then(|| stolen as f64 / all as f64 * 100.0)
 }
 
 #[cfg(test)]

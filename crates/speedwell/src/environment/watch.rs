@@ -3,7 +3,7 @@
 //!
 //! Start at [`Watch::look`].
 
-use super::activity::{Resource, pressure_percent};
+use super::activity::{Resource, pressure_percent, steal_ticks};
 use super::tree::Tree;
 use crate::process::{cpu_ns_of, family_of};
 use std::path::Path;
@@ -92,25 +92,13 @@ fn counters(tree: &Tree, pid: i32) -> Counters {
         cpu_ns: cpu_ns_of(pid),
         voluntary,
         involuntary,
-        stolen: stolen(tree),
+        stolen: steal_ticks(tree),
     }
 }
 
 fn field(status: &str, name: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
-}
-
-/// Ticks given to others, and all ticks (proc_stat(5)).
-fn stolen(tree: &Tree) -> Option<(u64, u64)> {
-    let text = tree.text("/proc/stat")?;
-    let counters = text.lines().next()?.strip_prefix("cpu ")?;
-    let ticks: Vec<u64> = counters
-        .split_whitespace()
-        .take(8)
-        .map_while(|word| word.parse().ok())
-        .collect();
-    Some((*ticks.get(7)?, ticks.iter().sum()))
 }
 
 /// Resident memory of all of them; the second figure of statm counts pages (proc_pid_statm(5)).

@@ -5,6 +5,7 @@
 //! last compilation, which lists them (`-MMD`). Start with [`build`].
 
 use super::cache_folder;
+use super::sources::Sources;
 use crate::model::Cause;
 use crate::process::{Ended, Spec, replay, run};
 use std::collections::hash_map::DefaultHasher;
@@ -59,6 +60,24 @@ impl Failed {
             interrupted: false,
         }
     }
+}
+
+/// The folder of one of our harnesses.
+pub(super) fn unpacked(from: &Sources) -> Result<PathBuf, Failed> {
+    from.folder().map_err(|error| {
+        let reason = format!("{error:#}");
+        Failed::before_start(Cause::Start { reason })
+    })
+}
+
+/// The words of a variable, as a shell would split them; `own` variables come before ours.
+pub(super) fn words_of(name: &str, own: &[(String, String)]) -> Vec<String> {
+    let set = own.iter().find(|(known, _)| known == name);
+    let text = set
+        .map(|(_, value)| value.clone())
+        .or_else(|| std::env::var(name).ok());
+    text.and_then(|text| shell_words::split(&text).ok())
+        .unwrap_or_default()
 }
 
 /// What was built in the life of this process, and what is being built by some thread.

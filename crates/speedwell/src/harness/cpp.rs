@@ -3,11 +3,11 @@
 //! A variant's program is the compiler and its arguments are flags, so that two builds of one source
 //! are compared in one command. When something is compiled anew is decided in `compile.rs`.
 
-use super::compile::{self, Failed, Recipe};
+use super::compile::{self, Failed, Recipe, unpacked, words_of};
 use super::job::{Description, Job, Request, Setting, Source};
 use super::protocol::{self, draft};
 use super::{Attempt, Harness, program, sources};
-use crate::model::{Cause, Failure, Step, Variant};
+use crate::model::{Failure, Step, Variant};
 use std::path::{Path, PathBuf};
 
 /// What every file is compiled with unless it or its variant says otherwise; later flags win.
@@ -62,10 +62,7 @@ impl Harness for Cpp {
 /// The program of `source` under `variant`. The harness in it takes far longer to compile than most
 /// benchmarks, so it is an object of its own, which other files and later edits share.
 fn build(source: &Source, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
-    let header = sources::CPP.folder().map_err(|error| {
-        let reason = format!("{error:#}");
-        Failed::before_start(Cause::Start { reason })
-    })?;
+    let header = unpacked(&sources::CPP)?;
     let usual = USUAL_FLAGS.map(str::to_owned).into_iter();
     // `CXX='ccache g++'`: what follows the first word belongs to every call.
     let of_variable = words_of("CXX", &[]).into_iter().skip(1);
@@ -103,16 +100,6 @@ fn flags_of(file: &Path) -> Vec<String> {
     lines
         .flat_map(|words| shell_words::split(words).unwrap_or_default())
         .collect()
-}
-
-/// The words of a variable, as a shell would split them; `own` variables come before ours.
-fn words_of(name: &str, own: &[(String, String)]) -> Vec<String> {
-    let set = own.iter().find(|(known, _)| known == name);
-    let text = set
-        .map(|(_, value)| value.clone())
-        .or_else(|| std::env::var(name).ok());
-    text.and_then(|text| shell_words::split(&text).ok())
-        .unwrap_or_default()
 }
 
 fn first_in_path(names: &[&str]) -> PathBuf {

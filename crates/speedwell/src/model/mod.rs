@@ -4,6 +4,7 @@
 //! Start with [`Case`] (what is compared over time), then [`Run`] (the unit of independence) and
 //! [`Session`] (everything one invocation measured). What is known of an HTTP load is in [`load_run`].
 
+pub mod assignment;
 mod calibration;
 mod case;
 mod code;

@@ -25,9 +25,11 @@ fn machine_alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tries something that a busy machine may spoil, at most that often.
+/// Tries something that a busy machine may spoil, three times as often as a machine needs that has little else
+/// to do. What is wrong fails every time.
 #[track_caller]
 fn eventually(tries: usize, mut attempt: impl FnMut() -> Result<(), String>) {
+    let tries = 3 * tries;
     let mut complaints = Vec::new();
     for _ in 0..tries {
         match attempt() {

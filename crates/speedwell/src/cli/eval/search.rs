@@ -91,18 +91,16 @@ pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
 /// How a visit is divided.
 fn samples(args: &EvalArgs) -> Samples {
     let asked = args.sampling.sampling(1).samples;
-    let is_typed = |typed: bool, own: u64, usual: u64| if typed { own } else { usual };
     Samples {
         count: args.sampling.samples.unwrap_or(VISIT.count),
         length: match args.sampling.time {
             Some(_) => asked.length,
             None => VISIT.length,
         },
-        warmup_ns: is_typed(
-            args.sampling.warmup.is_some(),
-            asked.warmup_ns,
-            VISIT.warmup_ns,
-        ),
+        warmup_ns: match args.sampling.warmup {
+            Some(_) => asked.warmup_ns,
+            None => VISIT.warmup_ns,
+        },
     }
 }
 
@@ -149,13 +147,7 @@ impl Search<'_> {
         };
         let mut spec = match code::start(own, &setting.program, variant) {
             Ok(spec) => spec,
-            Err(failed) => {
-                let gone = Gone {
-                    cause: failed.cause,
-                    stderr_tail: failed.words,
-                };
-                return self.fail(&gone, job, setting);
-            }
+            Err(failed) => return self.fail(&failed.into(), job, setting),
         };
         spec.pin = setting.pin.cloned();
         spec.directory = Some(job.source.directory.clone());
@@ -182,12 +174,9 @@ impl Search<'_> {
                 Err(gone) => return self.fail(&gone, job, setting),
             }
         }
-        match live.end().map(|answer| answer.fault("code")) {
-            Ok(None) => Ok(true),
-            ended => match fault(ended) {
-                Some(gone) => self.fail(&gone, job, setting),
-                None => Ok(true),
-            },
+        match fault(live.end().map(|answer| answer.fault("code"))) {
+            Some(gone) => self.fail(&gone, job, setting),
+            None => Ok(true),
         }
     }
 

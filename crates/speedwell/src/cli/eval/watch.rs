@@ -138,10 +138,7 @@ fn open(
 ) -> Result<(Live, Vec<String>), Gone> {
     let program = harness::of(job.source.kind).usual_program(&job.source);
     let plain = Variant::plain("watched");
-    let mut spec = code::start(&codes[0].1, &program, &plain).map_err(|failed| Gone {
-        cause: failed.cause,
-        stderr_tail: failed.words,
-    })?;
+    let mut spec = code::start(&codes[0].1, &program, &plain)?;
     spec.directory = Some(job.source.directory.clone());
     spec.limit = FOR_EVER;
     let (mut live, ready) = Live::start(spec)?;

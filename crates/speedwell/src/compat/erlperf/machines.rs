@@ -285,11 +285,7 @@ impl Machines {
 fn started(known: &Known, directory: &Path) -> Result<(Live, Answer), Gone> {
     let program = code::usual_program(known.code.language);
     let variant = Variant::plain("erlperf");
-    let spec = code::start(&known.code, &program, &variant);
-    let spec: Spec = spec.map_err(|failed| Gone {
-        cause: failed.cause,
-        stderr_tail: failed.words,
-    })?;
+    let spec = code::start(&known.code, &program, &variant)?;
     Live::start(Spec {
         directory: Some(directory.to_owned()),
         limit: LIFE,

@@ -1,6 +1,6 @@
 //! Erlang and Elixir: one harness, which Erlang compiles once and both start.
 
-use super::super::compile::{Failed, which};
+use super::super::compile::{Failed, unpacked, which};
 use super::super::{cache_folder, sources};
 use super::made::Making;
 use crate::model::{Cause, Language, Variant};
@@ -61,10 +61,7 @@ fn compiled(emulator: &Path) -> Result<PathBuf, Failed> {
     } else {
         PathBuf::from("erlc")
     };
-    let folder = sources::ERLANG.folder().map_err(|error| {
-        let reason = format!("{error:#}");
-        Failed::before_start(Cause::Start { reason })
-    })?;
+    let folder = unpacked(&sources::ERLANG)?;
     let entries = fs::read_dir(folder.join("src")).map(|entries| entries.flatten());
     let mut files: Vec<String> = entries
         .into_iter()

@@ -15,8 +15,8 @@ mod sheet;
 mod text;
 
 use super::super::cache_folder;
-use super::super::compile::{self, Failed, Recipe};
-use super::super::sources::{self, Sources};
+use super::super::compile::{self, Failed, Recipe, unpacked, words_of};
+use super::super::sources;
 use crate::model::{Cause, Code, Language, Variant};
 use crate::process::Spec;
 use parts::Parts;
@@ -137,24 +137,6 @@ fn written(text: &str, ending: &str) -> Result<PathBuf, Failed> {
             Err(Failed::before_start(Cause::Start { reason }))
         }
     }
-}
-
-/// The folder of one of our harnesses.
-fn unpacked(from: &Sources) -> Result<PathBuf, Failed> {
-    from.folder().map_err(|error| {
-        let reason = format!("{error:#}");
-        Failed::before_start(Cause::Start { reason })
-    })
-}
-
-/// The words of a variable, as a shell would split them; `own` variables come before ours.
-fn words_of(name: &str, own: &[(String, String)]) -> Vec<String> {
-    let set = own.iter().find(|(known, _)| known == name);
-    let text = set
-        .map(|(_, value)| value.clone())
-        .or_else(|| std::env::var(name).ok());
-    text.and_then(|text| shell_words::split(&text).ok())
-        .unwrap_or_default()
 }
 
 /// What helps when a compiler cannot be started.

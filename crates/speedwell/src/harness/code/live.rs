@@ -5,6 +5,7 @@
 
 use super::super::Message;
 use super::super::attempt::start_reason;
+use super::super::compile::Failed;
 use super::Measured;
 use super::commands;
 use super::once::cause;
@@ -51,6 +52,16 @@ impl Gone {
         Gone {
             cause,
             stderr_tail: String::new(),
+        }
+    }
+}
+
+/// Code that was not compiled, or not even started.
+impl From<Failed> for Gone {
+    fn from(failed: Failed) -> Gone {
+        Gone {
+            cause: failed.cause,
+            stderr_tail: failed.words,
         }
     }
 }

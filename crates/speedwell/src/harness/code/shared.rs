@@ -101,10 +101,7 @@ impl Process {
                 spec.limit = Duration::from_secs(366 * 24 * 3600);
                 Live::start(spec)
             }
-            Some(Err(failed)) => Err(Gone {
-                cause: failed.cause,
-                stderr_tail: failed.words,
-            }),
+            Some(Err(failed)) => Err(failed.into()),
             None => Err(over()),
         };
         match started {

@@ -1,10 +1,10 @@
 //! How the process is started that performs a piece of code.
 
-use super::super::compile::Failed;
+use super::super::compile::{Failed, unpacked};
 use super::super::own_program;
 use super::super::sources::{self, Sources};
 use super::{beam, built, sh};
-use crate::model::{Cause, Code, Language, Variant};
+use crate::model::{Code, Language, Variant};
 use crate::process::{Channel, Spec};
 use std::path::{Path, PathBuf};
 
@@ -40,10 +40,7 @@ pub fn start(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
 
 /// A script of ours that an interpreter performs.
 fn script(from: &Sources, file: &str, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
-    let folder = from.folder().map_err(|error| {
-        let reason = format!("{error:#}");
-        Failed::before_start(Cause::Start { reason })
-    })?;
+    let folder = unpacked(from)?;
     let script = folder.join(file).to_string_lossy().into_owned();
     let arguments = variant.arguments.iter().cloned().chain([script]);
     Ok(Spec::new(program).args(arguments))

@@ -1,12 +1,12 @@
 //! Go: the texts in one function, where `:=` finds their types.
 
 use super::super::super::compile::Failed;
+use super::super::super::compile::unpacked;
 use super::super::super::sources;
 use super::super::made::{Making, state_of, version};
 use super::go_imports::imports;
 use super::parts::{Part, Parts};
 use super::sheet::{Marks, Sheet};
-use super::unpacked;
 use crate::model::{Code, Variant};
 use std::path::{Path, PathBuf};
 

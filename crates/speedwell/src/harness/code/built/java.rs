@@ -1,12 +1,12 @@
 //! Java: the texts in lambda expressions, one after the other, so that each finds the types of those before it.
 
+use super::super::super::compile::unpacked;
 use super::super::super::compile::{Failed, which};
 use super::super::super::sources;
 use super::super::made::{Making, state_of, version};
 use super::parts::{Part, Parts};
 use super::sheet::{Marks, Place, Sheet};
 use super::text::Kind;
-use super::unpacked;
 use crate::model::{Code, Variant};
 use crate::process::Spec;
 use std::fs;

@@ -1,10 +1,10 @@
 //! Rust: the texts in files of their own, which the generated program includes.
 
 use super::super::super::compile::Failed;
+use super::super::super::compile::unpacked;
 use super::super::super::sources;
 use super::super::made::{Making, state_of, version};
 use super::parts::{Part, Parts};
-use super::unpacked;
 use crate::model::{Code, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
