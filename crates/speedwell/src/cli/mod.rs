@@ -18,6 +18,7 @@ mod loaded;
 mod measure;
 mod operand;
 mod options;
+mod perform_run;
 mod programs;
 mod progress;
 mod report;
@@ -61,6 +62,9 @@ enum Command {
     Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
     As(as_tool::AsArgs),
+    /// Performs one run of an experiment.
+    #[command(name = perform_run::COMMAND, hide = true)]
+    PerformRun,
     /// The harness for commands of a shell.
     #[command(name = code::sh::COMMAND, hide = true)]
     HarnessSh {
@@ -95,6 +99,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::As(args) => as_tool::run(args),
+        Command::PerformRun => perform_run::run(),
         Command::HarnessSh { shell } => {
             code::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
         }

@@ -12,6 +12,7 @@ mod cpp;
 mod describe;
 mod elf_note;
 mod events;
+pub mod experiment;
 mod fake;
 mod google_benchmark;
 pub mod http_output;

@@ -39,6 +39,19 @@ pub struct Target {
     pub limit_ms: u64,
 }
 
+impl Target {
+    /// The variables that get a value of their own, for a line that a person could type.
+    pub fn plain_environment(&self) -> Vec<(String, String)> {
+        let values = self.environment.iter().filter_map(|change| match change {
+            Change::Unset(_) => None,
+            Change::Set(name, value)
+            | Change::Append(name, value)
+            | Change::Prepend(name, value) => Some((name.clone(), value.clone())),
+        });
+        values.collect()
+    }
+}
+
 /// A change of one variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

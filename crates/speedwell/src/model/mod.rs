@@ -17,6 +17,7 @@ mod failure;
 pub mod load_run;
 mod metric;
 mod nearest;
+pub mod performed;
 mod run;
 mod sample;
 mod sampling;

@@ -41,6 +41,15 @@ pub struct Slot {
     pub closes_block: bool,
 }
 
+impl Slot {
+    /// What random choices of its run follow from, the same for all runs of a block: a number of 31 bits, which
+    /// every language holds exactly. The step between blocks is that of Weyl's sequence in SplitMix64.
+    pub fn seed(&self, seed: u64) -> u64 {
+        let weyl = seed.wrapping_add(u64::from(self.block + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        (weyl ^ (weyl >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
+    }
+}
+
 impl Plan {
     /// Runs per variant that the plan may need.
     pub fn runs_per_variant(&self) -> u32 {

@@ -110,6 +110,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             program,
             slot: slot.index,
             ordinal: slot.ordinal,
+            seed: slot.seed(self.plan.design.seed),
             limit: Duration::from_millis(self.plan.sampling.timeout_ms),
             samples: self.plan.sampling.samples,
             pin: self.plan.pin.as_ref(),
@@ -181,7 +182,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             usage: attempt.usage,
             samples: seen.samples,
             notes: seen.notes,
-            load: None,
+            load: seen.load,
         };
         self.tell(&Event::RunFinished(&run))?;
         self.runs.entry(slot.job).or_default().push(run);
@@ -266,7 +267,12 @@ impl<'a, 'o> Execution<'a, 'o> {
 /// The observation with a remark, if its process failed only after reporting it.
 fn failed_after(mut seen: Observation, cause: &Cause) -> Option<Observation> {
     use Cause::{Exit, Signal, Undone};
-    if !matches!(cause, Exit { .. } | Signal { .. } | Undone { .. }) {
+    let is_after = match cause {
+        Exit { .. } | Signal { .. } | Undone { .. } => true,
+        Cause::Stage { stage, .. } => stage.is_after_the_figures(),
+        _ => false,
+    };
+    if !is_after {
         return None;
     }
     seen.notes

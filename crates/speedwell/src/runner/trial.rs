@@ -77,6 +77,7 @@ fn work(plan: &Plan, next: &AtomicUsize, stop: &AtomicBool, sender: mpsc::Sender
             program: variant.program.clone().unwrap_or_else(usual),
             slot: at as u32,
             ordinal: 0,
+            seed: plan.design.seed,
             limit: Duration::from_millis(plan.sampling.timeout_ms),
             samples: plan.sampling.samples,
             pin: plan.pin.as_ref(),
