@@ -16,6 +16,7 @@ mod import;
 mod load;
 mod loaded;
 mod measure;
+mod new;
 mod operand;
 mod options;
 mod programs;
@@ -60,6 +61,7 @@ enum Command {
     History(history::HistoryArgs),
     Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
+    New(new::NewArgs),
     As(as_tool::AsArgs),
     /// The harness for commands of a shell.
     #[command(name = code::sh::COMMAND, hide = true)]
@@ -94,6 +96,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::History(args) => history::run(args),
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::New(args) => new::run(args),
         Command::As(args) => as_tool::run(args),
         Command::HarnessSh { shell } => {
             code::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
