@@ -16,6 +16,7 @@ mod import;
 mod load;
 mod loaded;
 mod measure;
+mod new;
 mod operand;
 mod options;
 mod perform_run;
@@ -61,6 +62,7 @@ enum Command {
     History(history::HistoryArgs),
     Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
+    New(new::NewArgs),
     As(as_tool::AsArgs),
     /// Performs one run of an experiment.
     #[command(name = perform_run::COMMAND, hide = true)]
@@ -98,6 +100,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::History(args) => history::run(args),
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::New(args) => new::run(args),
         Command::As(args) => as_tool::run(args),
         Command::PerformRun => perform_run::run(),
         Command::HarnessSh { shell } => {
