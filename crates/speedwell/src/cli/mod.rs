@@ -10,6 +10,7 @@ mod compare;
 mod doctor;
 mod engine;
 mod eval;
+mod experiment;
 mod gate;
 mod history;
 mod import;

@@ -78,6 +78,7 @@ pub fn of(kind: Kind) -> &'static dyn Harness {
         Kind::Program => &program::Program,
         Kind::Python => &python::Python,
         Kind::Load => &load::Load,
+        Kind::Experiment => &experiment::Experiments,
         Kind::Code(language) => code::harness(language),
         Kind::Fake => &fake::Fake,
     }

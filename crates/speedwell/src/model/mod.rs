@@ -30,7 +30,7 @@ mod verdict;
 pub use calibration::Calibration;
 pub use case::{Case, CaseError};
 pub use code::{Code, Language, Nodes};
-pub use design::{Design, Order, Stopping};
+pub use design::{DefinitionFile, Design, Order, Stopping};
 pub use duration::parse_duration;
 pub use environment::{Environment, Program};
 pub use estimate::Estimate;

@@ -1,6 +1,7 @@
 //! The plan, and the slots that follow from it.
 
 use super::order::{Shuffle, blocks_needed};
+use crate::definition::experiment::Experiment;
 use crate::harness::Job;
 use crate::model::{Design, Order, Sampling, Stopping, Variant};
 use crate::process::CpuSet;
@@ -51,6 +52,18 @@ impl Slot {
 }
 
 impl Plan {
+    /// The experiment that it carries out, if it is one.
+    ///
+    /// # Errors
+    /// Its definition was read by another version, whose grammar differs.
+    pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
+        self.design
+            .experiment
+            .as_ref()
+            .map(Experiment::of)
+            .transpose()
+    }
+
     /// Runs per variant that the plan may need.
     pub fn runs_per_variant(&self) -> u32 {
         match &self.design.stopping {
@@ -139,6 +152,7 @@ mod tests {
                 seed: 7,
                 runs_per_block: 2,
                 threshold: None,
+                experiment: None,
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

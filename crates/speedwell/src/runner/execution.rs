@@ -2,6 +2,7 @@
 
 use super::consistency::Answers;
 use super::execute::Judge;
+use crate::definition::experiment::Experiment;
 use crate::harness::code::Shared;
 use crate::harness::{self, Attempt, Kind, Observation, Setting};
 use crate::model::{Cause, Event, Failure, Observer, Order, Run, Step};
@@ -35,16 +36,19 @@ pub(super) struct Execution<'a, 'o> {
     failed: HashMap<(usize, usize), u32>,
     metrics: HashSet<String>,
     shared: Option<Shared<'a>>,
+    experiment: Option<&'a Experiment>,
 }
 
 impl<'a, 'o> Execution<'a, 'o> {
     pub fn new(
         plan: &'a Plan,
+        experiment: Option<&'a Experiment>,
         judge: &'a dyn Judge,
         observers: &'a mut [&'o mut dyn Observer],
     ) -> Execution<'a, 'o> {
         Execution {
             plan,
+            experiment,
             judge,
             observers,
             answers: Answers::default(),
@@ -114,6 +118,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             limit: Duration::from_millis(self.plan.sampling.timeout_ms),
             samples: self.plan.sampling.samples,
             pin: self.plan.pin.as_ref(),
+            experiment: self.experiment,
         };
         let attempt = match &mut self.shared {
             Some(shared) => shared.perform(job, &setting),

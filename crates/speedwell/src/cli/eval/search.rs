@@ -65,6 +65,7 @@ pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
                 slot: search.slot,
                 ordinal: 0,
                 seed: 0,
+                experiment: None,
                 limit: search.limit,
                 samples: search.samples,
                 pin: plan.pin.as_ref(),

@@ -65,6 +65,8 @@ pub struct Group {
     pub seed: Seed,
     /// The benchmark files of a group of that kind.
     pub files: Vec<PathBuf>,
+    /// Names of the figures that its target gives.
+    own: Vec<String>,
     pub(super) path: String,
     pub(super) wanted: Option<Vec<String>>,
     pub(super) sections: Table,
@@ -99,6 +101,7 @@ pub fn read(
         _ => cases::combine(keys, &format!("{experiment}/{name}"), &parameters, settings)?,
     };
     let group = Group {
+        own: Vec::new(),
         overrides: cases::overrides(keys, &parameters, settings)?,
         sections: sections(keys, kind)?,
         files: files(keys, kind, words)?,
@@ -204,6 +207,7 @@ impl Group {
 
     /// Decides its metrics, now that those are known that the target gives itself.
     pub(super) fn decide_metrics(&mut self, own: &[Metric], keys: &Keys) -> Result<()> {
+        self.own = own.iter().map(|metric| metric.name.clone()).collect();
         let also: Vec<Metric> = self
             .also
             .iter()
@@ -258,6 +262,15 @@ impl Group {
     pub fn metric(&self, name: &str) -> Option<Metric> {
         let own = self.metrics.iter().find(|metric| metric.name == name);
         own.cloned().or_else(|| metrics::find(self.kind, name))
+    }
+
+    /// The name under which runs keep the figure that the file calls by this name. A figure of its own keeps
+    /// its name.
+    pub fn stored(&self, name: &str) -> String {
+        match self.own.iter().any(|own| own == name) {
+            true => name.to_owned(),
+            false => metrics::stored(self.kind, name),
+        }
     }
 
     /// The names of all metrics that may be asked for.

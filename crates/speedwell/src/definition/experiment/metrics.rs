@@ -62,6 +62,22 @@ pub fn find(kind: Kind, name: &str) -> Option<Metric> {
     Some(Metric::new(name, unit, better))
 }
 
+/// The name under which runs keep the figure that a file calls by this name. Files may use shorter words, and
+/// those of other tools; sessions use one word for one thing, so that they can be compared with each other.
+pub fn stored(kind: Kind, name: &str) -> String {
+    let plain = name.strip_suffix(":u").unwrap_or(name);
+    let known = match (kind, plain) {
+        (Kind::Server, "rps") => "throughput",
+        (Kind::Server, "throughput") => "bytes_per_second",
+        (Kind::Server, "ready_ms") => "server_ready",
+        (Kind::Server, "exit_ms") => "server_exit",
+        (Kind::Server, "latency.p100") => "latency_max",
+        (Kind::Command, "time") => "wall_time",
+        _ => return plain.replace('.', "_"),
+    };
+    known.to_owned()
+}
+
 /// The metric that `also` asks for by that name.
 pub fn also(name: &str) -> Option<Metric> {
     let (_, unit) = ALSO.iter().find(|(known, _)| *known == name)?;

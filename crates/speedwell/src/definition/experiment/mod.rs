@@ -8,6 +8,7 @@
 mod cases;
 mod claim;
 mod compare;
+pub mod control;
 mod environment;
 mod figure;
 mod group;
@@ -30,6 +31,7 @@ mod traffic;
 mod variant;
 mod verify;
 mod vocabulary;
+mod written;
 
 pub use claim::Claim;
 pub use compare::Compare;
@@ -40,12 +42,13 @@ pub use profile::{Profile, Tool, When};
 pub use requirement::{Need, Requirement};
 pub use spot::Spot;
 pub use variant::Variant;
+pub use written::source;
 
 use super::blanks;
 use super::keys::Keys;
 use super::tree::{self, Node};
 use crate::model::Value;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use params::Settings;
 use std::path::{Path, PathBuf};
 use vocabulary::Vocabulary;
@@ -120,34 +123,12 @@ fn has_groups(tree: &Node) -> bool {
     })
 }
 
-/// Reads an experiment. `set` are names with values that take the place of what the file says of
-/// `[params]` and of parameters of groups; several pairs of one name are several values.
+/// Reads an experiment; see [`source`] and [`Experiment::of`].
 ///
 /// # Errors
 /// It cannot be read, or says something that has no meaning; messages name the line.
 pub fn read(file: &Path, set: &[(String, String)]) -> Result<Experiment> {
-    let shown = file.display();
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the definition file '{shown}'"))?;
-    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let is_json = file.extension().is_some_and(|ending| ending == "json");
-    let tree = if is_json {
-        tree::of_json(&text)
-    } else {
-        tree::of_toml(&text)
-    };
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    let usable = u32::try_from(cpus).unwrap_or(u32::MAX);
-    tree.and_then(|tree| {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let root = std::path::absolute(if folder == Path::new("") {
-            Path::new(".")
-        } else {
-            folder
-        })?;
-        of_tree(&tree, &stem, &root, set, usable)
-    })
-    .with_context(|| format!("in the definition file '{shown}'"))
+    Experiment::of(&source(file, set)?)
 }
 
 fn of_tree(
