@@ -4,6 +4,7 @@
 // anything else with 404. Where the number comes from is none of its business: `ask(give)` calls `give(number)`.
 
 const http = require('node:http');
+const net = require('node:net');
 
 // Longer than any load leaves a connection without a request. Node's 5 s would close connections that starve
 // behind others, and the client would count errors where there is only slowness.
@@ -13,10 +14,12 @@ class Front {
   #server;
   #unanswered = 0;
   #stopping = false;
+  #latest = new WeakMap();
 
   constructor(ask) {
     this.#server = http.createServer((request, response) => {
       this.#unanswered += 1;
+      this.#latest.set(request.socket, response);
       response.on('close', () => this.#answered());
       // A body that nobody reads would block the next request of its connection.
       request.resume();
@@ -43,7 +46,9 @@ class Front {
     this.#stopping = true;
     if (!this.#server.listening) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#server.close(resolve);
+      // http.Server's own close() also ends connections that look idle to it, and so do those whose answers wait for an
+      // earlier one (Node 19 and later).
+      net.Server.prototype.close.call(this.#server, resolve);
       this.#closeWhenAnswered();
     });
   }
@@ -51,7 +56,8 @@ class Front {
   #answer(response, status, text) {
     // The length lets clients of HTTP/1.0 (ab) keep their connections.
     const headers = { 'content-type': 'text/plain', 'content-length': Buffer.byteLength(text) };
-    if (this.#stopping) headers.connection = 'close';
+    // Said with the last answer of a connection only: Node drops those that come after it.
+    if (this.#stopping && this.#latest.get(response.socket) === response) headers.connection = 'close';
     response.writeHead(status, headers);
     response.end(text);
   }
