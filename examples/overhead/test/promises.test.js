@@ -20,11 +20,11 @@ test('there are five, and the definition file names them', () => {
 
 for (const file of files) {
   test(`${file} prints its name and its time`, async () => {
-    const { status, stdout, stderr } = await run(undefined, [path.join(FOLDER, file)]);
+    const { status, stdout, stderr } = await run(undefined, [path.join(FOLDER, file), '1']);
     assert.deepStrictEqual([status, stderr], [0, '']);
     const [, name, value] = /^Time\(([^)]+)\): (\d+\.\d\d) ms\n$/.exec(stdout) ?? [];
     assert.strictEqual(`${name}.js`, file);
-    assert.ok(Number(value) > 10, value);
+    assert.ok(Number(value) > 0, value);
   });
 }
 
