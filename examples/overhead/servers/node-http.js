@@ -11,7 +11,10 @@ const server = http.createServer((request, response) => {
     return;
   }
   const body = JSON.stringify({ hello: 'world' });
-  response.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) });
+  response.writeHead(200, {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+  });
   response.end(body);
 });
 

@@ -12,7 +12,8 @@ const COLLECTOR = path.join(ROOT, 'collector.js');
 function run(mode, words, env = {}) {
   const load = mode === undefined ? [] : [`--require=${COLLECTOR}`];
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [...load, ...words], { cwd: ROOT, env: { ...process.env, CC_MODE: mode, ...env } });
+    const options = { cwd: ROOT, env: { ...process.env, CC_MODE: mode, ...env } };
+    const child = spawn(process.execPath, [...load, ...words], options);
     const seen = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr']) child[name].on('data', (text) => { seen[name] += text; });
     child.on('close', (status) => resolve({ status, ...seen, ...reports(seen.stderr) }));
