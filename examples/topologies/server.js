@@ -67,8 +67,7 @@ async function stop(front, workers, calculators) {
   await gone;
 }
 
-async function main() {
-  const { http, fib, port, seed } = options(process.argv.slice(2));
+async function serve({ http, fib, port, seed }) {
   const children = new Children(fail);
   const calculators = children.calculationWorkers(fib);
   const workers = children.httpWorkers(http);
@@ -101,7 +100,11 @@ async function main() {
   process.stdout.write(`listening on 127.0.0.1:${where}\n`);
 }
 
-main().catch((error) => {
+let wanted;
+try {
+  wanted = options(process.argv.slice(2));
+} catch (error) {
   process.stderr.write(`server.js: ${error.message}\n${USAGE}\n`);
-  process.exitCode = 2;
-});
+  process.exit(2);
+}
+serve(wanted);
