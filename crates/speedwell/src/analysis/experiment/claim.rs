@@ -14,8 +14,8 @@ use crate::definition::experiment::{Claim, Experiment, Spot};
 use crate::definition::expression::{Expression, Operator, Term};
 use crate::model::{Estimate, Session, median};
 
-/// Runs below which nothing is decided, as for every verdict.
-const FEWEST_RUNS: usize = 6;
+/// Runs below which nothing is decided, as for every verdict (the first look of the sequential design).
+const FEWEST_RUNS: usize = 8;
 
 /// What is known of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub struct Part {
     /// The mean of left over right with its interval, as a ratio; `None` where a side is not positive or there are
     /// too few runs.
     pub ratio: Option<Estimate>,
+    /// The unit of both sides, where all their figures have the same and none is divided by another.
+    pub unit: Option<String>,
     /// Medians of left and right.
     pub sides: Option<(f64, f64)>,
     /// The answer.
@@ -136,6 +138,21 @@ impl Look<'_> {
         (!values.is_empty()).then_some(values)
     }
 
+    /// The unit of all figures of an expression, where it is one that both sides still have.
+    fn unit(&self, expression: &Expression) -> Option<String> {
+        let terms = expression.terms();
+        let unit_of = |term: &&Term| {
+            let groups = self.experiment.groups.iter();
+            let mut known =
+                groups.filter_map(|group| self.session.metric(&group.stored(&term.metric)));
+            known.next().map(|metric| metric.unit.clone())
+        };
+        let units: Vec<Option<String>> = terms.iter().map(unit_of).collect();
+        let first = units.first()?.clone()?;
+        let is_one = units.iter().all(|unit| unit.as_ref() == Some(&first));
+        (is_one && !divides(expression)).then_some(first)
+    }
+
     fn truth(
         &self,
         expression: &Expression,
@@ -181,6 +198,7 @@ impl Look<'_> {
             about: about.cloned(),
             text: whole.to_string(),
             ratio: None,
+            unit: self.unit(whole),
             sides: None,
             holds: Holds::Undecided,
         };
@@ -273,6 +291,20 @@ fn count(expression: &Expression) -> usize {
         Expression::Pair(left, Operator::And | Operator::Or, right) => count(left) + count(right),
         Expression::Pair(..) => 1,
         _ => 0,
+    }
+}
+
+/// Whether a figure is divided by another or multiplied with it, so that the result has another unit.
+fn divides(expression: &Expression) -> bool {
+    match expression {
+        Expression::Pair(left, Operator::By | Operator::Times, right) => {
+            !right.terms().is_empty()
+                && (!left.terms().is_empty()
+                    || matches!(expression, Expression::Pair(_, Operator::By, _)))
+        }
+        Expression::Pair(left, _, right) => divides(left) || divides(right),
+        Expression::Minus(inner) | Expression::Not(inner) => divides(inner),
+        _ => false,
     }
 }
 

@@ -21,11 +21,14 @@ pub fn fields<'a>(section: &Section<'_>, verbosity: Verbosity) -> Fields<'a> {
         Cell::value(line.row.case.id()).named(&line.name)
     })];
     fields.extend(identity());
-    fields.extend(sides(&comparison.baseline, section.candidate_header()));
+    fields.extend(sides(section.baseline_header(), section.candidate_header()));
     fields.extend(answer(comparison));
     fields.extend(evidence());
     if verbosity == Verbosity::Verbose {
-        fields.extend(spread(&comparison.baseline, section.candidate_header()));
+        fields.extend(spread(
+            section.baseline_header(),
+            section.candidate_header(),
+        ));
     }
     fields.extend(figures());
     fields

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct Section<'a> {
     /// What the rows are.
     pub rows: Rows,
-    /// Its comparisons, all against the same baseline.
+    /// Its comparisons, all against the same baseline unless its rows are pairs.
     pub comparisons: Vec<&'a Comparison>,
 }
 
@@ -29,6 +29,8 @@ pub enum Rows {
     Metrics,
     /// Candidates in a single case.
     Candidates,
+    /// Pairs with baselines of their own, in a single case.
+    Pairs,
 }
 
 /// The rows of a table with their names.
@@ -67,21 +69,22 @@ impl<'a> Section<'a> {
     /// Takes `other` in if it belongs to the same table.
     fn join(&mut self, other: &'a Comparison) -> bool {
         let first = self.first();
-        if first.baseline != other.baseline
-            || single_case(first).is_none()
-            || single_case(first) != single_case(other)
-        {
+        if single_case(first).is_none() || single_case(first) != single_case(other) {
             return false;
         }
         let rows = match (
+            first.baseline == other.baseline,
             first.candidate == other.candidate,
             first.metric == other.metric,
         ) {
-            (true, false) => Rows::Metrics,
-            (false, true) => Rows::Candidates,
+            (true, true, false) => Rows::Metrics,
+            (true, false, true) if self.rows != Rows::Pairs => Rows::Candidates,
+            (_, _, true) => Rows::Pairs,
             _ => return false,
         };
-        if self.comparisons.len() > 1 && rows != self.rows {
+        // Candidates of one baseline are pairs, too, as soon as there is another baseline.
+        let widens = (self.rows, rows) == (Rows::Candidates, Rows::Pairs);
+        if self.comparisons.len() > 1 && rows != self.rows && !widens {
             return false;
         }
         self.rows = rows;
@@ -92,6 +95,9 @@ impl<'a> Section<'a> {
     /// What the section is about, given everything that is compared.
     pub fn title(&self, all: &[Comparison]) -> String {
         let first = self.first();
+        if self.rows == Rows::Pairs {
+            return first.metric.name.clone();
+        }
         let sides = match self.rows {
             Rows::Candidates => format!("all against {}", first.baseline),
             _ => format!("{} against {}", first.candidate, first.baseline),
@@ -109,7 +115,7 @@ impl<'a> Section<'a> {
     pub fn subject(&self, comparison: &Comparison) -> String {
         match self.rows {
             Rows::Metrics => format!("{}: ", comparison.metric.name),
-            Rows::Cases | Rows::Candidates => String::new(),
+            Rows::Cases | Rows::Candidates | Rows::Pairs => String::new(),
         }
     }
 
@@ -119,13 +125,22 @@ impl<'a> Section<'a> {
             Rows::Cases => "case",
             Rows::Metrics => "metric",
             Rows::Candidates => "candidate",
+            Rows::Pairs => "candidate against baseline",
+        }
+    }
+
+    /// The heading of the baseline's figures.
+    pub fn baseline_header(&self) -> &str {
+        match self.rows {
+            Rows::Pairs => "baseline",
+            _ => &self.first().baseline,
         }
     }
 
     /// The heading of the candidates' figures.
     pub fn candidate_header(&self) -> &str {
         match self.rows {
-            Rows::Candidates => "candidate",
+            Rows::Candidates | Rows::Pairs => "candidate",
             Rows::Cases | Rows::Metrics => &self.first().candidate,
         }
     }
@@ -153,6 +168,10 @@ impl<'a> Section<'a> {
             let name = match self.rows {
                 Rows::Metrics => metric_name(comparison),
                 Rows::Cases | Rows::Candidates => Name::plain(comparison.candidate.as_str()),
+                Rows::Pairs => Name {
+                    full: format!("{} against {}", comparison.candidate, comparison.baseline),
+                    short: format!("{} / {}", comparison.candidate, comparison.baseline),
+                },
             };
             Line::Case { index, name }
         };

@@ -1,12 +1,15 @@
 //! Pictures of an experiment: who was served within which time, and changes against the noise of the control.
 
 use super::answer::{is_control, label};
+use super::percentiles::place_of;
 use crate::analysis::experiment::{Curve, GroupFound, MetricFound};
 use crate::definition::experiment::Experiment;
+use crate::model::Case;
 use crate::report::charts::{band, forest_row};
 use crate::report::digits::{Uncertainty, place, spell};
 use crate::report::document::Chart;
 use speedwell_plot as plot;
+use std::sync::Arc;
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -34,7 +37,7 @@ pub fn served(group: &GroupFound, stages: &[Vec<String>], experiment: &Experimen
             })
             .collect(),
     };
-    each_case(group, |curves| {
+    each_case(group, experiment, |curves| {
         stages
             .iter()
             .filter_map(|stage| {
@@ -49,19 +52,22 @@ pub fn served(group: &GroupFound, stages: &[Vec<String>], experiment: &Experimen
     })
 }
 
-fn each_case(group: &GroupFound, draw: impl Fn(&[&Curve]) -> Vec<Chart>) -> Vec<Chart> {
+fn each_case(
+    group: &GroupFound,
+    experiment: &Experiment,
+    draw: impl Fn(&[&Curve]) -> Vec<Chart>,
+) -> Vec<Chart> {
     let mut cases = Vec::new();
     for curve in &group.curves {
         if !cases.contains(&curve.case) {
             cases.push(curve.case.clone());
         }
     }
-    let of = |case: &std::sync::Arc<crate::model::Case>| -> Vec<&Curve> {
-        group
-            .curves
-            .iter()
-            .filter(|curve| curve.case == *case)
-            .collect()
+    let of = |case: &Arc<Case>| -> Vec<&Curve> {
+        let of_case = group.curves.iter().filter(|curve| curve.case == *case);
+        let mut of_case: Vec<&Curve> = of_case.collect();
+        of_case.sort_by_key(|curve| place_of(experiment, &curve.variant));
+        of_case
     };
     cases.iter().flat_map(|case| draw(&of(case))).collect()
 }
@@ -100,7 +106,7 @@ fn picture(curves: &[&Curve], experiment: &Experiment) -> Chart {
 
 /// The last tenth of the requests, each further nine the same distance.
 pub fn tail(group: &GroupFound, experiment: &Experiment) -> Vec<Chart> {
-    each_case(group, |curves| {
+    each_case(group, experiment, |curves| {
         let case = curves
             .first()
             .map(|curve| curve.case.id())

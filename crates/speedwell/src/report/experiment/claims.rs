@@ -4,6 +4,7 @@ use crate::analysis::experiment::Part;
 use crate::analysis::experiment::{ClaimFound, Found, Holds};
 use crate::report::digits::{Uncertainty, place, spell};
 use crate::report::document::{Block, Document, Emphasis};
+use crate::report::quantity::quantity;
 use crate::report::table::{Cell, Column, Kind, Row, Table};
 use serde_json::{Value, json};
 
@@ -58,6 +59,10 @@ fn remark(part: &Part) -> String {
     let sides = part
         .sides
         .map_or("not measured".to_owned(), |(left, right)| {
+            let figure = |value: f64| match &part.unit {
+                Some(unit) => quantity(value, unit, Uncertainty::Unknown),
+                None => figure(value),
+            };
             format!("{} against {}", figure(left), figure(right))
         });
     let ratio = part.ratio.map(|ratio| {

@@ -2,7 +2,7 @@
 
 use super::answer::label;
 use crate::analysis::experiment::{Curve, GroupFound, PERCENTS};
-use crate::definition::experiment::Experiment;
+use crate::definition::experiment::{Experiment, control};
 use crate::report::digits::Uncertainty;
 use crate::report::table::{Cell, Column, Kind, Row, Table, number};
 use crate::report::unit::Scale;
@@ -17,14 +17,25 @@ pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
         }
     }
     for case in cases {
-        let curves: Vec<&Curve> = group
+        let mut curves: Vec<&Curve> = group
             .curves
             .iter()
             .filter(|curve| curve.case == case)
             .collect();
+        curves.sort_by_key(|curve| place_of(experiment, &curve.variant));
         tables.push(table(&case.id(), &curves, experiment));
     }
     tables
+}
+
+/// Where a variant stands in the file; the control stands behind its origin.
+pub fn place_of(experiment: &Experiment, name: &str) -> (usize, bool) {
+    let origin = control::origin(name);
+    let at = experiment
+        .variants
+        .iter()
+        .position(|variant| variant.name == origin);
+    (at.unwrap_or(usize::MAX), origin != name)
 }
 
 fn table(case: &str, curves: &[&Curve], experiment: &Experiment) -> Table {

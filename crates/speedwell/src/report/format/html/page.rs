@@ -29,12 +29,14 @@ pub fn page(document: &Document) -> io::Result<String> {
     let answer = Answer::of(document);
     let mut writer = Writer::default();
     gallery::prepare(document, &mut writer);
-    let headline = |block: &&Block| !(answer.is_headline && matches!(block, Block::Headline(_)));
-    let shown: Vec<&Block> = document
-        .answer_first()
-        .into_iter()
-        .filter(headline)
-        .collect();
+    let question = question(document);
+    let is_above = |block: &&Block| match block {
+        Block::Headline(_) => answer.is_headline || question.is_some(),
+        Block::Heading { level: 1, text } => question == Some(text),
+        _ => false,
+    };
+    let blocks = document.answer_first().into_iter();
+    let shown: Vec<&Block> = blocks.filter(|block| !is_above(block)).collect();
     blocks::top(&shown, &mut writer);
     data(document, &mut writer)?;
     let mut page = head(&answer.title);
@@ -67,6 +69,21 @@ struct Answer {
 impl Answer {
     fn of(document: &Document) -> Answer {
         let headlines = headlines(document);
+        if let Some(question) = question(document) {
+            // The question stands above all answers and needs not be repeated with each.
+            let answers = headlines
+                .into_iter()
+                .map(|(part, text)| match part == *question {
+                    true => (String::new(), text),
+                    false => (part, text),
+                });
+            return Answer {
+                title: question.clone(),
+                rest: String::new(),
+                several: answers.collect(),
+                is_headline: false,
+            };
+        }
         if let [(_, only)] = &headlines[..] {
             let (title, rest) = sentences(only);
             return Answer {
@@ -87,6 +104,14 @@ impl Answer {
             several: headlines,
             is_headline: false,
         }
+    }
+}
+
+/// The question that the whole document answers: a heading of the first level at its beginning.
+fn question(document: &Document) -> Option<&String> {
+    match document.blocks.first() {
+        Some(Block::Heading { level: 1, text }) => Some(text),
+        _ => None,
     }
 }
 
