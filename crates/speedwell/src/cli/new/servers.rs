@@ -58,7 +58,7 @@ pub fn files(args: &ServersArgs) -> Result<Written> {
             quoted(&crate::definition::escape(&here.to_string_lossy()))
         ),
     };
-    let variants: Vec<String> = servers.iter().map(|server| variant(server)).collect();
+    let variants: Vec<String> = servers.iter().map(variant).collect();
     let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
     let text = fill(
         TEMPLATE,
