@@ -36,18 +36,7 @@ pub fn matching(
     let having = meant.clone().filter(|(_, group)| has(group, metric));
     let having: Vec<(usize, &&Group)> = having.collect();
     if let (Some(metric), true) = (metric, having.is_empty()) {
-        let mut known: Vec<String> = Vec::new();
-        for name in meant.flat_map(|(_, group)| group.metric_names()) {
-            if !known.contains(&name) {
-                known.push(name);
-            }
-        }
-        let hint = nearest_of(metric, &known);
-        return Err((
-            metric.to_owned(),
-            format!("there is no metric '{metric}'"),
-            hint,
-        ));
+        return Err(unknown_metric(metric, meant.map(|(_, group)| *group)));
     }
     check_values(&having, filter)?;
     let mut found = Vec::new();
@@ -82,6 +71,21 @@ pub fn matching(
         }
         _ => Ok(found),
     }
+}
+
+fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a Group>) -> Wrong {
+    let mut known: Vec<String> = Vec::new();
+    for name in groups.flat_map(Group::metric_names) {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    let hint = nearest_of(metric, &known);
+    (
+        metric.to_owned(),
+        format!("there is no metric '{metric}'"),
+        hint,
+    )
 }
 
 /// Benchmark files name their metrics when they are measured.

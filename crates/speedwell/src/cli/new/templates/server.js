@@ -92,6 +92,8 @@ if (process.argv.includes('--calculate')) {
 } else if (cluster.isPrimary) {
   main();
 } else {
+  // A worker that cannot reach the main process any more has no work.
+  cluster.worker.on('error', () => process.exit(0));
   const ask = correspondence(process);
   serve((answered) => ask(null, answered));
 }
