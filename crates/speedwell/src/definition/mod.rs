@@ -11,6 +11,7 @@ pub mod expression;
 mod keys;
 mod load;
 mod tree;
+mod unit;
 mod variant;
 
 pub use blanks::{escape, fill, names as blanks_of};

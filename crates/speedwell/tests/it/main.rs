@@ -48,6 +48,7 @@ mod load_report;
 mod load_search;
 mod load_server;
 mod load_words;
+mod new_files;
 mod node_bad_children;
 mod node_csv;
 mod node_fixtures;

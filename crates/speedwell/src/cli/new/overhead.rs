@@ -1,6 +1,6 @@
 //! `speedwell new overhead`: what does loading a module cost a program?
 
-use super::template::{fill, list, quoted, requirement};
+use super::template::{fill, list, quoted, requirement, requires};
 use super::{PlaceArgs, Written};
 use crate::definition::escape;
 use anyhow::{Result, bail};
@@ -49,7 +49,7 @@ pub fn files(args: &OverheadArgs) -> Result<Written> {
     let module = args.require.rsplit('/').next().unwrap_or(&args.require);
     let program = args.command.join(" ");
     let question = format!("How much slower is '{program}' with {module} loaded?");
-    let requires = requirement(&args.command).map(|line| format!("[requires]\n{line}\n\n"));
+    let lines: Vec<String> = requirement(&args.command).into_iter().collect();
     let cwd = match is_here {
         true => String::new(),
         false => format!("cwd = {}\n", quoted(&escape(&here.to_string_lossy()))),
@@ -59,7 +59,7 @@ pub fn files(args: &OverheadArgs) -> Result<Written> {
         &[
             ("FILE", &shell_words::quote(&file.to_string_lossy())),
             ("QUESTION", &quoted(&question)),
-            ("REQUIRES", &requires.unwrap_or_default()),
+            ("REQUIRES", &requires(&lines)),
             ("LABEL", &quoted(&format!("with {module}"))),
             ("HOW", loading.how),
             ("ENV", &loading.env),

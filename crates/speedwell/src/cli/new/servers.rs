@@ -1,6 +1,6 @@
 //! `speedwell new servers`: which HTTP server answers faster?
 
-use super::template::{fill, list, quoted, requirement};
+use super::template::{fill, list, quoted, requirement, requires};
 use super::{PlaceArgs, Written};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -39,16 +39,12 @@ pub fn files(args: &ServersArgs) -> Result<Written> {
     }
     let is_path = args.path.starts_with('/') && !args.path.contains(char::is_whitespace);
     ensure!(is_path, "'{}' is not a path such as '/'", args.path);
-    let mut requires: Vec<String> = servers
+    let lines = servers
         .iter()
-        .filter_map(|(_, command)| requirement(command))
-        .collect();
-    requires.sort();
-    requires.dedup_by(|one, other| one.split(' ').next() == other.split(' ').next());
-    let requires = match requires.is_empty() {
-        true => String::new(),
-        false => format!("[requires]\n{}\n\n", requires.join("\n")),
-    };
+        .filter_map(|(_, command)| requirement(command));
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    lines.dedup_by(|one, other| one.split(' ').next() == other.split(' ').next());
     let here = std::env::current_dir()?;
     let folder = std::path::absolute(here.join(args.place.folder("servers.toml")))?;
     let cwd = match folder == here {
@@ -58,7 +54,7 @@ pub fn files(args: &ServersArgs) -> Result<Written> {
             quoted(&crate::definition::escape(&here.to_string_lossy()))
         ),
     };
-    let variants: Vec<String> = servers.iter().map(|server| variant(server)).collect();
+    let variants: Vec<String> = servers.iter().map(variant).collect();
     let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
     let text = fill(
         TEMPLATE,
@@ -68,7 +64,7 @@ pub fn files(args: &ServersArgs) -> Result<Written> {
                 "QUESTION",
                 &quoted(&format!("Which answers faster: {}?", names.join(", "))),
             ),
-            ("REQUIRES", &requires),
+            ("REQUIRES", &requires(&lines)),
             ("VARIANTS", &variants.join("\n")),
             ("CWD", &cwd),
             ("PATH", &quoted(&crate::definition::escape(&args.path))),

@@ -20,8 +20,8 @@ pub struct SuiteArgs {
 const LANGUAGES: [(&[&str], &str, &str); 3] = [
     (
         &["node"],
-        "words.js",
-        include_str!("templates/suite/words.js"),
+        "split.js",
+        include_str!("templates/suite/split.js"),
     ),
     (
         &["python3"],
@@ -30,8 +30,8 @@ const LANGUAGES: [(&[&str], &str, &str); 3] = [
     ),
     (
         &["c++", "g++", "clang++"],
-        "words.cpp",
-        include_str!("templates/suite/words.cpp"),
+        "text.cpp",
+        include_str!("templates/suite/text.cpp"),
     ),
 ];
 

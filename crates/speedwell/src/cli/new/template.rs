@@ -28,6 +28,17 @@ pub fn list(words: &[String]) -> String {
     format!("[{}]", words.collect::<Vec<_>>().join(", "))
 }
 
+/// The table of what must be there, or nothing if nothing must.
+pub fn requires(lines: &[String]) -> String {
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!(
+            "# What must be there. It is checked before anything starts.\n[requires]\n{}\n\n",
+            lines.join("\n")
+        ),
+    }
+}
+
 /// A requirement for the program that a command begins with, if it is one whose version is known to
 /// be told.
 pub fn requirement(command: &[String]) -> Option<String> {

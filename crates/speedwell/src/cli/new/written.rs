@@ -21,7 +21,7 @@ pub fn write(written: &Written, force: bool) -> Result<()> {
     let there = written.files.iter().find(|(path, _)| path.exists());
     if let Some((path, _)) = there.filter(|_| !force) {
         bail!(
-            "the file '{}' is there already\nhint: --force writes over it, -o FILE chooses another",
+            "the file '{}' is there already\nhint: --force writes over it",
             path.display()
         );
     }

@@ -6,7 +6,7 @@
 use super::group::Group;
 use super::spot::{self, Spot};
 use super::variant::{self, Variant};
-use crate::definition::expression::{Expression, Mistake, Term};
+use crate::definition::expression::{Expression, Mistake, Term, Unit};
 use crate::definition::keys::{Keys, nearest_of};
 use crate::model::Value;
 use anyhow::Result;
@@ -101,11 +101,12 @@ fn rows(
             let message = format!("there is no variant '{}'", term.variant);
             return Err(Mistake::about(text, &term.variant, message, hint));
         }
-        let spots = spot::matching(&groups, &term.metric, &term.filter);
+        let spots = spot::matching(&groups, Some(&term.metric), &term.filter);
         columns.push(
             spots.map_err(|(part, message, hint)| Mistake::about(text, &part, message, hint))?,
         );
     }
+    check_units(claim, text, &columns, &groups)?;
     let many = columns.iter().find(|spots| spots.len() > 1);
     let other = columns
         .iter()
@@ -121,6 +122,35 @@ fn rows(
         spots.collect()
     };
     Ok((0..times).map(row).collect())
+}
+
+/// Refuses a time or size where no figure is one: the numbers would have nothing in common.
+fn check_units(
+    claim: &Expression,
+    text: &str,
+    columns: &[Vec<Spot>],
+    groups: &[&Group],
+) -> Result<(), Mistake> {
+    let mut units: Vec<String> = Vec::new();
+    for (term, spots) in claim.terms().into_iter().zip(columns) {
+        for spot in spots {
+            match groups[spot.group].metric(&term.metric) {
+                Some(metric) => units.push(metric.unit),
+                // Benchmark files say only when they are measured what they measure.
+                None => return Ok(()),
+            }
+        }
+    }
+    let is_alone = |(_, unit): &(f64, Unit)| !units.iter().any(|known| known == unit.kept);
+    match claim.quantities().into_iter().find(is_alone) {
+        Some((number, unit)) => {
+            let part = format!("{number}{}", unit.name);
+            let message = format!("'{part}' has a unit that no figure here has");
+            let hint = "a figure such as ready_ms is a plain number".to_owned();
+            Err(Mistake::about(text, &part, message, hint))
+        }
+        None => Ok(()),
+    }
 }
 
 fn differing(text: &str, term: &Term) -> Mistake {

@@ -162,7 +162,7 @@ fn of_text(
             Some(group) => vec![group],
             None => groups.iter().collect(),
         };
-        super::spot::matching(&about, &gate.metric, &gate.filter).map_err(
+        super::spot::matching(&about, Some(&gate.metric), &gate.filter).map_err(
             |(part, message, hint)| keys.error(key, Mistake::about(text, &part, message, hint)),
         )?;
         found.push((group.map(|group| group.name.clone()), gate));

@@ -4,28 +4,11 @@
 
 use super::requirement::check_pattern;
 use crate::definition::keys::Keys;
+use crate::definition::unit;
 use crate::model::assignment::{Figure, Origin};
 use crate::model::{Better, Metric};
 use anyhow::Result;
 use regex::Regex;
-
-/// Units that are another one times a factor. Sizes with K, M, G are powers of 1000, with Ki, Mi, Gi
-/// powers of 1024 (IEC 80000-13).
-const UNITS: [(&str, &str, f64); 13] = [
-    ("ns", "ns", 1.0),
-    ("us", "ns", 1e3),
-    ("µs", "ns", 1e3),
-    ("ms", "ns", 1e6),
-    ("s", "ns", 1e9),
-    ("min", "ns", 60e9),
-    ("B", "B", 1.0),
-    ("kB", "B", 1e3),
-    ("MB", "B", 1e6),
-    ("GB", "B", 1e9),
-    ("KiB", "B", 1024.0),
-    ("MiB", "B", 1_048_576.0),
-    ("GiB", "B", 1_073_741_824.0),
-];
 
 /// Reads all figures of a group, in order. Blanks are filled.
 pub fn read(group: &Keys) -> Result<Vec<Figure>> {
@@ -34,10 +17,8 @@ pub fn read(group: &Keys) -> Result<Vec<Figure>> {
 
 fn one(keys: &Keys) -> Result<Figure> {
     let unit = keys.text("unit")?.unwrap_or_else(|| "1".to_owned());
-    let known = UNITS.iter().find(|(known, ..)| *known == unit);
-    let (stored, factor) = known.map_or((unit.as_str(), 1.0), |(_, stored, factor)| {
-        (*stored, *factor)
-    });
+    let known = unit::find(&unit);
+    let (stored, factor) = known.map_or((unit.as_str(), 1.0), |unit| (unit.kept, unit.factor));
     let from = origin(keys)?;
     let is_time = stored == "ns";
     let factor = match from {

@@ -151,7 +151,7 @@ const MISTAKES: &[Mistake] = &[
         "mode = \"b\"",
         "mode = \"c\"",
         15,
-        &["'mode' never is 'c'", "one of a, b"],
+        &["'mode' never is 'c'", "did you mean 'a'?"],
     ),
     (
         "size = [10, 1000]",
@@ -248,15 +248,15 @@ const MISTAKES: &[Mistake] = &[
     ),
     (
         "0.5*rps(plain)",
-        "0.5*rps(plane)",
+        "0.5*rps(plai)",
         36,
-        &["\n  rps(loaded) > 0.5*rps(plane)\n"],
+        &["\n  rps(loaded) > 0.5*rps(plai)\n"],
     ),
     (
         "0.5*rps(plain)",
-        "0.5*rps(plane)",
+        "0.5*rps(plai)",
         36,
-        &["                          ^\nhint: did you mean 'plain'?"],
+        &["\n                        ^\nhint: did you mean 'plain'?"],
     ),
     (
         "0.5*rps(plain)",
@@ -270,6 +270,43 @@ const MISTAKES: &[Mistake] = &[
         "\"wep, size",
         38,
         &["no group 'wep'", "did you mean 'web'?"],
+    ),
+    (
+        "0.5*rps(plain)",
+        "50ms",
+        36,
+        &["'50ms' has a unit that no figure here has\n"],
+    ),
+    (
+        "0.5*rps(plain)",
+        "50 mss",
+        36,
+        &["an operator is missing here\n"],
+    ),
+    ("0.5*rps(plain)", "50mss", 36, &["there is no unit 'mss'\n"]),
+    (
+        "rps(loaded) >",
+        "latency.p50(loaded) < 50ms and rps(plain) + ",
+        36,
+        &["comparison is needed"],
+    ),
+    (
+        "rps(loaded) >",
+        "rps(plain) > rps(plai) and rps(plain) >",
+        36,
+        &["\n                   ^\nhint: did you"],
+    ),
+    (
+        "when = [\"web, size=10\"]",
+        "when = [\"web, size=11\"]",
+        38,
+        &["'size' never is '11'"],
+    ),
+    (
+        "when = [\"web, size=10\"]",
+        "when = \"verdict = same\"",
+        38,
+        &["cannot be 'verdict = same'"],
     ),
 ];
 
@@ -285,4 +322,16 @@ fn every_mistake_is_told_with_its_line_and_what_helps() {
         }
     }
     assert!(wrongly.is_empty(), "{}", wrongly.join("\n"));
+}
+
+#[test]
+fn figures_of_other_cases_cannot_be_mixed_but_one_case_goes_with_all() {
+    let mixed = SMALL.replace("0.5*rps(plain)", "rps[mode=a](plain)");
+    let told = told(&mixed);
+    assert!(
+        told.contains("'rps[mode=a](plain)' means other cases"),
+        "{told}"
+    );
+    let one = SMALL.replace("0.5*rps(plain)", "rps[web, mode=b, size=1000](plain)");
+    assert_eq!(read(&one).unwrap().claims[0].rows.len(), 3);
 }

@@ -19,6 +19,8 @@ mod output;
 mod params;
 mod plan;
 mod profile;
+#[cfg(test)]
+mod programs;
 mod proof;
 mod requirement;
 mod resolve;

@@ -2,9 +2,10 @@
 
 use super::compare;
 use super::group::Group;
+use super::spot;
 use super::variant::Variant;
-use crate::definition::expression::{self, Filter};
-use crate::definition::keys::{Keys, nearest_of};
+use crate::definition::expression::{self, Filter, Mistake};
+use crate::definition::keys::Keys;
 use crate::definition::tree::{Content, Node};
 use crate::model::Verdict;
 use anyhow::Result;
@@ -130,12 +131,11 @@ fn cell(keys: &Keys, item: &Node, groups: &[Group]) -> Result<Filter> {
         return Err(keys.error("when", "a case is written as a text: \"http, server=hapi\""));
     };
     let filter = expression::filter(text).map_err(|mistake| keys.error("when", mistake))?;
-    let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
-    match filter.group.as_ref().filter(|name| !names.contains(name)) {
-        Some(name) => {
-            let hint = nearest_of(name, &names);
-            Err(keys.error("when", format!("there is no group '{name}'\nhint: {hint}")))
+    let groups: Vec<&Group> = groups.iter().collect();
+    match spot::matching(&groups, None, &filter) {
+        Ok(_) => Ok(filter),
+        Err((part, message, hint)) => {
+            Err(keys.error("when", Mistake::about(text, &part, message, hint)))
         }
-        None => Ok(filter),
     }
 }

@@ -10,11 +10,13 @@ use super::traffic;
 use super::variant::Variant;
 use super::vocabulary::Vocabulary;
 use super::{Experiment, environment};
+use crate::definition::blanks;
 use crate::definition::keys::Keys;
 use crate::definition::tree::{Content, Node, Table};
 use crate::model::assignment::{Assignment, Change, Work};
 use crate::model::{self, Case};
 use anyhow::{Result, bail};
+use std::path::Path;
 
 /// Keys of `[group.target]` that only servers have.
 const OF_A_SERVER: [&str; 5] = ["port", "network", "ready", "stop", "expect_processes"];
@@ -41,50 +43,34 @@ impl Experiment {
         let variant = &self.variants[super::variant::find(&self.variants, variant)?];
         let sections = super::cases::patched(&group.sections, &group.overrides, case);
         let words = self.words(group, case, variant, seed, &sections)?;
-        let place = |section: &str| format!("{}.{section}", group.path);
-        let filled = |section: &str| -> Result<Option<Node>> {
-            let node = sections.get(section);
-            node.map(|node| words.fill_node(node, &place(section)))
-                .transpose()
-        };
         let patch = words.fill_node(&variant.patch, &variant.path)?;
         let patch = Keys::below(&variant.path, &patch)?;
-        let empty = Node {
-            line: group.line,
-            content: Content::Table(Table::default()),
-        };
-        let target = filled("target")?.unwrap_or_else(|| empty.clone());
-        let target = Keys::below(&place("target"), &target)?;
         let around = Circumstances {
             root: &self.root,
             limit: self.plan.timeout,
             case,
+            has_program: has_program(&sections, variant),
             parameters: &group.parameters,
         };
-        let work_target = target::read(&target, &patch, &around)?;
-        let is_server = group.kind == Kind::Server;
-        let work = match is_server {
-            true => {
-                let (load, verify) = (filled("load")?.unwrap_or(empty), filled("verify")?);
-                let load = Keys::below(&place("load"), &load)?;
-                let verify = verify
-                    .as_ref()
-                    .map(|node| Keys::below(&place("verify"), node));
-                let service =
-                    service::read(&target, &load, verify.transpose()?.as_ref(), &self.root)?;
-                load.finish()?;
-                Work::Server(Box::new(service))
-            }
-            false => command(&target, group)?,
+        let filled = Node {
+            line: group.line,
+            content: Content::Table(sections),
         };
-        target.finish()?;
-        let proofs = proof::read(&patch, &work_target.directory, is_server)?;
+        let filled = words.fill_node(&filled, &group.path)?;
+        let keys = Keys::below(&group.path, &filled)?;
+        let Some(target_keys) = keys.table("target")? else {
+            return Err(keys.missing("target", "[group.target] with command = [...]"));
+        };
+        let target = target::read(&target_keys, &patch, &around)?;
+        let work = work(&keys, &target_keys, group, &self.root)?;
+        target_keys.finish()?;
+        let proofs = proof::read(&patch, &target.directory, group.kind == Kind::Server)?;
         patch.finish()?;
         Ok(Assignment {
-            target: work_target,
+            target,
             work,
             proofs,
-            figures: figures(&words, &sections, group)?,
+            figures: figure::read(&keys)?,
             also: group.also.clone(),
         })
     }
@@ -184,8 +170,29 @@ fn set(
     })
 }
 
-/// Refuses what only a server has.
-fn command(target: &Keys, group: &Group) -> Result<Work> {
+/// Whether the command that is performed has the blank `{program}`.
+fn has_program(sections: &Table, variant: &Variant) -> bool {
+    let of = |table: Option<&Table>| table.and_then(|table| table.get("command")).cloned();
+    let command = of(variant.patch.table());
+    let command = command.or_else(|| of(sections.get("target").and_then(Node::table)));
+    let mut found = false;
+    let mut look = |text: &str| found |= blanks::names(text).iter().any(|name| name == "program");
+    if let Some(command) = command {
+        command.visit_texts(&mut look);
+    }
+    found
+}
+
+/// What is done with the target, which may say nothing of a server unless it is one.
+fn work(keys: &Keys, target: &Keys, group: &Group, root: &Path) -> Result<Work> {
+    if group.kind == Kind::Server {
+        let Some(load) = keys.table("load")? else {
+            return Err(keys.missing("load", "[group.load] with requests or duration"));
+        };
+        let service = service::read(target, &load, keys.table("verify")?.as_ref(), root)?;
+        load.finish()?;
+        return Ok(Work::Server(Box::new(service)));
+    }
     match OF_A_SERVER.iter().find(|key| target.has(key)) {
         None => Ok(Work::Command),
         Some(key) => {
@@ -197,23 +204,6 @@ fn command(target: &Keys, group: &Group) -> Result<Work> {
             Err(target.error(key, format!("{message}\nhint: {hint}")))
         }
     }
-}
-
-fn figures(
-    words: &Vocabulary,
-    sections: &Table,
-    group: &Group,
-) -> Result<Vec<model::assignment::Figure>> {
-    let Some(node) = sections.get("metric") else {
-        return Ok(Vec::new());
-    };
-    let filled = words.fill_node(node, &format!("{}.metric", group.path))?;
-    let table = Table::from_iter([("metric".to_owned(), filled)]);
-    let outer = Node {
-        line: group.line,
-        content: Content::Table(table),
-    };
-    figure::read(&Keys::below(&group.path, &outer)?)
 }
 
 /// The path that the load asks for.

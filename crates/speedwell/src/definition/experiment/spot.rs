@@ -17,8 +17,12 @@ pub struct Spot {
 /// The word that is wrong, what is wrong with it, and a hint.
 pub type Wrong = (String, String, String);
 
-/// All cases that have the metric and that the filter means, at least one.
-pub fn matching(groups: &[&Group], metric: &str, filter: &Filter) -> Result<Vec<Spot>, Wrong> {
+/// All cases that have the metric, if one is given, and that the filter means; at least one.
+pub fn matching(
+    groups: &[&Group],
+    metric: Option<&str>,
+    filter: &Filter,
+) -> Result<Vec<Spot>, Wrong> {
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     if let Some(name) = filter.group.as_ref().filter(|name| !names.contains(name)) {
         let hint = nearest_of(name, &names);
@@ -31,19 +35,8 @@ pub fn matching(groups: &[&Group], metric: &str, filter: &Filter) -> Result<Vec<
         .filter(|(_, group)| is_meant(group));
     let having = meant.clone().filter(|(_, group)| has(group, metric));
     let having: Vec<(usize, &&Group)> = having.collect();
-    if having.is_empty() {
-        let mut known: Vec<String> = Vec::new();
-        for name in meant.flat_map(|(_, group)| group.metric_names()) {
-            if !known.contains(&name) {
-                known.push(name);
-            }
-        }
-        let hint = nearest_of(metric, &known);
-        return Err((
-            metric.to_owned(),
-            format!("there is no metric '{metric}'"),
-            hint,
-        ));
+    if let (Some(metric), true) = (metric, having.is_empty()) {
+        return Err(unknown_metric(metric, meant.map(|(_, group)| *group)));
     }
     check_values(&having, filter)?;
     let mut found = Vec::new();
@@ -80,9 +73,24 @@ pub fn matching(groups: &[&Group], metric: &str, filter: &Filter) -> Result<Vec<
     }
 }
 
+fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a Group>) -> Wrong {
+    let mut known: Vec<String> = Vec::new();
+    for name in groups.flat_map(Group::metric_names) {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    let hint = nearest_of(metric, &known);
+    (
+        metric.to_owned(),
+        format!("there is no metric '{metric}'"),
+        hint,
+    )
+}
+
 /// Benchmark files name their metrics when they are measured.
-fn has(group: &Group, metric: &str) -> bool {
-    group.kind == Kind::Function || group.metric(metric).is_some()
+fn has(group: &Group, metric: Option<&str>) -> bool {
+    group.kind == Kind::Function || metric.is_none_or(|metric| group.metric(metric).is_some())
 }
 
 fn check_values(groups: &[(usize, &&Group)], filter: &Filter) -> Result<(), Wrong> {

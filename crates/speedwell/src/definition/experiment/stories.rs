@@ -83,6 +83,11 @@ fn the_topologies_are_six_variants_of_one_server_on_seven_of_eight_processors() 
         "cpu_per_request",
     ];
     assert_eq!(names(&group.metrics), metrics);
+}
+
+#[test]
+fn the_topologies_say_what_is_compared_claimed_and_shown() {
+    let found = read(TOPOLOGIES).unwrap();
     let pins = Pins {
         target: None,
         load: 1,

@@ -22,7 +22,14 @@ fn hint_line(hint: &Option<String>) -> String {
 impl Mistake {
     /// The mistake that `part`, which occurs in the expression, names something that does not exist.
     pub fn about(text: &str, part: &str, message: String, hint: String) -> Mistake {
-        let before = text.find(part).map_or("", |at| &text[..at]);
+        let goes_on = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let is_whole = |at: &usize| {
+            let (before, behind) = (&text[..*at], &text[at + part.len()..]);
+            !before.ends_with(goes_on) && !behind.starts_with(goes_on)
+        };
+        let mut places = text.match_indices(part).map(|(at, _)| at);
+        let place = places.find(is_whole).or_else(|| text.find(part));
+        let before = place.map_or("", |at| &text[..at]);
         Mistake {
             message,
             text: text.to_owned(),

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! or  and  not  < <= > >= == !=  + -  * /  -x
-//! 12.5  5%  NAME  METRIC(VARIANT)  METRIC[GROUP, PARAMETER=VALUE](VARIANT)  ( ... )
+//! 12.5  5%  50ms  NAME  METRIC(VARIANT)  METRIC[GROUP, PARAMETER=VALUE](VARIANT)  ( ... )
 //! ```
 //!
 //! Start at [`Expression`]; gates are in [`Gate`].
@@ -16,6 +16,7 @@ mod parser;
 mod print;
 mod value;
 
+pub use super::unit::Unit;
 pub use gate::Gate;
 pub use mistake::Mistake;
 
@@ -28,6 +29,8 @@ pub enum Expression {
     Number(f64),
     /// A share written in percent; 0.05 for `5%`.
     Percent(f64),
+    /// A time or a size: `50ms`, `2MiB`.
+    Quantity(f64, Unit),
     /// A parameter of the experiment.
     Name(String),
     /// A figure that was measured.
@@ -124,6 +127,17 @@ impl Expression {
         found
     }
 
+    /// The times and sizes in it.
+    pub fn quantities(&self) -> Vec<(f64, Unit)> {
+        let mut found = Vec::new();
+        self.visit(&mut |part| {
+            if let Expression::Quantity(number, unit) = part {
+                found.push((*number, *unit));
+            }
+        });
+        found
+    }
+
     fn visit<'a>(&'a self, look: &mut impl FnMut(&'a Expression)) {
         look(self);
         match self {
@@ -141,7 +155,9 @@ impl Expression {
 pub fn arithmetic(text: &str) -> Option<f64> {
     let read = Parser::of(text).quantity().ok()?;
     let value = read.number(&|_| None, &|_| None)?;
-    value.is_finite().then_some(value)
+    // A text with a unit is no plain number.
+    let is_plain = value.is_finite() && read.quantities().is_empty();
+    is_plain.then_some(value)
 }
 
 /// Reads a filter as it stands between the brackets of a term: `promises, test=fibonacci`.

@@ -4,6 +4,7 @@
 //! read up to the bracket or comma; quotes are needed only for names that contain such letters.
 
 use super::{Expression, Filter, Gate, Mistake, Operator, Term};
+use crate::definition::unit;
 
 /// Deeper brackets are nobody's intention, and each costs a stretch of the stack.
 const DEEPEST: usize = 100;
@@ -206,7 +207,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A number, perhaps in percent, without sign.
+    /// A number, perhaps in percent or with a unit, without sign.
     fn quantity_literal(&mut self) -> Read<Option<Expression>> {
         let begin = self.skip();
         let rest = &self.text[begin..];
@@ -228,6 +229,19 @@ impl<'a> Parser<'a> {
             Err(_) => return Err(self.mistake(begin, "this is no number")),
         };
         self.at = begin + length;
+        let rest = &rest[length..];
+        let end = rest
+            .find(|c: char| !c.is_alphanumeric())
+            .unwrap_or(rest.len());
+        if end > 0 {
+            let Some(unit) = unit::find(&rest[..end]) else {
+                let message = format!("there is no unit '{}'", &rest[..end]);
+                let hint = format!("it is one of {}", unit::names().join(", "));
+                return Err(self.mistake(self.at, message).with_hint(hint));
+            };
+            self.at += end;
+            return Ok(Some(Expression::Quantity(number, unit)));
+        }
         Ok(Some(match self.symbol("%") {
             true => Expression::Percent(number / 100.0),
             false => Expression::Number(number),

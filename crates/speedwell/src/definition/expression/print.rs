@@ -97,6 +97,7 @@ impl Display for Expression {
         match self {
             Expression::Number(number) => write!(out, "{number}"),
             Expression::Percent(share) => write!(out, "{}%", percent(*share)),
+            Expression::Quantity(number, unit) => write!(out, "{number}{}", unit.name),
             Expression::Name(name) => out.write_str(name),
             Expression::Term(term) => write!(out, "{term}"),
             Expression::Minus(inner) => {
@@ -165,6 +166,7 @@ fn bracketed(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::definition::unit;
     use rand::{Rng, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -208,15 +210,19 @@ mod tests {
             let (left, right) = (number(draw, depth - 1), number(draw, depth - 1));
             Expression::Pair(Box::new(left), operator, Box::new(right))
         };
-        match draw.random_range(0..if depth == 0 { 4 } else { 9 }) {
+        match draw.random_range(0..if depth == 0 { 5 } else { 10 }) {
             0 => Expression::Number(f64::from(draw.random_range(0..100_000)) / 64.0),
             1 => Expression::Percent(f64::from(draw.random_range(0..100_000)) / 1000.0 / 100.0),
             2 => Expression::Name("cpus".to_owned()),
             3 => Expression::Term(term(draw)),
-            4 => Expression::Minus(Box::new(number(draw, depth - 1))),
-            5 => pair(draw, Operator::Plus),
-            6 => pair(draw, Operator::Minus),
-            7 => pair(draw, Operator::Times),
+            4 => {
+                let unit = unit::find(["us", "s", "MiB"][draw.random_range(0..3)]).unwrap();
+                Expression::Quantity(f64::from(draw.random_range(0..1000)) / 8.0, unit)
+            }
+            5 => Expression::Minus(Box::new(number(draw, depth - 1))),
+            6 => pair(draw, Operator::Plus),
+            7 => pair(draw, Operator::Minus),
+            8 => pair(draw, Operator::Times),
             _ => pair(draw, Operator::By),
         }
     }

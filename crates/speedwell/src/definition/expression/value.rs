@@ -10,6 +10,7 @@ impl Expression {
     pub fn number(&self, names: Names<'_>, figures: Figures<'_>) -> Option<f64> {
         match self {
             Expression::Number(number) | Expression::Percent(number) => Some(*number),
+            Expression::Quantity(number, unit) => Some(number * unit.factor),
             Expression::Name(name) => names(name),
             Expression::Term(term) => figures(term),
             Expression::Minus(inner) => Some(-inner.number(names, figures)?),
@@ -98,6 +99,8 @@ mod tests {
             ("not (1 == 1 or 1 == 2)", false),
             ("x(three) >= 0.3*cpus", true),
             ("x(three) != 3", false),
+            ("x(two) < 1us and 2ms == 2000us", true),
+            ("1KiB == 1024 and 1kB == 1000B", true),
         ] {
             assert_eq!(truth(text), Some(expected), "{text}");
         }

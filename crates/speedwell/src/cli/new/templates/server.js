@@ -33,6 +33,11 @@ function numbers(seed) {
   };
 }
 
+// A process that is gone needs no message.
+function tell(peer, message) {
+  if (peer.connected !== false) peer.send(message, () => {});
+}
+
 // Questions to another process and the answers that come back.
 function correspondence(peer) {
   const waiting = new Map();
@@ -45,16 +50,14 @@ function correspondence(peer) {
   return (question, answered) => {
     last += 1;
     waiting.set(last, answered);
-    peer.send({ id: last, question });
+    tell(peer, { id: last, question });
   };
 }
 
 // Answers the questions of another process.
 function answerTo(peer, answer) {
   peer.on('message', ({ id, question }) => {
-    answer(question, (answer) => {
-      if (peer.connected !== false) peer.send({ id, answer });
-    });
+    answer(question, (answer) => tell(peer, { id, answer }));
   });
 }
 
@@ -89,6 +92,8 @@ if (process.argv.includes('--calculate')) {
 } else if (cluster.isPrimary) {
   main();
 } else {
+  // A worker that cannot reach the main process any more has no work.
+  cluster.worker.on('error', () => process.exit(0));
   const ask = correspondence(process);
   serve((answered) => ask(null, answered));
 }

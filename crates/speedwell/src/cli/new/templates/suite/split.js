@@ -2,8 +2,8 @@
 
 // Taking a line apart into words. Try it:
 //
-//   speedwell run words.js
-//   speedwell run words.js --set method=split
+//   speedwell run split.js
+//   speedwell run split.js --set method=split
 
 const { createBenchmark } = require('speedwell');
 

@@ -1,7 +1,7 @@
 // Taking a line apart into words. Try it:
 //
-//   speedwell run words.cpp
-//   speedwell compare words.cpp --variant 'small=:-Os' --variant 'fast=:-O3'
+//   speedwell run text.cpp
+//   speedwell compare --variant 'small=-Os' --variant 'fast=-O3' text.cpp
 
 #include <speedwell.hpp>
 

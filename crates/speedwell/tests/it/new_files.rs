@@ -1,0 +1,302 @@
+//! `speedwell new`: what it writes is good as it stands.
+
+use super::project::{Answer, Project, node, repository};
+use speedwell::definition::experiment::{self, Experiment};
+use speedwell::model::assignment::{Assignment, Change, Work};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn read(file: &Path) -> Experiment {
+    assert!(experiment::is_one(file), "{}", file.display());
+    experiment::read(file, &[]).unwrap_or_else(|error| panic!("{error:#}"))
+}
+
+fn run_of(experiment: &Experiment, variant: &str) -> Assignment {
+    let group = &experiment.groups[0];
+    experiment
+        .assignment(group, &group.cases[0], variant, 7)
+        .unwrap()
+}
+
+/// Performs what an assignment says of a command, with its changes of the environment.
+fn performed(run: &Assignment) -> String {
+    let mut command = Command::new(&run.target.command[0]);
+    command
+        .args(&run.target.command[1..])
+        .current_dir(&run.target.directory);
+    for change in &run.target.environment {
+        match change {
+            Change::Set(name, value)
+            | Change::Append(name, value)
+            | Change::Prepend(name, value) => command.env(name, value),
+            Change::Unset(name) => command.env_remove(name),
+        };
+    }
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn written(answer: &Answer) -> Vec<&str> {
+    answer.stdout.lines().collect()
+}
+
+#[test]
+fn the_overhead_of_a_module_of_node_is_an_experiment_whose_second_variant_loads_it() {
+    if node().is_none() {
+        return;
+    }
+    let project = Project::new()
+        .with("a folder/mod.js", "console.log('loaded');")
+        .with("app.js", "console.log(process.argv[2]);");
+    let words = [
+        "new",
+        "overhead",
+        "--require",
+        "./a folder/mod.js",
+        "--",
+        "node",
+        "app.js",
+        "{x}",
+    ];
+    let answer = project.run(&words).expect_status(0);
+    assert_eq!(written(&answer), ["overhead.toml"]);
+    answer.expect_stderr(&["speedwell run overhead.toml --test"]);
+    let found = read(&project.path("overhead.toml"));
+    assert_eq!(found.requirements[0].name, "node");
+    assert_eq!(found.plan.control.as_deref(), Some("without"));
+    assert_eq!(performed(&run_of(&found, "without")), "{x}\n");
+    assert_eq!(performed(&run_of(&found, "with")), "loaded\n{x}\n");
+}
+
+#[test]
+fn the_overhead_of_a_module_of_python_needs_no_change_of_the_program() {
+    let is_there = Command::new("python3").arg("--version").output();
+    if is_there.is_err() {
+        eprintln!("skipped: there is no 'python3' in PATH");
+        return;
+    }
+    let project = Project::new().with("mod.py", "print('loaded')").with(
+        "app.py",
+        "import sys; print(any('preload' == p for p in sys.path))",
+    );
+    let words = [
+        "new",
+        "overhead",
+        "--require",
+        "mod.py",
+        "--",
+        "python3",
+        "app.py",
+    ];
+    let answer = project.run(&words).expect_status(0);
+    assert_eq!(
+        written(&answer),
+        ["overhead.toml", "preload/sitecustomize.py"]
+    );
+    let found = read(&project.path("overhead.toml"));
+    assert_eq!(performed(&run_of(&found, "without")), "False\n");
+    assert_eq!(performed(&run_of(&found, "with")), "loaded\nFalse\n");
+}
+
+#[test]
+fn a_definition_elsewhere_still_works_where_it_was_written() {
+    let project = Project::new()
+        .with("libm.so", "")
+        .with("app", "")
+        .with("other/x", "");
+    let words = [
+        "new",
+        "overhead",
+        "-o",
+        "other/o.toml",
+        "--require",
+        "libm.so",
+        "--",
+        "./app",
+    ];
+    project.run(&words).expect_status(0);
+    let run = run_of(&read(&project.path("other/o.toml")), "with");
+    let here = project.path("").canonicalize().unwrap();
+    assert_eq!(run.target.directory.canonicalize().unwrap(), here);
+    let Change::Append(name, library) = &run.target.environment[0] else {
+        panic!("{run:?}")
+    };
+    assert_eq!(name, "LD_PRELOAD");
+    assert_eq!(
+        Path::new(library).canonicalize().unwrap(),
+        here.join("libm.so")
+    );
+}
+
+#[test]
+fn what_cannot_be_loaded_or_is_there_already_is_refused() {
+    let project = Project::new()
+        .with("mod.rb", "")
+        .with("topology.toml", "mine");
+    let loaded = |module: &str| project.run(&["new", "overhead", "--require", module, "--", "x"]);
+    loaded("./lost.js")
+        .expect_status(2)
+        .expect_stderr(&["there is no file './lost.js'"]);
+    loaded("./mod.rb")
+        .expect_status(2)
+        .expect_stderr(&["not known how './mod.rb' is loaded"]);
+    let refused = project.run(&["new", "topology"]).expect_status(2);
+    refused.expect_stderr(&["'topology.toml' is there already", "hint: --force"]);
+    assert!(!project.path("server.js").exists());
+    assert_eq!(
+        std::fs::read_to_string(project.path("topology.toml")).unwrap(),
+        "mine"
+    );
+    project
+        .run(&["new", "topology", "--force"])
+        .expect_status(0);
+    read(&project.path("topology.toml"));
+    let one = project
+        .run(&["new", "servers", "--server", "a=b"])
+        .expect_status(2);
+    one.expect_stderr(&["one server cannot be compared"]);
+}
+
+#[test]
+fn servers_are_variants_that_are_told_their_port() {
+    let project = Project::new();
+    let words = [
+        "--server",
+        "a=node a.js --port={port}",
+        "--server",
+        "b=./b '{x} y'",
+    ];
+    let all = [&["new", "servers", "--path", "/it's"][..], &words].concat();
+    project.run(&all).expect_status(0);
+    let found = read(&project.path("servers.toml"));
+    assert_eq!(
+        run_of(&found, "a").target.command,
+        ["node", "a.js", "--port={port}"]
+    );
+    let b = run_of(&found, "b");
+    assert_eq!(b.target.command, ["./b", "{x} y"]);
+    assert_eq!(
+        b.target.environment,
+        [Change::Set("PORT".into(), "{port}".into())]
+    );
+    let Work::Server(service) = b.work else {
+        panic!("no server")
+    };
+    assert_eq!(service.load.url, "http://127.0.0.1:{port}/it's");
+}
+
+/// A server that is ended with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Its children end with it, because their line to it does.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn asked(port: u16) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .ok()?;
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+}
+
+fn answers(run: &Assignment) -> Vec<String> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let words = run
+        .target
+        .command
+        .iter()
+        .map(|word| word.replace("{port}", &port.to_string()));
+    let words: Vec<String> = words.collect();
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).current_dir(&run.target.directory);
+    let _server = Server(command.stdin(Stdio::null()).spawn().unwrap());
+    let since = Instant::now();
+    let mut found = Vec::new();
+    while found.len() < 6 {
+        match asked(port) {
+            Some(answer) => found.push(answer),
+            None if since.elapsed() > Duration::from_secs(20) => panic!("no answer of {words:?}"),
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+    found
+}
+
+#[test]
+fn all_six_topologies_answer_with_the_same_numbers() {
+    if node().is_none() {
+        return;
+    }
+    let project = Project::new();
+    let answer = project.run(&["new", "topology"]).expect_status(0);
+    assert_eq!(written(&answer), ["topology.toml", "server.js"]);
+    let set = [("workers".to_owned(), "2".to_owned())];
+    let found = experiment::read(&project.path("topology.toml"), &set).unwrap();
+    let all: Vec<Vec<String>> = found
+        .variants
+        .iter()
+        .map(|variant| answers(&run_of(&found, &variant.name)))
+        .collect();
+    assert_eq!(all.len(), 6);
+    assert!(all.iter().all(|answers| *answers == all[0]), "{all:?}");
+    // Numbers of Fibonacci, beginning with 1 and 2 because fib(0) is 1, and not always the same one.
+    let mut known = vec![1u64, 2];
+    while known.len() < 30 {
+        known.push(known[known.len() - 1] + known[known.len() - 2]);
+    }
+    assert!(
+        all[0]
+            .iter()
+            .all(|answer| known.contains(&answer.parse().unwrap())),
+        "{all:?}"
+    );
+    assert!(all[0].iter().any(|answer| *answer != all[0][0]), "{all:?}");
+}
+
+#[test]
+fn a_suite_has_cases_in_every_language_that_is_there() {
+    let project = Project::new();
+    let answer = project.run(&["new", "suite", "mine"]).expect_status(0);
+    let files = written(&answer);
+    let listed = project.run(&["run", "--list", "mine"]).expect_status(0);
+    for file in files {
+        let name = Path::new(file).file_stem().unwrap().to_string_lossy();
+        let lines = listed.stdout.lines();
+        let cases = lines.filter(|line| line.contains(&format!("mine/{name}")));
+        assert!(cases.count() >= 2, "{file}: {listed:?}");
+    }
+    project.run(&["run", "--test", "mine"]).expect_status(0);
+}
+
+#[test]
+fn the_example_of_the_page_is_read_and_means_what_the_page_says() {
+    let page = std::fs::read_to_string(repository().join("docs/experiments.md")).unwrap();
+    let (_, rest) = page.split_once("```toml\n").unwrap();
+    let (text, _) = rest.split_once("```").unwrap();
+    let project = Project::new().with("cache.toml", text);
+    let found = read(&project.path("cache.toml"));
+    let cases: Vec<String> = found.groups[0].cases.iter().map(|case| case.id()).collect();
+    assert_eq!(cases, ["cache/http size=100", "cache/http size=10000"]);
+    assert!(cases.iter().all(|case| page.contains(&format!("`{case}`"))));
+    let wrong = text.replace("rps(large) > rps(small) and", "rps(lage) > rps(small) and");
+    let project = project.with("wrong/cache.toml", &wrong);
+    let told = experiment::read(&project.path("wrong/cache.toml"), &[]).unwrap_err();
+    assert!(
+        format!("{told:#}").contains("hint: did you mean 'large'?"),
+        "{told:#}"
+    );
+}
