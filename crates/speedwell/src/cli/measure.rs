@@ -194,7 +194,7 @@ pub fn measure(
     warn_of_undivided(&plan, args);
     let mut orders = Orders {
         fail_fast: args.execution.fail_fast,
-        budget,
+        budget: args.execution.budget.or(budget),
         ..Orders::default()
     };
     let mut recorder = match resumed {

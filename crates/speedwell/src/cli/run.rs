@@ -3,7 +3,7 @@
 use super::measure::{Plans, measure};
 use super::options::{OrderName, RunArgs};
 use super::report::document_of;
-use super::{Status, calibrated, gate, resume, trial};
+use super::{Status, calibrated, experiment, gate, resume, trial};
 use crate::analysis::{self, Settings};
 use crate::compat::erlperf::style;
 use crate::model::Session;
@@ -49,6 +49,12 @@ pub fn execute(plans: Plans, store: &mut Store, args: &RunArgs) -> anyhow::Resul
 /// # Errors
 /// An output that cannot be written.
 pub fn conclude(session: &Session, settings: &Settings, args: &RunArgs) -> anyhow::Result<Status> {
+    if let Some(written) = &session.design.experiment
+        && args.study.x_axis.is_none()
+        && settings.metrics.is_empty()
+    {
+        return experiment::conclude(session, written, settings, args);
+    }
     let mut findings = analysis::of(session, settings);
     calibrated::mark(&mut findings, [session], &args.store);
     if let Some(style) = args.style {

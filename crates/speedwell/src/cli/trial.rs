@@ -42,7 +42,16 @@ pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
         .warnings
         .iter()
         .for_each(|warning| status::warn(warning));
-    let files = plans.plan.jobs.iter().map(|job| job.source.name.clone());
+    // An experiment is tried under all its variants (`runner::try_all`).
+    let times = match plans.plan.design.experiment {
+        Some(_) => plans.plan.variants.len(),
+        None => 1,
+    };
+    let files = plans
+        .plan
+        .jobs
+        .iter()
+        .flat_map(|job| std::iter::repeat_n(job.source.name.clone(), times));
     let mut tried = Tried {
         file_of_slot: files.collect(),
         ..Tried::default()

@@ -144,7 +144,7 @@ fn what_cannot_be_loaded_or_is_there_already_is_refused() {
     loaded("./mod.rb")
         .expect_status(2)
         .expect_stderr(&["not known how './mod.rb' is loaded"]);
-    let refused = project.run(&["new", "topology"]).expect_status(2);
+    let refused = project.run(&["new", "topology", "--no-look"]).expect_status(2);
     refused.expect_stderr(&["'topology.toml' is there already", "hint: --force"]);
     assert!(!project.path("server.js").exists());
     assert_eq!(
@@ -152,7 +152,7 @@ fn what_cannot_be_loaded_or_is_there_already_is_refused() {
         "mine"
     );
     project
-        .run(&["new", "topology", "--force"])
+        .run(&["new", "topology", "--force", "--no-look"])
         .expect_status(0);
     read(&project.path("topology.toml"));
     let one = project
@@ -242,7 +242,7 @@ fn all_six_topologies_answer_with_the_same_numbers() {
         return;
     }
     let project = Project::new();
-    let answer = project.run(&["new", "topology"]).expect_status(0);
+    let answer = project.run(&["new", "topology", "--no-look"]).expect_status(0);
     assert_eq!(written(&answer), ["topology.toml", "server.js"]);
     let set = [("workers".to_owned(), "2".to_owned())];
     let found = experiment::read(&project.path("topology.toml"), &set).unwrap();

@@ -2,7 +2,10 @@
 //!
 //! It decides which words typed take the place of what the file says. Start at [`plans`].
 
+mod conclude;
 mod requirements;
+
+pub use conclude::conclude;
 
 use super::measure::{Plans, plan};
 use super::options::{OrderName, RunArgs};

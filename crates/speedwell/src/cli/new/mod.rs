@@ -18,7 +18,15 @@ pub use written::{Written, write};
 
 use super::{Status, status};
 use clap::{Args, Subcommand};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+/// How long a first look measures; starting and trying everything takes some time besides, and a minute is what a
+/// person waits for.
+const LOOK: &str = "30s";
+
+/// More runs than fit into it.
+const MOST_RUNS: &str = "32";
 
 /// Write files to begin with: an experiment, or benchmarks
 #[derive(Debug, Args)]
@@ -44,6 +52,9 @@ pub struct PlaceArgs {
     /// Write over files that are there
     #[arg(long)]
     pub force: bool,
+    /// Only write: do not measure for a minute to have a first look
+    #[arg(long)]
+    pub no_look: bool,
 }
 
 impl PlaceArgs {
@@ -66,20 +77,49 @@ impl PlaceArgs {
 /// # Errors
 /// A file is there already, or cannot be written.
 pub fn run(args: NewArgs) -> anyhow::Result<Status> {
-    let (written, force) = match &args.what {
-        What::Overhead(args) => (overhead::files(args)?, args.place.force),
-        What::Topology(args) => (topology::files(args), args.place.force),
-        What::Servers(args) => (servers::files(args)?, args.place.force),
-        What::Suite(args) => (suite::files(args)?, args.force),
+    let (written, force, looks) = match &args.what {
+        What::Overhead(args) => (
+            overhead::files(args)?,
+            args.place.force,
+            !args.place.no_look,
+        ),
+        What::Topology(args) => (topology::files(args), args.place.force, !args.place.no_look),
+        What::Servers(args) => (servers::files(args)?, args.place.force, !args.place.no_look),
+        What::Suite(args) => (suite::files(args)?, args.force, false),
     };
     write(&written, force)?;
     for (path, _) in &written.files {
         println!("{}", path.display());
     }
     let target = shell_words::quote(&written.target.to_string_lossy()).into_owned();
+    if looks {
+        let status = look(&written.target);
+        status::note(&format!(
+            "this was a first look; then: speedwell run {target}"
+        ));
+        return Ok(status);
+    }
     status::note(&format!(
         "next: speedwell run {target} --test   # does everything work?"
     ));
     status::note(&format!("then: speedwell run {target}          # measure"));
     Ok(Status::DONE)
+}
+
+/// A first look: everything once, then as many blocks as fit into some seconds. What comes of it is a report like
+/// any other, with few runs.
+fn look(target: &Path) -> Status {
+    let words = |more: &[&str]| {
+        let mut words: Vec<OsString> = ["speedwell", "run"].map(OsString::from).to_vec();
+        words.push(target.as_os_str().to_owned());
+        words.extend(more.iter().map(OsString::from));
+        words
+    };
+    status::note("trying everything once");
+    let tried = super::main(words(&["--test"]));
+    if tried != Status::DONE {
+        return tried;
+    }
+    status::note("measuring for half a minute");
+    super::main(words(&["--budget", LOOK, "--runs", MOST_RUNS]))
 }

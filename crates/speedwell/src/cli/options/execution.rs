@@ -4,6 +4,9 @@ use crate::harness::Trial;
 use crate::model::Order;
 use crate::process::CpuSet;
 use clap::{Args, ValueEnum};
+use std::time::Duration;
+
+use super::parse;
 
 /// Execution options.
 #[derive(Debug, Clone, Args)]
@@ -28,6 +31,9 @@ pub struct ExecutionArgs {
     /// End at the first failure
     #[arg(long)]
     pub fail_fast: bool,
+    /// End with the first block of runs that is complete after this time
+    #[arg(long, value_name = "DUR", value_parser = parse::duration)]
+    pub budget: Option<Duration>,
     /// Go on with an interrupted session, e.g. @latest
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin"])]
     pub resume: Option<String>,

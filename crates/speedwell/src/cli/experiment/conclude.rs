@@ -1,0 +1,70 @@
+//! What is said and written of a measured experiment, and the exit status that it deserves.
+
+use crate::analysis::experiment::{Found, of};
+use crate::analysis::{Findings, Settings};
+use crate::cli::options::{OutputArgs, RunArgs};
+use crate::cli::{Status, gate};
+use crate::definition::experiment::{Experiment, Output};
+use crate::model::{DefinitionFile, Session};
+use crate::report;
+use std::path::PathBuf;
+
+/// Reports an experiment, writes the files that it asks for unless others were typed, and judges.
+///
+/// # Errors
+/// An output that cannot be written.
+pub fn conclude(
+    session: &Session,
+    written: &DefinitionFile,
+    settings: &Settings,
+    args: &RunArgs,
+) -> anyhow::Result<Status> {
+    let experiment = Experiment::of(written)?;
+    let found = of(session, &experiment, settings);
+    let mut document = report::experiment(&found, &experiment, &args.output.settings());
+    document.append(report::circumstances(
+        &[(None, session)],
+        &Findings::default(),
+    ));
+    let output = OutputArgs {
+        output: match args.output.output.is_empty() {
+            true => files(&experiment),
+            false => args.output.output.clone(),
+        },
+        ..args.output.clone()
+    };
+    output.print(&document)?;
+    Ok(status(&found, args))
+}
+
+/// The files that the experiment asks for, named after it, in the current folder.
+fn files(experiment: &Experiment) -> Vec<PathBuf> {
+    let forms = experiment.outputs.iter().flat_map(|output| match output {
+        Output::Report(forms) => forms.as_slice(),
+        _ => &[],
+    });
+    let ending = |form: &String| match form.as_str() {
+        "markdown" => "md".to_owned(),
+        other => other.to_owned(),
+    };
+    forms
+        .map(|form| PathBuf::from(format!("{}.{}", experiment.name, ending(form))))
+        .collect()
+}
+
+/// A broken gate is a no; so is what `--fail-on` refuses in the headline metrics.
+fn status(found: &Found, args: &RunArgs) -> Status {
+    let is_broken = found.gates.iter().any(|gate| gate.is_broken);
+    let headlines = found
+        .groups
+        .iter()
+        .filter_map(|group| group.metrics.first());
+    let comparisons = headlines.flat_map(|metric| metric.findings.comparisons.iter().cloned());
+    let findings = Findings {
+        comparisons: comparisons.collect(),
+        failures: found.failures.clone(),
+        ..Findings::default()
+    };
+    let own = if is_broken { Status::NO } else { Status::DONE };
+    own.or(gate::judge(&findings, args.comparison.fail_on))
+}
