@@ -18,6 +18,7 @@ mod loaded;
 mod measure;
 mod operand;
 mod options;
+mod profiles;
 mod programs;
 mod progress;
 mod report;

@@ -148,6 +148,11 @@ pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Res
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
 }
 
+/// Whether bytes are of a kind that can be read.
+pub fn is_known(bytes: &[u8]) -> bool {
+    FORMATS.iter().any(|format| (format.recognises)(bytes))
+}
+
 /// What bytes of no known kind are, and what may help.
 fn what_else(bytes: &[u8]) -> (&'static str, &'static str) {
     if bytes.trim_ascii().is_empty() {
