@@ -59,7 +59,8 @@ pub struct FlameFrame {
 pub enum FlamePart {
     /// Which of [`FlameChart::kinds`] it is.
     Kind(usize),
-    /// What it costs more than on the other side, as a share of the largest change: -1 to 1.
+    /// How much of its cost is more than on the other side, or less: 1 where only this side has it, -1 where it
+    /// has vanished, 0 where both cost the same.
     Change(f64),
 }
 
@@ -93,7 +94,10 @@ impl Figure for FlameChart {
         };
         let kinds = self.kinds.iter().enumerate();
         let legend = match self.has_changes() {
-            true => vec![key("costs more", MORE), key("costs less", LESS)],
+            true => vec![
+                key("costs more (all of it: outlined)", MORE),
+                key("costs less", LESS),
+            ],
             false => kinds.map(|(at, name)| key(name, FIRST_KIND + at)).collect(),
         };
         Header {
@@ -147,7 +151,7 @@ fn draw_box(svg: &mut Svg, placed: &Placed<'_>, area: Rect) {
             .num("height", ROW_PX - 1.0)
             .set("fill", colour)
             .num("fill-opacity", cover)
-            .set("stroke", if placed.width > 3.0 { PAPER } else { "none" })
+            .set("stroke", outline(frame.part, placed.width))
             .num("stroke-width", 0.5)
             .close();
         if let Some(label) = label {
@@ -167,6 +171,16 @@ fn look(part: FlamePart) -> (&'static str, f64) {
             let strength = change.abs().min(1.0);
             (style.colour(), PALEST + strength * (FULLEST - PALEST))
         }
+    }
+}
+
+/// Boxes that only one side has are outlined in their colour, so that they are seen without colour as well;
+/// narrow ones would be nothing but outline.
+fn outline(part: FlamePart, width: f64) -> &'static str {
+    match part {
+        _ if width < 3.0 => "none",
+        FlamePart::Change(change) if change.abs() >= 1.0 => look(part).0,
+        _ => PAPER,
     }
 }
 

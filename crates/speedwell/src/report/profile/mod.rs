@@ -152,11 +152,14 @@ fn times(number: u64) -> String {
 fn notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> {
     let mut notes = Vec::new();
     if extra.direction != Direction::Alike {
-        notes.push(
-            "A cost includes what a function called, so shares overlap. Both sides must have done the same \
-             work: costs are compared as they are, not in percent. NEW: the other side spent less than 0.2 % there."
-                .to_owned(),
-        );
+        let word = match extra.direction {
+            Direction::Cheaper => "GONE",
+            _ => "NEW",
+        };
+        notes.push(format!(
+            "A cost includes what a function called, so shares overlap. Both sides must have done the same work: \
+             costs are compared as they are, not in percent. {word}: the cheaper side spent less than 0.2 % there."
+        ));
     }
     for side in sides {
         let blind = side.profile.tool.blind_spot().map(str::to_owned);

@@ -12,6 +12,9 @@ use speedwell_plot::{self as plot, FlameChart, FlameFrame, FlamePart};
 /// Kinds of code, in the order of their colours.
 const KINDS: [&str; 2] = ["script", "native code"];
 
+/// A change of this part of everything has its full colour; smaller ones fade.
+const FADED_BELOW: f64 = 0.005;
+
 /// Which side's costs are the widths.
 #[derive(Clone, Copy)]
 enum Shape {
@@ -32,8 +35,8 @@ impl Shape {
 struct Picture<'a> {
     sides: [ProfileSide<'a>; 2],
     shape: Shape,
-    /// The largest change of any box, where colours show changes.
-    largest_change: Option<f64>,
+    /// Whether colours show changes.
+    is_difference: bool,
     root: &'a CallNode,
 }
 
@@ -41,56 +44,64 @@ struct Picture<'a> {
 pub fn of(sides: [ProfileSide<'_>; 2], found: &Explanation) -> Vec<Chart> {
     let [old, new] = sides;
     let root = &found.tree;
-    let largest = Some(largest_change(root));
-    let picture = |shape, largest_change| Picture {
+    let picture = |shape, is_difference| Picture {
         sides,
         shape,
-        largest_change,
+        is_difference,
         root,
     };
     let both = format!("{} against {}", new.label, old.label);
     vec![
-        picture(Shape::Baseline, None).chart(format!("Where the time goes: {}", old.label)),
-        picture(Shape::Candidate, None).chart(format!("Where the time goes: {}", new.label)),
-        picture(Shape::Candidate, largest).chart(format!("{both}: what {} does", new.label)),
-        picture(Shape::Baseline, largest).chart(format!("{both}: what {} did", old.label)),
+        picture(Shape::Baseline, false).chart(format!("Where the time goes: {}", old.label)),
+        picture(Shape::Candidate, false).chart(format!("Where the time goes: {}", new.label)),
+        picture(Shape::Candidate, true).chart(format!("{both}: what {} does", new.label)),
+        picture(Shape::Baseline, true).chart(format!("{both}: what {} did", old.label)),
     ]
 }
 
-fn largest_change(node: &CallNode) -> f64 {
-    let below = node.children.iter().map(largest_change);
-    below.fold(node.change().abs(), f64::max)
+/// How much of a function's cost only one side has, as colours show it. Changes below a share of everything that
+/// chance gives as well are faded: else the smallest boxes would be the brightest.
+fn change(node: &CallNode, full: f64) -> f64 {
+    let larger = node.baseline.max(node.candidate).max(1) as f64;
+    let certainty = (node.change().abs() / (FADED_BELOW * full)).min(1.0);
+    node.change() / larger * certainty
 }
 
 impl Picture<'_> {
     fn chart(&self, title: String) -> Chart {
         let frames = self.frames(&self.root.children);
-        let subtitle = match self.largest_change {
-            None => format!(
+        let full = self.full();
+        let subtitle = match self.is_difference {
+            false => format!(
                 "{}; a function is below the one that called it, as wide as its cost",
                 self.costs()
             ),
-            Some(_) => format!(
-                "Widths are {}'s costs ({}), colours the change of a function with all that it called",
+            true => format!(
+                "Widths are {}'s costs ({}), colours how much of them the other side does not have",
                 self.side().label,
                 self.costs()
             ),
         };
-        let kinds = match self.largest_change {
-            None => KINDS.map(str::to_owned).to_vec(),
-            Some(_) => Vec::new(),
+        let kinds = match self.is_difference {
+            false => KINDS.map(str::to_owned).to_vec(),
+            true => Vec::new(),
         };
         Chart {
             title: title.clone(),
             picture: plot::Chart::Flame(FlameChart {
                 title,
                 subtitle: Some(subtitle),
-                full: self.root.baseline.max(self.root.candidate) as f64,
+                full,
                 kinds,
                 frames,
             }),
             shown_elsewhere: false,
         }
+    }
+
+    /// The weight that all pictures are wide: that of the costlier side.
+    fn full(&self) -> f64 {
+        self.root.baseline.max(self.root.candidate) as f64
     }
 
     fn side(&self) -> ProfileSide<'_> {
@@ -113,10 +124,9 @@ impl Picture<'_> {
         FlameFrame {
             name: node.name.clone(),
             weight: self.shape.of(node) as f64,
-            part: match self.largest_change {
-                None => FlamePart::Kind(kind(&node.name)),
-                // A side that costs exactly the same everywhere has nothing to colour.
-                Some(largest) => FlamePart::Change(node.change() / largest.max(1.0)),
+            part: match self.is_difference {
+                false => FlamePart::Kind(kind(&node.name)),
+                true => FlamePart::Change(change(node, self.full())),
             },
             tooltip: self.tooltip(node),
             children: self.frames(&node.children),
@@ -131,10 +141,10 @@ impl Picture<'_> {
         let [old, new] = self.sides;
         let old = part(old, node.baseline, self.root.baseline);
         let new = part(new, node.candidate, self.root.candidate);
-        match (self.largest_change, self.shape) {
-            (Some(_), _) => format!("{}\n{old}\n{new}", node.name),
-            (None, Shape::Baseline) => format!("{}\n{old}", node.name),
-            (None, Shape::Candidate) => format!("{}\n{new}", node.name),
+        match (self.is_difference, self.shape) {
+            (true, _) => format!("{}\n{old}\n{new}", node.name),
+            (false, Shape::Baseline) => format!("{}\n{old}", node.name),
+            (false, Shape::Candidate) => format!("{}\n{new}", node.name),
         }
     }
 }

@@ -33,17 +33,25 @@ pub fn of([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Table {
             Column::new("new", "", Kind::Words),
             Column::new("frame", "function", Kind::Label),
         ],
-        rows: extra.rows.iter().map(|row| cells(row, entry)).collect(),
-        ..Table::new("extra_cost")
+        rows: extra
+            .rows
+            .iter()
+            .map(|row| cells(row, extra.direction, entry))
+            .collect(),
+        ..Table::new("functions")
     }
 }
 
-fn cells(row: &CostRow, entry: Option<&str>) -> Row {
+fn cells(row: &CostRow, direction: Direction, entry: Option<&str>) -> Row {
     let percent = |share: f64, digits: usize| {
         let percent = share * 100.0;
         Cell::figure(Some(percent)).shown(format!("{percent:.digits$} %"))
     };
-    let new = Cell::value(row.new).shown(if row.new { "NEW" } else { "" });
+    let new = Cell::value(row.new).shown(match (row.new, direction) {
+        (false, _) => "",
+        (true, Direction::Cheaper) => "GONE",
+        (true, _) => "NEW",
+    });
     let frame = Cell::words(row.frame.clone());
     let is_entry = entry == Some(row.frame.as_str());
     Row::Cells(vec![
