@@ -81,6 +81,15 @@ impl Profile {
         *known = known.saturating_add(weight);
     }
 
+    /// Adds all stacks and samples of another recording with the same tool.
+    pub fn merge(&mut self, other: &Profile) {
+        for (stack, weight) in other.folded() {
+            let known = self.stacks.entry(stack.to_owned()).or_default();
+            *known = known.saturating_add(weight);
+        }
+        self.samples = self.samples.zip(other.samples).map(|(a, b)| a + b);
+    }
+
     /// Every stack once, with its weight: frames joined by `;`.
     pub fn folded(&self) -> impl Iterator<Item = (&str, u64)> {
         self.stacks

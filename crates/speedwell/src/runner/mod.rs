@@ -4,6 +4,7 @@ mod consistency;
 mod execute;
 mod execution;
 pub mod load;
+pub mod profile;
 mod trial;
 
 pub use execute::{Ended, Judge, Orders, execute};
