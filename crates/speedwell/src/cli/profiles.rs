@@ -6,9 +6,11 @@
 use super::Status;
 use super::operand::Operand;
 use super::options::{FailOn, RunArgs};
+use super::source::files_of;
 use crate::analysis::profile;
 use crate::exchange;
 use crate::foreign::profile::{FrameNames, read};
+use crate::harness;
 use crate::model::Profile;
 use crate::report::{self, ProfileSide};
 use anyhow::{Context, bail};
@@ -37,21 +39,43 @@ pub fn all(operands: &[Operand]) -> anyhow::Result<Option<Vec<Profile>>> {
     }
 }
 
+/// The recordings of one side, added up.
 fn one(operand: &Operand) -> anyhow::Result<Option<Profile>> {
-    let [place] = &operand.places[..] else {
-        return Ok(None);
-    };
-    let file = Path::new(place);
-    if !file.is_file() {
+    let mut files = Vec::new();
+    for place in &operand.places {
+        // Stdin and stored sessions are read once, by those whom they belong to.
+        if !Path::new(place).exists() {
+            return Ok(None);
+        }
+        files.extend(files_of(place)?);
+    }
+    let mut whole: Option<Profile> = None;
+    for file in files {
+        match (&mut whole, of_file(&file)?) {
+            (None, None) => return Ok(None),
+            (None, Some(first)) => whole = Some(first),
+            (Some(whole), Some(next)) if whole.unit == next.unit => whole.merge(&next),
+            (Some(_), Some(_)) => {
+                bail!("the costs in '{file}' have another unit than those before it")
+            }
+            (Some(_), None) => bail!("'{file}' is no profile, and others beside it are"),
+        }
+    }
+    Ok(whole)
+}
+
+fn of_file(file: &str) -> anyhow::Result<Option<Profile>> {
+    // A program may be large, and is none.
+    if harness::is_elf(Path::new(file)) {
         return Ok(None);
     }
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read the file '{place}'"))?;
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read the file '{file}'"))?;
     // Results come first: a file of theirs must not become a profile by chance.
     if exchange::is_known(&bytes) {
         return Ok(None);
     }
     let read = read(&bytes, &FrameNames::default());
-    read.with_context(|| format!("cannot read '{place}' as a profile"))
+    read.with_context(|| format!("cannot read '{file}' as a profile"))
 }
 
 /// Compares two profiles.

@@ -127,7 +127,8 @@ impl ProfileTool {
         match self {
             ProfileTool::V8 => Some(
                 "V8's profiler sees JavaScript functions only: what the runtime does for a function is in the \
-                 function that called it, in '(program)' or in '(garbage collector)'.",
+                 function that called it, in '(program)' or in '(garbage collector)'. Its times go on while the \
+                 program waits for a processor.",
             ),
             ProfileTool::Perf | ProfileTool::Folded => None,
         }

@@ -5,7 +5,7 @@ use super::project::node;
 use speedwell::model::{Profile, ProfileTool, WeightUnit};
 use speedwell::process::{Ended, Service, Spec};
 use speedwell::runner::profile::{Recorder, Tool};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -75,6 +75,20 @@ fn in_folder(folder: &tempfile::TempDir, program: impl AsRef<Path>) -> Spec {
         directory: Some(folder.path().to_owned()),
         ..Spec::new(program)
     }
+}
+
+/// What runtimes wrote about code of that folder for perf, which looks for it in /tmp.
+fn maps_of(folder: &tempfile::TempDir) -> Vec<PathBuf> {
+    let path = folder.path().to_string_lossy().into_owned();
+    let files = std::fs::read_dir("/tmp")
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let is_map = |file: &PathBuf| {
+        file.extension().is_some_and(|end| end == "map")
+            && std::fs::read(file).is_ok_and(|text| String::from_utf8_lossy(&text).contains(&path))
+    };
+    files.filter(is_map).collect()
 }
 
 #[test]
@@ -171,8 +185,11 @@ fn a_server_is_recorded_only_while_it_is_attached_to() {
     std::thread::sleep(Duration::from_millis(1500));
     let attached = recorder.attach(server.pid(), folder.path()).unwrap();
     std::thread::sleep(Duration::from_millis(700));
-    let profile = attached.finish().unwrap();
+    let recording = attached.stop().unwrap();
     assert!(!server.has_ended());
+    server.stop().unwrap();
+    let profile = recording.profile().unwrap();
+    assert!(maps_of(&folder).is_empty());
     assert!(share(&profile, "JS:fib work.js:") > 0.5, "{profile}");
     assert!(
         share(&profile, "node::InitializeOncePerProcess") == 0.0,

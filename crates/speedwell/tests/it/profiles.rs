@@ -239,6 +239,42 @@ fn what_cannot_be_compared_is_told_with_its_reason() {
     );
 }
 
+#[test]
+fn damaged_recordings_are_errors_and_never_the_end_of_the_program() {
+    let mut state = 7_u64;
+    let mut below = |limit: usize| {
+        // Knuth's multiplier (MMIX): the same damage every time.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % limit
+    };
+    let mut read_anyway = 0;
+    for name in [
+        "node.perf-script.txt",
+        "parallel-promises.baseline.cpuprofile",
+        "parallel-promises.baseline.js.folded",
+    ] {
+        for _ in 0..60 {
+            let mut damaged = bytes(name);
+            damaged.truncate(below(damaged.len()) + 1);
+            for _ in 0..below(4) {
+                let at = below(damaged.len());
+                damaged[at] = b" ;\n:{9\xff\0"[below(8)];
+            }
+            if let Ok(Some(profile)) = read(&damaged, &FrameNames::default()) {
+                let found = explain(&profile, &profile);
+                assert_eq!(found.tree.baseline, profile.total());
+                read_anyway += 1;
+            }
+        }
+    }
+    assert!(
+        read_anyway > 20,
+        "hardly anything of {read_anyway} was read"
+    );
+}
+
 /// Four pictures on one page, and one in a file of its own.
 #[test]
 fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
@@ -263,7 +299,7 @@ fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
         );
         assert_eq!(found["twice"], 0);
         assert!(found["boxes"].as_u64().unwrap() > 400, "{found}");
-        assert!(found["wide"].as_u64().unwrap() > 40, "{found}");
+        assert!(found["wide"].as_u64().unwrap() > 20, "{found}");
         assert_eq!(found["outside"], 0, "letters stay in their boxes");
         assert!(page.complaints.is_empty(), "{:?}", page.complaints);
     }

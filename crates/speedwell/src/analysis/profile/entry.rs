@@ -9,6 +9,9 @@ use crate::model::Profile;
 
 /// An old function counts as the place of the difference if it has at least this share of it.
 const MOST: f64 = 0.5;
+/// A new function counts as the place of the difference from this share on. Less of it can be what a
+/// program does once, such as loading a module, while the work itself became slower.
+const MOST_OF_NEW: f64 = 0.2;
 /// New functions whose shares are nearer to the largest one than this part of it are one tower: of them the
 /// one nearest to the root is the entry.
 const ONE_TOWER: f64 = 0.05;
@@ -40,8 +43,7 @@ pub fn of(
 fn newest(rows: &[CostRow]) -> Option<&CostRow> {
     let is_function = |row: &&CostRow| row.new && !row.frame.starts_with('[');
     let largest = rows.iter().find(is_function)?;
-    // With a small part only, what grew elsewhere says more.
-    if largest.share < largest_old_innermost(rows) / 3.0 {
+    if largest.share < MOST_OF_NEW {
         return None;
     }
     let tower = |row: &&CostRow| row.share >= largest.share * (1.0 - ONE_TOWER);
@@ -49,10 +51,6 @@ fn newest(rows: &[CostRow]) -> Option<&CostRow> {
         .filter(is_function)
         .filter(tower)
         .min_by_key(|row| row.depth)
-}
-
-fn largest_old_innermost(rows: &[CostRow]) -> f64 {
-    innermost(rows).map_or(0.0, |row| row.share)
 }
 
 fn innermost(rows: &[CostRow]) -> Option<&CostRow> {

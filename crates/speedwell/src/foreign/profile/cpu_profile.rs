@@ -48,8 +48,7 @@ pub fn recognises(beginning: &[u8]) -> bool {
         return false;
     }
     let keys = json::keys(beginning);
-    let has = |depth: u32, key: &[u8]| keys.iter().any(|known| *known == (depth, key));
-    has(1, b"nodes") && has(3, b"callFrame")
+    keys.contains(&(1, b"nodes")) && keys.contains(&(3, b"callFrame"))
 }
 
 /// Reads a profile; weights are microseconds.

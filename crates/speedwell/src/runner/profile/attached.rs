@@ -72,8 +72,8 @@ impl Attached {
     /// Ends the recording. The program itself goes on.
     ///
     /// # Errors
-    /// Nothing was recorded, or it cannot be read.
-    pub fn finish(mut self) -> Result<Profile> {
+    /// perf could not be waited for.
+    pub fn stop(mut self) -> Result<Recording> {
         // That the pipe is closed means that perf ended with the program, and its recording is there.
         let _ = self.order("stop\n");
         let begin = Instant::now();
@@ -81,12 +81,12 @@ impl Attached {
             std::thread::sleep(PAUSE);
         }
         let outcome = self.service.stop().context("cannot wait for perf")?;
-        let script = perf::profile(&self.perf, &self.scratch, &self.names);
-        let told = || match outcome.stderr.last_lines(1) {
-            line if line.is_empty() => "perf recorded nothing".to_owned(),
-            line => format!("perf recorded nothing, and said '{line}'"),
-        };
-        script.map(|script| script.profile).with_context(told)
+        Ok(Recording {
+            perf: self.perf,
+            scratch: self.scratch,
+            names: self.names,
+            told: outcome.stderr.last_lines(1),
+        })
     }
 
     fn order(&mut self, order: &str) -> Result<()> {
@@ -111,6 +111,32 @@ impl Attached {
             }
             std::thread::sleep(PAUSE);
         }
+    }
+}
+
+/// A recording that has ended and is still to be read.
+#[derive(Debug)]
+pub struct Recording {
+    perf: PathBuf,
+    scratch: Scratch,
+    names: FrameNames,
+    /// The last line of what perf said.
+    told: String,
+}
+
+impl Recording {
+    /// What was recorded. Best asked for when the program has ended: then what its runtime wrote for perf is
+    /// removed as well, and reading disturbs nobody.
+    ///
+    /// # Errors
+    /// Nothing was recorded, or it cannot be read.
+    pub fn profile(self) -> Result<Profile> {
+        let script = perf::profile(&self.perf, &self.scratch, &self.names);
+        let told = || match self.told.as_str() {
+            "" => "perf recorded nothing".to_owned(),
+            line => format!("perf recorded nothing, and said '{line}'"),
+        };
+        script.map(|script| script.profile).with_context(told)
     }
 }
 

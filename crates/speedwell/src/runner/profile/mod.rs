@@ -12,5 +12,5 @@ mod runtime;
 mod scratch;
 mod v8;
 
-pub use attached::Attached;
+pub use attached::{Attached, Recording};
 pub use recorder::{Recorded, Recorder, Tool};

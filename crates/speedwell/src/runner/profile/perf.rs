@@ -129,10 +129,11 @@ pub fn profile(perf: &Path, scratch: &Scratch, names: &FrameNames) -> Result<Per
     Ok(script)
 }
 
-/// Removes what runtimes wrote for perf: a map of a process that is gone would name the code of a later one
-/// with its number.
+/// Removes what the runtimes of ended processes wrote for perf: it would name the code of a later process
+/// with the same number.
 fn remove_maps(processes: &BTreeSet<i32>) {
-    for pid in processes {
+    let has_ended = |pid: &&i32| !Path::new("/proc").join(pid.to_string()).exists();
+    for pid in processes.iter().filter(has_ended) {
         for name in [format!("perf-{pid}.map"), format!("jit-{pid}.dump")] {
             // Most have none.
             let _ = std::fs::remove_file(Path::new(MAPS).join(name));
