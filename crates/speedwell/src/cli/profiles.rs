@@ -14,6 +14,8 @@ use crate::harness;
 use crate::model::Profile;
 use crate::report::{self, ProfileSide};
 use anyhow::{Context, bail};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// The profiles that the operands are; `None` if none of them is one.
@@ -43,8 +45,9 @@ pub fn all(operands: &[Operand]) -> anyhow::Result<Option<Vec<Profile>>> {
 fn one(operand: &Operand) -> anyhow::Result<Option<Profile>> {
     let mut files = Vec::new();
     for place in &operand.places {
-        // Stdin and stored sessions are read once, by those whom they belong to.
-        if !Path::new(place).exists() {
+        // Stored sessions are no files, and pipes can be read only once, by those whom they are for.
+        let path = Path::new(place);
+        if !path.is_file() && !path.is_dir() {
             return Ok(None);
         }
         files.extend(files_of(place)?);
@@ -65,15 +68,18 @@ fn one(operand: &Operand) -> anyhow::Result<Option<Profile>> {
 }
 
 fn of_file(file: &str) -> anyhow::Result<Option<Profile>> {
-    // A program may be large, and is none.
-    if harness::is_elf(Path::new(file)) {
+    let cannot_read = || format!("cannot read the file '{file}'");
+    // Results come first: a file of theirs must not become a profile by chance. Programs are neither.
+    let mut opened = File::open(file).with_context(cannot_read)?;
+    let mut bytes = Vec::new();
+    let mut beginning = opened.by_ref().take(exchange::BEGINNING_BYTES);
+    beginning
+        .read_to_end(&mut bytes)
+        .with_context(cannot_read)?;
+    if exchange::is_known(&bytes) || harness::is_elf(Path::new(file)) {
         return Ok(None);
     }
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read the file '{file}'"))?;
-    // Results come first: a file of theirs must not become a profile by chance.
-    if exchange::is_known(&bytes) {
-        return Ok(None);
-    }
+    opened.read_to_end(&mut bytes).with_context(cannot_read)?;
     let read = read(&bytes, &FrameNames::default());
     read.with_context(|| format!("cannot read '{file}' as a profile"))
 }

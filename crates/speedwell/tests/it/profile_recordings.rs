@@ -2,6 +2,7 @@
 
 use super::harness_driver::tool;
 use super::project::node;
+use speedwell::analysis::profile::{Direction, explain};
 use speedwell::model::{Profile, ProfileTool, WeightUnit};
 use speedwell::process::{Ended, Service, Spec};
 use speedwell::runner::profile::{Recorder, Tool};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// `heavy` gets three times as much of the same work as `light`.
+/// `heavy` gets three times as much of the same work as `light`; with a second word, `extra` as much as both.
 const TWO_FUNCTIONS: &str = r"
 #include <cstdlib>
 volatile double sink;
@@ -17,9 +18,10 @@ volatile double sink;
     double x = 1; for (long i = 0; i < n; i++) x = x * 1.0000001 + 0.1; sink = x; }
 WORK(heavy)
 WORK(light)
-int main(int, char **words) {
+WORK(extra)
+int main(int count, char **words) {
     long n = atol(words[1]);
-    for (int round = 0; round < 20; round++) { heavy(3 * n); light(n); }
+    for (int round = 0; round < 20; round++) { heavy(3 * n); light(n); if (count > 2) extra(4 * n); }
 }
 ";
 
@@ -91,11 +93,9 @@ fn maps_of(folder: &tempfile::TempDir) -> Vec<PathBuf> {
     files.filter(is_map).collect()
 }
 
-#[test]
-fn native_functions_have_the_shares_that_their_work_has() {
-    let (Some(compiler), Some(recorder)) = (tool(&["c++", "g++", "clang++"]), perf()) else {
-        return;
-    };
+/// The program of two functions, compiled; its folder is to be kept.
+fn two_functions() -> Option<(tempfile::TempDir, PathBuf)> {
+    let compiler = tool(&["c++", "g++", "clang++"])?;
     let folder = folder("two.cpp", TWO_FUNCTIONS);
     let mut compile = Command::new(compiler);
     let words = ["-O1", "-fno-omit-frame-pointer", "two.cpp", "-o", "two"];
@@ -107,7 +107,16 @@ fn native_functions_have_the_shares_that_their_work_has() {
             .unwrap()
             .success()
     );
-    let spec = in_folder(&folder, folder.path().join("two")).args(["2500000"]);
+    let program = folder.path().join("two");
+    Some((folder, program))
+}
+
+#[test]
+fn native_functions_have_the_shares_that_their_work_has() {
+    let (Some((folder, program)), Some(recorder)) = (two_functions(), perf()) else {
+        return;
+    };
+    let spec = in_folder(&folder, program).args(["2500000"]);
     let recorded = recorder.record(spec, Duration::ZERO).unwrap();
     assert_eq!(recorded.outcome.ended, Ended::Exit(0));
     let profile = recorded.profile;
@@ -123,6 +132,36 @@ fn native_functions_have_the_shares_that_their_work_has() {
     assert!(
         (heavy - 0.75).abs() < allowed,
         "heavy has {heavy} of {samples} samples"
+    );
+}
+
+#[test]
+fn what_only_the_candidate_does_is_where_its_extra_cost_enters() {
+    let (Some((folder, program)), Some(recorder)) = (two_functions(), perf()) else {
+        return;
+    };
+    let record = |words: &[&str]| {
+        let spec = in_folder(&folder, &program).args(words.iter().copied());
+        recorder.record(spec, Duration::ZERO).unwrap().profile
+    };
+    let found = explain(&record(&["2500000"]), &record(&["2500000", "more"])).extra;
+    assert_eq!(found.direction, Direction::Costlier);
+    let entry = found.entry.unwrap();
+    assert_eq!((entry.row.frame.as_str(), entry.row.new), ("extra", true));
+    // On a busy machine the same work takes more or less time, so its share is only roughly all of it.
+    assert!((0.5..2.0).contains(&entry.row.share), "{}", entry.row.share);
+}
+
+#[test]
+fn what_comes_before_the_window_is_not_recorded() {
+    let (Some((folder, program)), Some(recorder)) = (two_functions(), perf()) else {
+        return;
+    };
+    let spec = in_folder(&folder, program).args(["10000"]);
+    let reason = recorder.record(spec, Duration::from_secs(60)).unwrap_err();
+    assert!(
+        format!("{reason:#}").contains("it holds no samples"),
+        "{reason:#}"
     );
 }
 

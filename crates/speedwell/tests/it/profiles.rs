@@ -208,6 +208,25 @@ fn a_function_that_vanished_is_in_the_picture_of_what_the_baseline_did() {
 }
 
 #[test]
+fn several_recordings_of_one_side_are_added_up() {
+    let project = Project::new()
+        .with("old/1.folded", "a;b 10\na;c 5\n")
+        .with("old/2.folded", "a;b 10\n")
+        .with("new.folded", "a;b 20\na;c 5\na;d 25\n");
+    project
+        .run(&["compare", "old", "new.folded"])
+        .expect_status(0)
+        .expect_stdout(&[
+            "new.folded costs 100 % more than old (25 → 50)",
+            "100 % of the extra cost is in 'd'",
+        ]);
+    project
+        .run(&["compare", "old/1.folded,old/2.folded", "new.folded"])
+        .expect_status(0)
+        .expect_stdout(&["(25 → 50)"]);
+}
+
+#[test]
 fn what_cannot_be_compared_is_told_with_its_reason() {
     let project = Project::new()
         .with("a.folded", "a;b 10\n")

@@ -43,9 +43,13 @@ pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Outpu
         document.push(Block::Table(table::of(sides, &found.extra)));
     }
     if output.verbosity > Verbosity::Quiet {
-        notes(sides, &found.extra)
+        let notes = notes(sides, &found.extra);
+        notes
             .into_iter()
             .for_each(|note| document.push(Block::Note(note)));
+        if output.files.is_empty() && output.format.is_none() {
+            document.push(Block::Note("-o FILE.html draws flame graphs.".into()));
+        }
     }
     for chart in pictures::of(sides, found) {
         document.push(Block::Chart(Box::new(chart)));
@@ -57,6 +61,10 @@ pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Outpu
 /// A weight with its unit.
 fn weight(profile: &Profile, weight: u64) -> String {
     let weight = weight as f64;
+    // Counts stay whole.
+    if matches!(profile.unit, WeightUnit::Events | WeightUnit::Unknown) && weight < 1000.0 {
+        return format!("{weight}");
+    }
     let (figure, unit) = match profile.unit {
         WeightUnit::Nanoseconds => (weight, "ns"),
         WeightUnit::Microseconds => (weight * 1e3, "ns"),
