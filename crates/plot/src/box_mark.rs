@@ -27,7 +27,7 @@ impl BoxMark<'_> {
         };
         let half = (banded.slot_px() * 0.86).min(THICKEST_PX) / 2.0;
         svg.group("series")
-            .set("stroke", self.style.colour())
+            .set("stroke", &self.style.colour())
             .num("stroke-width", if half < 3.0 { 0.6 } else { 1.2 })
             .containing(|svg| {
                 self.draw_whiskers(svg, banded, &tukey, half * 0.4);
@@ -87,7 +87,7 @@ impl BoxMark<'_> {
         let points = svg
             .group("points")
             .set("stroke", "none")
-            .set("fill", self.style.colour());
+            .set("fill", &self.style.colour());
         points.num("fill-opacity", opacity).containing(|svg| {
             for (value, offset) in self.sorted.iter().zip(jitter::offsets(self.sorted)) {
                 let room = (half - radius).max(0.0) * 1.7;

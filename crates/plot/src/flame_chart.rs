@@ -9,6 +9,7 @@ use crate::flame_rows::{Placed, Rows};
 use crate::layout::{Header, Key, Swatch};
 use crate::page::Figure;
 use crate::summary::count;
+use std::borrow::Cow;
 
 /// Height of a box and the gap to the next one.
 const ROW_PX: f64 = 17.0;
@@ -149,9 +150,9 @@ fn draw_box(svg: &mut Svg, placed: &Placed<'_>, area: Rect) {
             .num("y", y)
             .num("width", placed.width)
             .num("height", ROW_PX - 1.0)
-            .set("fill", colour)
+            .set("fill", &colour)
             .num("fill-opacity", cover)
-            .set("stroke", outline(frame.part, placed.width))
+            .set("stroke", &outline(frame.part, placed.width))
             .num("stroke-width", 0.5)
             .close();
         if let Some(label) = label {
@@ -162,10 +163,10 @@ fn draw_box(svg: &mut Svg, placed: &Placed<'_>, area: Rect) {
 }
 
 /// The colour of a box and how much of it covers the paper.
-fn look(part: FlamePart) -> (&'static str, f64) {
+fn look(part: FlamePart) -> (Cow<'static, str>, f64) {
     match part {
         FlamePart::Kind(kind) => (Style::of(FIRST_KIND + kind).colour(), KIND_TINT),
-        FlamePart::Change(0.0) => (NEUTRAL, PALEST),
+        FlamePart::Change(0.0) => (NEUTRAL.into(), PALEST),
         FlamePart::Change(change) => {
             let style = Style::of(if change > 0.0 { MORE } else { LESS });
             let strength = change.abs().min(1.0);
@@ -176,11 +177,11 @@ fn look(part: FlamePart) -> (&'static str, f64) {
 
 /// Boxes that only one side has are outlined in their colour, so that they are seen without colour as well;
 /// narrow ones would be nothing but outline.
-fn outline(part: FlamePart, width: f64) -> &'static str {
+fn outline(part: FlamePart, width: f64) -> Cow<'static, str> {
     match part {
-        _ if width < 3.0 => "none",
+        _ if width < 3.0 => "none".into(),
         FlamePart::Change(change) if change.abs() >= 1.0 => look(part).0,
-        _ => PAPER,
+        _ => PAPER.into(),
     }
 }
 

@@ -128,7 +128,7 @@ impl Plots<'_> {
     }
 
     fn draw_bars(&self, svg: &mut Svg, x: &Mapping, y: &Mapping, tally: &Tally<'_>, opacity: f64) {
-        let group = svg.group("bars").set("fill", tally.style.colour());
+        let group = svg.group("bars").set("fill", &tally.style.colour());
         group.num("fill-opacity", opacity).containing(|svg| {
             for (bin, count) in tally
                 .counts
@@ -164,7 +164,7 @@ impl Plots<'_> {
             .set("class", "outline")
             .set("d", &data)
             .set("fill", "none")
-            .set("stroke", tally.style.colour())
+            .set("stroke", &tally.style.colour())
             .num("stroke-width", 1.6)
             .set_some("stroke-dasharray", tally.style.dash())
             .close();

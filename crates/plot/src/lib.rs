@@ -64,7 +64,7 @@ pub use axis::{Axis, Scale};
 pub use bar_chart::{Bar, BarCategory, BarChart};
 pub use box_chart::{BoxCategory, BoxChart, BoxSeries};
 pub use chart::Chart;
-pub use draw::page_colours;
+pub use draw::{Rgb, page_colours};
 pub use flame_chart::{FlameChart, FlameFrame, FlamePart};
 pub use forest_chart::ForestChart;
 pub use forest_row::{ForestRow, Mark};

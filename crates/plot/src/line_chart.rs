@@ -61,7 +61,7 @@ impl LineChart {
                 .set("class", "line")
                 .set("points", &corners.join(" "))
                 .set("fill", "none")
-                .set("stroke", style.colour())
+                .set("stroke", &style.colour())
                 .num("stroke-width", 2.0)
                 .set("stroke-linejoin", "round")
                 .set_some("stroke-dasharray", style.dash())
@@ -100,7 +100,7 @@ impl Figure for LineChart {
         };
         plane.draw_axes(svg);
         for (at, series) in self.series.iter().enumerate() {
-            let style = Style::of(at);
+            let style = series.style(at);
             draw_intervals(svg, &plane, &data, series, style);
             self.draw_line(svg, &plane, series, style);
         }
@@ -116,7 +116,7 @@ impl Figure for LineChart {
             _ => 2.2,
         };
         for (at, series) in marked.iter().enumerate() {
-            data.draw_markers(svg, &plane, series, Style::of(at), radius);
+            data.draw_markers(svg, &plane, series, series.style(at), radius);
         }
     }
 
@@ -139,7 +139,7 @@ fn draw_intervals(
             && ends.iter().flatten().next().is_some()
             && !ends.contains(&Some(f64::NAN))
     };
-    let group = svg.group("intervals").set("stroke", style.colour());
+    let group = svg.group("intervals").set("stroke", &style.colour());
     group
         .num("stroke-width", 1.3)
         .num("stroke-opacity", 0.75)

@@ -1,7 +1,7 @@
 //! Points in the plane, as scatter and line charts share them: the data, which of them can be shown,
 //! and the axes that fit them.
 
-use crate::draw::{PAPER, Style, Svg};
+use crate::draw::{PAPER, Rgb, Style, Svg};
 use crate::layout::{Header, Key, Plane, Swatch, omitted_note};
 use crate::scale::{Extent, can_show, figure};
 use crate::{Axis, Scale};
@@ -13,6 +13,15 @@ pub struct PointSeries {
     pub name: String,
     /// The points; a line joins them in ascending order of x.
     pub points: Vec<Point>,
+    /// Its own colour; the usual ones, which stay apart for all eyes, where there is none.
+    pub colour: Option<Rgb>,
+}
+
+impl PointSeries {
+    /// How the series at this place looks.
+    pub(crate) fn style(&self, at: usize) -> Style {
+        Style::of(at).coloured(self.colour)
+    }
 }
 
 /// A point, with an interval around its y where there is one.
@@ -65,9 +74,17 @@ impl<'a> PointData<'a> {
     pub fn header(&self, swatch: impl Fn(Style) -> Swatch) -> Header<'a> {
         Header {
             note: omitted_note(self.count_omitted(), &[&self.x.scale, &self.y.scale]),
-            legend: Key::list(&self.names(), swatch),
+            legend: self.legend(swatch),
             ..Header::default()
         }
+    }
+
+    fn legend(&self, swatch: impl Fn(Style) -> Swatch) -> Vec<Key> {
+        let mut keys = Key::list(&self.names(), &swatch);
+        for (at, (key, series)) in keys.iter_mut().zip(self.series).enumerate() {
+            key.swatch = swatch(series.style(at));
+        }
+        keys
     }
 
     /// Whether both axes have a place for the point.
@@ -138,7 +155,7 @@ impl<'a> PointData<'a> {
     ) {
         let group = svg
             .group("points")
-            .set("fill", style.colour())
+            .set("fill", &style.colour())
             .set("stroke", PAPER);
         group
             .num("stroke-width", if radius > 3.0 { 1.0 } else { 0.5 })

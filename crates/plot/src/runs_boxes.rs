@@ -61,8 +61,8 @@ fn draw_box(svg: &mut Svg, tukey: &Tukey, style: Style, y: &Mapping, (middle, ha
         figure(tukey.low_quartile),
         figure(tukey.high_quartile)
     );
-    let group = svg.group("series").set("stroke", style.colour());
-    group.set("fill", style.colour()).containing(|svg| {
+    let group = svg.group("series").set("stroke", &style.colour());
+    group.set("fill", &style.colour()).containing(|svg| {
         svg.element("path").set("d", &whiskers).close();
         svg.element("rect")
             .set("class", "box")

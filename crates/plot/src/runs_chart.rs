@@ -83,7 +83,7 @@ impl RunsChart {
             let y = plane.y.at(tukey.median);
             let line = svg.line((plane.plot.left, y), (plane.plot.right, y));
             line.set("class", "median")
-                .set("stroke", style.colour())
+                .set("stroke", &style.colour())
                 .num("stroke-width", 1.2)
                 .num("stroke-opacity", 0.6)
                 .set_some("stroke-dasharray", style.dash())
@@ -110,7 +110,7 @@ impl RunsChart {
         for (at, series) in self.series.iter().enumerate() {
             let group = svg
                 .group("points")
-                .set("fill", Style::of(at).colour())
+                .set("fill", &Style::of(at).colour())
                 .set("stroke", PAPER)
                 .num("stroke-width", 0.7);
             group.containing(|svg| {

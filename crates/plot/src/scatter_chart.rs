@@ -1,7 +1,7 @@
 //! Points in the plane, one marker and colour per series.
 
 use crate::Axis;
-use crate::draw::{Rect, Style, Svg};
+use crate::draw::{Rect, Svg};
 use crate::layout::{Header, Swatch};
 use crate::page::Figure;
 use crate::point_series::{PointData, PointSeries};
@@ -70,7 +70,7 @@ impl Figure for ScatterChart {
             .num("opacity", opacity)
             .containing(|svg| {
                 for (at, series) in self.series.iter().enumerate() {
-                    data.draw_markers(svg, &plane, series, Style::of(at), radius);
+                    data.draw_markers(svg, &plane, series, series.style(at), radius);
                 }
             });
     }

@@ -106,6 +106,7 @@ fn session() -> Session {
             seed: 1,
             runs_per_block: 2,
             threshold: None,
+            experiment: None,
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

@@ -16,6 +16,7 @@ pub fn lines() -> Chart {
         PointSeries {
             name: (*name).into(),
             points: (4..=14).map(point).collect(),
+            colour: None,
         }
     };
     let names = ["ascii", "utf8", "utf16le", "base64"];
@@ -52,6 +53,7 @@ pub fn lines_over_names() -> Chart {
                 Point::with_interval(f64::from(at), y, y - 1.2, y + 1.5)
             })
             .collect(),
+        colour: None,
     };
     let series = vec![series("median", 40.0), series("99th percentile", 57.0)];
     Chart::Line(LineChart {
@@ -77,6 +79,7 @@ pub fn scatter() -> Chart {
         PointSeries {
             name: (*name).into(),
             points: points.collect(),
+            colour: None,
         }
     };
     let names = ["epoll", "io_uring", "threads", "select", "poll"];

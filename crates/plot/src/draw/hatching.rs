@@ -11,7 +11,7 @@ pub(super) const FULL_LINE: f64 = 0.6;
 /// What to write into `fill` for a full area of this style.
 pub(crate) fn hatched(style: Style) -> String {
     match style.hatching() {
-        0 => style.colour().to_owned(),
+        0 => style.colour().into_owned(),
         _ => format!("url(#{})", id(style, "full")),
     }
 }
@@ -19,7 +19,7 @@ pub(crate) fn hatched(style: Style) -> String {
 /// What to write into `fill` for a pale area, behind other marks, of this style.
 pub(crate) fn hatched_tint(style: Style) -> String {
     match style.hatching() {
-        0 => tint(style.colour()),
+        0 => tint(&style.colour()),
         _ => format!("url(#{})", id(style, "pale")),
     }
 }
@@ -44,9 +44,9 @@ pub(crate) fn define_hatchings(svg: &mut Svg, count: usize, pale: bool) {
 fn define(svg: &mut Svg, style: Style, pale: bool) {
     let colour = style.colour();
     let (ground, line) = if pale {
-        (tint(colour), blend(colour, PALE_LINE))
+        (tint(&colour), blend(&colour, PALE_LINE))
     } else {
-        (colour.to_owned(), blend(colour, FULL_LINE))
+        (colour.to_string(), blend(&colour, FULL_LINE))
     };
     let (data, width) = match style.hatching() {
         1 => ("M-2 2L2 -2M0 8L8 0M6 10L10 6", 1.3),

@@ -6,6 +6,8 @@
 //! markers, shifted on every round, keep 49 series apart.
 
 use super::Marker;
+use std::borrow::Cow;
+use std::str::FromStr;
 
 /// Title, labels that must be read.
 pub(crate) const INK: &str = "#1f2328";
@@ -31,16 +33,43 @@ const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
     index: usize,
+    own: Option<Rgb>,
+}
+
+/// A colour that somebody chose for a series: red, green, blue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rgb(pub u8, pub u8, pub u8);
+
+impl FromStr for Rgb {
+    type Err = ();
+
+    /// Reads `#rrggbb`.
+    fn from_str(text: &str) -> Result<Rgb, ()> {
+        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
+        let part = |at: usize| {
+            let pair = digits.and_then(|digits| digits.get(at..at + 2)).ok_or(())?;
+            u8::from_str_radix(pair, 16).map_err(|_| ())
+        };
+        Ok(Rgb(part(0)?, part(2)?, part(4)?))
+    }
 }
 
 impl Style {
     /// The look of the series at `index`.
     pub fn of(index: usize) -> Self {
-        Self { index }
+        Self { index, own: None }
     }
 
-    pub fn colour(self) -> &'static str {
-        COLOURS[self.index % COLOURS.len()]
+    /// The same with a colour of its own, if there is one.
+    pub fn coloured(self, own: Option<Rgb>) -> Self {
+        Self { own, ..self }
+    }
+
+    pub fn colour(self) -> Cow<'static, str> {
+        match self.own {
+            Some(Rgb(red, green, blue)) => format!("#{red:02x}{green:02x}{blue:02x}").into(),
+            None => COLOURS[self.index % COLOURS.len()].into(),
+        }
     }
 
     pub fn marker(self) -> Marker {
@@ -69,6 +98,15 @@ mod tests {
             .map(|index| (Style::of(index).colour(), Style::of(index).marker()))
             .collect();
         assert_eq!(looks.len(), 49);
+    }
+
+    #[test]
+    fn a_colour_of_its_own_is_written_as_it_was_read() {
+        let own: Rgb = "#8d6e4b".parse().unwrap();
+        assert_eq!(Style::of(0).coloured(Some(own)).colour(), "#8d6e4b");
+        for wrong in ["8d6e4b", "#8d6e4", "#8d6e4g", "red", "#é6e4b"] {
+            assert!(wrong.parse::<Rgb>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -34,16 +34,16 @@ impl Swatch {
                 marker(svg, style, x + 9.0, y, 3.0);
             }
             Self::Bar(style) => area(svg, rect, &hatched(style), style).close(),
-            Self::Tint(style) => area(svg, rect, style.colour(), style)
+            Self::Tint(style) => area(svg, rect, &style.colour(), style)
                 .num("fill-opacity", 0.45)
                 .close(),
-            Self::Area(style) => area(svg, rect, style.colour(), style)
+            Self::Area(style) => area(svg, rect, &style.colour(), style)
                 .num("fill-opacity", 0.45)
                 .set_some("stroke-dasharray", style.dash())
                 .close(),
             Self::Line(style) => {
                 svg.line((x, y), (x + 28.0, y))
-                    .set("stroke", style.colour())
+                    .set("stroke", &style.colour())
                     .num("stroke-width", 2.0)
                     .set_some("stroke-dasharray", style.dash())
                     .close();
@@ -62,13 +62,13 @@ fn area<'a>(svg: &'a mut Svg, rect: Rect, fill: &str, style: Style) -> Element<'
         .num("width", rect.width())
         .num("height", rect.height())
         .set("fill", fill)
-        .set("stroke", style.colour())
+        .set("stroke", &style.colour())
 }
 
 fn marker(svg: &mut Svg, style: Style, x: f64, y: f64, radius: f64) {
     svg.element("path")
         .set("d", &style.marker().path(x, y, radius))
-        .set("fill", style.colour())
+        .set("fill", &style.colour())
         .set("stroke", PAPER)
         .num("stroke-width", if radius > 4.0 { 1.0 } else { 0.0 })
         .close();

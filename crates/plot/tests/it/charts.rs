@@ -71,6 +71,7 @@ pub fn series(names: &[&str], count: usize) -> Vec<PointSeries> {
         PointSeries {
             name: (*name).into(),
             points: (0..count).map(point).collect(),
+            colour: None,
         }
     };
     names.iter().enumerate().map(of).collect()
@@ -149,6 +150,7 @@ pub fn runs(names: &[&str], count: usize) -> RunsChart {
         PointSeries {
             name: (*name).into(),
             points: (0..count).map(point).collect(),
+            colour: None,
         }
     };
     RunsChart {

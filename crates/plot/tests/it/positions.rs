@@ -20,6 +20,7 @@ fn places(x: Scale, y: Scale, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         series: vec![PointSeries {
             name: "s".into(),
             points,
+            colour: None,
         }],
         ..LineChart::default()
     };

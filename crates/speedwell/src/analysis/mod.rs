@@ -12,6 +12,7 @@ mod comparison;
 mod correction;
 mod dependence;
 mod evidence;
+pub mod experiment;
 mod findings;
 mod grid;
 mod judge;

@@ -182,6 +182,7 @@ mod tests {
             seed: 9,
             runs_per_block,
             threshold: None,
+            experiment: None,
         }
     }
 

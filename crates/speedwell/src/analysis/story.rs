@@ -68,6 +68,7 @@ impl Story {
             seed: 7,
             runs_per_block: 2,
             threshold: None,
+            experiment: None,
         };
         let session = Session {
             id: "story".into(),

@@ -115,6 +115,7 @@ fn plan(description: &Description, request: &Request) -> anyhow::Result<Plan> {
             seed: super::measure::draw_seed(),
             runs_per_block: if compares { 2 } else { 1 },
             threshold: None,
+            experiment: None,
         },
         sampling: Sampling {
             runs: Runs::Fixed(request.runs),

@@ -2,7 +2,7 @@
 
 use super::options::{ComparisonArgs, ExecutionArgs, RunArgs, SamplingArgs};
 use super::progress::Progress;
-use super::{Status, status};
+use super::{Status, experiment, status};
 use crate::analysis::{self, Settings};
 use crate::define::{self, Side, Suite};
 use crate::environment;
@@ -14,6 +14,7 @@ use crate::runner::{self, Ended, Judge, Orders};
 use crate::store::Store;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A plan, and what is known beside it.
 pub struct Plans {
@@ -23,6 +24,8 @@ pub struct Plans {
     pub suite: Suite,
     /// The session that is gone on with, and what it has done.
     pub resumed: Option<Resumed>,
+    /// The time that measuring may take.
+    pub budget: Option<Duration>,
 }
 
 /// An earlier session.
@@ -44,6 +47,9 @@ impl Plans {
         process::adopt_orphans();
         process::on_interrupt()?;
         let (targets, values) = split(&args.targets);
+        if let Some(file) = define::experiment(&targets, &std::env::current_dir()?)? {
+            return experiment::plans(&file, &values, args);
+        }
         let declared = match args.variants.is_any() {
             true => Vec::new(),
             false => define::declared_variants(&targets, &std::env::current_dir()?)?,
@@ -66,6 +72,7 @@ impl Plans {
             plan,
             suite,
             resumed: None,
+            budget: None,
         })
     }
 }
@@ -85,6 +92,7 @@ impl Plans {
             plan: plan(args, variants, &suite),
             suite,
             resumed: None,
+            budget: None,
         })
     }
 }
@@ -111,7 +119,7 @@ pub struct Manner<'a> {
     pub shared: bool,
 }
 
-fn plan(args: &RunArgs, variants: Vec<Variant>, suite: &Suite) -> Plan {
+pub fn plan(args: &RunArgs, variants: Vec<Variant>, suite: &Suite) -> Plan {
     let manner = Manner {
         sampling: &args.sampling,
         comparison: &args.comparison,
@@ -145,6 +153,7 @@ impl Manner<'_> {
             seed: args.execution.seed.unwrap_or_else(draw_seed),
             runs_per_block: if variants.len() > 1 { 2 } else { 1 },
             threshold: args.comparison.threshold,
+            experiment: None,
         };
         Plan {
             jobs: suite.jobs.clone(),
@@ -176,6 +185,7 @@ pub fn measure(
         plan,
         suite,
         resumed,
+        budget,
     } = plans;
     suite
         .warnings
@@ -184,6 +194,7 @@ pub fn measure(
     warn_of_undivided(&plan, args);
     let mut orders = Orders {
         fail_fast: args.execution.fail_fast,
+        budget,
         ..Orders::default()
     };
     let mut recorder = match resumed {

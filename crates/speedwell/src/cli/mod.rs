@@ -10,14 +10,17 @@ mod compare;
 mod doctor;
 mod engine;
 mod eval;
+mod experiment;
 mod gate;
 mod history;
 mod import;
 mod load;
 mod loaded;
 mod measure;
+mod new;
 mod operand;
 mod options;
+mod perform_run;
 mod profiles;
 mod programs;
 mod progress;
@@ -61,7 +64,11 @@ enum Command {
     History(history::HistoryArgs),
     Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
+    New(new::NewArgs),
     As(as_tool::AsArgs),
+    /// Performs one run of an experiment.
+    #[command(name = perform_run::COMMAND, hide = true)]
+    PerformRun,
     /// The harness for commands of a shell.
     #[command(name = code::sh::COMMAND, hide = true)]
     HarnessSh {
@@ -95,7 +102,9 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::History(args) => history::run(args),
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::New(args) => new::run(args),
         Command::As(args) => as_tool::run(args),
+        Command::PerformRun => perform_run::run(),
         Command::HarnessSh { shell } => {
             code::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
         }

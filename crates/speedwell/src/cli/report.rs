@@ -5,6 +5,7 @@ use super::options::{
 };
 use super::{Status, calibrated, loaded, operand, source};
 use crate::analysis::{self, Findings, Settings, code};
+use crate::definition::experiment::Experiment;
 use crate::exchange::{self, node_csv::Layout};
 use crate::harness::Trial;
 use crate::model::load_run::LoadRun;
@@ -99,7 +100,8 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         let mut findings = analysis::of(session, &settings);
         calibrated::mark(&mut findings, [session], &args.store);
         let loads = exchange::measured::loads_of(session)?;
-        let part = match args.shows_loads(&loads) {
+        let shows_loads = session.design.experiment.is_none() && args.shows_loads(&loads);
+        let part = match shows_loads {
             true => {
                 let loads: Vec<_> = loads.iter().map(analysis::load::of).collect();
                 loaded::document(session, &loads, &settings, &output)?
@@ -128,6 +130,13 @@ pub fn document_of(
     settings: &Settings,
     output: &Output,
 ) -> anyhow::Result<Document> {
+    let experiment = session.design.experiment.as_ref();
+    let is_whole = study.x_axis.is_none() && settings.metrics.is_empty();
+    if let Some(written) = experiment.filter(|_| is_whole) {
+        let experiment = Experiment::of(written)?;
+        let found = analysis::experiment::of(session, &experiment, settings);
+        return Ok(report::experiment(&found, &experiment, output));
+    }
     match &study.x_axis {
         Some(x_axis) => {
             let found = analysis::study(session, x_axis, study.by.as_deref(), settings)?;

@@ -34,5 +34,6 @@ pub fn plans(store: &Store, reference: &str) -> anyhow::Result<Plans> {
         plan,
         suite: Suite::default(),
         resumed,
+        budget: None,
     })
 }

@@ -21,6 +21,9 @@ pub fn sources(target: &str, here: &Path) -> anyhow::Result<Vec<Source>> {
     let path = fs::canonicalize(&path)
         .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
     let found = if path.is_file() {
+        if definition::experiment::is_one(&path) {
+            return experiment_sources(&path, here);
+        }
         let source = match harness::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh")
         {
             true => Ok(program_source(&path, here)),
@@ -249,6 +252,48 @@ fn definition_source(file: &Path) -> anyhow::Result<Source> {
         root: folder.to_owned(),
         directory: folder.to_owned(),
     })
+}
+
+/// An experiment: its servers and commands, and the benchmark files of its other groups. What it is called
+/// stands in it, and is asked for when it is described.
+fn experiment_sources(file: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let stem = file.file_stem().unwrap_or_default();
+    let mut found = vec![Source {
+        kind: Kind::Experiment,
+        name: stem.to_string_lossy().into_owned(),
+        file: file.to_owned(),
+        root: folder.to_owned(),
+        directory: folder.to_owned(),
+    }];
+    // What is wrong with the file is told when it is read with the values that were set.
+    let experiment = definition::experiment::read(file, &[]);
+    for benchmark in experiment
+        .iter()
+        .flat_map(|experiment| &experiment.groups)
+        .flat_map(|group| &group.files)
+    {
+        found.extend(sources(&benchmark.to_string_lossy(), here)?);
+    }
+    Ok(found)
+}
+
+/// The experiment among `targets`, if one is.
+///
+/// # Errors
+/// An experiment beside other things to measure.
+pub fn experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let is_one = |target: &&String| {
+        let path = here.join(target);
+        path.is_file() && definition::experiment::is_one(&path)
+    };
+    match targets.iter().find(is_one) {
+        Some(target) if targets.len() > 1 => bail!(
+            "the experiment '{target}' is measured by itself, not beside other targets\n\
+             hint: run them one after the other"
+        ),
+        found => Ok(found.map(|target| here.join(target))),
+    }
 }
 
 /// The variants that definition files among `targets` declare.

@@ -4,13 +4,13 @@
 //! differ between cases are parameters; the words are what all cases have in common.
 
 use super::blanks;
-use super::keys::Keys;
-use crate::model::{Value, nearest};
-use anyhow::{Result, bail, ensure};
+use super::keys::{Keys, nearest_of};
+use crate::model::Value;
+use anyhow::{Result, bail};
 use std::path::Path;
 
 /// Requests under way where nothing is said, as for `speedwell load`.
-const CONCURRENCY: f64 = 10.0;
+pub(super) const CONCURRENCY: u32 = 10;
 
 /// Blanks that every benchmark has besides its parameters.
 const USUAL: [&str; 2] = ["port", "program"];
@@ -46,10 +46,7 @@ impl LoadBenchmark {
         let Some(unknown) = names.iter().find(|name| !known.contains(name)) else {
             return Ok(());
         };
-        let hint = match nearest(unknown, &known) {
-            Some(near) => format!("did you mean '{near}'?"),
-            None => format!("the blanks are {}", known.join(", ")),
-        };
+        let hint = nearest_of(unknown, &known);
         bail!("nothing fills '{{{unknown}}}' in {place}\nhint: {hint}")
     }
 }
@@ -57,10 +54,7 @@ impl LoadBenchmark {
 /// Reads one benchmark of the group.
 pub(super) fn read(keys: &Keys, group: &str, folder: &Path) -> Result<LoadBenchmark> {
     check_kind(keys)?;
-    let client = keys.text("client")?;
-    if let Some(client) = &client {
-        check_known(keys, "client", client, &CLIENTS)?;
-    }
+    let client = keys.choice("client", &CLIENTS)?;
     let load = LoadBenchmark {
         name: format!("{group}/{}", keys.name),
         short: keys.name.clone(),
@@ -78,28 +72,10 @@ pub(super) fn read(keys: &Keys, group: &str, folder: &Path) -> Result<LoadBenchm
 }
 
 fn check_kind(keys: &Keys) -> Result<()> {
-    match keys.text("kind")? {
-        Some(kind) => check_known(keys, "kind", &kind, &["load"]),
-        None => bail!(
-            "{} does not say of which kind it is\nhint: kind = \"load\"",
-            keys.place
-        ),
+    match keys.choice("kind", &["load"])? {
+        Some(_) => Ok(()),
+        None => Err(keys.wrong_table("does not say of which kind it is\nhint: kind = \"load\"")),
     }
-}
-
-fn check_known(keys: &Keys, key: &str, value: &str, known: &[&str]) -> Result<()> {
-    let known: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
-    if known.iter().any(|name| name == value) {
-        return Ok(());
-    }
-    let hint = match nearest(value, &known) {
-        Some(near) => format!("did you mean '{near}'?"),
-        None => format!("it is one of {}", known.join(", ")),
-    };
-    bail!(
-        "the key '{key}' of {} cannot be '{value}'\nhint: {hint}",
-        keys.place
-    )
 }
 
 /// Declared ones first, then what every load has.
@@ -108,11 +84,11 @@ fn parameters(keys: &Keys) -> Result<Vec<(String, Vec<Value>)>> {
     if let Some(own) = keys.table("parameters")? {
         for name in own.names() {
             let reserved = ["concurrency", "rate", "port", "program"];
-            ensure!(
-                !reserved.contains(&name.as_str()),
-                "{} cannot have a parameter '{name}': that name has a meaning of its own",
-                own.place
-            );
+            if reserved.contains(&name.as_str()) {
+                let message = format!("{} cannot have a parameter '{name}'", own.place);
+                let why = "that name has a meaning of its own";
+                return Err(own.error(&name, format!("{message}: {why}")));
+            }
             if let Some(values) = own.values(&name)? {
                 found.push((name, values));
             }
@@ -120,7 +96,10 @@ fn parameters(keys: &Keys) -> Result<Vec<(String, Vec<Value>)>> {
     }
     let rate = numbers(keys, "rate")?;
     let concurrency = numbers(keys, "concurrency")?;
-    let usual = || rate.is_none().then(|| vec![Value::Number(CONCURRENCY)]);
+    let usual = || {
+        rate.is_none()
+            .then(|| vec![Value::Number(f64::from(CONCURRENCY))])
+    };
     let concurrency = concurrency.or_else(usual);
     found.extend(rate.map(|values| ("rate".to_owned(), values)));
     found.extend(concurrency.map(|values| ("concurrency".to_owned(), values)));
@@ -131,10 +110,10 @@ fn numbers(keys: &Keys, key: &str) -> Result<Option<Vec<Value>>> {
     let values = keys.values(key)?;
     let is_number = |value: &Value| matches!(value, Value::Number(n) if *n > 0.0);
     if values.iter().flatten().any(|value| !is_number(value)) {
-        bail!(
-            "the key '{key}' of {} is not a number above 0 or a list of such numbers",
-            keys.place
-        );
+        let place = &keys.place;
+        let message =
+            format!("the key '{key}' of {place} is not a number above 0 or a list of such");
+        return Err(keys.error(key, format!("{message} numbers")));
     }
     Ok(values)
 }
@@ -146,32 +125,17 @@ fn words(keys: &Keys, folder: &Path) -> Result<Vec<String>> {
         words.extend(value.map(|value| format!("--{option}={value}")));
     };
     let (duration, requests) = (keys.duration("duration")?, keys.count("requests")?);
-    ensure!(
-        duration.is_none() || requests.is_none(),
-        "{} has either 'duration' or 'requests', not both",
-        keys.place
-    );
+    if duration.is_some() && requests.is_some() {
+        let message = format!(
+            "{} has either 'duration' or 'requests', not both",
+            keys.place
+        );
+        return Err(keys.error("requests", message));
+    }
     say("time", duration);
     say("count", requests.map(|count| count.to_string()));
     say("warmup", keys.duration("warmup")?);
-    say("timeout", keys.duration("timeout")?);
     say("serve-timeout", keys.duration("ready")?);
-    say("method", keys.text("method")?);
-    if let Some(headers) = keys.table("headers")? {
-        for name in headers.names() {
-            let value = headers.text(&name)?.unwrap_or_default();
-            say("header", Some(format!("{name}: {value}")));
-        }
-    }
-    let body = keys.text("body")?;
-    ensure!(
-        !body.as_ref().is_some_and(|body| body.starts_with('@')),
-        "the key 'body' of {} begins with '@'\nhint: body_file names a file",
-        keys.place
-    );
-    say("data", body);
-    let file = keys.text("body_file")?.map(|file| folder.join(file));
-    say("body-file", file.map(|file| file.display().to_string()));
     if let Some(expect) = keys.table("expect")? {
         let statuses = expect.values("status")?.map(|values| {
             let texts: Vec<String> = values.iter().map(Value::plain).collect();
@@ -185,6 +149,36 @@ fn words(keys: &Keys, folder: &Path) -> Result<Vec<String>> {
         );
         expect.finish()?;
     }
+    words.extend(request_words(keys, folder)?);
+    Ok(words)
+}
+
+/// Options that say what is sent: method, header, body, protocol, and how long an answer may take.
+/// Files are below the folder.
+pub(super) fn request_words(keys: &Keys, folder: &Path) -> Result<Vec<String>> {
+    let mut words = Vec::new();
+    let mut say = |option: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("--{option}={value}")));
+    };
+    say("timeout", keys.duration("timeout")?);
+    say("request", keys.text("method")?);
+    if let Some(headers) = keys.table("headers")? {
+        for name in headers.names() {
+            let value = headers.value(&name)?.map(|value| value.plain());
+            say(
+                "header",
+                Some(format!("{name}: {}", value.unwrap_or_default())),
+            );
+        }
+    }
+    let body = keys.text("body")?;
+    if body.as_ref().is_some_and(|body| body.starts_with('@')) {
+        let message = format!("the key 'body' of {} begins with '@'", keys.place);
+        return Err(keys.error("body", format!("{message}\nhint: body_file names a file")));
+    }
+    say("data", body);
+    let file = keys.text("body_file")?.map(|file| folder.join(file));
+    say("body-file", file.map(|file| file.display().to_string()));
     if keys.truth("http2")? == Some(true) {
         words.push("--http2".to_owned());
     }

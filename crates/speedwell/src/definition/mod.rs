@@ -1,15 +1,19 @@
 //! Definition files: benchmarks and variants that are described in TOML instead of code.
 //!
 //! It decides what such a file may say and checks it whole before anything is started: an unknown key
-//! is an error with the nearest known one. It must not know how benchmarks are performed. Start at
-//! [`read`]; the grammar is in docs/definition-files.md.
+//! is an error with its line and the nearest known one. It must not know how benchmarks are performed.
+//! Start at [`read`] for files with `[benchmark.NAME]` (docs/definition-files.md), at
+//! [`experiment::read`] for those with `[[group]]` (docs/experiments.md).
 
 mod blanks;
+pub mod experiment;
+pub mod expression;
 mod keys;
 mod load;
+mod tree;
 mod variant;
 
-pub use blanks::{fill, names as blanks_of};
+pub use blanks::{escape, fill, names as blanks_of};
 pub use load::LoadBenchmark;
 pub use variant::Patch;
 
@@ -54,13 +58,12 @@ pub fn read(file: &Path) -> Result<Definition> {
 }
 
 fn parse(text: &str, stem: &str, folder: &Path) -> Result<Definition> {
-    let table: toml::Table = text
-        .parse()
-        .map_err(|error: toml::de::Error| anyhow::anyhow!("{}", error.to_string().trim_end()))?;
-    let top = Keys::new("the file", &table);
+    let tree = tree::of_toml(text)?;
+    let top = Keys::top(&tree)?;
     let name = top.text("name")?.unwrap_or_else(|| stem.to_owned());
-    let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
-    ensure!(is_name, "the name '{name}' is empty or has blanks");
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        return Err(top.error("name", format!("the name '{name}' is empty or has blanks")));
+    }
     let program = top.text("program")?.map(PathBuf::from);
     let mut variants = Vec::new();
     for inner in top.tables("variant")? {
@@ -151,9 +154,9 @@ mod tests {
             words,
             [
                 "--time=500ms",
-                "--header=accept: text/plain",
                 "--expect-status=200",
-                "--expect-body=hello"
+                "--expect-body=hello",
+                "--header=accept: text/plain"
             ]
         );
         let slow = &found.variants[1].variant;
@@ -165,7 +168,7 @@ mod tests {
         let wrong = GOOD.replace("concurrency", "concurency");
         assert_eq!(
             told(&wrong),
-            "[benchmark.hello] has a key 'concurency' that is not known\nhint: did you mean \
+            "line 10: [benchmark.hello] has a key 'concurency' that is not known\nhint: did you mean \
              'concurrency'?"
         );
         assert!(told(&GOOD.replace("env =", "environ =")).contains("[variant.slow] has a key"));

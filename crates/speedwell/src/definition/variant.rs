@@ -5,7 +5,7 @@
 
 use super::keys::Keys;
 use crate::model::Variant;
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 /// A variant, and what it puts in the place of what benchmarks say.
 #[derive(Debug, Clone)]
@@ -26,10 +26,10 @@ pub fn read(keys: &Keys) -> Result<Patch> {
     variant.arguments = arguments.iter().map(|value| value.plain()).collect();
     if let Some(variables) = keys.table("env")? {
         for name in variables.names() {
-            let value = variables.values(&name)?;
-            let value = value.as_deref().and_then(<[_]>::first);
-            let value = value.with_context(|| format!("'{name}' has no value"))?;
-            variant.environment.push((name, value.plain()));
+            let value = variables.value(&name)?;
+            variant
+                .environment
+                .extend(value.map(|value| (name, value.plain())));
         }
     }
     let patch = Patch {

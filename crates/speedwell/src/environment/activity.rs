@@ -43,6 +43,16 @@ pub(super) fn pressure_percent(tree: &Tree, resource: Resource) -> Option<f64> {
         .ok()
 }
 
+/// Time since the start of the machine, in microseconds, in which some task waited for the resource.
+pub(super) fn pressure_total_us(tree: &Tree, resource: Resource) -> Option<u64> {
+    let text = tree.text(format!("/proc/pressure/{}", resource.name()))?;
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    some.split(' ')
+        .find_map(|word| word.strip_prefix("total="))?
+        .parse()
+        .ok()
+}
+
 /// Ticks of the processors since the start of the machine that the host gave to others while we wanted them,
 /// and all ticks. The first line of `/proc/stat` counts user, nice, system, idle, iowait, irq, softirq and
 /// steal time; guest time is part of user time.

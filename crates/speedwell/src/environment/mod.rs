@@ -12,6 +12,7 @@ mod control_group;
 mod memory;
 mod processors;
 mod programs;
+mod stretch;
 mod system;
 mod tree;
 mod version;
@@ -19,5 +20,6 @@ mod watch;
 
 pub use capture::capture;
 pub use check::{Check, State, checks, free_disk};
+pub use stretch::{Spent, Stretch};
 pub use version::{ProgramVersion, program_version};
 pub use watch::{Glance, Watch};

@@ -6,6 +6,7 @@
 use super::activity::{Resource, pressure_percent, steal_ticks};
 use super::tree::Tree;
 use crate::process::{cpu_ns_of, family_of};
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -27,13 +28,19 @@ pub struct Glance {
 }
 
 /// Counters at the last look.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Counters {
     at: Instant,
     cpu_ns: Option<u64>,
+    switches: HashMap<i32, Switches>,
+    stolen: Option<(u64, u64)>,
+}
+
+/// Context switches of one thread since it began. A sum over all threads would fall when one of them ends.
+#[derive(Debug, Clone, Copy, Default)]
+struct Switches {
     voluntary: u64,
     involuntary: u64,
-    stolen: Option<(u64, u64)>,
 }
 
 /// Looks at the processes that descend from one.
@@ -55,43 +62,54 @@ impl Watch {
     /// What happened since the last look.
     pub fn look(&mut self) -> Glance {
         let now = counters(&self.tree, self.pid);
-        let last = std::mem::replace(&mut self.last, now);
+        let last = &self.last;
         let seconds = now.at.duration_since(last.at).as_secs_f64();
-        let rate =
-            |from: u64, to: u64| (seconds > 0.0).then(|| to.saturating_sub(from) as f64 / seconds);
+        let per_s = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
+        let since = |of: fn(&Switches) -> u64| -> u64 {
+            let grown = now.switches.iter().map(|(thread, now)| {
+                let before = last.switches.get(thread).map_or(0, of);
+                of(now).saturating_sub(before)
+            });
+            grown.sum()
+        };
         let cpu = last.cpu_ns.zip(now.cpu_ns);
         let stolen = last.stolen.zip(now.stolen);
-        Glance {
-            cpus: cpu.and_then(|(from, to)| Some(rate(from, to)? / 1e9)),
+        let glance = Glance {
+            cpus: cpu.and_then(|(from, to)| Some(per_s(to.saturating_sub(from))? / 1e9)),
             rss_bytes: rss_bytes(&self.tree, self.pid),
-            voluntary_per_s: rate(last.voluntary, now.voluntary),
-            involuntary_per_s: rate(last.involuntary, now.involuntary),
+            voluntary_per_s: per_s(since(|switches| switches.voluntary)),
+            involuntary_per_s: per_s(since(|switches| switches.involuntary)),
             steal: stolen.and_then(|(from, to)| {
                 let all = to.1.saturating_sub(from.1);
                 (all > 0).then(|| to.0.saturating_sub(from.0) as f64 / all as f64)
             }),
             pressure: pressure_percent(&self.tree, Resource::Cpu).map(|percent| percent / 100.0),
-        }
+        };
+        self.last = now;
+        glance
     }
 }
 
 fn counters(tree: &Tree, pid: i32) -> Counters {
-    let (mut voluntary, mut involuntary) = (0, 0);
+    let mut switches = HashMap::new();
     for member in family_of(pid) {
         let tasks = format!("/proc/{member}/task");
         for task in tree.names(&tasks) {
-            let status = tree
-                .text(format!("{tasks}/{task}/status"))
-                .unwrap_or_default();
-            voluntary += field(&status, "voluntary_ctxt_switches:");
-            involuntary += field(&status, "nonvoluntary_ctxt_switches:");
+            let status = tree.text(format!("{tasks}/{task}/status"));
+            let (Some(status), Ok(task)) = (status, task.parse()) else {
+                continue;
+            };
+            let counted = Switches {
+                voluntary: field(&status, "voluntary_ctxt_switches:"),
+                involuntary: field(&status, "nonvoluntary_ctxt_switches:"),
+            };
+            switches.insert(task, counted);
         }
     }
     Counters {
         at: Instant::now(),
         cpu_ns: cpu_ns_of(pid),
-        voluntary,
-        involuntary,
+        switches,
         stolen: steal_ticks(tree),
     }
 }

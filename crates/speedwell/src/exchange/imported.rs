@@ -167,6 +167,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             seed: 0,
             runs_per_block: 1,
             threshold: None,
+            experiment: None,
         },
         variants,
         metrics: Vec::new(),

@@ -3,6 +3,7 @@
 use super::{Job, Setting};
 use crate::model::{Case, Cause, Failure, Metric, Sample, Step, Usage};
 use crate::process::{Ended, Outcome, Spec, replay};
+use std::sync::Arc;
 
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
@@ -41,6 +42,8 @@ pub struct Observation {
     pub notes: Vec<String>,
     /// The answer that the process computed, for comparison between variants.
     pub check: Option<String>,
+    /// Everything known of an HTTP load that it was: see [`crate::model::Run::load`].
+    pub load: Option<Arc<str>>,
 }
 
 impl Attempt {

@@ -67,6 +67,7 @@ fn observe_timed(
         metrics: vec![Metric::throughput()],
         notes: events.first("ready").map(warnings).unwrap_or_default(),
         check: events.first("check").and_then(|check| check.get("text")),
+        load: None,
     };
     let numbers = |key| -> Vec<u64> {
         let texts = timed.list(key);

@@ -259,5 +259,6 @@ fn seen(case: Case, rows: &[&Row], notes: Vec<String>) -> Observation {
         metrics: metrics.into_iter().map(|(metric, _)| metric).collect(),
         notes,
         check: None,
+        load: None,
     }
 }

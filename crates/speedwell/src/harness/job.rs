@@ -1,5 +1,6 @@
 //! What is to be described or performed: plain data that a plan can store and a later session resume.
 
+use crate::definition::experiment::Experiment;
 use crate::model::{Case, Code, Failure, Language, Samples, Value, Variant};
 use crate::process::CpuSet;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ pub enum Kind {
     Python,
     /// A definition file whose benchmarks are HTTP loads.
     Load,
+    /// A definition file of an experiment: servers and commands as they are.
+    Experiment,
     /// A piece of code, measured by the harness of its language.
     Code(Language),
     /// Exact numbers from a text file, for tests of the whole program.
@@ -34,7 +37,10 @@ impl Kind {
     /// Whether a file may hold more than one benchmark, each with a name of its own.
     pub fn holds_several(self) -> bool {
         use Kind::*;
-        matches!(self, GoogleBenchmark | Cpp | Program | Python | Load)
+        matches!(
+            self,
+            GoogleBenchmark | Cpp | Program | Python | Load | Experiment
+        )
     }
 }
 
@@ -186,10 +192,15 @@ pub struct Setting<'a> {
     pub slot: u32,
     /// How many runs of this job and variant the plan has before this one.
     pub ordinal: u32,
+    /// What random choices of the run follow from; the same for all runs of a block, so that all variants do the
+    /// same work.
+    pub seed: u64,
     /// Time limit.
     pub limit: Duration,
     /// How it is divided, where the harness owns the loop.
     pub samples: Samples,
     /// Processors it may use.
     pub pin: Option<&'a CpuSet>,
+    /// The experiment that the run belongs to.
+    pub experiment: Option<&'a Experiment>,
 }

@@ -12,6 +12,7 @@ mod cpp;
 mod describe;
 mod elf_note;
 mod events;
+pub mod experiment;
 mod fake;
 mod google_benchmark;
 pub mod http_output;
@@ -77,6 +78,7 @@ pub fn of(kind: Kind) -> &'static dyn Harness {
         Kind::Program => &program::Program,
         Kind::Python => &python::Python,
         Kind::Load => &load::Load,
+        Kind::Experiment => &experiment::Experiments,
         Kind::Code(language) => code::harness(language),
         Kind::Fake => &fake::Fake,
     }

@@ -78,7 +78,7 @@ fn harness_spec(
     })?;
     let mut spec = Spec::new(program).args([folder.join("harness.cjs").to_string_lossy()]);
     spec.directory = Some(source.directory.clone());
-    spec.unset = FOREIGN.to_vec();
+    spec.unset = FOREIGN.map(str::to_owned).to_vec();
     spec.channel = Channel::Harness;
     Ok(node_core::with_surroundings(spec, tool))
 }

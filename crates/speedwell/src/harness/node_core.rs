@@ -298,7 +298,7 @@ fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
     spec.arguments
         .extend(job.arguments.iter().map(|word| told(word)));
     spec.directory = Some(job.source.directory.clone());
-    spec.unset = FOREIGN.to_vec();
+    spec.unset = FOREIGN.map(str::to_owned).to_vec();
     spec.environment
         .extend(setting.variant.environment.iter().cloned());
     if job.route == Route::Direct {

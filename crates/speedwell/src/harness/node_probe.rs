@@ -61,7 +61,7 @@ pub(super) enum Probed {
 pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) -> Probed {
     let mut spec = Spec::new(&request.program);
     spec.directory = Some(source.directory.clone());
-    spec.unset = FOREIGN.to_vec();
+    spec.unset = FOREIGN.map(str::to_owned).to_vec();
     spec.limit = request.limit;
     let folder = match sources::NODE.folder() {
         Ok(folder) => folder,

@@ -31,6 +31,7 @@ pub fn observe(case: Case, rate: &Rate, test: bool) -> (Observation, Option<Caus
         metrics: vec![Metric::throughput()],
         notes: Vec::new(),
         check: None,
+        load: None,
     };
     let value = match number(&rate.rate, &mut seen.notes) {
         Ok(value) => value,

@@ -37,6 +37,22 @@ pub struct Target {
     pub expected_exit: i32,
     /// Time after which it is ended, in milliseconds.
     pub limit_ms: u64,
+    /// Processors that it may use, such as `0-2`; all without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<String>,
+}
+
+impl Target {
+    /// The variables that get a value of their own, for a line that a person could type.
+    pub fn plain_environment(&self) -> Vec<(String, String)> {
+        let values = self.environment.iter().filter_map(|change| match change {
+            Change::Unset(_) => None,
+            Change::Set(name, value)
+            | Change::Append(name, value)
+            | Change::Prepend(name, value) => Some((name.clone(), value.clone())),
+        });
+        values.collect()
+    }
 }
 
 /// A change of one variable.

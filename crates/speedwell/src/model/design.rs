@@ -1,6 +1,7 @@
 //! The experimental design of a session: what the analysis must know about how it was measured.
 
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// The order in which runs were executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,4 +53,20 @@ pub struct Design {
     /// The smallest change that matters, as a share, if the user named one before measuring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
+    /// The definition file of the experiment, if it is one: what a report needs to know beside the figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<DefinitionFile>,
+}
+
+/// The definition file of an experiment as it was read. A later change of the file changes no session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DefinitionFile {
+    /// Where it lay.
+    pub file: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// Values that took the place of what it says.
+    pub set: Vec<(String, String)>,
+    /// Processors that could be used.
+    pub cpus: u32,
 }

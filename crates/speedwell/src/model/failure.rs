@@ -1,5 +1,6 @@
 //! A failed child is data: what failed, how, and the line that repeats it.
 
+use super::performed::Stage;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -73,6 +74,13 @@ pub enum Cause {
         /// What went wrong.
         reason: String,
     },
+    /// A run of an experiment failed at a stage of its life.
+    Stage {
+        /// Where.
+        stage: Stage,
+        /// Why.
+        reason: String,
+    },
     /// The benchmark says itself that it cannot run here: not counted as failed.
     Skipped {
         /// Its reason.
@@ -105,6 +113,7 @@ impl fmt::Display for Cause {
             Cause::Silent => write!(out, "reported nothing"),
             Cause::Invalid { reason } => write!(out, "{reason}"),
             Cause::Undone { reason } => write!(out, "failed in done: {reason}"),
+            Cause::Stage { stage, reason } => write!(out, "failed at '{stage}': {reason}"),
             Cause::Skipped { reason } => write!(out, "skipped: {reason}"),
         }
     }

@@ -1,6 +1,7 @@
 //! The plan, and the slots that follow from it.
 
 use super::order::{Shuffle, blocks_needed};
+use crate::definition::experiment::Experiment;
 use crate::harness::Job;
 use crate::model::{Design, Order, Sampling, Stopping, Variant};
 use crate::process::CpuSet;
@@ -41,7 +42,28 @@ pub struct Slot {
     pub closes_block: bool,
 }
 
+impl Slot {
+    /// What random choices of its run follow from, the same for all runs of a block: a number of 31 bits, which
+    /// every language holds exactly. The step between blocks is that of Weyl's sequence in SplitMix64.
+    pub fn seed(&self, seed: u64) -> u64 {
+        let weyl = seed.wrapping_add(u64::from(self.block + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        (weyl ^ (weyl >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
+    }
+}
+
 impl Plan {
+    /// The experiment that it carries out, if it is one.
+    ///
+    /// # Errors
+    /// Its definition was read by another version, whose grammar differs.
+    pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
+        self.design
+            .experiment
+            .as_ref()
+            .map(Experiment::of)
+            .transpose()
+    }
+
     /// Runs per variant that the plan may need.
     pub fn runs_per_variant(&self) -> u32 {
         match &self.design.stopping {
@@ -130,6 +152,7 @@ mod tests {
                 seed: 7,
                 runs_per_block: 2,
                 threshold: None,
+                experiment: None,
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

@@ -30,6 +30,15 @@ pub enum Next {
     Linger(std::time::Duration),
 }
 
+/// A standard stream of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
 /// The one who understands what comes over the line.
 pub trait Conversation {
     /// Bytes to send as soon as the child is started.
@@ -39,6 +48,9 @@ pub trait Conversation {
 
     /// A line came, without its line feed.
     fn received(&mut self, line: &[u8]) -> Next;
+
+    /// The child wrote this on a standard stream just now.
+    fn wrote(&mut self, _stream: Stream, _bytes: &[u8]) {}
 
     /// Nothing was heard for a moment: bytes to send all the same, if the patience with an answer is at an end.
     fn waiting(&mut self) -> Option<Vec<u8>> {

@@ -2,7 +2,9 @@
 
 use super::channel::{Conversation, Next};
 use super::start::{Running, start};
-use super::{Capture, Ended, Outcome, Spec, interrupted, stray};
+use super::{
+    Capture, Ended, Farewell, Farewelled, Outcome, Spec, Stream, family_of, interrupted, stray,
+};
 use crate::model::Usage;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,9 +12,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often the loop looks up when nothing happens: often enough for Ctrl-C, too rare to disturb.
 const PULSE: Duration = Duration::from_millis(250);
-
-/// How long a child that was asked to end may take for it.
-const GRACE: Duration = Duration::from_secs(3);
 
 /// Starts `spec`, talks with it, and returns when it and all it started are gone.
 ///
@@ -36,6 +35,8 @@ pub(super) fn run_until(
     let group = child.pid;
     started(group);
     let mut listener = Listener::new(child, begin + spec.limit, conversation);
+    let is_held = end.is_some();
+    listener.farewell = spec.farewell;
     listener.leash = match end {
         Some(pipe) => Leash::Pipe(pipe),
         None => Leash::User,
@@ -44,8 +45,19 @@ pub(super) fn run_until(
     let (status, usage) = reap(group)?;
     stray::forget(group);
     let wall_ns = begin.elapsed().as_nanos() as u64;
+    let farewell = listener.asked.map(|asked| Farewelled {
+        manner: from_status(status),
+        took_ns: asked.elapsed().as_nanos() as u64,
+        was_killed: listener.was_killed,
+    });
     listener.drain();
-    let strays = stray::clear(group);
+    // A look at all processes of the machine takes time that a run of microseconds would notice.
+    let left = if is_held {
+        family_of(group)
+    } else {
+        Vec::new()
+    };
+    let strays = left.len() + stray::clear(group, &left);
     Ok(Outcome {
         ended: ended.unwrap_or_else(|| from_status(status)),
         wall_ns,
@@ -54,6 +66,7 @@ pub(super) fn run_until(
         stdout: listener.stdout,
         stderr: listener.stderr,
         strays,
+        farewell,
     })
 }
 
@@ -79,6 +92,10 @@ struct Listener<'a> {
     conversation: &'a mut dyn Conversation,
     deadline: Instant,
     leash: Leash,
+    farewell: Farewell,
+    /// When it was asked to end.
+    asked: Option<Instant>,
+    was_killed: bool,
     stopped: Option<Ended>,
     lingering: bool,
     /// The child of a holder was told that the user wishes it to stop what it does.
@@ -97,6 +114,9 @@ impl<'a> Listener<'a> {
             conversation,
             deadline,
             leash: Leash::User,
+            farewell: Farewell::default(),
+            asked: None,
+            was_killed: false,
             stopped: None,
             lingering: false,
             told: false,
@@ -116,6 +136,7 @@ impl<'a> Listener<'a> {
             if let Some(reason) = self.overdue() {
                 // SAFETY: kill only sends a signal, to the group of a child we have not reaped.
                 unsafe { libc::kill(-self.child.pid, libc::SIGKILL) };
+                self.was_killed = true;
                 self.wait(Duration::from_secs(10));
                 return Some(reason);
             }
@@ -139,8 +160,9 @@ impl<'a> Listener<'a> {
             },
             Leash::Pipe(pipe) if is_closed(pipe) => {
                 // SAFETY: kill only sends a signal, to the group of a child we have not reaped.
-                unsafe { libc::kill(-self.child.pid, libc::SIGTERM) };
-                Some(GRACE)
+                unsafe { libc::kill(-self.child.pid, self.farewell.signal) };
+                self.asked = Some(Instant::now());
+                Some(self.farewell.grace)
             }
             // Its holder decides what follows; the child only has to bring its answer to an end.
             Leash::Pipe(_) if interrupted() && !self.told => {
@@ -220,10 +242,17 @@ impl<'a> Listener<'a> {
         let Ok(count @ 1..) = usize::try_from(count) else {
             return false;
         };
+        let bytes = &buffer[..count];
         match which {
-            0 => self.stdout.push(&buffer[..count]),
-            1 => self.stderr.push(&buffer[..count]),
-            _ => self.take(&buffer[..count]),
+            0 => {
+                self.conversation.wrote(Stream::Stdout, bytes);
+                self.stdout.push(bytes);
+            }
+            1 => {
+                self.conversation.wrote(Stream::Stderr, bytes);
+                self.stderr.push(bytes);
+            }
+            _ => self.take(bytes),
         }
         true
     }

@@ -35,6 +35,19 @@ pub struct Outcome {
     pub stderr: Capture,
     /// How many processes it left behind, which we ended.
     pub strays: usize,
+    /// What came of asking it to end, where it was asked.
+    pub farewell: Option<Farewelled>,
+}
+
+/// How a child ended that was asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Farewelled {
+    /// How it ended: by itself with a status, by the signal it was asked with, or by being killed.
+    pub manner: Ended,
+    /// From the question to its end.
+    pub took_ns: u64,
+    /// It did not end in time and was killed.
+    pub was_killed: bool,
 }
 
 impl Outcome {

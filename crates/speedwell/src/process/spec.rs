@@ -14,7 +14,7 @@ pub struct Spec {
     /// Variables added to our own environment.
     pub environment: Vec<(String, String)>,
     /// Variables taken out of our own environment.
-    pub unset: Vec<&'static str>,
+    pub unset: Vec<String>,
     /// The working directory; ours when `None`.
     pub directory: Option<PathBuf>,
     /// Processors it may use; all when `None`.
@@ -23,6 +23,26 @@ pub struct Spec {
     pub limit: Duration,
     /// Its private line.
     pub channel: Channel,
+    /// How it is asked to end, where somebody decides that it has to.
+    pub farewell: Farewell,
+}
+
+/// How a child is asked to end before it is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Farewell {
+    /// The number of the signal that its group gets.
+    pub signal: i32,
+    /// How long its end may take.
+    pub grace: Duration,
+}
+
+impl Default for Farewell {
+    fn default() -> Farewell {
+        Farewell {
+            signal: libc::SIGTERM,
+            grace: Duration::from_secs(3),
+        }
+    }
 }
 
 impl Spec {
@@ -37,6 +57,7 @@ impl Spec {
             pin: None,
             limit: Duration::from_secs(60),
             channel: Channel::None,
+            farewell: Farewell::default(),
         }
     }
 

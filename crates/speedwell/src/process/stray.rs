@@ -21,8 +21,9 @@ pub fn adopt_orphans() {
     }
 }
 
-/// Kills the process group `group` and every adopted orphan; returns how many orphans there were.
-pub(super) fn clear(group: i32) -> usize {
+/// Kills the process group `group` and every adopted orphan; returns how many orphans there were besides the
+/// members of the group that are `known`.
+pub(super) fn clear(group: i32, known: &[i32]) -> usize {
     // SAFETY: kill only sends a signal. The group is that of a child we started ourselves.
     unsafe { libc::kill(-group, libc::SIGKILL) };
     if !ADOPTING.load(Ordering::Relaxed) {
@@ -37,7 +38,7 @@ pub(super) fn clear(group: i32) -> usize {
             break;
         }
         for pid in orphans {
-            found += usize::from(end(pid));
+            found += usize::from(end(pid) && !known.contains(&pid));
         }
     }
     found

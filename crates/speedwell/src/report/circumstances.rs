@@ -207,6 +207,7 @@ mod tests {
             seed: 7,
             runs_per_block: 2,
             threshold: Some(0.05),
+            experiment: None,
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -235,6 +236,7 @@ mod tests {
             seed: 0,
             runs_per_block: 1,
             threshold: None,
+            experiment: None,
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }

@@ -202,6 +202,7 @@ impl Lines {
         let series = self.lines.into_iter().map(|(name, points)| PointSeries {
             name,
             points: points.iter().map(point).collect(),
+            colour: None,
         });
         Chart::Line(LineChart {
             title: self.title,

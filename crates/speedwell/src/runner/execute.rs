@@ -5,6 +5,7 @@ use crate::model::{Event, Observer, Run};
 use crate::plan::Plan;
 use crate::process::interrupted;
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 /// Decides after each block whether a case needs more runs.
 pub trait Judge {
@@ -21,6 +22,8 @@ pub struct Orders {
     pub earlier: Vec<Run>,
     /// End at the first failure.
     pub fail_fast: bool,
+    /// End with the first block that is complete after this time.
+    pub budget: Option<Duration>,
 }
 
 /// How the execution of a plan ended.
@@ -45,7 +48,9 @@ pub fn execute(
     observers: &mut [&mut dyn Observer],
 ) -> anyhow::Result<Ended> {
     let slots = plan.slots();
-    let mut execution = Execution::new(plan, judge, observers);
+    let begin = Instant::now();
+    let experiment = plan.experiment()?;
+    let mut execution = Execution::new(plan, experiment.as_ref(), judge, observers);
     let started = Event::Started {
         runs: slots.len(),
         cases: plan.jobs.len(),
@@ -74,6 +79,10 @@ pub fn execute(
         }
         if slot.closes_block {
             execution.settle(slot, &slots)?;
+            let is_last_job = slot.job + 1 == plan.jobs.len();
+            if is_last_job && orders.budget.is_some_and(|budget| begin.elapsed() > budget) {
+                break;
+            }
         }
     }
     execution.tell(&Event::Finished {

@@ -2,6 +2,7 @@
 
 use super::consistency::Answers;
 use super::execute::Judge;
+use crate::definition::experiment::Experiment;
 use crate::harness::code::Shared;
 use crate::harness::{self, Attempt, Kind, Observation, Setting};
 use crate::model::{Cause, Event, Failure, Observer, Order, Run, Step};
@@ -35,16 +36,19 @@ pub(super) struct Execution<'a, 'o> {
     failed: HashMap<(usize, usize), u32>,
     metrics: HashSet<String>,
     shared: Option<Shared<'a>>,
+    experiment: Option<&'a Experiment>,
 }
 
 impl<'a, 'o> Execution<'a, 'o> {
     pub fn new(
         plan: &'a Plan,
+        experiment: Option<&'a Experiment>,
         judge: &'a dyn Judge,
         observers: &'a mut [&'o mut dyn Observer],
     ) -> Execution<'a, 'o> {
         Execution {
             plan,
+            experiment,
             judge,
             observers,
             answers: Answers::default(),
@@ -110,9 +114,11 @@ impl<'a, 'o> Execution<'a, 'o> {
             program,
             slot: slot.index,
             ordinal: slot.ordinal,
+            seed: slot.seed(self.plan.design.seed),
             limit: Duration::from_millis(self.plan.sampling.timeout_ms),
             samples: self.plan.sampling.samples,
             pin: self.plan.pin.as_ref(),
+            experiment: self.experiment,
         };
         let attempt = match &mut self.shared {
             Some(shared) => shared.perform(job, &setting),
@@ -181,7 +187,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             usage: attempt.usage,
             samples: seen.samples,
             notes: seen.notes,
-            load: None,
+            load: seen.load,
         };
         self.tell(&Event::RunFinished(&run))?;
         self.runs.entry(slot.job).or_default().push(run);
@@ -266,7 +272,12 @@ impl<'a, 'o> Execution<'a, 'o> {
 /// The observation with a remark, if its process failed only after reporting it.
 fn failed_after(mut seen: Observation, cause: &Cause) -> Option<Observation> {
     use Cause::{Exit, Signal, Undone};
-    if !matches!(cause, Exit { .. } | Signal { .. } | Undone { .. }) {
+    let is_after = match cause {
+        Exit { .. } | Signal { .. } | Undone { .. } => true,
+        Cause::Stage { stage, .. } => stage.is_after_the_figures(),
+        _ => false,
+    };
+    if !is_after {
         return None;
     }
     seen.notes

@@ -3,6 +3,7 @@
 mod consistency;
 mod execute;
 mod execution;
+pub mod experiment;
 pub mod load;
 pub mod profile;
 mod trial;

@@ -1,6 +1,7 @@
 //! Every case once, several at a time: whether it works, not how fast.
 
 use super::execute::Ended;
+use crate::definition::experiment::Experiment;
 use crate::harness::{self, Attempt, Setting};
 use crate::model::{Event, Observer, Run};
 use crate::plan::Plan;
@@ -15,7 +16,7 @@ enum Told {
     Ended(usize, Box<Attempt>),
 }
 
-/// Executes each job of `plan` once under its first variant. Nothing is measured, so the machine is
+/// Executes each job of `plan` once under its first variant, those of an experiment under all. Nothing is measured, so the machine is
 /// kept busy with as many as it has processors.
 ///
 /// # Errors
@@ -30,8 +31,10 @@ pub fn try_all(
             .iter_mut()
             .try_for_each(|observer| observer.observe(event))
     };
+    let experiment = plan.experiment()?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let count = plan.jobs.len();
+    let variants = tried_variants(plan);
+    let count = plan.jobs.len() * variants;
     tell(&Event::Started {
         runs: count,
         cases: count,
@@ -43,7 +46,7 @@ pub fn try_all(
         let (sender, receiver) = mpsc::channel();
         for _ in 0..workers.min(count) {
             let sender = sender.clone();
-            scope.spawn(|| work(plan, &next, &stop, sender));
+            scope.spawn(|| work(plan, experiment.as_ref(), &next, &stop, sender));
         }
         drop(sender);
         for told in receiver {
@@ -64,22 +67,41 @@ pub fn try_all(
     Ok(ended)
 }
 
+/// How many variants are tried: those of an experiment differ in more than the program, so all of them.
+fn tried_variants(plan: &Plan) -> usize {
+    match plan.design.experiment {
+        Some(_) => plan.variants.len(),
+        None => 1,
+    }
+}
+
 /// Takes job after job until there are none, or until it is enough.
-fn work(plan: &Plan, next: &AtomicUsize, stop: &AtomicBool, sender: mpsc::Sender<Told>) {
+fn work(
+    plan: &Plan,
+    experiment: Option<&Experiment>,
+    next: &AtomicUsize,
+    stop: &AtomicBool,
+    sender: mpsc::Sender<Told>,
+) {
+    let variants = tried_variants(plan);
     while !stop.load(Ordering::Relaxed) && !interrupted() {
         let at = next.fetch_add(1, Ordering::Relaxed);
-        let Some(job) = plan.jobs.get(at) else { return };
+        let Some(job) = plan.jobs.get(at / variants) else {
+            return;
+        };
         let harness = harness::of(job.source.kind);
-        let variant = &plan.variants[0];
+        let variant = &plan.variants[at % variants];
         let usual = || harness.usual_program(&job.source);
         let setting = Setting {
             variant,
             program: variant.program.clone().unwrap_or_else(usual),
             slot: at as u32,
             ordinal: 0,
+            seed: plan.design.seed,
             limit: Duration::from_millis(plan.sampling.timeout_ms),
             samples: plan.sampling.samples,
             pin: plan.pin.as_ref(),
+            experiment,
         };
         // A closed channel means that nobody wants to know any more.
         if sender.send(Told::Begins(at)).is_err()
@@ -98,10 +120,11 @@ fn pass_on(
     told: Told,
     tell: &mut dyn FnMut(&Event<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
-    let variant = &plan.variants[0].name;
+    let variants = tried_variants(plan);
+    let name = |at: usize| &plan.variants[at % variants].name;
     let (at, attempt) = match told {
         Told::Begins(at) => {
-            let label = &plan.jobs[at].label;
+            let (label, variant) = (&plan.jobs[at / variants].label, name(at));
             tell(&Event::RunStarted {
                 slot: at as u32,
                 label,
@@ -117,7 +140,7 @@ fn pass_on(
     for seen in attempt.observations {
         tell(&Event::RunFinished(&Run {
             case: Arc::new(seen.case),
-            variant: Arc::from(variant.as_str()),
+            variant: Arc::from(name(at).as_str()),
             slot: at as u32,
             block: 0,
             started_unix_ms: attempt.started_unix_ms,

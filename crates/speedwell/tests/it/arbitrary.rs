@@ -205,6 +205,7 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         seed: dice.0.random(),
         runs_per_block: 2,
         threshold: None,
+        experiment: None,
     }
 }
 

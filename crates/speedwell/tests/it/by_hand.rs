@@ -19,6 +19,7 @@ pub fn blank(id: &str) -> Session {
             seed: 7,
             runs_per_block: 2,
             threshold: None,
+            experiment: None,
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

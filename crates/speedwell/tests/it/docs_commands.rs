@@ -28,6 +28,10 @@ fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
         let target = to.join(entry.file_name());
+        // Installed packages are no part of the examples.
+        if entry.file_name() == "node_modules" {
+            continue;
+        }
         if entry.path().is_dir() {
             copy(&entry.path(), &target);
         } else {

@@ -16,7 +16,7 @@ const FLOORS: [(&str, u32); 16] = [
     ("runner", 4),
     ("store", 4),
     ("exchange", 4),
-    ("environment", 4),
+    ("environment", 2),
     ("analysis", 5),
     ("report", 6),
     ("compat", 7),

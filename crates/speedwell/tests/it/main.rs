@@ -29,6 +29,7 @@ mod erlang_harness;
 mod eval;
 mod eval_languages;
 mod eval_squeeze;
+mod experiment_life;
 mod grammar;
 mod harness_driver;
 mod http_tools;

@@ -74,6 +74,7 @@ pub fn plans(args: &EvalArgs, codes: Vec<Named>) -> anyhow::Result<Plans> {
         plan,
         suite,
         resumed: None,
+        budget: None,
     })
 }
 

@@ -64,6 +64,8 @@ pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
                 program: program.unwrap_or_else(usual),
                 slot: search.slot,
                 ordinal: 0,
+                seed: 0,
+                experiment: None,
                 limit: search.limit,
                 samples: search.samples,
                 pin: plan.pin.as_ref(),

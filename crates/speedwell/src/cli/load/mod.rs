@@ -26,7 +26,7 @@ use crate::analysis::{self, Findings};
 use crate::process;
 use crate::report;
 use crate::runner::load::{
-    LoadRun, Manner, Notice, ProbeFacts, Serve, Url, WorkerCommand, carry_out, work,
+    LoadJob, LoadRun, Manner, Notice, ProbeFacts, Serve, Url, WorkerCommand, carry_out, work,
 };
 use anyhow::Context;
 use live::LiveView;
@@ -115,6 +115,16 @@ fn load(args: &LoadArgs, url: &Url, turn: &Turn, seed: u64) -> anyhow::Result<Lo
     (run.round, run.slot) = (turn.round, turn.slot);
     Ok(run)
 }
+
+/// The load that the words mean for one address.
+///
+/// # Errors
+/// See [`build::job`].
+pub fn job(args: &LoadArgs, url: &Url, seed: u64) -> anyhow::Result<LoadJob> {
+    build::job(args, url, seed, Part::WHOLE)
+}
+
+pub use external::once as foreign;
 
 /// What is done around a load.
 fn manner(args: &LoadArgs, turn: &Turn, seed: u64) -> anyhow::Result<Manner> {

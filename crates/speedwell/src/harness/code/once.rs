@@ -112,6 +112,7 @@ pub fn observation(measured: &Measured, job: &Job) -> Observation {
         metrics: Vec::new(),
         notes: Vec::new(),
         check: None,
+        load: None,
     };
     let lone = |name: &str, value: f64| Sample {
         metric: Arc::from(name),

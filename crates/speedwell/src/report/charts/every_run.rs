@@ -39,6 +39,7 @@ pub fn every_run(
             .zip(lane.runs)
             .map(|(at, run)| plot::Point::new(at as f64, scale.shown(run.value)))
             .collect(),
+        colour: None,
     };
     let series: Vec<_> = lanes.iter().zip(positions).map(series).collect();
     let all = series.iter().flat_map(|s| s.points.iter().map(|p| p.y));

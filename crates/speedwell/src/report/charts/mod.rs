@@ -19,6 +19,7 @@ mod study;
 
 pub use changes::{band, forest_row};
 pub use every_run::{Lane, every_run};
+pub use runs::bars;
 
 use super::document::Chart;
 use super::unit::UnitChoice;

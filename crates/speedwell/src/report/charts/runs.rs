@@ -147,6 +147,7 @@ pub fn in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Char
         let series = |summary: &&CaseSummary| plot::PointSeries {
             name: summary.variant.to_string(),
             points: summary.runs.iter().map(point).collect(),
+            colour: None,
         };
         let series: Vec<_> = category.variants.iter().map(series).collect();
         let all = series

@@ -163,6 +163,7 @@ impl<'a> Drawing<'a> {
                 .filter(|p| p.line == **line)
                 .map(point)
                 .collect(),
+            colour: None,
         };
         self.lines.iter().map(series).collect()
     }

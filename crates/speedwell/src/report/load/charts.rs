@@ -129,6 +129,7 @@ fn series(
     plot::PointSeries {
         name: name.into(),
         points: points.collect(),
+        colour: None,
     }
 }
 
@@ -200,6 +201,7 @@ fn percentiles(loads: &[LoadFindings<'_>]) -> Option<Chart> {
             .iter()
             .map(|(percent, ns)| plot::Point::new(*percent, *ns as f64 / NS_PER_MS))
             .collect(),
+        colour: None,
     };
     let all = match loads {
         [load] => {

@@ -25,6 +25,7 @@ fn tail(levels: &Levels) -> Option<Chart> {
             points: points
                 .map(|(pass, ns)| plot::Point::new(f64::from(pass.concurrency), ns / NS_PER_MS))
                 .collect(),
+            colour: None,
         }
     };
     let series = vec![

@@ -134,6 +134,7 @@ fn picture(rates: &Rates) -> Option<Chart> {
                 ))
             })
             .collect(),
+        colour: None,
     };
     let series = vec![line("p50", |one| one.p50_ns), line("p99", |one| one.p99_ns)];
     let is_drawn = series.iter().any(|series| !series.points.is_empty());

@@ -19,6 +19,7 @@ pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
     let mut series = vec![plot::PointSeries {
         name: "measured, 95 % interval".into(),
         points: measured.collect(),
+        colour: None,
     }];
     let ends = standings.first().zip(standings.last());
     if let (Ok(usl), Some((first, last))) = (&scaling.curve, ends) {
@@ -28,6 +29,7 @@ pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
         series.push(plot::PointSeries {
             name: "Universal Scalability Law".into(),
             points: points.collect(),
+            colour: None,
         });
     }
     let title = "Throughput over concurrency";

@@ -16,8 +16,8 @@ pub use crate::model::load_run::{
     KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome, StageFacts,
     TimeoutFacts, TlsFacts,
 };
-pub use carry_out::{LoadJob, Manner, Notice, Ready, Serve, carry_out};
-pub use facts::protocol;
+pub use carry_out::{LoadJob, Manner, Notice, Ready, Serve, carry_out, generate};
+pub use facts::{facts_of, protocol};
 pub use glimpse::Glimpse;
 pub use processes::WorkerCommand;
 pub use url::{Url, host_and_port};

@@ -50,7 +50,7 @@ impl Served {
         let spec = Spec {
             limit: UNLIMITED,
             // The private line of this process is not the server's, which may be a harness, too.
-            unset: vec!["SPEEDWELL_FDS"],
+            unset: vec!["SPEEDWELL_FDS".to_owned()],
             ..Spec::new("/bin/sh").args(["-c", serve.command.as_str()])
         };
         let service = Service::start(spec)

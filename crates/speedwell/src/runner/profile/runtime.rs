@@ -34,7 +34,7 @@ fn append(spec: &mut Spec, name: &str, more: &str) {
         .find(|(known, _)| known == name);
     let before = match known {
         Some((_, value)) => value.clone(),
-        None if spec.unset.contains(&name) => String::new(),
+        None if spec.unset.iter().any(|unset| unset == name) => String::new(),
         None => std::env::var(name).unwrap_or_default(),
     };
     let value = match before.trim() {

@@ -66,6 +66,7 @@ pub fn session() -> Session {
             seed: 4_711,
             runs_per_block: 2,
             threshold: None,
+            experiment: None,
         },
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],

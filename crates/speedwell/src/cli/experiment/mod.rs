@@ -1,0 +1,119 @@
+//! Experiments: what a definition file asks for as a plan, with what it needs checked before.
+//!
+//! It decides which words typed take the place of what the file says. Start at [`plans`].
+
+mod requirements;
+
+use super::measure::{Plans, plan};
+use super::options::{OrderName, RunArgs};
+use crate::define;
+use crate::definition::experiment::{Experiment, control, source};
+use crate::model::{Order, Runs, Sampling, Stopping, Variant};
+use crate::plan::Plan;
+use crate::process;
+use anyhow::{Context, ensure};
+use std::path::Path;
+
+/// Reads an experiment and plans it. `values` are settings that stood among the targets.
+///
+/// # Errors
+/// The file says something that has no meaning, or what it needs is missing.
+pub fn plans(file: &Path, values: &[String], args: &RunArgs) -> anyhow::Result<Plans> {
+    ensure!(
+        !args.variants.is_any(),
+        "'{}' declares its variants itself\nhint: --variant, --old and --new are for benchmark files",
+        file.display()
+    );
+    let mut selection = args.selection.selection(values, args.execution.trial())?;
+    let written = source(file, &selection.sets)?;
+    let experiment = Experiment::of(&written)?;
+    if !args.execution.list {
+        requirements::check(&experiment, args.output.progress())?;
+    }
+    // Values of parameters are in the file's cases by now; benchmark files of it know none of them.
+    let own = |name: &str| {
+        experiment.groups.iter().any(|group| {
+            group.files.is_empty() && group.parameters.iter().any(|(known, _)| known == name)
+        })
+    };
+    selection
+        .sets
+        .retain(|(name, _)| own(name) || experiment.params.iter().any(|(known, _)| known == name));
+    let variants = variants(&experiment, args)?;
+    let target = file.to_string_lossy().into_owned();
+    let suite = define::read(&[target], &selection, &variants[0], &|_, _| ())?;
+    let mut plan = plan(args, variants, &suite);
+    plan.design.experiment = Some(written);
+    apply(&experiment, args, &mut plan);
+    let budget = experiment
+        .plan
+        .budget
+        .filter(|_| args.sampling.runs.is_none());
+    Ok(Plans {
+        plan,
+        suite,
+        resumed: None,
+        budget,
+    })
+}
+
+/// What is measured under which name; the control stands behind the variant that it repeats.
+fn variants(experiment: &Experiment, args: &RunArgs) -> anyhow::Result<Vec<Variant>> {
+    let current = |name: &str| std::env::var(name).ok();
+    let mut found = Vec::new();
+    for variant in &experiment.variants {
+        let usual = experiment.harness_variant(&variant.name, &current);
+        // A variant that replaces the command has no meaning for benchmark files, and needs none.
+        let mut plain = usual.unwrap_or_else(|_| Variant::plain(&variant.name));
+        plain.arguments.splice(0..0, args.arguments.iter().cloned());
+        found.push(plain.clone());
+        if experiment.plan.control.as_ref() == Some(&variant.name) {
+            found.push(Variant {
+                name: control::again(&variant.name),
+                ..plain
+            });
+        }
+    }
+    let baseline = args
+        .variants
+        .baseline
+        .as_ref()
+        .unwrap_or(&experiment.compare.baseline);
+    let at = found.iter().position(|variant| variant.name == *baseline);
+    let at = at.with_context(|| format!("no variant is named '{baseline}'"))?;
+    found[..=at].rotate_right(1);
+    Ok(found)
+}
+
+/// What the file says of the plan, where nothing was typed.
+fn apply(experiment: &Experiment, args: &RunArgs, plan: &mut Plan) {
+    let said = &experiment.plan;
+    let sampling = &args.sampling;
+    if sampling.runs.is_none()
+        && let Some(runs) = said.runs
+    {
+        plan.sampling.runs = Runs::Fixed(runs);
+        plan.design.stopping = Stopping::Fixed { runs };
+    }
+    plan.sampling = Sampling {
+        precision: sampling.precision.or(said.precision),
+        timeout_ms: u64::try_from(said.timeout.as_millis()).unwrap_or(u64::MAX),
+        ..plan.sampling.clone()
+    };
+    if args.execution.order == OrderName::Blocks {
+        plan.design.order = match said.order {
+            Order::Alternate => Order::Alternate,
+            _ => Order::Blocks,
+        };
+    }
+    plan.design.threshold = plan.design.threshold.or(experiment.compare.threshold);
+    if let Stopping::Sequential { alpha, delta, .. } = &mut plan.design.stopping {
+        if args.comparison.confidence.is_none() {
+            *alpha = 1.0 - experiment.compare.confidence;
+        }
+        if let Some(threshold) = plan.design.threshold {
+            *delta = threshold;
+        }
+    }
+    process::adopt_orphans();
+}

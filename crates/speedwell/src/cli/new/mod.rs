@@ -1,0 +1,85 @@
+//! `speedwell new`: files to begin with, good as they stand and explained in comments.
+//!
+//! It decides what is written and says what to do next; it measures nothing. Start at [`run`]; each
+//! kind of file has a module that gives its text, and `written.rs` puts texts into files.
+
+mod overhead;
+mod servers;
+mod suite;
+mod template;
+mod topology;
+mod written;
+
+pub use overhead::OverheadArgs;
+pub use servers::ServersArgs;
+pub use suite::SuiteArgs;
+pub use topology::TopologyArgs;
+pub use written::{Written, write};
+
+use super::{Status, status};
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
+
+/// Write files to begin with: an experiment, or benchmarks
+#[derive(Debug, Args)]
+pub struct NewArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Overhead(OverheadArgs),
+    Topology(TopologyArgs),
+    Servers(ServersArgs),
+    Suite(SuiteArgs),
+}
+
+/// Where files are written.
+#[derive(Debug, Clone, Args)]
+pub struct PlaceArgs {
+    /// The definition file, instead of one in this folder that is named after the command
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write over files that are there
+    #[arg(long)]
+    pub force: bool,
+}
+
+impl PlaceArgs {
+    /// The definition file.
+    fn file(&self, usual: &str) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| PathBuf::from(usual))
+    }
+
+    /// The folder of the definition file.
+    fn folder(&self, usual: &str) -> PathBuf {
+        self.file(usual)
+            .parent()
+            .unwrap_or(Path::new(""))
+            .to_owned()
+    }
+}
+
+/// Writes, and says what to do next.
+///
+/// # Errors
+/// A file is there already, or cannot be written.
+pub fn run(args: NewArgs) -> anyhow::Result<Status> {
+    let (written, force) = match &args.what {
+        What::Overhead(args) => (overhead::files(args)?, args.place.force),
+        What::Topology(args) => (topology::files(args), args.place.force),
+        What::Servers(args) => (servers::files(args)?, args.place.force),
+        What::Suite(args) => (suite::files(args)?, args.force),
+    };
+    write(&written, force)?;
+    for (path, _) in &written.files {
+        println!("{}", path.display());
+    }
+    let target = shell_words::quote(&written.target.to_string_lossy()).into_owned();
+    status::note(&format!(
+        "next: speedwell run {target} --test   # does everything work?"
+    ));
+    status::note(&format!("then: speedwell run {target}          # measure"));
+    Ok(Status::DONE)
+}

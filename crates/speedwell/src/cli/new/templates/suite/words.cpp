@@ -1,0 +1,45 @@
+// Taking a line apart into words. Try it:
+//
+//   speedwell run words.cpp
+//   speedwell compare words.cpp --variant 'small=:-Os' --variant 'fast=:-O3'
+
+#include <speedwell.hpp>
+
+#include <sstream>
+#include <string>
+
+namespace {
+
+std::string line_of(std::size_t words) {
+  std::string line;
+  for (std::size_t at = 0; at < words; ++at) line += "word" + std::to_string(at) + ' ';
+  return line;
+}
+
+}  // namespace
+
+// One case for every value. Only the loop is measured; it decides by itself how often it goes round.
+SPEEDWELL_BENCHMARK(find, speedwell::param("words", {10, 1000})) {
+  const auto line = line_of(bench.get<std::size_t>("words"));
+  std::size_t found = 0;
+  for (auto _ : bench) {
+    found = 0;
+    for (std::size_t at = line.find(' '); at != std::string::npos; at = line.find(' ', at + 1)) ++found;
+    speedwell::keep(found);
+  }
+  // An answer that differs between two variants is an error: a faster wrong answer is none.
+  bench.check(found);
+}
+
+SPEEDWELL_BENCHMARK(stream, speedwell::param("words", {10, 1000})) {
+  const auto line = line_of(bench.get<std::size_t>("words"));
+  std::size_t found = 0;
+  for (auto _ : bench) {
+    std::istringstream words(line);
+    std::string word;
+    for (found = 0; words >> word; ++found) {
+    }
+    speedwell::keep(found);
+  }
+  bench.check(found);
+}

@@ -1,0 +1,30 @@
+'use strict';
+
+// Taking a line apart into words. Try it:
+//
+//   speedwell run words.js
+//   speedwell run words.js --set method=split
+
+const { createBenchmark } = require('speedwell');
+
+// One case for every combination of the values.
+const bench = createBenchmark(main, {
+  method: ['split', 'match'],
+  words: [10, 1000],
+  n: [2e3],
+});
+
+function main({ method, words, n }) {
+  const line = Array.from({ length: words }, (_, at) => `word${at}`).join(' ');
+  let found = 0;
+  // Only what happens between start and end is measured: n iterations.
+  bench.start();
+  if (method === 'split') {
+    for (let i = 0; i < n; i++) found += line.split(' ').length;
+  } else {
+    for (let i = 0; i < n; i++) found += line.match(/\w+/g).length;
+  }
+  bench.end(n);
+  // An answer that differs between two variants is an error: a faster wrong answer is none.
+  bench.check(found);
+}

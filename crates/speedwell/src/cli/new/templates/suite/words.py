@@ -1,0 +1,23 @@
+"""Taking a line apart into words. Try it:
+
+    speedwell run words.py
+    speedwell run words.py --set words=10
+"""
+
+import re
+
+import speedwell
+
+WORD = re.compile(r"\w+")
+
+
+# One case for every combination of the values.
+@speedwell.benchmark(method=["split", "findall"], words=[10, 1000])
+def words(bench, method, words):
+    line = " ".join(f"word{at}" for at in range(words))
+    find = str.split if method == "split" else WORD.findall
+    # Only the loop is measured; it decides by itself how often it goes round.
+    for _ in bench:
+        found = find(line)
+    # An answer that differs between two variants is an error: a faster wrong answer is none.
+    bench.check(len(found))

@@ -1,0 +1,15 @@
+//! The variant that is measured twice. What differs between it and itself is noise: the floor under which no
+//! other difference can be told from none (A/A test).
+
+/// What the name of the second measurement ends with.
+const AGAIN: &str = "-again";
+
+/// The name under which a variant is measured a second time.
+pub fn again(variant: &str) -> String {
+    format!("{variant}{AGAIN}")
+}
+
+/// The variant that is measured under this name.
+pub fn origin(name: &str) -> &str {
+    name.strip_suffix(AGAIN).unwrap_or(name)
+}

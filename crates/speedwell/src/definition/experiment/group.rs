@@ -1,0 +1,281 @@
+//! `[[group]]`: what is measured, in which cases.
+
+use super::cases::{self, Override, Parameters, SECTIONS};
+use super::metrics;
+use super::params::Settings;
+use super::vocabulary::Vocabulary;
+use crate::definition::keys::{Keys, nearest_of};
+use crate::definition::tree::Table;
+use crate::model::{Case, Metric};
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+/// What a group does with its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It serves, and gets a load.
+    Server,
+    /// It runs to its end.
+    Command,
+    /// Benchmark files, measured by their harness.
+    Function,
+}
+
+impl Kind {
+    const NAMES: [(&str, Kind); 3] = [
+        ("server", Kind::Server),
+        ("command", Kind::Command),
+        ("function", Kind::Function),
+    ];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        let found = Kind::NAMES.iter().find(|(_, kind)| *kind == self);
+        found.map_or("", |(name, _)| name)
+    }
+}
+
+/// Where the seed of a run comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seed {
+    /// The same for all variants of a block, another one in the next block.
+    PerBlock,
+    /// Another one for every run.
+    PerRun,
+    /// Always this one.
+    Fixed(u64),
+}
+
+/// A group.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub kind: Kind,
+    /// What varies between its cases. For benchmark files: values in the place of declared ones.
+    pub parameters: Parameters,
+    /// Its cases, in order; none are known of benchmark files.
+    pub cases: Vec<Case>,
+    /// Its metrics, the headline first. Empty: the harness of the files says.
+    pub metrics: Vec<Metric>,
+    /// Figures of the operating system that are wanted besides.
+    pub also: Vec<String>,
+    /// Seeds of its runs.
+    pub seed: Seed,
+    /// The benchmark files of a group of that kind.
+    pub files: Vec<PathBuf>,
+    /// Names of the figures that its target gives.
+    own: Vec<String>,
+    pub(super) path: String,
+    pub(super) wanted: Option<Vec<String>>,
+    pub(super) sections: Table,
+    pub(super) overrides: Vec<Override>,
+    pub(super) line: Option<usize>,
+}
+
+/// Reads a group of the experiment `experiment`, the one at `at`.
+pub fn read(
+    keys: &Keys,
+    at: usize,
+    experiment: &str,
+    words: &Vocabulary,
+    settings: &Settings,
+) -> Result<Group> {
+    let name = keys.text("name")?;
+    let name = name.ok_or_else(|| keys.missing("name", "name = \"http\""))?;
+    if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",=()[]/".contains(c)) {
+        let message =
+            format!("the name '{name}' is empty or has blanks, commas, slashes or brackets");
+        return Err(keys.error("name", message));
+    }
+    let kinds = Kind::NAMES.map(|(name, _)| name);
+    let Some(kind) = keys.choice("kind", &kinds)? else {
+        return Err(keys.missing("kind", "kind = \"server\", \"command\" or \"function\""));
+    };
+    let kind = Kind::NAMES.iter().find(|(name, _)| *name == kind);
+    let kind = kind.map_or(Kind::Command, |(_, kind)| *kind);
+    let parameters = cases::parameters(keys, words, settings)?;
+    let cases = match kind {
+        Kind::Function => Vec::new(),
+        _ => cases::combine(keys, &format!("{experiment}/{name}"), &parameters, settings)?,
+    };
+    let group = Group {
+        own: Vec::new(),
+        overrides: cases::overrides(keys, &parameters, settings)?,
+        sections: sections(keys, kind)?,
+        files: files(keys, kind, words)?,
+        metrics: Vec::new(),
+        wanted: keys.texts("metrics")?,
+        also: also(keys)?,
+        seed: seed(keys)?,
+        path: format!("group[{at}]"),
+        line: keys.node("name").and_then(|node| node.line),
+        name,
+        kind,
+        parameters,
+        cases,
+    };
+    keys.finish()?;
+    Ok(group)
+}
+
+/// Keeps the tables whose texts have blanks, and refuses those that the kind has not.
+fn sections(keys: &Keys, kind: Kind) -> Result<Table> {
+    let allowed: &[&str] = match kind {
+        Kind::Server => &SECTIONS,
+        Kind::Command => &["target", "metric"],
+        Kind::Function => &[],
+    };
+    let mut found = Table::default();
+    for section in SECTIONS {
+        let Some(node) = keys.node(section) else {
+            continue;
+        };
+        if !allowed.contains(&section) {
+            let message = format!("a group of the kind '{}' has no '{section}'", kind.name());
+            return Err(keys.error(section, message));
+        }
+        keys.table(section)?;
+        found.insert(section.to_owned(), node.clone());
+    }
+    let must: &[(&str, &str)] = match kind {
+        Kind::Server => &[
+            ("target", "[group.target] with command = [...]"),
+            ("load", "[group.load] with requests or duration"),
+        ],
+        Kind::Command => &[("target", "[group.target] with command = [...]")],
+        Kind::Function => &[],
+    };
+    match must
+        .iter()
+        .find(|(section, _)| !found.contains_key(*section))
+    {
+        Some((section, hint)) => Err(keys.missing(section, hint)),
+        None => Ok(found),
+    }
+}
+
+fn files(keys: &Keys, kind: Kind, words: &Vocabulary) -> Result<Vec<PathBuf>> {
+    let files = keys.texts("files")?;
+    match (files, kind) {
+        (Some(files), Kind::Function) => {
+            let line = keys.node("files").and_then(|node| node.line);
+            let filled = files.iter().map(|file| words.fill(file, line, "files"));
+            filled.map(|file| file.map(PathBuf::from)).collect()
+        }
+        (None, Kind::Function) => Err(keys.missing("files", "files = [\"bench/parse.js\"]")),
+        (Some(_), kind) => {
+            let message = format!("a group of the kind '{}' has no 'files'", kind.name());
+            Err(keys.error("files", format!("{message}\nhint: kind = \"function\"")))
+        }
+        (None, _) => Ok(Vec::new()),
+    }
+}
+
+fn also(keys: &Keys) -> Result<Vec<String>> {
+    let wanted = keys.texts("also")?.unwrap_or_default();
+    let known: Vec<String> = metrics::ALSO
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
+    match wanted.iter().find(|name| !known.contains(name)) {
+        Some(unknown) => Err(keys.unknown("also", unknown, &known)),
+        None => Ok(wanted),
+    }
+}
+
+fn seed(keys: &Keys) -> Result<Seed> {
+    let is_text = keys.node("seed").is_some_and(|node| node.text().is_some());
+    if !is_text {
+        return Ok(keys.whole("seed", 0)?.map_or(Seed::PerBlock, Seed::Fixed));
+    }
+    let when = keys.choice("seed", &["per-block", "per-run"])?;
+    Ok(match when.as_deref() {
+        Some("per-run") => Seed::PerRun,
+        _ => Seed::PerBlock,
+    })
+}
+
+impl Group {
+    /// Paths of the files below the folder.
+    pub(super) fn settle(&mut self, root: &Path) {
+        for file in &mut self.files {
+            *file = root.join(&*file);
+        }
+    }
+
+    /// Decides its metrics, now that those are known that the target gives itself.
+    pub(super) fn decide_metrics(&mut self, own: &[Metric], keys: &Keys) -> Result<()> {
+        self.own = own.iter().map(|metric| metric.name.clone()).collect();
+        let also: Vec<Metric> = self
+            .also
+            .iter()
+            .filter_map(|name| metrics::also(name))
+            .collect();
+        let find = |name: &str| {
+            let own = own.iter().chain(&also).find(|metric| metric.name == name);
+            own.cloned().or_else(|| metrics::find(self.kind, name))
+        };
+        let usual = || -> Vec<String> {
+            let own = own.iter().chain(&also).map(|metric| metric.name.clone());
+            let first = match (self.kind, own.clone().next()) {
+                (Kind::Server, _) => vec!["rps", "latency.p50", "latency.p99", "cpu_per_request"],
+                (Kind::Command, None) => vec!["time"],
+                _ => Vec::new(),
+            };
+            first.into_iter().map(str::to_owned).chain(own).collect()
+        };
+        let wanted = self.wanted.clone().unwrap_or_else(usual);
+        let mut found: Vec<Metric> = Vec::new();
+        for name in &wanted {
+            match find(name) {
+                Some(metric) => found.push(metric),
+                None if self.kind == Kind::Function => {}
+                None => {
+                    let known = self.known_metrics(own);
+                    let hint = nearest_of(name, &known);
+                    let message =
+                        format!("there is no metric '{name}' in the group '{}'", self.name);
+                    return Err(keys.error("metrics", format!("{message}\nhint: {hint}")));
+                }
+            }
+        }
+        // What was asked for is reported, whether or not the list repeats it.
+        for metric in own.iter().chain(&also) {
+            if !found.iter().any(|known| known.name == metric.name) {
+                found.push(metric.clone());
+            }
+        }
+        self.metrics = found;
+        Ok(())
+    }
+
+    fn known_metrics(&self, own: &[Metric]) -> Vec<String> {
+        let own = own.iter().map(|metric| metric.name.clone());
+        own.chain(self.also.iter().cloned())
+            .chain(metrics::names(self.kind))
+            .collect()
+    }
+
+    /// The metric of that name, reported or not.
+    pub fn metric(&self, name: &str) -> Option<Metric> {
+        let own = self.metrics.iter().find(|metric| metric.name == name);
+        own.cloned().or_else(|| metrics::find(self.kind, name))
+    }
+
+    /// The name under which runs keep the figure that the file calls by this name. A figure of its own keeps
+    /// its name.
+    pub fn stored(&self, name: &str) -> String {
+        match self.own.iter().any(|own| own == name) {
+            true => name.to_owned(),
+            false => metrics::stored(self.kind, name),
+        }
+    }
+
+    /// The names of all metrics that may be asked for.
+    pub fn metric_names(&self) -> Vec<String> {
+        let own: Vec<Metric> = self.metrics.clone();
+        self.known_metrics(&own)
+    }
+}

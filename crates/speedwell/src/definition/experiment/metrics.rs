@@ -1,0 +1,144 @@
+//! Metrics that every group of a kind has, without the file saying where they come from.
+
+use super::group::Kind;
+use crate::model::{Better, Metric};
+
+/// Figures of a server under load.
+const OF_A_SERVER: [(&str, &str, Better); 13] = [
+    ("rps", "1/s", Better::Higher),
+    ("throughput", "B/s", Better::Higher),
+    ("bytes_per_response", "B", Better::Lower),
+    ("cpu_per_request", "ns", Better::Lower),
+    ("cpu_cores", "1", Better::Lower),
+    ("instructions_per_request", "1", Better::Lower),
+    ("max_rss", "B", Better::Lower),
+    ("ready_ms", "ms", Better::Lower),
+    ("exit_ms", "ms", Better::Lower),
+    ("effective_concurrency", "1", Better::Higher),
+    ("requests_per_connection.min", "1", Better::Higher),
+    ("requests_per_connection.max", "1", Better::Lower),
+    ("cpu_time", "ns", Better::Lower),
+];
+
+/// Figures of a command.
+const OF_A_COMMAND: [(&str, &str, Better); 3] = [
+    ("time", "ns", Better::Lower),
+    ("cpu_time", "ns", Better::Lower),
+    ("max_rss", "B", Better::Lower),
+];
+
+/// What `also` may ask for: costs of the operating system's counters, which not every machine has.
+pub const ALSO: [(&str, &str); 16] = [
+    ("cpu_time", "ns"),
+    ("max_rss", "B"),
+    ("instructions", "1"),
+    ("instructions:u", "1"),
+    ("cycles", "1"),
+    ("cycles:u", "1"),
+    ("branches", "1"),
+    ("branches:u", "1"),
+    ("branch-misses", "1"),
+    ("branch-misses:u", "1"),
+    ("cache-references", "1"),
+    ("cache-misses", "1"),
+    ("task-clock", "ns"),
+    ("page-faults", "1"),
+    ("context-switches", "1"),
+    ("cpu-migrations", "1"),
+];
+
+/// The metric of that name, if every group of the kind has it.
+pub fn find(kind: Kind, name: &str) -> Option<Metric> {
+    let table: &[(&str, &str, Better)] = match kind {
+        Kind::Server => &OF_A_SERVER,
+        Kind::Command => &OF_A_COMMAND,
+        Kind::Function => &[],
+    };
+    let known = table.iter().find(|(known, ..)| *known == name);
+    let latency = || (kind == Kind::Server && is_latency(name)).then_some(("ns", Better::Lower));
+    let (unit, better) = known
+        .map(|(_, unit, better)| (*unit, *better))
+        .or_else(latency)?;
+    Some(Metric::new(name, unit, better))
+}
+
+/// The name under which runs keep the figure that a file calls by this name. Files may use shorter words, and
+/// those of other tools; sessions use one word for one thing, so that they can be compared with each other.
+pub fn stored(kind: Kind, name: &str) -> String {
+    let plain = name.strip_suffix(":u").unwrap_or(name);
+    let known = match (kind, plain) {
+        (Kind::Server, "rps") => "throughput",
+        (Kind::Server, "throughput") => "bytes_per_second",
+        (Kind::Server, "ready_ms") => "server_ready",
+        (Kind::Server, "exit_ms") => "server_exit",
+        (Kind::Server, "latency.p100") => "latency_max",
+        (Kind::Command, "time") => "wall_time",
+        _ => return plain.replace('.', "_"),
+    };
+    known.to_owned()
+}
+
+/// The metric that `also` asks for by that name.
+pub fn also(name: &str) -> Option<Metric> {
+    let (_, unit) = ALSO.iter().find(|(known, _)| *known == name)?;
+    Some(Metric::new(name, *unit, Better::Lower))
+}
+
+/// `latency.mean`, `latency.min`, `latency.max`, `latency.p50`, `latency.p99.9`.
+fn is_latency(name: &str) -> bool {
+    let Some(which) = name.strip_prefix("latency.") else {
+        return false;
+    };
+    let share = which.strip_prefix('p').and_then(|text| {
+        let is_number = text.starts_with(|c: char| c.is_ascii_digit());
+        text.parse::<f64>().ok().filter(|_| is_number)
+    });
+    ["mean", "min", "max"].contains(&which) || share.is_some_and(|p| (0.0..=100.0).contains(&p))
+}
+
+/// Names to choose from in a hint.
+pub fn names(kind: Kind) -> Vec<String> {
+    let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"];
+    let (own, more): (Vec<&str>, &[&str]) = match kind {
+        Kind::Server => (
+            OF_A_SERVER.iter().map(|(name, ..)| *name).collect(),
+            &latencies,
+        ),
+        Kind::Command => (OF_A_COMMAND.iter().map(|(name, ..)| *name).collect(), &[]),
+        Kind::Function => (Vec::new(), &[]),
+    };
+    let own = own.into_iter().map(str::to_owned);
+    own.chain(more.iter().map(|which| format!("latency.{which}")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_known_whatever_their_number_and_only_of_servers() {
+        for name in [
+            "latency.p50",
+            "latency.p99.9",
+            "latency.p100",
+            "latency.mean",
+            "rps",
+        ] {
+            assert!(find(Kind::Server, name).is_some(), "{name}");
+            assert!(find(Kind::Command, name).is_none(), "{name}");
+        }
+        for name in [
+            "latency.p101",
+            "latency.pinf",
+            "latency.p",
+            "latency",
+            "p50",
+        ] {
+            assert!(find(Kind::Server, name).is_none(), "{name}");
+        }
+        for kind in [Kind::Server, Kind::Command] {
+            assert!(names(kind).iter().all(|name| find(kind, name).is_some()));
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What one run has to do: a group's sections for one case and one variant, with every blank filled
+//! that can be known before.
+
+use super::figure;
+use super::group::{Group, Kind};
+use super::proof;
+use super::service;
+use super::target::{self, Circumstances};
+use super::traffic;
+use super::variant::Variant;
+use super::vocabulary::Vocabulary;
+use super::{Experiment, environment};
+use crate::definition::keys::Keys;
+use crate::definition::tree::{Content, Node, Table};
+use crate::model::assignment::{Assignment, Change, Work};
+use crate::model::{self, Case};
+use anyhow::{Result, bail};
+
+/// Keys of `[group.target]` that only servers have.
+const OF_A_SERVER: [&str; 5] = ["port", "network", "ready", "stop", "expect_processes"];
+
+impl Experiment {
+    /// What a run of a case under a variant has to do. `{port}` stays a blank.
+    ///
+    /// # Errors
+    /// There is no such variant, or the group consists of benchmark files. What else could be wrong
+    /// was found when the file was read.
+    pub fn assignment(
+        &self,
+        group: &Group,
+        case: &Case,
+        variant: &str,
+        seed: u64,
+    ) -> Result<Assignment> {
+        if group.kind == Kind::Function {
+            bail!(
+                "'{}' consists of benchmark files, which have a harness",
+                group.name
+            );
+        }
+        let variant = &self.variants[super::variant::find(&self.variants, variant)?];
+        let sections = super::cases::patched(&group.sections, &group.overrides, case);
+        let words = self.words(group, case, variant, seed, &sections)?;
+        let place = |section: &str| format!("{}.{section}", group.path);
+        let filled = |section: &str| -> Result<Option<Node>> {
+            let node = sections.get(section);
+            node.map(|node| words.fill_node(node, &place(section)))
+                .transpose()
+        };
+        let patch = words.fill_node(&variant.patch, &variant.path)?;
+        let patch = Keys::below(&variant.path, &patch)?;
+        let empty = Node {
+            line: group.line,
+            content: Content::Table(Table::default()),
+        };
+        let target = filled("target")?.unwrap_or_else(|| empty.clone());
+        let target = Keys::below(&place("target"), &target)?;
+        let around = Circumstances {
+            root: &self.root,
+            limit: self.plan.timeout,
+            case,
+            parameters: &group.parameters,
+        };
+        let work_target = target::read(&target, &patch, &around)?;
+        let is_server = group.kind == Kind::Server;
+        let work = match is_server {
+            true => {
+                let (load, verify) = (filled("load")?.unwrap_or(empty), filled("verify")?);
+                let load = Keys::below(&place("load"), &load)?;
+                let verify = verify
+                    .as_ref()
+                    .map(|node| Keys::below(&place("verify"), node));
+                let service =
+                    service::read(&target, &load, verify.transpose()?.as_ref(), &self.root)?;
+                load.finish()?;
+                Work::Server(Box::new(service))
+            }
+            false => command(&target, group)?,
+        };
+        target.finish()?;
+        let proofs = proof::read(&patch, &work_target.directory, is_server)?;
+        patch.finish()?;
+        Ok(Assignment {
+            target: work_target,
+            work,
+            proofs,
+            figures: figures(&words, &sections, group)?,
+            also: group.also.clone(),
+        })
+    }
+
+    /// What the blanks of a case under a variant mean. A name of the variant hides one of `[params]`.
+    fn words(
+        &self,
+        group: &Group,
+        case: &Case,
+        variant: &Variant,
+        seed: u64,
+        sections: &Table,
+    ) -> Result<Vocabulary> {
+        let mut words = self.general.clone();
+        words.say("seed", seed.to_string());
+        words.leave("port");
+        words.belongs(format!(
+            " in the group '{}' under the variant '{}'",
+            group.name, variant.name
+        ));
+        for (name, value) in &case.values {
+            words.say(name, value.plain());
+        }
+        variant.tell(&mut words)?;
+        let program = variant.patch.table().and_then(|patch| patch.get("program"));
+        if let Some((program, line)) = program.and_then(|node| Some((node.text()?, node.line))) {
+            let program = words.fill(program, line, &variant.path)?;
+            words.say("program", program);
+        }
+        // The path of the load is the last resort of `{path}`, so that readiness can ask for it, too.
+        if words.fill("{path}", None, "").is_err()
+            && let Some(path) = path(sections, &words, &group.path)?
+        {
+            words.say("path", path);
+        }
+        Ok(words)
+    }
+
+    /// The variant as harnesses of benchmark files know variants. `current` gives the variables of our
+    /// own environment, because a harness can only set variables.
+    ///
+    /// # Errors
+    /// There is no such variant, or it says something that a harness cannot do.
+    pub fn harness_variant(
+        &self,
+        variant: &str,
+        current: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<model::Variant> {
+        let variant = &self.variants[super::variant::find(&self.variants, variant)?];
+        let mut words = self.general.clone();
+        words.belongs(format!(" under the variant '{}'", variant.name));
+        variant.tell(&mut words)?;
+        let patch = words.fill_node(&variant.patch, &variant.path)?;
+        let keys = Keys::below(&variant.path, &patch)?;
+        for key in ["command", "cwd"] {
+            if keys.has(key) {
+                let message = format!("'{key}' of the variant '{}' has no meaning", variant.name);
+                return Err(keys.error(
+                    key,
+                    format!("{message} for benchmark files\nhint: program = \"node\""),
+                ));
+            }
+        }
+        let mut found = model::Variant::plain(&variant.name);
+        let usual = self.program.clone();
+        found.program = keys.text("program")?.or(usual).map(Into::into);
+        found.arguments = target::arguments(&keys)?;
+        for change in environment::read(&keys, "env")? {
+            found.environment.push(set(&change, current, &keys)?);
+        }
+        Ok(found)
+    }
+}
+
+/// A change as a variable with its whole value.
+fn set(
+    change: &Change,
+    current: &dyn Fn(&str) -> Option<String>,
+    keys: &Keys,
+) -> Result<(String, String)> {
+    let joined = |name: &str, more: &str, first: bool| {
+        let separator = if name.ends_with("PATH") { ":" } else { " " };
+        match current(name).filter(|known| !known.is_empty()) {
+            Some(known) if first => format!("{more}{separator}{known}"),
+            Some(known) => format!("{known}{separator}{more}"),
+            None => more.to_owned(),
+        }
+    };
+    Ok(match change {
+        Change::Set(name, value) => (name.clone(), value.clone()),
+        Change::Append(name, value) => (name.clone(), joined(name, value, false)),
+        Change::Prepend(name, value) => (name.clone(), joined(name, value, true)),
+        Change::Unset(name) => {
+            let message = format!("'{name}' cannot be unset for benchmark files");
+            return Err(keys.error("env", message));
+        }
+    })
+}
+
+/// Refuses what only a server has.
+fn command(target: &Keys, group: &Group) -> Result<Work> {
+    match OF_A_SERVER.iter().find(|key| target.has(key)) {
+        None => Ok(Work::Command),
+        Some(key) => {
+            let message = format!("'{key}' has no meaning for a command");
+            let hint = format!(
+                "the group '{}' has kind = \"server\" if it serves",
+                group.name
+            );
+            Err(target.error(key, format!("{message}\nhint: {hint}")))
+        }
+    }
+}
+
+fn figures(
+    words: &Vocabulary,
+    sections: &Table,
+    group: &Group,
+) -> Result<Vec<model::assignment::Figure>> {
+    let Some(node) = sections.get("metric") else {
+        return Ok(Vec::new());
+    };
+    let filled = words.fill_node(node, &format!("{}.metric", group.path))?;
+    let table = Table::from_iter([("metric".to_owned(), filled)]);
+    let outer = Node {
+        line: group.line,
+        content: Content::Table(table),
+    };
+    figure::read(&Keys::below(&group.path, &outer)?)
+}
+
+/// The path that the load asks for.
+fn path(sections: &Table, words: &Vocabulary, place: &str) -> Result<Option<String>> {
+    let load = sections.get("load").and_then(Node::table);
+    let text = |key: &str| {
+        let node = load.and_then(|load| load.get(key))?;
+        Some((node.text()?, node.line))
+    };
+    if let Some((path, line)) = text("path") {
+        return words
+            .fill(path, line, &format!("{place}.load.path"))
+            .map(Some);
+    }
+    let Some((url, line)) = text("url") else {
+        return Ok(load.map(|_| "/".to_owned()));
+    };
+    let url = words.fill(url, line, &format!("{place}.load.url"))?;
+    Ok(traffic::path_of(&url).map(str::to_owned))
+}

@@ -1,0 +1,33 @@
+//! What is wrong with an expression, and in which column.
+
+/// A mistake in an expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}\n  {text}\n  {}^{}", " ".repeat(*column), hint_line(hint))]
+pub struct Mistake {
+    /// What is wrong.
+    pub message: String,
+    /// The expression.
+    pub text: String,
+    /// Letters before the place.
+    pub column: usize,
+    /// What helps, if anything does.
+    pub hint: Option<String>,
+}
+
+fn hint_line(hint: &Option<String>) -> String {
+    let line = |hint: &String| format!("\nhint: {hint}");
+    hint.as_ref().map(line).unwrap_or_default()
+}
+
+impl Mistake {
+    /// The mistake that `part`, which occurs in the expression, names something that does not exist.
+    pub fn about(text: &str, part: &str, message: String, hint: String) -> Mistake {
+        let before = text.find(part).map_or("", |at| &text[..at]);
+        Mistake {
+            message,
+            text: text.to_owned(),
+            column: before.chars().count(),
+            hint: Some(hint),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Expressions over metrics and variants: what claims say, and what gates keep.
+//!
+//! It decides the grammar and what an expression means once figures are given. It must not know where
+//! figures come from. The grammar, from loose to tight:
+//!
+//! ```text
+//! or  and  not  < <= > >= == !=  + -  * /  -x
+//! 12.5  5%  NAME  METRIC(VARIANT)  METRIC[GROUP, PARAMETER=VALUE](VARIANT)  ( ... )
+//! ```
+//!
+//! Start at [`Expression`]; gates are in [`Gate`].
+
+mod gate;
+mod mistake;
+mod parser;
+mod print;
+mod value;
+
+pub use gate::Gate;
+pub use mistake::Mistake;
+
+use parser::Parser;
+
+/// A claim or a part of one.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expression {
+    /// A number as it stands.
+    Number(f64),
+    /// A share written in percent; 0.05 for `5%`.
+    Percent(f64),
+    /// A parameter of the experiment.
+    Name(String),
+    /// A figure that was measured.
+    Term(Term),
+    /// The number with the other sign.
+    Minus(Box<Expression>),
+    /// The opposite truth.
+    Not(Box<Expression>),
+    /// Two, and what is between them.
+    Pair(Box<Expression>, Operator, Box<Expression>),
+}
+
+/// A metric of a variant: `time[promises, test=fibonacci](collector)`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Term {
+    /// The metric.
+    pub metric: String,
+    /// The cases that are meant.
+    pub filter: Filter,
+    /// The variant.
+    pub variant: String,
+}
+
+/// Which cases are meant: all that have the group and the values; without any, all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Filter {
+    /// The group.
+    pub group: Option<String>,
+    /// Values of parameters, as texts.
+    pub values: Vec<(String, String)>,
+}
+
+/// What stands between two operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// At least one is true.
+    Or,
+    /// Both are true.
+    And,
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    More,
+    /// `>=`
+    AtLeast,
+    /// `==`
+    Equal,
+    /// `!=`
+    Unequal,
+    /// `+`
+    Plus,
+    /// `-`
+    Minus,
+    /// `*`
+    Times,
+    /// `/`
+    By,
+}
+
+impl Expression {
+    /// Reads a claim: an expression that is true or false.
+    ///
+    /// # Errors
+    /// It is none; the mistake has its column.
+    pub fn claim(text: &str) -> Result<Expression, Mistake> {
+        Parser::of(text).claim()
+    }
+
+    /// The figures that it needs, in order, each once.
+    pub fn terms(&self) -> Vec<&Term> {
+        let mut found: Vec<&Term> = Vec::new();
+        self.visit(&mut |part| {
+            if let Expression::Term(term) = part
+                && !found.contains(&term)
+            {
+                found.push(term);
+            }
+        });
+        found
+    }
+
+    /// The parameters that it needs, in order, each once.
+    pub fn names(&self) -> Vec<&str> {
+        let mut found: Vec<&str> = Vec::new();
+        self.visit(&mut |part| {
+            if let Expression::Name(name) = part
+                && !found.contains(&name.as_str())
+            {
+                found.push(name);
+            }
+        });
+        found
+    }
+
+    fn visit<'a>(&'a self, look: &mut impl FnMut(&'a Expression)) {
+        look(self);
+        match self {
+            Expression::Minus(inner) | Expression::Not(inner) => inner.visit(look),
+            Expression::Pair(left, _, right) => {
+                left.visit(look);
+                right.visit(look);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The number that a text such as `2*8+1` or `5%` is; `None` if it is something else.
+pub fn arithmetic(text: &str) -> Option<f64> {
+    let read = Parser::of(text).quantity().ok()?;
+    let value = read.number(&|_| None, &|_| None)?;
+    value.is_finite().then_some(value)
+}
+
+/// Reads a filter as it stands between the brackets of a term: `promises, test=fibonacci`.
+///
+/// # Errors
+/// It is none; the mistake has its column.
+pub fn filter(text: &str) -> Result<Filter, Mistake> {
+    Parser::of(text).whole_filter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_lists_what_it_needs() {
+        let text = "cpu_cores(brown) > 0.9*cpus and cpu_cores(red) < 1.3 and cpu_cores(brown) > 1";
+        let claim = Expression::claim(text).unwrap();
+        let terms: Vec<String> = claim.terms().iter().map(|t| t.to_string()).collect();
+        assert_eq!(terms, ["cpu_cores(brown)", "cpu_cores(red)"]);
+        assert_eq!(claim.names(), ["cpus"]);
+    }
+
+    #[test]
+    fn numbers_in_texts_are_calculated() {
+        for (text, value) in [
+            ("8", 8.0),
+            ("2*8", 16.0),
+            ("8+1", 9.0),
+            ("1+2*3", 7.0),
+            ("(1+2)*3", 9.0),
+            ("10-4-3", 3.0),
+            ("8/2/2", 2.0),
+            ("-3+5", 2.0),
+            ("3%", 0.03),
+            ("1e3", 1000.0),
+        ] {
+            assert_eq!(arithmetic(text), Some(value), "{text}");
+        }
+        for text in [
+            "",
+            "x",
+            "1 2",
+            "1 < 2",
+            "rps(red)",
+            "1/0",
+            "{n}",
+            "8 workers",
+        ] {
+            assert_eq!(arithmetic(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Runs of experiments: each is performed by a process of this very program, which gets everything it has to do as
+//! one order and answers with everything that came of it.
+//!
+//! It decides what of an answer is a sample and what a failure. What is done is decided by the definition file
+//! (`definition/experiment`), how by `runner/experiment`. Start at [`perform`].
+
+use super::attempt::failure;
+use super::events::Events;
+use super::job::{Description, Job, Parameter, Request, Setting, Source};
+use super::{Attempt, Harness, Message, Observation, own_program, protocol};
+use crate::definition::experiment::{self, Experiment, Group, control};
+use crate::model::assignment::{Assignment, Warmup, Work};
+use crate::model::performed::{Performed, Stumble};
+use crate::model::{Case, Cause, Sample};
+use crate::process::{Channel, Spec, run};
+use anyhow::Context;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The hidden command that performs a run.
+pub const COMMAND: &str = "perform-run";
+
+/// What the process that performs a run gets beyond the limit of the run.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// The harness for experiments.
+pub struct Experiments;
+
+impl Harness for Experiments {
+    fn describe(&self, source: &Source, request: &Request) -> Description {
+        let read =
+            experiment::source(&source.file, &request.sets).and_then(|text| Experiment::of(&text));
+        let experiment = match read {
+            Ok(experiment) => experiment,
+            Err(error) => {
+                let reason = format!("{error:#}");
+                let cause = Cause::Invalid { reason };
+                return protocol::failed(source, cause, &Spec::new(own_program()));
+            }
+        };
+        let mut description = Description::default();
+        for (group, cases) in experiment.cases() {
+            let own = group.parameters.iter().map(|(name, values)| Parameter {
+                name: name.clone(),
+                values: values.clone(),
+            });
+            description.parameters.extend(own);
+            let jobs = cases.iter().map(|case| job(source, request, case));
+            description.jobs.extend(jobs);
+        }
+        let params = experiment.params.iter().map(|(name, value)| Parameter {
+            name: name.clone(),
+            values: vec![value.clone()],
+        });
+        description.parameters.extend(params);
+        description
+    }
+
+    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+        match resolved(job, setting) {
+            Ok((assignment, headline)) => perform(&assignment, &headline, job, setting),
+            Err(error) => {
+                let spec = Spec::new(own_program());
+                Attempt::refused(&spec, &format!("{error:#}"), job, setting)
+            }
+        }
+    }
+
+    fn usual_program(&self, _source: &Source) -> PathBuf {
+        own_program()
+    }
+}
+
+fn job(source: &Source, request: &Request, case: &Case) -> Job {
+    let values = case.values.iter();
+    Job {
+        label: case.id(),
+        arguments: values
+            .map(|(name, value)| format!("{name}={}", value.plain()))
+            .collect(),
+        case: Some(case.clone()),
+        ..protocol::draft(source, request)
+    }
+}
+
+/// What the run has to do, and the names of its metrics, the headline first.
+fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<(Assignment, Vec<String>)> {
+    let experiment = setting.experiment.context("there is no experiment")?;
+    let case = job.case.as_ref().context("the case is not known")?;
+    let holds = |group: &&Group| group.cases.contains(case);
+    let group = experiment.groups.iter().find(holds);
+    let group = group.with_context(|| format!("'{}' belongs to no group", case.id()))?;
+    let variant = control::origin(&setting.variant.name);
+    let mut assignment = experiment.assignment(group, case, variant, setting.seed)?;
+    if job.test {
+        shorten(&mut assignment);
+    }
+    let names = group
+        .metrics
+        .iter()
+        .map(|metric| group.stored(&metric.name));
+    Ok((assignment, names.collect()))
+}
+
+/// A trial is one request.
+fn shorten(assignment: &mut Assignment) {
+    let Work::Server(service) = &mut assignment.work else {
+        return;
+    };
+    let load = &mut service.load;
+    (load.connections, load.pipelining, load.warmup) = (1, 1, Warmup::None);
+    let long = ["--time=", "--count=", "--rate="];
+    load.words
+        .retain(|word| !long.iter().any(|option| word.starts_with(option)));
+    load.words.push(match load.client.as_str() {
+        // It cannot count, and needs a whole second.
+        "wrk" => "--time=1s".to_owned(),
+        _ => "--count=1".to_owned(),
+    });
+    load.requests = (load.client == "builtin").then_some(1);
+}
+
+/// Has a process perform a run.
+fn perform(
+    assignment: &Assignment,
+    metrics: &[String],
+    job: &Job,
+    setting: &Setting<'_>,
+) -> Attempt {
+    let spec = Spec {
+        channel: Channel::Harness,
+        // The process keeps the limits of every stage itself; this one is for when it does not.
+        limit: setting.limit + GRACE,
+        ..Spec::new(own_program()).args([COMMAND])
+    };
+    let plain = replayed(assignment);
+    let text = match serde_json::to_string(assignment) {
+        Ok(text) => text,
+        Err(error) => return Attempt::refused(&plain, &error.to_string(), job, setting),
+    };
+    let order = Message::new("run").with("id", 2).with("seed", setting.seed);
+    let mut events = Events::after([order.with("assignment", text)]);
+    match run(&spec, &mut events) {
+        Err(error) => Attempt::not_started(&spec, &error, job, setting),
+        Ok(outcome) => {
+            let told = events.first("performed");
+            let performed = told.and_then(|told| told.get("json"));
+            let performed =
+                performed.and_then(|text| serde_json::from_str::<Performed>(&text).ok());
+            let (seen, stumble, fault) = match performed {
+                None => (None, None, Some(events.error().unwrap_or(Cause::Silent))),
+                Some(performed) => {
+                    let load = told.and_then(|told| told.get("load"));
+                    let stumble = performed.stumble.clone();
+                    (
+                        Some(observation(job, metrics, performed, load)),
+                        stumble,
+                        None,
+                    )
+                }
+            };
+            let mut attempt = Attempt::new(
+                &plain,
+                &outcome,
+                seen.into_iter().collect(),
+                fault,
+                job,
+                setting,
+            );
+            if let Some(Stumble {
+                stage,
+                reason,
+                stderr_tail,
+            }) = stumble
+            {
+                let cause = Cause::Stage { stage, reason };
+                attempt.failure = Some(failure(cause, stderr_tail, &plain, job, setting));
+            }
+            attempt
+        }
+    }
+}
+
+/// What a person would type to start the target by hand.
+fn replayed(assignment: &Assignment) -> Spec {
+    crate::process::Spec {
+        directory: Some(assignment.target.directory.clone()),
+        environment: assignment.target.plain_environment(),
+        ..Spec::new(
+            assignment
+                .target
+                .command
+                .first()
+                .cloned()
+                .unwrap_or_default(),
+        )
+        .args(assignment.target.command.iter().skip(1).cloned())
+    }
+}
+
+/// Its figures as samples.
+fn observation(
+    job: &Job,
+    metrics: &[String],
+    mut performed: Performed,
+    load: Option<String>,
+) -> Observation {
+    // What the file asks for comes first, because the first metric is the one that decides.
+    performed.figures.sort_by_key(|measure| {
+        let place = metrics.iter().position(|name| *name == measure.metric.name);
+        place.unwrap_or(metrics.len())
+    });
+    let case = job.case.clone();
+    let mut seen = Observation {
+        case: case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new())),
+        samples: Vec::new(),
+        metrics: Vec::new(),
+        notes: performed.notes,
+        check: None,
+        load: load.map(Arc::from),
+    };
+    for measure in performed.figures {
+        let metric: Arc<str> = Arc::from(measure.metric.name.as_str());
+        seen.samples
+            .extend(measure.values.iter().map(|&value| Sample {
+                metric: metric.clone(),
+                value,
+                elapsed_ns: None,
+                iterations: None,
+            }));
+        if seen
+            .metrics
+            .iter()
+            .all(|known| known.name != measure.metric.name)
+        {
+            seen.metrics.push(measure.metric);
+        }
+    }
+    seen
+}

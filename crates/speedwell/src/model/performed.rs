@@ -1,0 +1,106 @@
+//! What one run of an experiment gave: its figures, or the stage at which it failed. Plain data that travels as
+//! JSON from the process that performed it. Start at [`Performed`].
+
+use super::Metric;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What a run gave.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Performed {
+    /// Its figures, in the order in which they are told.
+    pub figures: Vec<Measure>,
+    /// What a reader of the figures should know, as whole sentences.
+    pub notes: Vec<String>,
+    /// Why the run failed, if it did. What was measured before its end is kept only if nothing but its end failed.
+    pub stumble: Option<Stumble>,
+}
+
+impl Performed {
+    /// Adds a figure with one value.
+    pub fn tell(&mut self, metric: Metric, value: f64) {
+        self.figures.push(Measure {
+            metric,
+            values: vec![value],
+        });
+    }
+}
+
+/// A figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measure {
+    /// What it is.
+    pub metric: Metric,
+    /// Its values, in the metric's unit.
+    pub values: Vec<f64>,
+}
+
+/// Where and why a run failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stumble {
+    /// Where.
+    pub stage: Stage,
+    /// Why, as the end of a sentence about the stage.
+    pub reason: String,
+    /// The last lines that the target wrote on stderr.
+    pub stderr_tail: String,
+}
+
+/// The stages in the life of a run, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// The port is free.
+    Port,
+    /// The target starts.
+    Start,
+    /// It listens itself, answers, and has its children.
+    Ready,
+    /// The variant took effect.
+    Proof,
+    /// It answers as it should, before the load.
+    Verify,
+    /// The load that does not count.
+    Warmup,
+    /// The load that counts.
+    Load,
+    /// Every request of the load was answered well.
+    Served,
+    /// It still answers as it should, after the load.
+    VerifyAgain,
+    /// It lives, and no child of it was replaced.
+    Alive,
+    /// What it gave was understood.
+    Figures,
+    /// It ends when it is asked to, and leaves nothing behind.
+    Stop,
+    /// The variant took effect, as can be told only at the end.
+    ProofAtExit,
+}
+
+impl Stage {
+    /// Whether the figures of a run that failed here are sound.
+    pub fn is_after_the_figures(self) -> bool {
+        self == Stage::Stop
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Stage::Port => "port",
+            Stage::Start => "start",
+            Stage::Ready => "ready",
+            Stage::Proof => "proof of the variant",
+            Stage::Verify => "verify",
+            Stage::Warmup => "warmup",
+            Stage::Load => "load",
+            Stage::Served => "served",
+            Stage::VerifyAgain => "verify after the load",
+            Stage::Alive => "alive",
+            Stage::Figures => "figures",
+            Stage::Stop => "stop",
+            Stage::ProofAtExit => "proof of the variant at exit",
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! What an experiment showed, as a document: its question, the answer, claims, a table for each metric, who was served
+//! within which time, charts.
+//!
+//! It decides what is shown in which order, following the file where it says so. Tables of changes are those of every
+//! comparison (`report/comparison`). Start at [`experiment`].
+
+mod answer;
+mod charts;
+mod claims;
+mod factors;
+mod gates;
+mod percentiles;
+
+use super::charts as usual;
+use super::comparison::comparison;
+use super::document::{Block, Document};
+use super::output::{Output, Verbosity};
+use super::{failures, gallery, summary};
+use crate::analysis::Findings;
+use crate::analysis::experiment::{Found, GroupFound};
+use crate::definition::experiment::{Experiment, Output as Wanted};
+use crate::report::document::Chart;
+use serde_json::Value;
+
+/// What is shown where the file says nothing.
+const USUAL: [&str; 7] = [
+    "by-metric",
+    "latency-percentiles",
+    "factors",
+    "served",
+    "bar",
+    "forest",
+    "checks",
+];
+
+/// The report of an experiment.
+pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Document {
+    let mut document = Document::new("experiment");
+    let title = experiment.question.as_ref().unwrap_or(&experiment.name);
+    document.push(Block::Heading {
+        level: 1,
+        text: title.clone(),
+    });
+    if found.groups.is_empty() {
+        document.push(Block::Headline("nothing was measured".into()));
+    }
+    document.blocks.extend(answer::headlines(found, experiment));
+    document.append(claims::claims(found));
+    document.append(gates::gates(found));
+    for warning in &found.warnings {
+        document.push(Block::Warning(warning.clone()));
+    }
+    if output.verbosity != Verbosity::Quiet {
+        tables(found, experiment, output, &mut document);
+    }
+    document.append(failures(&found.failures, output.verbosity));
+    for chart in charts(found, experiment, output) {
+        document.push(Block::Chart(Box::new(chart)));
+    }
+    for group in &found.groups {
+        let whole = whole(group);
+        document.blocks.extend(gallery::gallery(&whole, output));
+    }
+    document
+}
+
+/// All findings of a group in one.
+fn whole(group: &GroupFound) -> Findings {
+    let mut whole = Findings::default();
+    for metric in &group.metrics {
+        whole
+            .summaries
+            .extend(metric.findings.summaries.iter().cloned());
+        whole
+            .comparisons
+            .extend(metric.findings.comparisons.iter().cloned());
+    }
+    whole
+}
+
+/// The names of what the file wants to see.
+fn wanted(experiment: &Experiment) -> Vec<&str> {
+    let names: Vec<&str> = experiment
+        .outputs
+        .iter()
+        .filter_map(|output| match output {
+            Wanted::Table(name) | Wanted::Chart { name, .. } => Some(name.as_str()),
+            Wanted::Report(_) => None,
+        })
+        .collect();
+    match names.is_empty() {
+        true => USUAL.to_vec(),
+        false => names,
+    }
+}
+
+/// The tables of every group, and for machines all comparisons in one list.
+fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mut Document) {
+    let wanted = wanted(experiment);
+    let mut compared = Vec::new();
+    for group in &found.groups {
+        if found.groups.len() > 1 {
+            document.push(Block::Heading {
+                level: 2,
+                text: group.name.clone(),
+            });
+        }
+        let whole = whole(group);
+        let part = match whole.comparisons.is_empty() {
+            true => summary::summary(&whole.summaries, output),
+            false => comparison(&whole, output),
+        };
+        // The answers stand at the top of the report.
+        let body = part
+            .blocks
+            .into_iter()
+            .filter(|block| !matches!(block, Block::Headline(_)));
+        document.blocks.extend(body);
+        for (name, value) in part.data {
+            match value {
+                Value::Array(items) if name == "comparisons" => compared.extend(items),
+                value => document.attach(name, value),
+            }
+        }
+        if wanted.contains(&"latency-percentiles") {
+            document.blocks.extend(
+                percentiles::tables(group, experiment)
+                    .into_iter()
+                    .map(Block::Table),
+            );
+        }
+        if wanted.contains(&"factors") {
+            document.blocks.extend(
+                factors::tables(group, experiment)
+                    .into_iter()
+                    .map(Block::Table),
+            );
+        }
+    }
+    document.attach("comparisons", Value::Array(compared));
+}
+
+/// The charts that the file wants, in its order.
+fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart> {
+    let listed: Vec<&Wanted> = experiment
+        .outputs
+        .iter()
+        .filter(|output| matches!(output, Wanted::Chart { .. }))
+        .collect();
+    let usual: Vec<Wanted> = USUAL
+        .iter()
+        .filter(|_| listed.is_empty())
+        .map(|name| Wanted::Chart {
+            name: (*name).to_owned(),
+            series: "variants".to_owned(),
+            stages: Vec::new(),
+        })
+        .collect();
+    let all = listed.into_iter().chain(&usual);
+    all.flat_map(|wanted| match wanted {
+        Wanted::Chart { name, stages, .. } => of_name(name, stages, found, experiment, output),
+        _ => Vec::new(),
+    })
+    .collect()
+}
+
+fn of_name(
+    name: &str,
+    stages: &[Vec<String>],
+    found: &Found,
+    experiment: &Experiment,
+    output: &Output,
+) -> Vec<Chart> {
+    let groups = found.groups.iter();
+    match name {
+        "served" => groups
+            .flat_map(|group| charts::served(group, stages, experiment))
+            .collect(),
+        "ecdf-tail" => groups
+            .flat_map(|group| charts::tail(group, experiment))
+            .collect(),
+        "bar" => groups
+            .flat_map(|group| usual::bars(&whole(group).summaries, output.unit))
+            .collect(),
+        "forest" => groups.flat_map(charts::forests).collect(),
+        _ => Vec::new(),
+    }
+}

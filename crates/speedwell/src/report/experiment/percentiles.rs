@@ -1,0 +1,102 @@
+//! Within which time which percentage of the requests was served, a variant a column, as ab prints it for one.
+
+use super::answer::label;
+use crate::analysis::experiment::{Curve, GroupFound, PERCENTS};
+use crate::definition::experiment::Experiment;
+use crate::report::digits::Uncertainty;
+use crate::report::table::{Cell, Column, Kind, Row, Table, number};
+use crate::report::unit::Scale;
+
+/// A table for each case.
+pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
+    let mut tables = Vec::new();
+    let mut cases = Vec::new();
+    for curve in &group.curves {
+        if !cases.contains(&curve.case) {
+            cases.push(curve.case.clone());
+        }
+    }
+    for case in cases {
+        let curves: Vec<&Curve> = group
+            .curves
+            .iter()
+            .filter(|curve| curve.case == case)
+            .collect();
+        tables.push(table(&case.id(), &curves, experiment));
+    }
+    tables
+}
+
+fn table(case: &str, curves: &[&Curve], experiment: &Experiment) -> Table {
+    let all: Vec<f64> = curves
+        .iter()
+        .flat_map(|curve| PERCENTS.iter().filter_map(|percent| curve.at(*percent)))
+        .collect();
+    let scale = Scale::fitting("ns", &all, None);
+    let mut columns = vec![
+        Column::machine("case"),
+        Column::new("percent", "%", Kind::Figure),
+    ];
+    columns.push(Column::machine("values"));
+    columns.extend(
+        curves
+            .iter()
+            .map(|curve| Column::new("shown", &*curve.variant, Kind::Figure).for_people()),
+    );
+    let mut rows: Vec<Row> = PERCENTS
+        .iter()
+        .map(|percent| {
+            let time = |curve: &&Curve| {
+                let ns = curve.at(*percent);
+                Cell::text(ns.map_or("?".to_owned(), |ns| {
+                    scale.bare(ns, scale.place(ns, Uncertainty::Unknown))
+                }))
+            };
+            let values = curves.iter().filter_map(|curve| {
+                Some((curve.variant.to_string(), number(curve.at(*percent)?)?))
+            });
+            let values: serde_json::Map<String, serde_json::Value> = values.collect();
+            let mut cells = vec![
+                Cell::value(case),
+                Cell::figure(Some(f64::from(*percent))).shown(percent.to_string()),
+            ];
+            cells.push(Cell::value(values));
+            cells.extend(curves.iter().map(time));
+            Row::Cells(cells)
+        })
+        .collect();
+    rows.push(Row::Remark(under_way(curves)));
+    let labels: Vec<String> = curves
+        .iter()
+        .map(|curve| label(experiment, &curve.variant))
+        .collect();
+    let labels = labels.join(", ");
+    Table {
+        caption: vec![
+            case.to_owned(),
+            format!(
+                "percentage of the requests served within, in {}, medians of the runs: {labels}",
+                scale.symbol
+            ),
+        ],
+        columns,
+        rows,
+        ..Table::new("percentiles")
+    }
+}
+
+/// The figure that belongs beside every latency: times under different loads are no comparison.
+fn under_way(curves: &[&Curve]) -> String {
+    let each = curves.iter().filter_map(|curve| {
+        Some(format!(
+            "{} {:.1}",
+            curve.variant, curve.effective_concurrency?
+        ))
+    });
+    let each: Vec<String> = each.collect();
+    let asked = curves.iter().find_map(|curve| curve.asked_concurrency);
+    let asked = asked
+        .map(|asked| format!(" of {asked}"))
+        .unwrap_or_default();
+    format!("requests under way on average{asked}: {}", each.join(", "))
+}

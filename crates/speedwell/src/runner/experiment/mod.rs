@@ -1,0 +1,74 @@
+//! One run of an experiment: a fresh process tree is started, proven to be the variant that is meant, measured, and
+//! ended without leftovers.
+//!
+//! It decides what follows what and what is a failure of which stage. It knows neither definition files nor plans:
+//! an [`Assignment`] says all there is to do, and [`Performed`] what came of it. How words become a load is told by
+//! the caller ([`Loads`]). It is meant for a process of its own, because it may enter another network. Start at
+//! [`perform`]; `life.rs` is the life of a server, stage by stage.
+
+mod command;
+mod counters;
+mod figures;
+mod instructions;
+mod life;
+mod listening;
+mod network;
+mod output;
+mod proof;
+mod sending;
+mod target;
+mod verify;
+
+use crate::model::Session;
+use crate::model::assignment::{Assignment, Work};
+use crate::model::performed::{Performed, Stage, Stumble};
+use crate::runner::load::{LoadJob, LoadRun};
+use std::path::PathBuf;
+
+/// How words become loads.
+#[derive(Clone, Copy)]
+pub struct Loads<'a> {
+    /// The load of our own generator that these words of `speedwell load` mean, the address first.
+    pub own: &'a dyn Fn(&[String]) -> anyhow::Result<LoadJob>,
+    /// The load of another tool, carried out.
+    pub foreign: &'a dyn Fn(&[String]) -> anyhow::Result<Session>,
+    /// The figures of a load of our own generator.
+    pub figures: &'a dyn Fn(&LoadRun) -> anyhow::Result<Session>,
+}
+
+/// Everything that came of a run.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// Figures, remarks, and where it failed.
+    pub performed: Performed,
+    /// Everything known of the load, where our own generator sent it.
+    pub load: Option<LoadRun>,
+}
+
+/// What ends a run before its time.
+type Fallible<T> = Result<T, Stumble>;
+
+/// Performs a run. A failure is part of what it gives.
+pub fn perform(assignment: &Assignment, loads: Loads) -> Done {
+    let mut done = Done::default();
+    let ended = match &assignment.work {
+        Work::Command => command::live(assignment, &mut done),
+        Work::Server(service) => life::live(assignment, service, loads, &mut done),
+    };
+    done.performed.stumble = ended.err();
+    done
+}
+
+/// A run that failed before anything was written.
+fn stumble(stage: Stage, reason: impl Into<String>) -> Stumble {
+    Stumble {
+        stage,
+        reason: reason.into(),
+        stderr_tail: String::new(),
+    }
+}
+
+/// Where files of proofs are looked for.
+fn below(directory: &std::path::Path, file: &std::path::Path) -> PathBuf {
+    directory.join(file)
+}

@@ -1,0 +1,443 @@
+//! Every stage in the life of a run of an experiment, failing once: which failure is told, with which words.
+//!
+//! The server is a real one that misbehaves as it is told (tests/experiment/server.py). The order goes over the
+//! private line as a plan would send it.
+
+use super::harness_driver::{Talk, encoded};
+use super::project::repository;
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+/// A run that nothing is wrong with.
+fn order(words: &[&str]) -> Value {
+    let server = repository().join("crates/speedwell/tests/experiment/server.py");
+    let mut command = vec![
+        "python3".to_owned(),
+        server.display().to_string(),
+        "{port}".to_owned(),
+    ];
+    command.extend(words.iter().map(|&word| word.to_owned()));
+    json!({
+        "target": {
+            "command": command,
+            "directory": std::env::temp_dir(),
+            "environment": [],
+            "expected_exit": 0,
+            "limit_ms": 60_000,
+        },
+        "work": {
+            "kind": "server",
+            "port": null,
+            "private_network": false,
+            "ready": { "path": "/", "status": 200, "within_ms": 10_000 },
+            "stop": { "signal": 15, "grace_ms": 3_000 },
+            "children": null,
+            "load": {
+                "client": "builtin",
+                "url": "http://127.0.0.1:{port}/",
+                "connections": 4,
+                "pipelining": 1,
+                "words": ["--count=200"],
+                "warmup": { "requests": 20 },
+                "requests": 200,
+            },
+            "verify": {
+                "path": null,
+                "statuses": [[200, 299]],
+                "body": { "json": { "hello": "world" } },
+                "same_bytes": true,
+            },
+        },
+        "proofs": [],
+        "figures": [],
+        "also": [],
+    })
+}
+
+/// The order with another value at a place.
+fn with(mut order: Value, place: &str, value: Value) -> Value {
+    *order
+        .pointer_mut(place)
+        .unwrap_or_else(|| panic!("no {place}")) = value;
+    order
+}
+
+/// What a process told of a run.
+fn performed(order: &Value) -> Value {
+    let program = env!("CARGO_BIN_EXE_speedwell").to_owned();
+    let mut talk = Talk::start(&[program, "perform-run".to_owned()], &[]);
+    let text = encoded(&order.to_string());
+    talk.say(&format!(
+        "hello\tid=1\nrun\tid=2\tseed=7\tassignment={text}\n"
+    ));
+    let told = talk.hear("performed");
+    let mut done: Value = serde_json::from_str(&told.text("json")).unwrap();
+    done["load"] = serde_json::from_str(&told.text("load")).unwrap_or(Value::Null);
+    talk.end();
+    done
+}
+
+/// Stage and reason of a run that failed.
+#[track_caller]
+fn failure(order: &Value) -> (String, String) {
+    let done = performed(order);
+    let text = |key: &str| {
+        done["stumble"][key]
+            .as_str()
+            .unwrap_or_else(|| panic!("{done:#}"))
+            .to_owned()
+    };
+    (text("stage"), text("reason"))
+}
+
+#[track_caller]
+fn fails(order: &Value, stage: &str, words: &[&str]) {
+    let (at, reason) = failure(order);
+    assert_eq!(at, stage, "{reason}");
+    for word in words {
+        assert!(reason.contains(word), "'{word}' in '{reason}'");
+    }
+}
+
+fn figure(done: &Value, name: &str) -> Option<f64> {
+    let figures = done["figures"].as_array()?;
+    let found = figures
+        .iter()
+        .find(|figure| figure["metric"]["name"] == name)?;
+    found["values"][0].as_f64()
+}
+
+fn is_missing(program: &str) -> bool {
+    let found = std::process::Command::new(program)
+        .arg("--version")
+        .output();
+    if found.is_err() {
+        eprintln!("skipped: {program} is not installed");
+    }
+    found.is_err()
+}
+
+#[test]
+fn a_run_without_fault_gives_figures_of_load_and_server() {
+    if is_missing("python3") {
+        return;
+    }
+    let done = performed(&order(&[]));
+    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    let known = |name: &str| figure(&done, name).unwrap_or_else(|| panic!("no {name} in {done:#}"));
+    assert!(known("throughput") > 10.0 && known("latency_p50") > 1000.0);
+    // 4 clients without pause: the mean number under way cannot be more, and is hardly less.
+    assert!(
+        (2.0..4.2).contains(&known("effective_concurrency")),
+        "{done:#}"
+    );
+    assert!(
+        known("cpu_per_request") > 10_000.0,
+        "a request costs Python more than 10 us"
+    );
+    assert!(known("cpu_cores") < 2.5 && known("max_rss") > 5e6);
+    assert!(known("server_ready") > 1e6 && known("server_exit") > 1e3);
+    let head_and_body = known("bytes_per_response");
+    assert!((60.0..300.0).contains(&head_and_body), "{head_and_body}");
+    assert!(
+        figure(&done, "instructions_per_request").is_none(),
+        "nobody asked for it"
+    );
+    let books = &done["load"]["measured"]["account"]["books"];
+    assert!(books.is_object(), "the whole load is told");
+}
+
+#[test]
+fn a_port_that_somebody_has_is_told_with_its_holder() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let order = with(order(&[]), "/work/port", json!(port));
+    fails(
+        &order,
+        "port",
+        &[&port.to_string(), "in use already", "process"],
+    );
+}
+
+#[test]
+fn a_program_that_is_not_there_does_not_start() {
+    let order = with(
+        order(&[]),
+        "/target/command",
+        json!(["no-such-program", "x"]),
+    );
+    fails(&order, "start", &["'no-such-program'", "No such file"]);
+}
+
+#[test]
+fn a_server_that_is_not_ready_is_told_with_the_reason() {
+    if is_missing("python3") {
+        return;
+    }
+    let hasty = |words: &[&str]| with(order(words), "/work/ready/within_ms", json!(1_500));
+    fails(
+        &hasty(&["starts=30"]),
+        "ready",
+        &["not within 1.5 s", "nobody listens"],
+    );
+    fails(
+        &hasty(&["status=503"]),
+        "ready",
+        &["answers 503 instead of 200"],
+    );
+    fails(
+        &order(&["exits=3"]),
+        "ready",
+        &["ended before it was ready", "status 3"],
+    );
+    let three = |words: &[&str]| with(hasty(words), "/work/children", json!(3));
+    fails(
+        &three(&["children=2"]),
+        "ready",
+        &["it has 2 children instead of 3"],
+    );
+    let done = performed(&three(&["children=3"]));
+    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+}
+
+#[test]
+fn a_server_that_starts_slowly_is_waited_for() {
+    if is_missing("python3") {
+        return;
+    }
+    let done = performed(&order(&["starts=1"]));
+    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    assert!(figure(&done, "server_ready").unwrap() > 1e9);
+}
+
+#[test]
+fn a_stranger_at_the_port_is_not_measured() {
+    if is_missing("python3") {
+        return;
+    }
+    // The target itself listens elsewhere; the port is taken by another process while it starts.
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let order = with(order(&["starts=1", "port=0"]), "/work/port", json!(port));
+    let stranger = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        std::thread::sleep(Duration::from_secs(4));
+        drop(listener);
+    });
+    fails(
+        &order,
+        "ready",
+        &["belongs to", "which the target did not start"],
+    );
+    stranger.join().unwrap();
+}
+
+#[test]
+fn a_variant_that_did_not_take_effect_is_an_error() {
+    if is_missing("python3") {
+        return;
+    }
+    let proven = |place: Value, at_exit: bool| {
+        let proof = json!([{ "place": place, "pattern": "mode:on", "at_exit": at_exit }]);
+        move |words: &[&str]| with(order(words), "/proofs", proof.clone())
+    };
+    let ready = proven(json!("stderr"), false);
+    fails(
+        &ready(&["says=mode:off"]),
+        "proof",
+        &["its stderr", "'mode:on'", "did not take effect"],
+    );
+    assert_eq!(performed(&ready(&["says=mode:on"]))["stumble"], Value::Null);
+    let exit = proven(json!("stderr"), true);
+    fails(&exit(&[]), "proof-at-exit", &["did not take effect"]);
+    assert_eq!(
+        performed(&exit(&["parting=mode:on"]))["stumble"],
+        Value::Null
+    );
+    let asked = proven(json!({ "http": "/mode:on" }), false);
+    assert_eq!(
+        performed(&asked(&[]))["stumble"],
+        Value::Null,
+        "the answer echoes the path"
+    );
+    let old = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(old.path(), "mode:on").unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let file = proven(json!({ "file": old.path() }), false);
+    fails(&file(&[]), "proof", &["older than the run"]);
+}
+
+#[test]
+fn an_answer_that_is_wrong_is_seen_before_the_load() {
+    if is_missing("python3") {
+        return;
+    }
+    let missing = with(order(&["status=404"]), "/work/ready/path", Value::Null);
+    fails(&missing, "verify", &["answered 404", "hello"]);
+    let other = |rule: Value| with(order(&[]), "/work/verify/body", rule);
+    fails(
+        &other(json!({ "json": { "hello": "moon" } })),
+        "verify",
+        &["is not {\"hello\":\"moon\"}"],
+    );
+    fails(
+        &other(json!({ "json_length": 2 })),
+        "verify",
+        &["has 1 entries instead of 2"],
+    );
+    fails(
+        &other(json!({ "regex": "^\\d+$" })),
+        "verify",
+        &["does not match"],
+    );
+    fails(
+        &other(json!({ "bytes": 3 })),
+        "verify",
+        &["has 17 bytes instead of 3"],
+    );
+}
+
+#[test]
+fn a_server_that_turns_bad_under_load_gives_no_figure() {
+    if is_missing("python3") {
+        return;
+    }
+    // One answer makes it ready, one is verified; then come 20 of the warm-up.
+    fails(
+        &order(&["turns=100"]),
+        "served",
+        &["requests failed", "status"],
+    );
+    fails(&order(&["turns=222"]), "verify-again", &["answered 500"]);
+}
+
+#[test]
+fn a_server_that_dies_under_load_is_told_with_its_signal() {
+    if is_missing("python3") {
+        return;
+    }
+    fails(
+        &order(&["dies=10"]),
+        "warmup",
+        &["in mid-load", "signal 11"],
+    );
+    fails(&order(&["dies=100"]), "load", &["in mid-load", "signal 11"]);
+}
+
+#[test]
+fn a_child_that_ends_under_load_is_noticed() {
+    if is_missing("python3") {
+        return;
+    }
+    fails(
+        &order(&["children=2", "loses=100"]),
+        "alive",
+        &["1 of its children ended", "0 new"],
+    );
+}
+
+#[test]
+fn a_server_that_does_not_end_is_killed_and_its_figures_are_kept() {
+    if is_missing("python3") {
+        return;
+    }
+    let order = with(order(&["stubborn=1"]), "/work/stop/grace_ms", json!(300));
+    let begin = Instant::now();
+    let done = performed(&order);
+    assert_eq!(done["stumble"]["stage"], "stop", "{done:#}");
+    assert!(
+        done["stumble"]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("was killed")
+    );
+    assert!(figure(&done, "throughput").is_some() && figure(&done, "server_exit").is_none());
+    assert!(begin.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn what_a_server_leaves_behind_is_ended_and_told() {
+    if is_missing("python3") {
+        return;
+    }
+    let done = performed(&order(&["orphan=1"]));
+    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    let notes = done["notes"].to_string();
+    assert!(notes.contains("left 1 other process"), "{notes}");
+}
+
+#[test]
+fn a_fixed_port_can_be_had_twice_in_networks_of_their_own() {
+    if is_missing("python3") {
+        return;
+    }
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let order = with(order(&[]), "/work/port", json!(port));
+    let done = performed(&with(order, "/work/private_network", json!(true)));
+    if done["notes"].to_string().contains("is not permitted") {
+        eprintln!("skipped: networks of their own are not permitted here");
+        return;
+    }
+    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    assert!(figure(&done, "throughput").is_some());
+}
+
+fn command(script: &str) -> Value {
+    let order = with(order(&[]), "/work", json!({ "kind": "command" }));
+    with(order, "/target/command", json!(["/bin/sh", "-c", script]))
+}
+
+#[test]
+fn a_command_gives_what_it_prints_and_what_it_cost() {
+    let metric = |name: &str| json!({ "name": name, "unit": "ns", "better": "lower" });
+    let figures = json!([
+        { "metric": metric("time"), "from": { "regex": "Time: (?P<value>[0-9.]+) ms" }, "factor": 1e6 },
+        { "metric": metric("delay"), "from": { "marks": ["mark:thrown", "process-end"] }, "factor": 1.0 },
+    ]);
+    let script = "echo 'Time: 12.5 ms'; echo mark:thrown >&2; sleep 0.3; exit 7";
+    let order = with(command(script), "/figures", figures);
+    let order = with(order, "/target/expected_exit", json!(7));
+    let done = performed(&order);
+    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    assert_eq!(figure(&done, "time"), Some(12.5e6));
+    let delay_ns = figure(&done, "delay").unwrap();
+    assert!((0.28e9..2e9).contains(&delay_ns), "{delay_ns}");
+    for name in ["wall_time", "cpu_time", "max_rss"] {
+        assert!(
+            figure(&done, name).is_some_and(|value| value > 0.0),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_command_that_fails_is_told_with_its_end_and_last_words() {
+    let done = performed(&command("echo out of cheese >&2; exit 3"));
+    assert_eq!(done["stumble"]["stage"], "alive");
+    assert!(
+        done["stumble"]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("exited with status 3")
+    );
+    assert_eq!(done["stumble"]["stderr_tail"], "out of cheese");
+    fails(&command("kill -SEGV $$"), "alive", &["signal 11"]);
+    let figures = json!([{
+        "metric": { "name": "time", "unit": "ms", "better": "lower" },
+        "from": { "regex": "Time: ([0-9]+)" }, "factor": 1.0,
+    }]);
+    let silent = with(command("true"), "/figures", figures);
+    fails(
+        &silent,
+        "figures",
+        &["'time'", "nothing on its stdout matches"],
+    );
+    let endless = with(command("sleep 60"), "/target/limit_ms", json!(300));
+    fails(&endless, "alive", &["did not end within 0.3 s"]);
+}

@@ -1,0 +1,20 @@
+'use strict';
+
+// Ends by an exception that nobody catches, a few calls deep and with variables around: what a crash leaves to collect.
+// `mark:throw` is printed right before, so that the time from there to the end of the process can be measured.
+
+const fs = require('node:fs');
+
+function charge(order) {
+  const total = order.items.reduce((sum, item) => sum + item.price * item.count, 0);
+  const currency = 'EUR';
+  fs.writeSync(2, 'mark:throw\n');
+  throw new Error(`cannot charge ${total} ${currency} to order ${order.id}`);
+}
+
+function checkout(id) {
+  const order = { id, items: [{ price: 5, count: 2 }, { price: 7, count: 1 }] };
+  charge(order);
+}
+
+checkout(42);

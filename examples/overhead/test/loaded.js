@@ -1,0 +1,29 @@
+'use strict';
+
+// A program with the collector loaded: what it printed and how it ended.
+
+const path = require('node:path');
+const { spawn } = require('node:child_process');
+
+const ROOT = path.join(__dirname, '..');
+const COLLECTOR = path.join(ROOT, 'collector.js');
+
+// `mode` undefined: without the collector.
+function run(mode, words, env = {}) {
+  const load = mode === undefined ? [] : [`--require=${COLLECTOR}`];
+  return new Promise((resolve) => {
+    const options = { cwd: ROOT, env: { ...process.env, CC_MODE: mode, ...env } };
+    const child = spawn(process.execPath, [...load, ...words], options);
+    const seen = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr']) child[name].on('data', (text) => { seen[name] += text; });
+    child.on('close', (status) => resolve({ status, ...seen, ...reports(seen.stderr) }));
+  });
+}
+
+// The JSON lines among those of stderr: { collector } and { crash }.
+function reports(stderr) {
+  const lines = stderr.split('\n').filter((line) => line.startsWith('{'));
+  return Object.assign({}, ...lines.map((line) => JSON.parse(line)));
+}
+
+module.exports = { ROOT, run };

@@ -1,0 +1,34 @@
+'use strict';
+
+// The promise tests print one line that the definition file can read, and check their own answers.
+
+const test = require('node:test');
+const assert = require('node:assert');
+const fs = require('node:fs');
+const path = require('node:path');
+const { ROOT, run } = require('./loaded.js');
+const { measure } = require('../promises/measure.js');
+
+const FOLDER = path.join(ROOT, 'promises');
+const files = fs.readdirSync(FOLDER).filter((file) => file.endsWith('-native.js'));
+
+test('there are five, and the definition file names them', () => {
+  const text = fs.readFileSync(path.join(ROOT, 'overhead.toml'), 'utf8');
+  assert.strictEqual(files.length, 5);
+  for (const file of files) assert.ok(text.includes(`"${path.basename(file, '.js')}"`), file);
+});
+
+for (const file of files) {
+  test(`${file} prints its name and its time`, async () => {
+    const { status, stdout, stderr } = await run(undefined, [path.join(FOLDER, file), '1']);
+    assert.deepStrictEqual([status, stderr], [0, '']);
+    const [, name, value] = /^Time\(([^)]+)\): (\d+\.\d\d) ms\n$/.exec(stdout) ?? [];
+    assert.strictEqual(`${name}.js`, file);
+    assert.ok(Number(value) > 0, value);
+  });
+}
+
+test('a wrong answer is an error, not a time', async () => {
+  const wrong = measure(__filename, async () => 1, { expected: 2, warmup: 1, rounds: 1 });
+  await assert.rejects(wrong, /the answer is 1 instead of 2/);
+});

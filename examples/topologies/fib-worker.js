@@ -1,0 +1,10 @@
+'use strict';
+
+// A calculation worker: gets { index, n }, gives { index, number }.
+
+const { fibonacci } = require('./numbers.js');
+const { obeyMain, say } = require('./obedience.js');
+
+process.on('message', ({ index, n }) => say({ index, number: fibonacci(n) }));
+
+obeyMain();

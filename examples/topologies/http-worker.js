@@ -1,0 +1,33 @@
+'use strict';
+
+// An HTTP worker: takes requests from connections that node:cluster hands it, asks the main process for each
+// number, and passes the answer on. It computes and draws nothing.
+//
+//     main -> worker   { listen: PORT }, { index, number }, { stop: true }
+//     worker -> main   { ready: true }, { listening: PORT }, { index } (a request), { failed: MESSAGE }
+
+const { Front } = require('./front.js');
+const { obeyMain, say } = require('./obedience.js');
+
+const waiting = new Map();
+let asked = 0;
+
+const front = new Front((give) => {
+  asked += 1;
+  waiting.set(asked, give);
+  say({ index: asked });
+});
+
+process.on('message', (message) => {
+  if (message.listen !== undefined) {
+    front.listen(message.listen).then((port) => say({ listening: port }), (error) => say({ failed: error.message }));
+  } else if (message.stop) {
+    front.stop().then(() => process.disconnect());
+  } else {
+    const give = waiting.get(message.index);
+    waiting.delete(message.index);
+    give(message.number);
+  }
+});
+
+obeyMain();

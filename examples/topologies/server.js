@@ -1,0 +1,110 @@
+'use strict';
+
+// One HTTP server in six shapes. A request asks for a Fibonacci number of random size, so some cost far more CPU
+// than others; the shapes differ in which processes speak HTTP and which compute:
+//
+//                             HTTP in main process    HTTP in N workers
+//     computed in main        red                     green     --http=N
+//     in one worker           blue     --fib=1        purple    --http=N --fib=1
+//     in N workers            brown    --fib=N        cyan      --http=N --fib=N
+//
+// HTTP workers compute nothing: they ask the main process, which draws the number and either computes it or lets a
+// calculation worker do so. The server listens when all its processes are ready, and stops on SIGTERM or SIGINT
+// when what has arrived is answered.
+
+const { calculateHere, calculateIn } = require('./calculation.js');
+const { Children, each, ended } = require('./children.js');
+const { Front } = require('./front.js');
+const { drawn } = require('./numbers.js');
+
+const USAGE = 'usage: node server.js [--http=WORKERS] [--fib=WORKERS] [--port=PORT] [--seed=NUMBER]';
+
+// Answers to what has arrived may take this long after a signal to stop.
+const GRACE_MS = 2000;
+
+function options(words) {
+  const given = { http: 0n, fib: 0n, port: 3002n, seed: 1n };
+  for (const word of words) {
+    const [, name, value] = /^--(\w+)=(\d+)$/.exec(word) ?? [];
+    if (name === undefined || !Object.hasOwn(given, name)) throw new Error(`cannot use '${word}'`);
+    given[name] = BigInt(value);
+  }
+  if (given.port > 65535n) throw new Error(`no port: '${given.port}'`);
+  if (given.http > 1000n || given.fib > 1000n) throw new Error('more than 1000 workers');
+  // Seeds of 64 bits are folded: both halves count.
+  const seed = Number((given.seed ^ (given.seed >> 32n)) & 0xffffffffn);
+  return { http: Number(given.http), fib: Number(given.fib), port: Number(given.port), seed };
+}
+
+// The main process as HTTP workers see it: they send the index of a request, and get a number.
+function serveWorkers(workers, ask) {
+  for (const worker of workers) {
+    worker.on('message', ({ index }) => {
+      if (index === undefined) return;
+      ask((number) => {
+        if (worker.isConnected()) worker.send({ index, number });
+      });
+    });
+  }
+}
+
+// Resolves with the port when all processes listen on it.
+async function listen(port, front, workers) {
+  if (front) return front.listen(port);
+  const listening = each(workers, 'listening');
+  for (const worker of workers) worker.send({ listen: port });
+  return (await listening)[0];
+}
+
+// Those who ask end before those who answer.
+async function stop(front, workers, calculators) {
+  const silent = ended(workers);
+  const gone = ended(calculators);
+  for (const worker of workers) worker.send({ stop: true });
+  await front?.stop();
+  await silent;
+  for (const calculator of calculators) calculator.disconnect();
+  await gone;
+}
+
+async function serve({ http, fib, port, seed }) {
+  const children = new Children(fail);
+  const calculators = children.calculationWorkers(fib);
+  const workers = children.httpWorkers(http);
+  function fail(message) {
+    process.stderr.write(`server.js: ${message}\n`);
+    children.killAll();
+    process.exit(1);
+  }
+
+  let requests = 0;
+  const calculate = fib > 0 ? calculateIn(calculators) : calculateHere;
+  const ask = (give) => calculate(drawn(seed, requests++), give);
+  const front = http > 0 ? undefined : new Front(ask);
+  serveWorkers(workers, ask);
+
+  let stopping = false;
+  const onSignal = async () => {
+    if (stopping) return;
+    stopping = true;
+    children.expectEnds();
+    setTimeout(() => fail(`not everything was answered within ${GRACE_MS} ms`), GRACE_MS);
+    await stop(front, workers, calculators);
+    process.exit(0);
+  };
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, onSignal);
+
+  await each([...calculators, ...workers], 'ready');
+  if (stopping) return;
+  const where = await listen(port, front, workers).catch((error) => fail(error.message));
+  process.stdout.write(`listening on 127.0.0.1:${where}\n`);
+}
+
+let wanted;
+try {
+  wanted = options(process.argv.slice(2));
+} catch (error) {
+  process.stderr.write(`server.js: ${error.message}\n${USAGE}\n`);
+  process.exit(2);
+}
+serve(wanted);

@@ -1,0 +1,140 @@
+'use strict';
+
+// Six shapes, one behaviour: the same answers, an orderly end, nothing left behind.
+
+const test = require('node:test');
+const assert = require('node:assert');
+const net = require('node:net');
+const { once } = require('node:events');
+const { leftovers, Started } = require('./started.js');
+
+const SHAPES = {
+  red: { words: [], children: 0 },
+  green: { words: ['--http=2'], children: 2 },
+  blue: { words: ['--fib=1'], children: 1 },
+  purple: { words: ['--http=2', '--fib=1'], children: 3 },
+  brown: { words: ['--fib=2'], children: 2 },
+  cyan: { words: ['--http=2', '--fib=2'], children: 4 },
+};
+
+// 1, 2, 3, 5, 8 ... : the numbers that fib(0) = fib(1) = 1 gives for n from 1 to 30.
+const FIBONACCI = [1, 2];
+while (FIBONACCI.length < 30) FIBONACCI.push(FIBONACCI.at(-1) + FIBONACCI.at(-2));
+
+async function answers(server, count) {
+  const texts = [];
+  for (let at = 0; at < count; at++) texts.push((await server.get()).text);
+  return texts.join(' ');
+}
+
+test('the topologies are given the same numbers in the same order', { concurrency: true }, async (t) => {
+  const sequences = new Map();
+  await Promise.all(Object.entries(SHAPES).map(([name, { words, children }]) => t.test(name, async () => {
+    const server = await Started.listening('--seed=7', ...words);
+    try {
+      assert.strictEqual(server.children().length, children);
+      assert.deepStrictEqual(await server.get('/elsewhere'), { status: 404, text: 'only GET / is answered\n' });
+      assert.strictEqual((await server.get('/', 'POST')).status, 404);
+      sequences.set(name, await answers(server, 30));
+    } finally {
+      await server.remove();
+    }
+  })));
+  const red = sequences.get('red');
+  for (const [name, sequence] of sequences) assert.strictEqual(sequence, red, name);
+  assert.strictEqual(sequences.size, 6);
+  for (const text of red.split(' ')) assert.ok(FIBONACCI.includes(Number(text)), text);
+  assert.ok(new Set(red.split(' ')).size > 10, red);
+});
+
+test('requests at the same time are given what requests one by one are given', async () => {
+  const [one, many] = await Promise.all([Started.listening('--seed=3'),
+                                         Started.listening('--seed=3', '--http=2', '--fib=2')]);
+  try {
+    const wanted = (await answers(one, 60)).split(' ');
+    const given = await Promise.all(Array.from({ length: 60 }, () => many.get()));
+    assert.deepStrictEqual(given.map(({ text }) => text).sort(), wanted.sort());
+  } finally {
+    await Promise.all([one.remove(), many.remove()]);
+  }
+});
+
+for (const name of ['red', 'green', 'brown', 'cyan']) {
+  test(`${name} answers what has arrived when it is told to stop, and leaves nothing`, async () => {
+    const server = await Started.listening(...SHAPES[name].words);
+    const children = server.children();
+    const socket = net.connect(server.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (part) => { text += part; });
+    // All in one piece: when the first is answered, all have arrived.
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100));
+    await once(socket, 'data');
+    server.process.kill('SIGTERM');
+    await once(socket, 'close');
+    assert.strictEqual(text.split('HTTP/1.1 200 OK').length - 1, 100);
+    assert.strictEqual(await server.ended, 0, server.stderr);
+    assert.strictEqual(server.stderr, '');
+    assert.deepStrictEqual(await leftovers(children), []);
+  });
+}
+
+test('a client that goes on asking is sent away', async () => {
+  const server = await Started.listening('--fib=1');
+  await server.get();
+  server.process.kill('SIGTERM');
+  const asking = (async () => {
+    for (;;) await server.get();
+  })();
+  await assert.rejects(asking);
+  assert.strictEqual(await server.ended, 0, server.stderr);
+});
+
+test('an open connection without a request does not hold the end up', async () => {
+  const server = await Started.listening('--http=1');
+  const socket = net.connect(server.port, '127.0.0.1');
+  await once(socket, 'connect');
+  await server.get();
+  server.process.kill('SIGTERM');
+  assert.strictEqual(await server.ended, 0, server.stderr);
+  socket.destroy();
+});
+
+for (const name of ['green', 'brown']) {
+  test(`nothing is left of ${name} when its main process is killed`, async () => {
+    const server = await Started.listening(...SHAPES[name].words);
+    const children = server.children();
+    assert.strictEqual(children.length, SHAPES[name].children);
+    await server.remove();
+    assert.deepStrictEqual(await leftovers(children), []);
+  });
+
+  test(`${name} ends with status 1 when a worker dies, and says so`, async () => {
+    const server = await Started.listening(...SHAPES[name].words);
+    const children = server.children();
+    process.kill(children[0], 'SIGKILL');
+    assert.strictEqual(await server.ended, 1);
+    assert.match(server.stderr, /^server\.js: (HTTP|calculation) worker 1 ended with signal SIGKILL\n$/);
+    assert.deepStrictEqual(await leftovers(children), []);
+  });
+}
+
+test('a port that is taken is an error, with and without HTTP workers', async () => {
+  const holder = await Started.listening();
+  try {
+    for (const words of [[], ['--http=2']]) {
+      const server = new Started(`--port=${holder.port}`, ...words);
+      assert.strictEqual(await server.ended, 1);
+      assert.match(server.stderr, /EADDRINUSE/);
+    }
+  } finally {
+    await holder.remove();
+  }
+});
+
+test('a word that is not known is an error of its own kind', async () => {
+  for (const word of ['--https=2', '--fib=two', '--port=70000']) {
+    const server = new Started(word);
+    assert.strictEqual(await server.ended, 2);
+    assert.match(server.stderr, /usage: node server\.js/);
+  }
+});
