@@ -4,7 +4,8 @@
 use crate::draw::Medium;
 use crate::page::{self, Figure};
 use crate::{
-    BarChart, BoxChart, ForestChart, HistogramChart, LineChart, RunsChart, ScatterChart, Size,
+    BarChart, BoxChart, FlameChart, ForestChart, HistogramChart, LineChart, RunsChart,
+    ScatterChart, Size,
 };
 
 /// A chart of any kind.
@@ -24,6 +25,8 @@ pub enum Chart {
     Histogram(HistogramChart),
     /// Values in the order in which they were measured, with a box for each series.
     Runs(RunsChart),
+    /// Where a program spends its time.
+    Flame(FlameChart),
 }
 
 impl Chart {
@@ -82,6 +85,7 @@ impl Chart {
             Self::Forest(chart) => chart,
             Self::Histogram(chart) => chart,
             Self::Runs(chart) => chart,
+            Self::Flame(chart) => chart,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Statistical charts as SVG text and PNG bytes: box plots with every value shown, scatter and line
-//! charts with error bars, grouped bars, forest plots, histograms, and runs in the order of execution.
+//! charts with error bars, grouped bars, forest plots, histograms, flame graphs, and runs in the order of
+//! execution.
 //!
 //! A chart is plain data. [`Chart::svg`] and [`Chart::png`] draw it; nothing else has to be set up. The
 //! letters' widths come from one embedded font, so the same data give the same bytes on every
@@ -33,6 +34,9 @@ mod box_chart;
 mod box_mark;
 mod chart;
 mod draw;
+mod flame_chart;
+mod flame_label;
+mod flame_rows;
 mod forest_chart;
 mod forest_plot;
 mod forest_row;
@@ -61,6 +65,7 @@ pub use bar_chart::{Bar, BarCategory, BarChart};
 pub use box_chart::{BoxCategory, BoxChart, BoxSeries};
 pub use chart::Chart;
 pub use draw::{Rgb, page_colours};
+pub use flame_chart::{FlameChart, FlameFrame, FlamePart};
 pub use forest_chart::ForestChart;
 pub use forest_row::{ForestRow, Mark};
 pub use forest_strip::ForestStrips;

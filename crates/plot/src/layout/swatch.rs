@@ -10,6 +10,8 @@ pub(crate) enum Swatch {
     Line(Style),
     Points(Style),
     Area(Style),
+    /// An area that is a tint of its colour, without hatching.
+    Tint(Style),
     Forest(Mark),
 }
 
@@ -17,7 +19,7 @@ impl Swatch {
     /// Width in pixels, with the gap to the name.
     pub fn width(self) -> f64 {
         match self {
-            Self::Box(_) | Self::Bar(_) | Self::Area(_) => 25.0,
+            Self::Box(_) | Self::Bar(_) | Self::Area(_) | Self::Tint(_) => 25.0,
             Self::Line(_) => 36.0,
             Self::Points(_) | Self::Forest(_) => 16.0,
         }
@@ -32,6 +34,9 @@ impl Swatch {
                 marker(svg, style, x + 9.0, y, 3.0);
             }
             Self::Bar(style) => area(svg, rect, &hatched(style), style).close(),
+            Self::Tint(style) => area(svg, rect, &style.colour(), style)
+                .num("fill-opacity", 0.45)
+                .close(),
             Self::Area(style) => area(svg, rect, &style.colour(), style)
                 .num("fill-opacity", 0.45)
                 .set_some("stroke-dasharray", style.dash())

@@ -1,9 +1,9 @@
 //! Data for the tests: small charts of every kind, and large ones with awkward labels.
 
 use speedwell_plot::{
-    Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, Chart, ForestChart,
-    ForestRow, HistogramChart, HistogramSeries, LineChart, Mark, Point, PointSeries, RunsChart,
-    ScatterChart,
+    Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, Chart, FlameChart,
+    FlameFrame, FlamePart, ForestChart, ForestRow, HistogramChart, HistogramSeries, LineChart,
+    Mark, Point, PointSeries, RunsChart, ScatterChart,
 };
 
 pub const LONG_LABEL: &str =
@@ -165,6 +165,32 @@ pub fn runs(names: &[&str], count: usize) -> RunsChart {
     }
 }
 
+/// Each name calls the next one, which has most of its cost, and another one.
+pub fn flame(names: &[&str]) -> FlameChart {
+    let mut frames: Vec<FlameFrame> = Vec::new();
+    for (at, name) in names.iter().enumerate().rev() {
+        let weight = 100.0 * 0.9_f64.powi(at as i32);
+        let frame = |name: &str, weight: f64, change, children| FlameFrame {
+            name: name.to_owned(),
+            weight,
+            part: FlamePart::Change(change),
+            tooltip: format!("{name}\n{weight:.1} ms"),
+            children,
+        };
+        frames = vec![
+            frame(name, weight, at as f64 / names.len() as f64, frames),
+            frame("rest", weight / 9.0, -1.0, Vec::new()),
+        ];
+    }
+    FlameChart {
+        title: "Where the time goes".into(),
+        subtitle: Some("120 ms".into()),
+        full: 120.0,
+        frames,
+        ..FlameChart::default()
+    }
+}
+
 /// One small chart of every kind, with the name of its kind.
 pub fn one_of_each() -> Vec<(&'static str, Chart)> {
     vec![
@@ -184,6 +210,10 @@ pub fn one_of_each() -> Vec<(&'static str, Chart)> {
             Chart::Histogram(histogram(&["old", "new"], 60)),
         ),
         ("runs", Chart::Runs(runs(&["old", "new"], 8))),
+        (
+            "flame",
+            Chart::Flame(flame(&["old", "ns::parse<a::b>", "read"])),
+        ),
     ]
 }
 
@@ -239,6 +269,7 @@ pub fn awkward() -> Vec<(String, Chart)> {
             );
             add("scatter", Chart::Scatter(scatter(names, labels.len())));
             add("runs", Chart::Runs(runs(names, 8)));
+            add("flame", Chart::Flame(flame(labels)));
         }
     }
     charts

@@ -92,6 +92,7 @@ fn every_mark_says_its_figures() {
             ("use", "point"),
             ("rect", "bar"),
             ("path", "estimate"),
+            ("g", "frame"),
         ];
         let marks: Vec<_> = classes
             .iter()

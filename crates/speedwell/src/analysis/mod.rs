@@ -22,6 +22,7 @@ mod overall;
 mod overall_p;
 mod pair;
 mod planning;
+pub mod profile;
 mod remarks;
 mod replay;
 mod row;

@@ -5,7 +5,7 @@ use super::options::RunArgs;
 use super::report::document_of;
 use super::run;
 use super::source::{self, Source};
-use super::{Status, calibrated, gate, measure, programs};
+use super::{Status, calibrated, gate, measure, profiles, programs};
 use crate::analysis::{self, Findings, Settings};
 use crate::define::Side;
 use crate::definition;
@@ -24,6 +24,9 @@ use std::path::Path;
 /// randomised blocks of fresh processes. The first is the baseline. One source that holds several
 /// variants is compared within itself.
 ///
+/// Two profiles (text of perf script, .cpuprofile, folded stacks) are compared by what the second
+/// one costs more: a table of functions, and flame graphs with -o FILE.svg or FILE.html.
+///
 /// Behind a source, [VARIANT] picks a variant and ::REGEX a part: text that the patterns of all
 /// sources match counts as the same name. Several files of one side are joined by commas or have
 /// the same NAME=; each is then one run.
@@ -39,6 +42,7 @@ use std::path::Path;
   speedwell compare old=a1.json old=a2.json new=b1.json,b2.json
   speedwell compare ./bench-old ./bench-new -- --benchmark_min_time=0.1
   speedwell compare ./bench::BM_memcpy ./bench::BM_copy
+  speedwell compare before.folded after.folded -o flame.html
   speedwell compare @prev @latest --fail-on worse --threshold 5%
   speedwell compare '@latest[old]::memcpy' '@latest[new]::copy'")]
 pub struct CompareArgs {
@@ -63,6 +67,9 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
         return run::run(args);
     }
     let operands = operand::all(&args.targets)?;
+    if let Some(recorded) = profiles::all(&operands)? {
+        return profiles::compare(&operands, &recorded, &args);
+    }
     let sides: Vec<Option<Side>> = operands
         .iter()
         .map(|operand| programs::side(operand, &args.arguments))

@@ -21,6 +21,7 @@ mod new;
 mod operand;
 mod options;
 mod perform_run;
+mod profiles;
 mod programs;
 mod progress;
 mod report;

@@ -103,7 +103,7 @@ fn take(
 }
 
 /// The place itself, or the files in it if it is a folder.
-fn files_of(place: &str) -> anyhow::Result<Vec<String>> {
+pub(super) fn files_of(place: &str) -> anyhow::Result<Vec<String>> {
     if !Path::new(place).is_dir() {
         return Ok(vec![place.to_owned()]);
     }

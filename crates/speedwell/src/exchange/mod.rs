@@ -148,6 +148,11 @@ pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Res
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
 }
 
+/// Whether bytes are of a kind that can be read. Their beginning is enough.
+pub fn is_known(bytes: &[u8]) -> bool {
+    FORMATS.iter().any(|format| (format.recognises)(bytes))
+}
+
 /// What bytes of no known kind are, and what may help.
 fn what_else(bytes: &[u8]) -> (&'static str, &'static str) {
     if bytes.trim_ascii().is_empty() {
@@ -166,9 +171,12 @@ fn what_else(bytes: &[u8]) -> (&'static str, &'static str) {
     ("is of no known kind", "")
 }
 
+/// As many bytes of a file are looked at to find its kind.
+pub const BEGINNING_BYTES: u64 = 64 * 1024;
+
 /// As much of a file as is looked at to find its kind.
 fn beginning(bytes: &[u8]) -> &[u8] {
-    &bytes[..bytes.len().min(64 * 1024)]
+    &bytes[..bytes.len().min(BEGINNING_BYTES as usize)]
 }
 
 /// The first line of that format is an object with a key that only we write. Files cut short within

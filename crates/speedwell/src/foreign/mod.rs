@@ -6,6 +6,7 @@
 
 pub mod google_benchmark;
 pub mod json;
+pub mod profile;
 
 use anyhow::{Result, anyhow};
 

@@ -5,6 +5,7 @@ mod execute;
 mod execution;
 pub mod experiment;
 pub mod load;
+pub mod profile;
 mod trial;
 
 pub use execute::{Ended, Judge, Orders, execute};

@@ -82,6 +82,13 @@ fn the_page_on_one_liners_can_be_followed() {
     }
 }
 
+#[test]
+fn the_page_on_profiles_can_be_followed() {
+    if node().is_some() {
+        follow("docs/profiles.md", 4, &Project::new());
+    }
+}
+
 /// Code shown on a page stands in an example, so that it is executed as well.
 #[test]
 fn code_on_the_pages_is_that_of_the_examples() {

@@ -53,6 +53,8 @@ mod node_bad_children;
 mod node_csv;
 mod node_fixtures;
 mod process;
+mod profile_recordings;
+mod profiles;
 mod programs;
 mod project;
 mod python;

@@ -1,0 +1,11 @@
+#![no_main]
+
+use speedwell::analysis::profile::explain;
+use speedwell::foreign::profile::{FrameNames, read};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    if let Ok(Some(profile)) = read(bytes, &FrameNames::default()) {
+        let found = explain(&profile, &profile);
+        assert_eq!(found.tree.baseline, profile.total(), "weight is kept");
+    }
+});
