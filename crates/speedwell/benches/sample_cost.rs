@@ -99,6 +99,8 @@ fn sample(job: &Job, round: usize) -> Cost {
         limit: Duration::from_secs(60),
         samples: Samples::default(),
         pin: None,
+        seed: 1,
+        experiment: None,
     };
     let attempt = harness::of(job.source.kind).perform(job, &setting);
     assert!(attempt.failure.is_none(), "{:?}", attempt.failure);

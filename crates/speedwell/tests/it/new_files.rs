@@ -55,6 +55,7 @@ fn the_overhead_of_a_module_of_node_is_an_experiment_whose_second_variant_loads_
     let words = [
         "new",
         "overhead",
+        "--no-look",
         "--require",
         "./a folder/mod.js",
         "--",
@@ -86,6 +87,7 @@ fn the_overhead_of_a_module_of_python_needs_no_change_of_the_program() {
     let words = [
         "new",
         "overhead",
+        "--no-look",
         "--require",
         "mod.py",
         "--",
@@ -111,6 +113,7 @@ fn a_definition_elsewhere_still_works_where_it_was_written() {
     let words = [
         "new",
         "overhead",
+        "--no-look",
         "-o",
         "other/o.toml",
         "--require",
@@ -137,14 +140,26 @@ fn what_cannot_be_loaded_or_is_there_already_is_refused() {
     let project = Project::new()
         .with("mod.rb", "")
         .with("topology.toml", "mine");
-    let loaded = |module: &str| project.run(&["new", "overhead", "--require", module, "--", "x"]);
+    let loaded = |module: &str| {
+        project.run(&[
+            "new",
+            "overhead",
+            "--no-look",
+            "--require",
+            module,
+            "--",
+            "x",
+        ])
+    };
     loaded("./lost.js")
         .expect_status(2)
         .expect_stderr(&["there is no file './lost.js'"]);
     loaded("./mod.rb")
         .expect_status(2)
         .expect_stderr(&["not known how './mod.rb' is loaded"]);
-    let refused = project.run(&["new", "topology", "--no-look"]).expect_status(2);
+    let refused = project
+        .run(&["new", "topology", "--no-look"])
+        .expect_status(2);
     refused.expect_stderr(&["'topology.toml' is there already", "hint: --force"]);
     assert!(!project.path("server.js").exists());
     assert_eq!(
@@ -156,7 +171,7 @@ fn what_cannot_be_loaded_or_is_there_already_is_refused() {
         .expect_status(0);
     read(&project.path("topology.toml"));
     let one = project
-        .run(&["new", "servers", "--server", "a=b"])
+        .run(&["new", "servers", "--no-look", "--server", "a=b"])
         .expect_status(2);
     one.expect_stderr(&["one server cannot be compared"]);
 }
@@ -170,7 +185,11 @@ fn servers_are_variants_that_are_told_their_port() {
         "--server",
         "b=./b '{x} y'",
     ];
-    let all = [&["new", "servers", "--path", "/it's"][..], &words].concat();
+    let all = [
+        &["new", "servers", "--no-look", "--path", "/it's"][..],
+        &words,
+    ]
+    .concat();
     project.run(&all).expect_status(0);
     let found = read(&project.path("servers.toml"));
     assert_eq!(
@@ -242,7 +261,9 @@ fn all_six_topologies_answer_with_the_same_numbers() {
         return;
     }
     let project = Project::new();
-    let answer = project.run(&["new", "topology", "--no-look"]).expect_status(0);
+    let answer = project
+        .run(&["new", "topology", "--no-look"])
+        .expect_status(0);
     assert_eq!(written(&answer), ["topology.toml", "server.js"]);
     let set = [("workers".to_owned(), "2".to_owned())];
     let found = experiment::read(&project.path("topology.toml"), &set).unwrap();

@@ -57,6 +57,23 @@ fn values(experiment: &Experiment, respect: &str) -> Vec<String> {
     found
 }
 
+/// The variant that has these values of its respects.
+fn variant_of<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Option<&'a str> {
+    let has = |factors: &[(String, String)]| {
+        let is_in = |(name, value): &(&str, &str)| {
+            factors
+                .iter()
+                .any(|(known, own)| known == name && own == value)
+        };
+        wanted.iter().all(is_in)
+    };
+    let found = experiment
+        .variants
+        .iter()
+        .find(|variant| has(&variant.factors));
+    found.map(|variant| variant.name.as_str())
+}
+
 fn grid(
     case: &str,
     metric: &MetricFound,
@@ -74,19 +91,11 @@ fn grid(
     let scale = Scale::fitting(&metric.metric.unit, &all, None);
     let columns = values(experiment, across);
     let cell = |row: &str, column: &str| {
-        let is_it = |factors: &[(String, String)], name: &str, value: &str| {
-            factors
-                .iter()
-                .any(|(known, own)| known == name && own == value)
-        };
-        let variant = experiment.variants.iter().find(|variant| {
-            is_it(&variant.factors, across, column) && is_it(&variant.factors, down, row)
-        });
-        let variant = variant?;
+        let variant = variant_of(experiment, &[(across, column), (down, row)])?;
         let summary = of_case
             .iter()
-            .find(|summary| *summary.variant == *variant.name)?;
-        Some((variant.name.clone(), summary.center.value))
+            .find(|summary| *summary.variant == *variant)?;
+        Some((variant.to_owned(), summary.center.value))
     };
     let rows = values(experiment, down).into_iter().map(|row| {
         let found: Vec<Option<(String, f64)>> =
