@@ -3,7 +3,7 @@
 use super::measure::Plans;
 use super::options::RunArgs;
 use super::progress::Progress;
-use super::{Status, status};
+use super::{Status, experiment, status};
 use crate::harness::Job;
 use crate::model::{Case, Event, Failure, Observer};
 use crate::report::{self, CaseLine, Trial};
@@ -52,8 +52,10 @@ pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
         .jobs
         .iter()
         .flat_map(|job| std::iter::repeat_n(job.source.name.clone(), times));
+    let files: Vec<String> = files.collect();
     let mut tried = Tried {
-        file_of_slot: files.collect(),
+        lived_ns: vec![None; files.len()],
+        file_of_slot: files,
         ..Tried::default()
     };
     for failure in &plans.suite.failures {
@@ -63,6 +65,11 @@ pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
     let fail_fast = args.execution.fail_fast;
     let ended = runner::try_all(&plans.plan, fail_fast, &mut [&mut tried, &mut progress])?;
     drop(progress);
+    if ended == Ended::Complete
+        && let Some(sentence) = experiment::estimate::told(&plans.plan, &tried.lived_ns)?
+    {
+        status::note(&sentence);
+    }
     for job in &plans.plan.jobs {
         tried.files.entry(job.source.name.clone()).or_default();
     }
@@ -114,6 +121,8 @@ fn tell_broken(plans: &Plans) -> Status {
 #[derive(Default)]
 struct Tried {
     file_of_slot: Vec<String>,
+    /// How long the process of each slot lived.
+    lived_ns: Vec<Option<u64>>,
     files: BTreeMap<String, Counts>,
     failures: Vec<Failure>,
 }
@@ -138,6 +147,9 @@ impl Observer for Tried {
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         match event {
             Event::RunFinished(run) => {
+                if let Some(lived_ns) = self.lived_ns.get_mut(run.slot as usize) {
+                    *lived_ns = Some(run.wall_ns);
+                }
                 // A file may hold several benchmarks, so their names do not tell it.
                 let file = self.file_of_slot.get(run.slot as usize);
                 self.files

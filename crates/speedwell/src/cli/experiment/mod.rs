@@ -3,6 +3,7 @@
 //! It decides which words typed take the place of what the file says. Start at [`plans`].
 
 mod conclude;
+pub mod estimate;
 mod requirements;
 
 pub use conclude::conclude;

@@ -13,7 +13,6 @@ mod section;
 mod unmatched;
 
 pub use explain::{correction_words, method_words};
-pub use headline::headline;
 pub use line::{emphasis, symbol};
 
 use super::case_labels::Line as LabelLine;
@@ -52,7 +51,7 @@ pub fn comparison(findings: &Findings, output: &Output) -> Document {
 
 fn add_section(section: &Section<'_>, output: &Output, document: &mut Document) {
     for comparison in &section.comparisons {
-        let sentence = headline(comparison);
+        let sentence = headline::headline(comparison);
         document.push(Block::Headline(section.subject(comparison) + &sentence));
     }
     if output.verbosity != Verbosity::Quiet {

@@ -1,29 +1,36 @@
-//! The answer of an experiment in sentences: what the first metric of each group says of each pair.
+//! The answer of an experiment in sentences: what the first metric of each group says of each candidate.
+//!
+//! One sentence a group, with everything that the verdicts support and nothing else: how much worse and in how many
+//! cases, and how large a difference cannot be excluded where none was found.
 
-use crate::analysis::Comparison;
 use crate::analysis::experiment::{Found, GroupFound, MetricFound};
+use crate::analysis::{CaseComparison, Comparison};
 use crate::definition::experiment::{Experiment, control};
-use crate::report::comparison::headline;
+use crate::model::{Estimate, Verdict};
+use crate::report::digits::{Uncertainty, place, spell};
 use crate::report::document::Block;
-use crate::report::quantity::change_with_interval;
+use crate::report::metric_words::{count, good_and_bad};
+use crate::report::quantity::{change, change_with_interval, setting};
 
-/// One sentence for each group and pair, then what the control says.
+/// A change from here on is told as a factor: "+250 %" is hard to imagine, "3.5 times" is not.
+const TOLD_AS_FACTOR: f64 = 1.0;
+
+/// One sentence for each group, then what the control says.
 pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
     let mut blocks = Vec::new();
     for group in &found.groups {
         let Some(first) = group.metrics.first() else {
             continue;
         };
-        let own = first
-            .findings
-            .comparisons
-            .iter()
-            .filter(|comparison| !is_control(comparison));
-        for comparison in own {
-            let sentence = headline(&labelled(comparison, experiment));
+        let clauses = clauses(first, experiment);
+        if !clauses.is_empty() {
+            let subject = match found.groups.len() {
+                1 => first.metric.name.clone(),
+                _ => format!("{}, {}", group.name, first.metric.name),
+            };
             blocks.push(Block::Headline(format!(
-                "{}{sentence}",
-                subject(found, group, first)
+                "{subject}: {}.",
+                clauses.join("; ")
             )));
         }
         blocks.extend(floor(group, first).map(Block::Note));
@@ -31,26 +38,126 @@ pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
     blocks
 }
 
-/// What a sentence is about, where there is more than one group.
-fn subject(found: &Found, group: &GroupFound, metric: &MetricFound) -> String {
-    match found.groups.len() {
-        1 => format!("{}: ", metric.metric.name),
-        _ => format!("{}, {}: ", group.name, metric.metric.name),
+/// A clause for each comparison; the baseline is named where it is not that of the clause before.
+fn clauses(metric: &MetricFound, experiment: &Experiment) -> Vec<String> {
+    let mut before = None;
+    let own = metric
+        .findings
+        .comparisons
+        .iter()
+        .filter(|comparison| !is_control(comparison));
+    own.map(|comparison| {
+        let baseline = (before != Some(&comparison.baseline))
+            .then(|| format!(" against {}", label(experiment, &comparison.baseline)));
+        before = Some(&comparison.baseline);
+        let candidate = label(experiment, &comparison.candidate);
+        format!(
+            "{candidate}{}: {}",
+            baseline.unwrap_or_default(),
+            said(comparison)
+        )
+    })
+    .collect()
+}
+
+/// What a comparison says: verdicts with the number of cases and the size of the change.
+fn said(comparison: &Comparison) -> String {
+    let (good, bad) = good_and_bad(&comparison.metric);
+    let total = comparison.rows.len();
+    let order = [
+        Verdict::Worse,
+        Verdict::Better,
+        Verdict::Same,
+        Verdict::Unclear,
+    ];
+    let parts = order.into_iter().filter_map(|verdict| {
+        let rows: Vec<&CaseComparison> = comparison.rows_that_are(verdict).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let place = match (rows.len(), total) {
+            (_, 1) => String::new(),
+            (number, _) if number == total => format!(" in all {}", count(total, "case", "cases")),
+            (number, _) => format!(" in {number} of {total}"),
+        };
+        Some(match verdict {
+            Verdict::Worse => format!("{bad}{place}{}", size(&rows)),
+            Verdict::Better => format!("{good}{place}{}", size(&rows)),
+            Verdict::Same => format!("the same within {}{place}", setting(comparison.delta)),
+            Verdict::Unclear => format!("unclear{place}{}", not_excluded(&rows)),
+        })
+    });
+    let parts: Vec<String> = parts.collect();
+    // The geometric mean over all cases, as if they were one.
+    let together = comparison.overall.filter(|_| total > 1);
+    let together =
+        together.map(|overall| format!("; all together {}", change_with_interval(&overall)));
+    match parts.is_empty() {
+        true => "nothing to compare".to_owned(),
+        false => parts.join(", ") + &together.unwrap_or_default(),
     }
+}
+
+/// The change, or the range of the changes of several cases.
+fn size(rows: &[&CaseComparison]) -> String {
+    let mut changes: Vec<Estimate> = rows.iter().filter_map(|row| row.change).collect();
+    changes.sort_by(|one, other| one.value.total_cmp(&other.value));
+    match &changes[..] {
+        [] => String::new(),
+        [only] if only.value < TOLD_AS_FACTOR => format!(", {}", change_with_interval(only)),
+        [only] => format!(
+            ", {} times as much [{}, {}]",
+            times(only.value),
+            times(only.low),
+            times(only.high)
+        ),
+        [first, .., last] if last.value < TOLD_AS_FACTOR => {
+            format!(", {} to {}", change(first), change(last))
+        }
+        [first, .., last] => format!(
+            ", {} to {} times as much",
+            times(first.value),
+            times(last.value)
+        ),
+    }
+}
+
+/// Which changes the data leave possible.
+fn not_excluded(rows: &[&CaseComparison]) -> String {
+    let changes = rows.iter().filter_map(|row| row.change);
+    let ends = changes.map(|change| (change.low, change.high));
+    let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| {
+        (low.min(end.0), high.max(end.1))
+    });
+    let more = rows.iter().filter_map(|row| row.more_runs).max();
+    let more = more.map(|runs| {
+        format!(
+            ", about {} would tell",
+            count(runs as usize, "more run", "more runs")
+        )
+    });
+    let range = (low.is_finite() && high.is_finite()).then(|| {
+        let percent = |share: f64| {
+            format!(
+                "{}{} %",
+                if share < 0.0 { "-" } else { "+" },
+                spell(share.abs() * 100.0, 0)
+            )
+        };
+        format!(", {} to {} is possible", percent(low), percent(high))
+    });
+    range.unwrap_or_default() + &more.unwrap_or_default()
+}
+
+/// A change as a factor.
+fn times(change: f64) -> String {
+    let factor = 1.0 + change;
+    spell(factor, place(factor, Uncertainty::Unknown).max(1))
 }
 
 /// Whether a comparison is that of the control with itself.
 pub fn is_control(comparison: &Comparison) -> bool {
     control::origin(&comparison.candidate) != comparison.candidate
-}
-
-/// The comparison with variants called as the file wants.
-fn labelled(comparison: &Comparison, experiment: &Experiment) -> Comparison {
-    Comparison {
-        baseline: label(experiment, &comparison.baseline),
-        candidate: label(experiment, &comparison.candidate),
-        ..comparison.clone()
-    }
 }
 
 /// What reports call a variant: its name, with its label where there is one.

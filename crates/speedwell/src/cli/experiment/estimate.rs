@@ -1,0 +1,87 @@
+//! How long an experiment would take, as far as that can be told from having tried everything once.
+
+use crate::definition::experiment::{Experiment, control};
+use crate::model::assignment::{Traffic, Warmup, Work};
+use crate::model::{Value, parse_duration};
+use crate::plan::Plan;
+use crate::report::duration;
+use std::time::Duration;
+
+/// A sentence with the time that all runs would take. `tried_ns` are the lives of the tried runs, in the order in
+/// which `runner::try_all` counts them: all variants of a job, then the next job.
+///
+/// # Errors
+/// The definition is that of another version.
+pub fn told(plan: &Plan, tried_ns: &[Option<u64>]) -> anyhow::Result<Option<String>> {
+    let Some(experiment) = plan.experiment()? else {
+        return Ok(None);
+    };
+    let runs = u64::from(plan.runs_per_variant());
+    let (mut total, mut requests) = (Duration::ZERO, 0);
+    for (at, lived_ns) in tried_ns.iter().enumerate() {
+        let (job, variant) = (at / plan.variants.len(), at % plan.variants.len());
+        let (Some(lived_ns), Some(job)) = (lived_ns, plan.jobs.get(job)) else {
+            continue;
+        };
+        total += Duration::from_nanos(lived_ns * runs);
+        let name = &plan.variants[variant].name;
+        if let Some(traffic) = job
+            .case
+            .as_ref()
+            .and_then(|case| traffic(&experiment, case, name))
+        {
+            let (time, count) = length(&traffic);
+            total += time * u32::try_from(runs).unwrap_or(u32::MAX);
+            requests += count * runs;
+        }
+    }
+    if total.is_zero() {
+        return Ok(None);
+    }
+    let shown = duration(total.as_millis() as u64);
+    let more = match requests {
+        0 => String::new(),
+        count => format!(" and the time of {} requests", Value::Number(count as f64)),
+    };
+    let budget = experiment.plan.budget.map(|budget| {
+        format!(
+            "; it ends after {} at the latest",
+            duration(budget.as_millis() as u64)
+        )
+    });
+    Ok(Some(format!(
+        "{runs} runs of every case and variant would take about {shown}{more}{}.",
+        budget.unwrap_or_default()
+    )))
+}
+
+fn traffic(experiment: &Experiment, case: &crate::model::Case, variant: &str) -> Option<Traffic> {
+    let group = experiment
+        .groups
+        .iter()
+        .find(|group| group.cases.contains(case))?;
+    let assignment = experiment
+        .assignment(group, case, control::origin(variant), 0)
+        .ok()?;
+    match assignment.work {
+        Work::Server(service) => Some(service.load),
+        Work::Command => None,
+    }
+}
+
+/// Time and requests of a load with its warm-up.
+fn length(traffic: &Traffic) -> (Duration, u64) {
+    let words = traffic.words.iter();
+    let time = words
+        .filter_map(|word| parse_duration(word.strip_prefix("--time=")?))
+        .sum::<Duration>();
+    let (warm_time, warm_requests) = match traffic.warmup {
+        Warmup::None => (0, 0),
+        Warmup::Requests(count) => (0, count),
+        Warmup::DurationMs(ms) | Warmup::SteadyMs(ms) => (ms, 0),
+    };
+    (
+        time + Duration::from_millis(warm_time),
+        traffic.requests.unwrap_or(0) + warm_requests,
+    )
+}
