@@ -9,6 +9,7 @@ use crate::model::{Case, Event, Failure, Observer};
 use crate::report::{self, CaseLine, Trial};
 use crate::runner::{self, Ended};
 use std::collections::BTreeMap;
+use std::iter::repeat_n;
 
 /// Prints every case.
 ///
@@ -42,22 +43,7 @@ pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
         .warnings
         .iter()
         .for_each(|warning| status::warn(warning));
-    // An experiment is tried under all its variants (`runner::try_all`).
-    let times = match plans.plan.design.experiment {
-        Some(_) => plans.plan.variants.len(),
-        None => 1,
-    };
-    let files = plans
-        .plan
-        .jobs
-        .iter()
-        .flat_map(|job| std::iter::repeat_n(job.source.name.clone(), times));
-    let files: Vec<String> = files.collect();
-    let mut tried = Tried {
-        lived_ns: vec![None; files.len()],
-        file_of_slot: files,
-        ..Tried::default()
-    };
+    let mut tried = Tried::new(plans);
     for failure in &plans.suite.failures {
         tried.fail(failure);
     }
@@ -134,6 +120,23 @@ struct Counts {
 }
 
 impl Tried {
+    fn new(plans: &Plans) -> Tried {
+        // An experiment is tried under all its variants (`runner::try_all`).
+        let times = match plans.plan.design.experiment {
+            Some(_) => plans.plan.variants.len(),
+            None => 1,
+        };
+        let jobs = plans.plan.jobs.iter();
+        let files: Vec<String> = jobs
+            .flat_map(|job| repeat_n(job.source.name.clone(), times))
+            .collect();
+        Tried {
+            lived_ns: vec![None; files.len()],
+            file_of_slot: files,
+            ..Tried::default()
+        }
+    }
+
     fn fail(&mut self, failure: &Failure) {
         self.files
             .entry(failure.benchmark.clone())

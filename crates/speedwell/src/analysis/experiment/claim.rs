@@ -9,7 +9,7 @@
 //! A conjunction holds only if all its parts do, so its error is at most that of one part (intersection-union test,
 //! Berger 1982). It fails if any part does, so for failing each of k parts gets a k-th of the error (Bonferroni).
 
-use super::student;
+use super::{figure, student};
 use crate::definition::experiment::{Claim, Experiment, Spot};
 use crate::definition::expression::{Expression, Operator, Term};
 use crate::model::{Estimate, Session, median};
@@ -134,7 +134,9 @@ impl Look<'_> {
             .iter()
             .filter(|run| *run.variant == *term.variant);
         let runs = runs.filter(|run| case.is_none_or(|case| *run.case == *case));
-        let values: Vec<f64> = runs.filter_map(|run| run.value_of(&metric)).collect();
+        let factor = if in_ms(&term.metric) { 1e-6 } else { 1.0 };
+        let values = runs.filter_map(|run| Some(figure::value_of(run, &metric)? * factor));
+        let values: Vec<f64> = values.collect();
         (!values.is_empty()).then_some(values)
     }
 
@@ -142,6 +144,9 @@ impl Look<'_> {
     fn unit(&self, expression: &Expression) -> Option<String> {
         let terms = expression.terms();
         let unit_of = |term: &&Term| {
+            if in_ms(&term.metric) {
+                return Some("ms".to_owned());
+            }
             let groups = self.experiment.groups.iter();
             let mut known =
                 groups.filter_map(|group| self.session.metric(&group.stored(&term.metric)));
@@ -240,6 +245,11 @@ impl Look<'_> {
         part.holds = decided(&distances, operator, levels);
         part
     }
+}
+
+/// Whether a file counts a metric in milliseconds that runs keep in nanoseconds.
+fn in_ms(name: &str) -> bool {
+    matches!(name, "ready_ms" | "exit_ms")
 }
 
 fn middle(values: &[f64]) -> Option<f64> {

@@ -5,6 +5,7 @@
 //! is the business of the ordinary analysis. Start at [`of`].
 
 mod claim;
+mod figure;
 mod gate;
 mod served;
 
