@@ -63,6 +63,7 @@ pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Setting
             compare_two(baseline, candidate, metric, settings, &mut findings);
         }
     }
+    validity::refuse(&findings.validity, &mut findings.comparisons);
     findings
 }
 

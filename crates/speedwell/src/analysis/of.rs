@@ -54,6 +54,7 @@ pub fn of(session: &Session, settings: &Settings) -> Findings {
             findings.comparisons.push(found.comparison);
         }
     }
+    validity::refuse(&findings.validity, &mut findings.comparisons);
     findings
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The name of the table, for machines.
 const TABLE: &str = "validity";
 
-/// One table with a row per finding, its sentence and its remedy below; nothing without findings.
+/// One table with a row per finding, its sentence and what to do below; nothing without findings.
 pub fn validity(findings: &[Finding]) -> Document {
     let mut document = Document::new(TABLE);
     if findings.is_empty() {
@@ -19,10 +19,14 @@ pub fn validity(findings: &[Finding]) -> Document {
     }
     let fields = fields();
     let mut rows = Vec::new();
-    for finding in findings {
+    for (at, finding) in findings.iter().enumerate() {
         rows.push(row_of(&fields, finding));
         rows.push(Row::Remark(finding.says.clone()));
-        rows.push(Row::Remark(format!("→ {}", finding.remedy)));
+        let next = findings.get(at + 1).map(|next| &next.remedy);
+        // One remedy serves all findings of a kind that follow each other.
+        if next != Some(&finding.remedy) {
+            rows.push(Row::Remark(format!("→ {}", finding.remedy)));
+        }
     }
     document.push(Block::Table(Table {
         caption: vec!["validity of the figures".into()],
@@ -68,7 +72,7 @@ fn fields() -> Vec<Field<Finding>> {
 
 /// `hapi, green`; the number of cases where there are several.
 fn place(finding: &Finding) -> String {
-    let cases = match finding.cases.as_slice() {
+    let cases = match finding.names.as_slice() {
         [] => None,
         [only] => Some(only.clone()),
         several => Some(format!("{} cases", several.len())),

@@ -32,7 +32,13 @@ pub(super) fn check(
         .collect();
     let looks: Vec<String> = pairs
         .iter()
-        .map(|(row, like)| format!("row '{row}' looks like '{like}'"))
+        .map(|(row, like)| {
+            format!(
+                "row '{}' looks like '{}'",
+                cells.name(row),
+                cells.name(like)
+            )
+        })
         .collect();
     let says = format!(
         "The responses under '{candidate}' have the sizes of those under '{baseline}' in another order: \
@@ -80,7 +86,7 @@ fn rejoined(
             return String::new();
         };
         let percent = 100.0 * (new / old - 1.0);
-        changes.push(format!("{percent:+.0} % for '{like}'"));
+        changes.push(format!("{percent:+.0} % for '{}'", cells.name(like)));
     }
     format!(" Joined so, throughput changes by {}.", joined(&changes))
 }

@@ -81,6 +81,8 @@ pub(super) struct Cells<'s> {
     /// Whether the figures come from one file, so that its runs are no repetitions by intent.
     pub is_one_file: bool,
     steps: HashMap<&'static str, f64>,
+    /// What sets a case apart from the others, by its id.
+    names: HashMap<String, String>,
 }
 
 impl<'s> Cells<'s> {
@@ -98,6 +100,7 @@ impl<'s> Cells<'s> {
                 cells.add(session, &case.case, name, runs, known);
             }
         }
+        cells.name_cases();
         cells
     }
 
@@ -124,6 +127,7 @@ impl<'s> Cells<'s> {
             places.entry(cell.case.clone()).or_insert(next);
         }
         cells.cells.sort_by_key(|cell| places[&cell.case]);
+        cells.name_cases();
         cells
     }
 
@@ -137,6 +141,7 @@ impl<'s> Cells<'s> {
             steps: figures
                 .map(|name| (*name, step_of(sessions, name)))
                 .collect(),
+            names: HashMap::new(),
         }
     }
 
@@ -163,6 +168,24 @@ impl<'s> Cells<'s> {
             generator,
             runs,
         });
+    }
+
+    /// Leaves out the parameters that all cases share.
+    fn name_cases(&mut self) {
+        let first_runs = self.cells.iter().filter_map(|cell| cell.runs.first());
+        let cases: Vec<&Case> = first_runs.map(|run| &*run.case).collect();
+        let is_shared =
+            |pair: &(String, Value)| cases.iter().all(|case| case.values.contains(pair));
+        let short = |case: &Case| {
+            let values = case.values.iter().filter(|pair| !is_shared(pair));
+            Case::new(&case.benchmark, values.cloned().collect()).id()
+        };
+        self.names = cases.iter().map(|case| (case.id(), short(case))).collect();
+    }
+
+    /// What sets the case of that id apart from the others.
+    pub fn name<'a>(&'a self, id: &'a str) -> &'a str {
+        self.names.get(id).map_or(id, String::as_str)
     }
 
     /// The cells of each case.

@@ -49,11 +49,12 @@ fn of_candidate(
         None => "; how much of that is noise is not known without a control",
     };
     let says = format!(
-        "'{candidate}' serves more than '{baseline}' in {} of {} cases, by up to {:.0} % ('{most_case}'), \
+        "'{candidate}' serves more than '{baseline}' in {} of {} cases, by up to {:.0} % ('{}'), \
          although it cannot{beyond}.",
         better.len(),
         cells.cases().count(),
-        100.0 * most
+        100.0 * most,
+        cells.name(most_case)
     );
     let remedy = "Take differences of that size for noise or for a mistake, also where they point the other \
                   way.";

@@ -52,7 +52,7 @@ pub(super) fn check(cells: &Cells<'_>) -> Option<Finding> {
         {
             return None;
         }
-        Some(asked) => (format!(" of the {:.0} asked for", asked[0]), REMEDY),
+        Some(asked) => (format!(", where {:.0} were asked for", asked[0]), REMEDY),
         None => (String::new(), UNKNOWN),
     };
     let says = format!(

@@ -62,7 +62,7 @@ fn same(cells: &Cells<'_>, group: &[(&Cell<'_>, usize)]) -> Finding {
             finding.cases = cases;
             let name = |(cell, number): &(&Cell<'_>, usize)| {
                 let variant = cells.variant_of(cell).concat();
-                format!("run {number} of '{}' {variant}", cell.case)
+                format!("run {number} of '{}' {variant}", cells.name(&cell.case))
                     .trim_end()
                     .to_owned()
             };

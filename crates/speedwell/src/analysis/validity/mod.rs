@@ -23,6 +23,7 @@ mod single_runs;
 mod tests;
 
 use self::cells::Cells;
+pub(super) use self::ranking::refuse;
 use super::Comparison;
 use crate::model::Session;
 use std::collections::HashMap;
@@ -109,6 +110,8 @@ pub struct Finding {
     pub level: Level,
     /// Ids of the cases concerned; empty for all.
     pub cases: Vec<String>,
+    /// The same cases by what sets them apart from all others.
+    pub names: Vec<String>,
     /// The variants concerned; empty for all.
     pub variants: Vec<String>,
     /// Which runs of that case and variant, counted from 1; empty for all.
@@ -132,6 +135,7 @@ impl Finding {
             check,
             level,
             cases: Vec::new(),
+            names: Vec::new(),
             variants: Vec::new(),
             runs: Vec::new(),
             pairs: Vec::new(),
@@ -160,14 +164,24 @@ pub fn of(session: &Session, known: &Known<'_>) -> Vec<Finding> {
     found.extend(single_runs::check(&cells));
     found.extend(direction::better_than_possible(&cells, known));
     found.extend(known.control.and_then(direction::control_differs));
-    found.sort_by_key(|finding| finding.level);
-    found
+    finished(found, &cells)
 }
 
 /// The same for sides of a comparison that come from several sessions: label, session and name of the
 /// variant that takes part.
 pub(super) fn of_sides(sides: &[(&str, &Session, &str)]) -> Vec<Finding> {
-    let mut found = of_cells(&Cells::of_sides(sides));
+    let cells = Cells::of_sides(sides);
+    finished(of_cells(&cells), &cells)
+}
+
+fn finished(mut found: Vec<Finding>, cells: &Cells<'_>) -> Vec<Finding> {
+    for finding in &mut found {
+        finding.names = finding
+            .cases
+            .iter()
+            .map(|id| cells.name(id).to_owned())
+            .collect();
+    }
     found.sort_by_key(|finding| finding.level);
     found
 }

@@ -6,12 +6,18 @@
 use super::cells::{Cell, Cells, Figure};
 use super::names::{joined, quoted, span};
 use super::{Check, Finding, Level};
+use crate::analysis::Comparison;
+use crate::model::Verdict;
 
 /// A load that is larger by more than this is another load.
 const SAME_LOAD: f64 = 1.05;
 
 const REMEDY: &str = "Compare throughput, or measure these again at equal requests under way or at an equal \
     rate; until then say only which served more.";
+
+/// Said of a comparison that is refused.
+const REFUSED: &str = "The sides had different numbers of requests under way, so these latencies are not \
+    ranked.";
 
 /// Something with a latency, as a finding names it.
 struct Entry {
@@ -38,13 +44,14 @@ fn of_case(cells: &Cells<'_>, case: &[Cell<'_>]) -> Option<Finding> {
         .chunk_by(|a, b| !differ(&a.under_way, &b.under_way))
         .map(|group| {
             let values: Vec<f64> = group.iter().map(|entry| entry.under_way.value).collect();
-            let names = quoted(group.iter().map(|entry| entry.name.as_str()));
-            format!("{names} ({} under way)", span(&values))
+            let names: Vec<String> = group.iter().map(|entry| entry.name.clone()).collect();
+            format!("{} of {}", span(&values), joined(&names))
         })
         .collect();
     let says = format!(
-        "Latencies were taken under different loads: {}. They must not be ranked across these.",
-        joined(&groups)
+        "Latencies belong to different numbers of requests under way: {}. They must not be ranked across \
+         these.",
+        groups.join("; ")
     );
     Some(Finding {
         cases: vec![case[0].case.clone()],
@@ -112,4 +119,31 @@ pub(super) fn generators(cells: &Cells<'_>) -> Option<Finding> {
     );
     let remedy = "Compare latencies of one generator in one version only.";
     (known.len() > 1).then(|| Finding::new(Check::Generators, Level::Amber, says, remedy))
+}
+
+/// Takes back the verdicts on latencies that must not be ranked.
+pub(in crate::analysis) fn refuse(validity: &[Finding], comparisons: &mut [Comparison]) {
+    let rankings = validity
+        .iter()
+        .filter(|finding| finding.check == Check::LatencyRanking);
+    for ranking in rankings {
+        let is_refused = |a: &str, b: &str| {
+            let both = |(one, other): &(String, String)| {
+                (one == a && other == b) || (one == b && other == a)
+            };
+            ranking.pairs.iter().any(both)
+        };
+        for comparison in comparisons.iter_mut() {
+            let is_latency = comparison.metric.name.starts_with("latency");
+            if !is_latency || !is_refused(&comparison.baseline, &comparison.candidate) {
+                continue;
+            }
+            let rows = comparison.rows.iter_mut();
+            for row in rows.filter(|row| ranking.cases.contains(&row.case.id())) {
+                row.verdict = Verdict::Unclear;
+                row.more_runs = None;
+                row.notes.push(REFUSED.to_owned());
+            }
+        }
+    }
 }

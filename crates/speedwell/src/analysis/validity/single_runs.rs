@@ -3,7 +3,7 @@
 use super::cells::Cells;
 use super::{Check, Finding, Level};
 
-const REMEDY: &str = "Measure each side at least 6 times, in random order ('speedwell compare'); until then \
+const REMEDY: &str = "Measure each side at least 8 times, in random order ('speedwell compare'); until then \
     take no difference for an effect.";
 
 /// The finding, if several figures were published and each is one run.

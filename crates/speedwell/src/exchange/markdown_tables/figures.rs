@@ -19,7 +19,7 @@ pub struct Figures {
     pub section: Vec<String>,
     /// The variants.
     pub columns: Vec<String>,
-    /// Its figures, row by row.
+    /// Its figures, column by column.
     pub cells: Vec<Cell>,
     /// Whether its values are bytes per second of which nobody says how many one has.
     pub is_vague: bool,
@@ -101,15 +101,14 @@ fn named(words: &str) -> Option<Named> {
 
 /// The figures of a table; `None` if it holds none, or something else.
 fn figures(table: &Table, is_beside_requests: bool) -> Option<Figures> {
+    let is_name = |row: &Vec<String>| !row[0].is_empty() && Number::parse(&row[0]).is_none();
+    if !table.rows.iter().all(is_name) {
+        return None;
+    }
     let heading = table.headings.last().map_or("", String::as_str);
     let (_, unit_of_heading) = unit_at_end(heading);
-    let heads: Vec<(&str, Option<Unit>)> = table
-        .columns
-        .iter()
-        .skip(1)
-        .map(|name| unit_at_end(name))
-        .collect();
-    let by_column: Option<Vec<Named>> = heads.iter().map(|(name, _)| named(name)).collect();
+    let others = || table.columns.iter().skip(1).map(|name| unit_at_end(name));
+    let by_column: Option<Vec<Named>> = others().map(|(name, _)| named(name)).collect();
     let mut figures = Figures {
         section: section_of(table),
         columns: Vec::new(),
@@ -117,71 +116,85 @@ fn figures(table: &Table, is_beside_requests: bool) -> Option<Figures> {
         is_vague: false,
         remarks: Vec::new(),
     };
-    let mut missing = 0;
-    let mut is_told = false;
-    for (at, (name, unit_of_column)) in heads.iter().enumerate() {
-        let words = match &by_column {
-            Some(by_column) => Some(by_column[at].clone()),
-            None => named(heading),
+    for (at, (name, unit)) in others().enumerate() {
+        let is_metric = by_column.as_ref();
+        let column = Column {
+            at: at + 1,
+            variant: is_metric.map_or(name, |_| VARIANT),
+            words: is_metric.map_or_else(|| named(heading), |names| Some(names[at].clone())),
+            unit: unit.or(unit_of_heading),
+            is_beside_requests,
         };
-        let column = match &by_column {
-            Some(_) => VARIANT.to_owned(),
-            None => (*name).to_owned(),
-        };
-        let mut counts: HashMap<&str, usize> = HashMap::new();
-        let mut cells = Vec::new();
-        for row in &table.rows {
-            let occurrence = counts.entry(&row[0]).or_default();
-            let number = &row[at + 1];
-            if MISSING.contains(&number.to_lowercase().as_str()) {
-                missing += 1;
-            } else {
-                let number = Number::parse(number)?;
-                let unit = number.unit.or(*unit_of_column).or(unit_of_heading);
-                let (metric, unit) = meaning(words.as_ref(), unit, is_beside_requests)?;
-                let Some(metric) = metric else { break };
-                figures.is_vague |= unit.is_none();
-                let unit = unit.unwrap_or(Unit::MB_PER_SECOND);
-                is_told |= number
-                    .unit
-                    .or(*unit_of_column)
-                    .or(unit_of_heading)
-                    .is_none()
-                    && unit == Unit::MS;
-                cells.push(Cell {
-                    row: row[0].clone(),
-                    column: column.clone(),
-                    occurrence: *occurrence,
-                    metric,
-                    value: number.value(unit),
-                    number,
-                });
-            }
-            *occurrence += 1;
-        }
-        if !cells.is_empty() && !figures.columns.contains(&column) {
-            figures.columns.push(column);
-        }
-        figures.cells.extend(cells);
+        figures.add(table, &column)?;
     }
-    figures.remark(heading, missing, is_told);
-    let has_names = table
-        .rows
-        .iter()
-        .all(|row| !row[0].is_empty() && Number::parse(&row[0]).is_none());
-    (has_names && !figures.cells.is_empty()).then_some(figures)
+    (!figures.cells.is_empty()).then_some(figures)
+}
+
+/// A column behind the names.
+struct Column<'a> {
+    /// Its place in the table.
+    at: usize,
+    /// The variant of its figures.
+    variant: &'a str,
+    /// What they are, if words say so.
+    words: Option<Named>,
+    /// The unit of those that have none of their own.
+    unit: Option<Unit>,
+    /// Whether the section counts requests as well.
+    is_beside_requests: bool,
 }
 
 impl Figures {
-    fn remark(&mut self, heading: &str, missing: usize, is_told: bool) {
-        if is_told {
-            self.remarks
-                .push(format!("'{heading}' has no unit and is read as ms"));
+    /// Adds the figures of a column; `None` if something else is in it.
+    fn add(&mut self, table: &Table, column: &Column<'_>) -> Option<()> {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        let mut missing = 0;
+        let before = self.cells.len();
+        for row in &table.rows {
+            let occurrence = counts.entry(&row[0]).or_default();
+            *occurrence += 1;
+            if MISSING.contains(&row[column.at].to_lowercase().as_str()) {
+                missing += 1;
+                continue;
+            }
+            let number = Number::parse(&row[column.at])?;
+            let told = number.unit.or(column.unit);
+            let (metric, unit) = meaning(column.words.as_ref(), told, column.is_beside_requests)?;
+            let Some(metric) = metric else { continue };
+            self.is_vague |= unit.is_none();
+            if told.is_none() && unit == Some(Unit::MS) {
+                self.remark("latency has no unit and is read as ms".to_owned());
+            }
+            self.cells.push(Cell {
+                row: row[0].clone(),
+                column: column.variant.to_owned(),
+                occurrence: *occurrence - 1,
+                metric,
+                value: number.value(unit.unwrap_or(Unit::MB_PER_SECOND)),
+                number,
+            });
         }
-        if missing > 0 {
-            self.remarks.push(format!(
-                "{missing} empty cells below '{heading}' were left out"
-            ));
+        let is_known = self.columns.iter().any(|known| known == column.variant);
+        if self.cells.len() > before {
+            self.columns
+                .extend((!is_known).then(|| column.variant.to_owned()));
+            let heading = &table.columns[column.at];
+            match missing {
+                0 => {}
+                1 => self.remark(format!(
+                    "1 cell without a figure below '{heading}' is left out"
+                )),
+                many => self.remark(format!(
+                    "{many} cells without a figure below '{heading}' are left out"
+                )),
+            }
+        }
+        Some(())
+    }
+
+    fn remark(&mut self, text: String) {
+        if !self.remarks.contains(&text) {
+            self.remarks.push(text);
         }
     }
 }
