@@ -14,7 +14,8 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// All tables of a text, and a remark if its last row was left out because it may be cut short.
+/// All tables of a text, and a remark if its last row may be cut short. Such a row is left out, unless it
+/// has as many cells as it should and a bar at its end.
 pub fn tables(text: &str) -> (Vec<Table>, Option<String>) {
     let mut tables: Vec<Table> = Vec::new();
     let mut headings: Vec<(usize, String)> = Vec::new();
@@ -38,14 +39,16 @@ pub fn tables(text: &str) -> (Vec<Table>, Option<String>) {
         let cells = cells(line);
         let columns = before.take();
         if is_inside && let Some(table) = tables.last_mut() {
-            if whole.ends_with('\n') || (line.ends_with('|') && cells.len() == table.columns.len())
-            {
+            let is_whole = line.ends_with('|') && cells.len() == table.columns.len();
+            let has_end = whole.ends_with('\n');
+            if has_end || is_whole {
                 table.add(cells);
-            } else {
-                cut = Some(format!(
-                    "its last row '{line}' has no end, so it was left out"
-                ));
             }
+            let what = match is_whole {
+                true => "the text may be cut short behind it",
+                false => "it was left out",
+            };
+            cut = (!has_end).then(|| format!("its last row '{line}' has no line end, so {what}"));
         } else if let Some(columns) = columns.filter(|columns| is_delimiter(columns, &cells)) {
             is_inside = true;
             tables.push(Table {
@@ -161,6 +164,10 @@ mod tests {
         assert_eq!(read[0].rows, [["x", "12"]]);
         assert!(cut.unwrap().contains("'| y | 3'"));
         let (read, cut) = tables("| a | b |\n|---|---|\n| x | 12 |");
-        assert_eq!((read[0].rows.len(), cut), (1, None));
+        assert_eq!(read[0].rows.len(), 1);
+        assert!(
+            cut.unwrap()
+                .ends_with("the text may be cut short behind it")
+        );
     }
 }
