@@ -379,6 +379,19 @@ fn autocannon_is_taken_at_its_word_except_where_it_errs() {
     );
     assert_near(value(&session, "throughput"), 275.0 / 1.02);
     assert_near(value(&session, "latency_p97_5"), 58e6);
+    let piped = text("http-tools/autocannon.json").replace("\"pipelining\":1", "\"pipelining\":10");
+    let (piped, _) = read_text(&piped);
+    assert!(
+        piped.runs[0]
+            .case
+            .id()
+            .ends_with(" concurrency=10 pipelining=10")
+    );
+    assert!(
+        told(&piped)[0].contains(" of 100 requests were under way"),
+        "{:?}",
+        told(&piped)
+    );
     let (errors, warnings) = read("http-tools/autocannon_err.json");
     assert!(
         warnings[0].contains("latency_p50, latency_p75"),

@@ -247,3 +247,44 @@ fn a_table_may_have_its_metrics_in_columns_and_its_units_in_headings() {
         ["'f': 1 cell without a figure below 'Requests/s' is left out"]
     );
 }
+
+#[test]
+fn reports_in_files_of_their_own_are_compared_but_their_latencies_are_not_ranked() {
+    let all = text("topologies-ab.txt");
+    let reports: Vec<&str> = all.split_inclusive("(longest request)\n").collect();
+    let project = Project::new()
+        .with("red.txt", reports[0])
+        .with("green.txt", reports[3]);
+    let words = [
+        "compare",
+        "red=red.txt",
+        "green=green.txt",
+        "--metric",
+        "latency_mean",
+    ];
+    let answer = project
+        .run(&[&words[..], &["--format", "json"]].concat())
+        .expect_status(0);
+    let json: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let found = json["validity"].as_array().unwrap();
+    let told: Vec<_> = found
+        .iter()
+        .map(|one| (one["check"].as_str().unwrap(), one["variants"][0].as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("in-flight", Some("green")),
+            ("latency-ranking", None),
+            ("length-failures", Some("red")),
+            ("length-failures", Some("green")),
+        ]
+    );
+    let notes = json["changes"][0]["notes"].to_string();
+    assert!(notes.contains("these latencies are not ranked"), "{notes}");
+    assert!(
+        !answer.stderr.contains("under way"),
+        "said once: {}",
+        answer.stderr
+    );
+}

@@ -133,12 +133,16 @@ impl<'s> Cells<'s> {
 
     fn empty(sessions: &[&Session]) -> Cells<'s> {
         let figures = RATES.iter().chain(&[LATENCY, BANDWIDTH]);
+        let is_measured = |name: &str| sessions.iter().any(|s| s.metric(name).is_some());
+        // A rate by itself is held against nothing, and sessions may hold a million of them.
+        let is_needed = is_measured(LATENCY) || is_measured(BANDWIDTH);
         Cells {
             cells: Vec::new(),
             variants: Vec::new(),
             is_imported: sessions.iter().all(|s| s.state == State::Imported),
             is_one_file: matches!(sessions, [one] if one.command.first().is_some_and(|word| word == "import")),
             steps: figures
+                .filter(|_| is_needed)
                 .map(|name| (*name, step_of(sessions, name)))
                 .collect(),
             names: HashMap::new(),

@@ -22,6 +22,7 @@ pub(super) fn of_runs(numbers: &[usize], all: usize) -> String {
     const LISTED: usize = 4;
     match numbers.len() {
         _ if all == 1 => String::new(),
+        2 if all == 2 => " in both runs".to_owned(),
         count if count == all => format!(" in all {all} runs"),
         1 => format!(" in run {} of {all}", numbers[0]),
         count if count > LISTED => format!(" in {count} of {all} runs"),

@@ -11,34 +11,27 @@ use crate::model::Run;
 pub(super) fn failed(cells: &Cells<'_>) -> Vec<Finding> {
     let remedy = "Find out what was answered and repair it before measuring: the rate is not that of a \
                   working server.";
-    let bad = |run: &Run| failed_requests(run) + run.value_of("http_non2xx").unwrap_or(0.0);
     let of_cell = |cell| {
-        let (runs, run) = runs_with(cell, |run| bad(run) > 0.0)?;
+        let bad = |run: &Run| failed_requests(run) + other_statuses(run);
+        let runs = Affected::of(cell, |run| bad(run) > 0.0)?;
         let counts = [
-            ("errors", failed_requests(run)),
-            (
-                "answers other than 2xx",
-                run.value_of("http_non2xx").unwrap_or(0.0),
-            ),
+            (runs.sum(failed_requests), "errors"),
+            (runs.sum(other_statuses), "answers other than 2xx"),
         ];
         let counts: Vec<String> = counts
             .iter()
-            .filter(|(_, count)| *count > 0.0)
-            .map(|(what, count)| format!("{count} {what}"))
+            .filter(|(count, _)| *count > 0.0)
+            .map(|(count, what)| format!("{count} {what}"))
             .collect();
+        let (count, of, which) = (runs.sum(bad), runs.of_all(), runs.which());
         let says = format!(
-            "{}{} requests failed ({}){}.",
-            bad(run),
-            of_all(run),
-            counts.join(", "),
-            of_runs(&runs, cell.runs.len())
+            "{count}{of} requests failed ({}){which}.",
+            counts.join(", ")
         );
-        Some(Finding {
-            cases: vec![cell.case.clone()],
-            variants: cells.variant_of(cell),
-            runs,
-            ..Finding::new(Check::FailedRequests, Level::Red, says, remedy)
-        })
+        Some(runs.finding(
+            cells,
+            Finding::new(Check::FailedRequests, Level::Red, says, remedy),
+        ))
     };
     cells.cells.iter().filter_map(of_cell).collect()
 }
@@ -48,35 +41,68 @@ pub(super) fn lengths(cells: &Cells<'_>) -> Vec<Finding> {
     let remedy =
         "Measure with 'ab -l', which does not count them, and check the answers by their content.";
     let of_cell = |cell| {
-        let (runs, run) = runs_with(cell, |run| failed_by_length(run).is_some())?;
+        let count = |run: &Run| failed_by_length(run).unwrap_or(0.0);
+        let runs = Affected::of(cell, |run| count(run) > 0.0)?;
         let says = format!(
-            "{}{} requests failed by the length of the body alone, which ab compares with that of the \
-             first answer{}: probably no failures.",
-            failed_by_length(run)?,
-            of_all(run),
-            of_runs(&runs, cell.runs.len())
+            "{}{} requests failed by the length of the body alone{}: probably no failures, as ab compares \
+             it with that of the first answer.",
+            runs.sum(count),
+            runs.of_all(),
+            runs.which()
         );
-        Some(Finding {
-            cases: vec![cell.case.clone()],
-            variants: cells.variant_of(cell),
-            runs,
-            ..Finding::new(Check::LengthFailures, Level::Amber, says, remedy)
-        })
+        Some(runs.finding(
+            cells,
+            Finding::new(Check::LengthFailures, Level::Amber, says, remedy),
+        ))
     };
     cells.cells.iter().filter_map(of_cell).collect()
 }
 
-/// The numbers of the runs for which something holds, and the first of them.
-fn runs_with<'s>(cell: &Cell<'s>, holds: impl Fn(&Run) -> bool) -> Option<(Vec<usize>, &'s Run)> {
-    let numbered = cell.runs.iter().zip(1..);
-    let found: Vec<(usize, &Run)> = numbered
-        .filter(|(run, _)| holds(run))
-        .map(|(run, number)| (number, *run))
-        .collect();
-    let (_, first) = *found.first()?;
-    Some((found.iter().map(|(number, _)| *number).collect(), first))
+fn other_statuses(run: &Run) -> f64 {
+    run.value_of("http_non2xx").unwrap_or(0.0)
 }
 
-fn of_all(run: &Run) -> String {
-    requests_of(run).map_or(String::new(), |all| format!(" of {all}"))
+/// The runs of a cell for which something holds, with their numbers; never none.
+struct Affected<'a, 's> {
+    cell: &'a Cell<'s>,
+    runs: Vec<(usize, &'s Run)>,
+}
+
+impl<'a, 's> Affected<'a, 's> {
+    fn of(cell: &'a Cell<'s>, holds: impl Fn(&Run) -> bool) -> Option<Affected<'a, 's>> {
+        let numbered = cell.runs.iter().zip(1..);
+        let runs: Vec<(usize, &Run)> = numbered
+            .filter(|(run, _)| holds(run))
+            .map(|(run, number)| (number, *run))
+            .collect();
+        (!runs.is_empty()).then_some(Affected { cell, runs })
+    }
+
+    fn numbers(&self) -> Vec<usize> {
+        self.runs.iter().map(|(number, _)| *number).collect()
+    }
+
+    fn sum(&self, count: impl Fn(&Run) -> f64) -> f64 {
+        self.runs.iter().map(|(_, run)| count(run)).sum()
+    }
+
+    /// ` of 8000`, if all of them tell how many requests there were.
+    fn of_all(&self) -> String {
+        let known = self.runs.iter().map(|(_, run)| requests_of(run));
+        let all: Option<f64> = known.sum();
+        all.map_or(String::new(), |all| format!(" of {all}"))
+    }
+
+    fn which(&self) -> String {
+        of_runs(&self.numbers(), self.cell.runs.len())
+    }
+
+    fn finding(&self, cells: &Cells<'_>, finding: Finding) -> Finding {
+        Finding {
+            cases: vec![self.cell.case.clone()],
+            variants: cells.variant_of(self.cell),
+            runs: self.numbers(),
+            ..finding
+        }
+    }
 }
