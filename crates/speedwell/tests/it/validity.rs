@@ -143,8 +143,9 @@ fn a_column_in_an_order_of_its_own_is_found_by_the_sizes_of_answers() {
         .map(|one| (cases(one), one.says.split(':').next().unwrap()))
         .collect();
     let says = |name: &str, old, new| {
-        let says =
-            format!("A response has {old} B under 'Baseline' and {new} B under 'Crash Collector'");
+        let says = format!(
+            "A response with its headers has {old} B under 'Baseline' and {new} B under 'Crash Collector'"
+        );
         (name.to_owned(), says)
     };
     let told: Vec<(String, String)> = told.into_iter().map(|(a, b)| (a, b.to_owned())).collect();

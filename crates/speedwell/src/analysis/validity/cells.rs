@@ -63,6 +63,8 @@ pub(super) struct Cell<'s> {
     pub case: String,
     /// The name of the variant.
     pub variant: Arc<str>,
+    /// Whether its answers must have the size that they have under other variants.
+    pub has_fixed_size: bool,
     /// Requests that were to be under way at once, if that is known.
     pub asked: Option<f64>,
     /// The load generator with its version, if that is known.
@@ -166,6 +168,7 @@ impl<'s> Cells<'s> {
             _ => session.environment.facts.get("generator").cloned(),
         };
         self.cells.push(Cell {
+            has_fixed_size: !known.sizes_may_differ.contains(&id),
             asked: known.asked.get(&id).copied().or_else(|| asked_of(case)),
             case: id,
             variant,

@@ -41,7 +41,10 @@ pub(super) fn check(cells: &Cells<'_>) -> Vec<Finding> {
         let sizes: Vec<Sizes<'_>> = cells
             .cases()
             .filter_map(|case| {
-                let of = |name: &str| case.iter().find(|cell| *cell.variant == *name);
+                let of = |name: &str| {
+                    let mut cells = case.iter().filter(|cell| cell.has_fixed_size);
+                    cells.find(|cell| *cell.variant == *name)
+                };
                 Some(Sizes {
                     case: &case[0].case,
                     baseline: size(cells, of(baseline)?)?,
@@ -55,8 +58,8 @@ pub(super) fn check(cells: &Cells<'_>) -> Vec<Finding> {
 }
 
 fn of_case(cells: &Cells<'_>, case: &[Cell<'_>]) -> Option<Finding> {
-    let known: Vec<(&Cell<'_>, Figure)> = case
-        .iter()
+    let fixed = case.iter().filter(|cell| cell.has_fixed_size);
+    let known: Vec<(&Cell<'_>, Figure)> = fixed
         .filter_map(|cell| Some((cell, size(cells, cell)?)))
         .collect();
     let (_, first) = known.first()?;
@@ -70,7 +73,7 @@ fn of_case(cells: &Cells<'_>, case: &[Cell<'_>]) -> Option<Finding> {
     let mut names = vec![told(&known[0])];
     names.extend(different.iter().map(|one| told(one)));
     let says = format!(
-        "A response has {}: different answers were measured.",
+        "A response with its headers has {}: different answers were measured.",
         joined(&names)
     );
     let variants = std::iter::once(&known[0]).chain(different);

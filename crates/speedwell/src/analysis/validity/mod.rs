@@ -151,6 +151,8 @@ pub struct Known<'a> {
     /// Requests that were to be under way at once (connections times pipelining), by the id of the
     /// case. Without an entry the parameters `concurrency`, or `connections` and `pipelining`, say so.
     pub asked: HashMap<String, f64>,
+    /// Ids of cases whose answers may have another size under another variant.
+    pub sizes_may_differ: Vec<String>,
     /// Variants that do more work than the baseline, so that they cannot be better.
     pub never_better: Vec<String>,
     /// The baseline against itself: what it finds is noise.

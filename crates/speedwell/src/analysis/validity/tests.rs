@@ -211,6 +211,16 @@ fn sizes_that_fit_no_row_or_several_are_not_put_anywhere() {
     let found = of(&session, &Known::default());
     assert_eq!(of_check(&found, Check::BytesPerResponse).len(), 2);
     assert_eq!(of_check(&found, Check::MisalignedRows).len(), 0);
+    let known = Known {
+        sizes_may_differ: vec!["a connections=100".to_owned()],
+        ..Known::default()
+    };
+    let found = of(&session, &known);
+    assert_eq!(
+        of_check(&found, Check::BytesPerResponse).len(),
+        1,
+        "one is declared"
+    );
 }
 
 #[test]
