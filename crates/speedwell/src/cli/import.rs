@@ -16,13 +16,14 @@ use std::path::PathBuf;
 /// The kind of a file is found by its content: own JSON lines, CSV of Node core's run.js,
 /// compare.js or scatter.js, JSON of google/benchmark, hyperfine, pyperf, autocannon or oha, text of
 /// go test -bench, ab, wrk, h2load, hey or oha, and tables of figures in Markdown. Figures that cannot be
-/// what they are said to be are printed.
+/// what they are said to be are printed; '--set connections=100 --set pipelining=10' says of all cases
+/// what a file does not.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files to read; '-' is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Say of all cases what the files do not, e.g. connections=100 pipelining=10 (repeatable)
+    /// Set a parameter to these values instead of the declared ones (repeatable)
     #[arg(short = 's', long = "set", value_name = "NAME=V")]
     set: Vec<String>,
     /// A variant that does more work than the baseline, so that it cannot be better (repeatable)

@@ -22,6 +22,9 @@ const BANDWIDTH: &str = "bytes_per_second";
 /// Bytes of an answer, where a generator counted them.
 const BYTES: &str = "bytes_per_response";
 
+/// A run of which more than this is beginning and end says nothing of the connections in use.
+const MOST_EDGES: f64 = 0.1;
+
 /// A figure, and the ends between which it lies if it was rounded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Figure {
@@ -209,8 +212,8 @@ impl<'s> Cells<'s> {
     }
 
     /// Requests under way on average, by Little's law: rate times mean time in the system (Little 1961).
-    /// `None` where a figure is missing, where requests left at a fixed rate, and where some failed,
-    /// as generators disagree whether the times of these count.
+    /// `None` where a figure is missing, where requests left at a fixed rate, where the run was too short,
+    /// and where some requests failed, as generators disagree whether the times of these count.
     pub fn in_flight(&self, run: &Run) -> Option<Figure> {
         let is_at_rate = run.notes.iter().any(|note| note == Run::AT_FIXED_RATE);
         if is_at_rate || run.case.value("rate").is_some() || failed_requests(run) > 0.0 {
@@ -218,7 +221,13 @@ impl<'s> Cells<'s> {
         }
         let rate = self.rate(run)?;
         let mean = Figure::rounded(run.value_of(LATENCY)?, self.step(LATENCY));
-        (rate.low > 0.0 && mean.high > 0.0).then(|| rate.times(mean, 1e-9))
+        let edges = edges(run);
+        let is_too_short = edges > MOST_EDGES;
+        let under_way = rate.times(mean, 1e-9);
+        (rate.low > 0.0 && mean.high > 0.0 && !is_too_short).then(|| Figure {
+            high: under_way.high / (1.0 - edges),
+            ..under_way
+        })
     }
 
     /// Answers per second.
@@ -241,6 +250,15 @@ impl<'s> Cells<'s> {
     fn step(&self, metric: &str) -> f64 {
         self.steps.get(metric).copied().unwrap_or(0.0)
     }
+}
+
+/// At the beginning and at the end, for about one request, not all connections are in use: the share of
+/// that in the whole run.
+fn edges(run: &Run) -> f64 {
+    let elapsed = run.samples.iter().find_map(|sample| sample.elapsed_ns);
+    let mean = run.value_of(LATENCY);
+    let share = elapsed.zip(mean).map(|(all, mean)| mean / all as f64);
+    share.filter(|share| share.is_finite()).unwrap_or(0.0)
 }
 
 /// Requests without a good end, unless only the length of their bodies was found to differ.

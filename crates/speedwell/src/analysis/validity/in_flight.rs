@@ -33,8 +33,7 @@ fn lighter(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {
         let Some(figure) = cells.in_flight(run) else {
             continue;
         };
-        let least = asked * (LEAST_SHARE - edges(run));
-        if figure.high < least && !is_too_short(run, asked) {
+        if figure.high < asked * LEAST_SHARE && !is_too_short(run, asked) {
             runs.push(number);
             values.push(figure.value);
         }
@@ -73,12 +72,4 @@ fn too_few(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {
 
 fn is_too_short(run: &Run, asked: f64) -> bool {
     run.value_of("latency_mean").is_some() && requests_of(run).is_some_and(|all| all < asked)
-}
-
-/// At the beginning and at the end, for about one request, not all connections are in use.
-fn edges(run: &Run) -> f64 {
-    let elapsed = run.samples.iter().find_map(|sample| sample.elapsed_ns);
-    let mean = run.value_of("latency_mean");
-    let share = elapsed.zip(mean).map(|(all, mean)| mean / all as f64);
-    share.filter(|share| share.is_finite()).unwrap_or(0.0)
 }
