@@ -7,7 +7,7 @@ use super::comparison::{Source, compare};
 use super::grid::Grid;
 use super::of::metrics;
 use super::rule::Rule;
-use super::{Findings, Settings, warnings};
+use super::{Findings, Settings, validity, warnings};
 use crate::model::{Metric, Session};
 
 /// One side of a comparison across sessions.
@@ -50,6 +50,11 @@ pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Setting
         return findings;
     };
     findings.warnings.extend(warnings::of_environments(&chosen));
+    let sides: Vec<_> = chosen
+        .iter()
+        .map(|side| (side.label, side.session, side.variant()))
+        .collect();
+    findings.validity = validity::of_sides(&sides);
     findings.apart = candidates
         .iter()
         .any(|candidate| !std::ptr::eq(candidate.session, baseline.session));
@@ -58,6 +63,7 @@ pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Setting
             compare_two(baseline, candidate, metric, settings, &mut findings);
         }
     }
+    validity::refuse(&findings.validity, &mut findings.comparisons);
     findings
 }
 

@@ -1,6 +1,7 @@
 //! What the analysis found, in plain figures. Reports turn findings into documents; nothing here
 //! is formatted.
 
+use super::validity;
 use crate::model::{Calibration, Case, Estimate, Failure, Metric, RunValue, Verdict};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub struct Findings {
     pub failures: Vec<Failure>,
     /// Whole sentences about the validity of all figures together.
     pub warnings: Vec<String>,
+    /// Figures that cannot be what they are said to be.
+    pub validity: Vec<validity::Finding>,
     /// Whether the sides come from different sessions, so that their slots have no common order.
     pub apart: bool,
 }

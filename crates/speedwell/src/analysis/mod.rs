@@ -33,6 +33,7 @@ mod settings;
 mod study;
 mod summary;
 pub mod u_test_table;
+pub mod validity;
 mod warnings;
 pub mod welch_table;
 

@@ -7,6 +7,7 @@ use super::comparison::{Source, compare};
 use super::grid::Grid;
 use super::rule::Rule;
 use super::summary::summaries;
+use super::validity::{self, Known};
 use super::{Findings, Settings, warnings};
 use crate::model::{Metric, Session};
 
@@ -20,6 +21,7 @@ pub fn of(session: &Session, settings: &Settings) -> Findings {
     let mut findings = Findings {
         failures: session.failures.clone(),
         warnings: warnings::of_session(session, None),
+        validity: validity::of(session, &Known::default()),
         ..Findings::default()
     };
     let metrics = metrics(session, settings, &mut findings.warnings);
@@ -52,6 +54,7 @@ pub fn of(session: &Session, settings: &Settings) -> Findings {
             findings.comparisons.push(found.comparison);
         }
     }
+    validity::refuse(&findings.validity, &mut findings.comparisons);
     findings
 }
 

@@ -2,19 +2,33 @@
 
 use super::options::{OutputArgs, StoreArgs};
 use super::{Status, results_file, status};
+use crate::analysis::validity::{self, Known};
+use crate::define::Selection;
+use crate::exchange;
+use crate::model::Value;
+use crate::report::{self, Block, Document};
+use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
 
 /// Read results of other tools, or exported ones, into the store
 ///
 /// The kind of a file is found by its content: own JSON lines, CSV of Node core's run.js,
-/// compare.js or scatter.js, JSON of google/benchmark, hyperfine, pyperf, autocannon or oha, and text
-/// of go test -bench, ab, wrk, h2load, hey or oha.
+/// compare.js or scatter.js, JSON of google/benchmark, hyperfine, pyperf, autocannon or oha, text of
+/// go test -bench, ab, wrk, h2load, hey or oha, and tables of figures in Markdown. Figures that cannot be
+/// what they are said to be are printed; '--set connections=100 --set pipelining=10' says of all cases
+/// what a file does not.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files to read; '-' is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Set a parameter to these values instead of the declared ones (repeatable)
+    #[arg(short = 's', long = "set", value_name = "NAME=V")]
+    set: Vec<String>,
+    /// A variant that does more work than the baseline, so that it cannot be better (repeatable)
+    #[arg(long, value_name = "VARIANT")]
+    never_better: Vec<String>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -26,12 +40,19 @@ pub struct ImportArgs {
 /// # Errors
 /// A file that cannot be read or understood; nothing of any file is stored then.
 pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
+    let values = args.values()?;
     let mut sessions = Vec::new();
     for file in &args.files {
         sessions.extend(results_file::read(file)?);
     }
+    let known = Known {
+        never_better: args.never_better.clone(),
+        ..Known::default()
+    };
     let mut store = args.store.open()?;
+    let mut document = Document::new("validity");
     for mut session in sessions {
+        exchange::set(&mut session, &values);
         session.tags.extend(args.store.tag.iter().cloned());
         let number = store.insert(&session)?;
         if !args.output.quiet {
@@ -41,6 +62,37 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
                 session.variants.len()
             ));
         }
+        let found = validity::of(&session, &known);
+        if !found.is_empty() {
+            document.push(Block::Heading {
+                level: 3,
+                text: format!("@{number}"),
+            });
+            document.append(report::validity(&found));
+        }
+    }
+    // Without findings there is nothing to say, unless a form of it was asked for.
+    let is_asked_for = args.output.format.is_some() || !args.output.output.is_empty();
+    if !document.blocks.is_empty() || is_asked_for {
+        args.output.print(&document)?;
     }
     Ok(Status::DONE)
+}
+
+impl ImportArgs {
+    /// What the user says of all cases.
+    fn values(&self) -> anyhow::Result<Vec<(String, Value)>> {
+        let mut values = Vec::new();
+        for text in &self.set {
+            let (name, value) = text
+                .split_once('=')
+                .filter(|(name, _)| !name.is_empty())
+                .with_context(|| format!("in --set: '{text}' is not of the form NAME=VALUE"))?;
+            values.push((
+                name.to_owned(),
+                Value::guess(&Selection::written_out(value)),
+            ));
+        }
+        Ok(values)
+    }
 }

@@ -7,7 +7,7 @@
 use super::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND};
 use crate::foreign::json::{self, Node};
 use crate::harness::http_output::{HttpOutput, autocannon};
-use crate::model::{Better, Metric, Session};
+use crate::model::{Better, Metric, Session, Value};
 use anyhow::{Context, Result, ensure};
 
 /// Tools that print text, and how their output begins, on a line of its own.
@@ -104,6 +104,11 @@ fn load_of(output: HttpOutput, resolution_ns: f64) -> LoadReport {
             .collect(),
         resolution_ns,
         has_fixed_rate: output.has_fixed_rate,
+        parameters: output
+            .pipelining
+            .map(|requests| ("pipelining".to_owned(), Value::Number(requests)))
+            .into_iter()
+            .collect(),
         others: output
             .bytes_per_second
             .map(|bytes| (bandwidth, bytes))

@@ -1,11 +1,12 @@
 //! One load test as an HTTP tool reports it, whatever the tool.
 //!
-//! Decides the names of cases and metrics, so that reports of different tools can be compared, and
-//! what is said of requests that failed. It must not know any format. Start at [`LoadReport`].
+//! Decides the names of cases and metrics, so that reports of different tools can be compared. It must
+//! not know any format; whether the figures can be believed is decided in `analysis/validity/`. Start at
+//! [`LoadReport`].
 
 use super::imported::{Imported, Process, sample};
 use crate::harness::http_output;
-use crate::model::{Better, Case, Environment, Metric, Sample, Session, Value};
+use crate::model::{Better, Case, Environment, Metric, Run, Sample, Session, Value};
 use anyhow::Result;
 
 /// Nanoseconds in a millisecond.
@@ -13,9 +14,6 @@ pub const NS_PER_MS: f64 = 1e6;
 
 /// Nanoseconds in a second.
 pub const NS_PER_SECOND: f64 = 1e9;
-
-/// Below this share of the asked concurrency the tool kept fewer connections busy than it says.
-const LEAST_BUSY_SHARE: f64 = 0.95;
 
 /// More requests than connections are impossible without pipelining; rounding may look like a few.
 const MOST_BUSY_SHARE: f64 = 1.05;
@@ -37,8 +35,6 @@ pub struct LoadReport {
     pub errors: Option<f64>,
     /// Answers with another status than 2xx.
     pub non2xx: Option<f64>,
-    /// Why the errors are probably none.
-    pub excuse: Option<&'static str>,
     /// Durations: name of the metric and value.
     pub times_ns: Vec<(String, f64)>,
     /// Durations below this length are given as 0; 0 for tools that measure finely.
@@ -72,8 +68,7 @@ impl LoadReport {
     /// `remarks`.
     pub fn add(mut self, imported: &mut Imported, remarks: &mut Vec<String>) {
         self.leave_out_zeros();
-        self.judge_failures();
-        self.judge_concurrency();
+        self.refuse_impossible();
         let mut samples = Vec::new();
         let mut keep = |metric: Metric, value: f64| {
             // A figure that the tool could not compute is missing, not infinite.
@@ -119,9 +114,15 @@ impl LoadReport {
         let process = Process {
             wall_ns: self.elapsed_ns.unwrap_or_default(),
             samples,
-            notes: self.remarks.iter().map(|remark| sentence(remark)).collect(),
+            notes: self.notes(),
         };
         imported.run(case, process);
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let paced = self.has_fixed_rate.then(|| Run::AT_FIXED_RATE.to_owned());
+        let remarks = self.remarks.iter().map(|remark| sentence(remark));
+        remarks.chain(paced).collect()
     }
 
     /// The case that was loaded.
@@ -154,64 +155,26 @@ impl LoadReport {
         }
     }
 
-    fn judge_failures(&mut self) {
-        let of = self
-            .requests
-            .map_or(String::new(), |requests| format!(" of {requests}"));
-        let mut errors = self.errors.unwrap_or(0.0);
-        let non2xx = self.non2xx.unwrap_or(0.0);
-        if let Some(excuse) = self.excuse.filter(|_| errors > 0.0) {
-            self.remarks
-                .push(format!("{errors}{of} requests failed {excuse}"));
-            errors = 0.0;
-        }
-        let mut what = Vec::new();
-        if errors > 0.0 {
-            what.push(format!("{errors} errors"));
-        }
-        if non2xx > 0.0 {
-            what.push(format!("{non2xx} answers other than 2xx"));
-        }
-        if !what.is_empty() {
-            self.remarks.push(format!(
-                "{}{of} requests failed ({}): the rate is not that of a working server",
-                errors + non2xx,
-                what.join(", ")
-            ));
-        }
-    }
-
-    /// Little's law: connections in use = rate x mean latency (Little 1961). The mean may be rounded.
-    fn judge_concurrency(&mut self) {
-        let Some(concurrency) = self.concurrency else {
+    /// A connection without pipelining carries one request at most, so by Little's law (rate times mean
+    /// latency, Little 1961) more requests than connections are a damaged report. The mean may be rounded.
+    fn refuse_impossible(&mut self) {
+        let others = self.others.iter();
+        let by_length = others.filter(|(metric, _)| metric.name == "http_failed_length");
+        let by_length: f64 = by_length.map(|(_, count)| count).sum();
+        // Answers of another length are answers, whatever ab thinks of them.
+        let failed = self.errors.is_some_and(|errors| errors > by_length);
+        let mean = self
+            .times_ns
+            .iter()
+            .find(|(name, _)| name == "latency_mean");
+        let (Some(concurrency), Some(rate), Some((_, mean_ns))) =
+            (self.concurrency, self.throughput, mean)
+        else {
             return;
         };
-        if let Some(requests) = self.requests.filter(|requests| *requests < concurrency) {
-            self.remarks.push(format!(
-                "{requests} requests cannot keep {concurrency} connections busy"
-            ));
-            return;
-        }
-        let failed = self.errors.is_some_and(|errors| errors > 0.0) && self.excuse.is_none();
-        let mut times = self.times_ns.iter();
-        let mean = times.find(|(name, _)| name == "latency_mean");
-        let (Some(rate), Some((_, mean_ns))) = (self.throughput, mean) else {
-            return;
-        };
-        if self.has_fixed_rate || failed {
-            return;
-        }
-        let busy = |mean_ns: f64| rate * mean_ns / NS_PER_SECOND;
-        let most = busy(mean_ns + self.resolution_ns / 2.0);
-        let least = busy(mean_ns - self.resolution_ns / 2.0);
-        // At the beginning and at the end, for about one request, not all connections are in use.
-        let edges = self.elapsed_ns.map_or(0.0, |elapsed| mean_ns / elapsed);
-        if most < concurrency * (LEAST_BUSY_SHARE - edges) {
-            self.remarks.push(format!(
-                "only {most:.1} of {concurrency} connections had a request under way on average \
-                 (rate times mean latency)"
-            ));
-        } else if self.has_single_requests && least > concurrency * MOST_BUSY_SHARE {
+        let least = rate * (mean_ns - self.resolution_ns / 2.0) / NS_PER_SECOND;
+        let is_plain = self.has_single_requests && !self.has_fixed_rate && !failed;
+        if is_plain && least > concurrency * MOST_BUSY_SHARE {
             self.remarks.push(format!(
                 "{least:.1} requests would have been under way on {concurrency} connections (rate \
                  times mean latency), so its figures do not belong together"

@@ -14,15 +14,18 @@ pub mod hyperfine;
 mod imported;
 pub mod json_lines;
 mod load_report;
+pub mod markdown_tables;
 pub mod measured;
 mod merge;
 pub mod node_csv;
 pub mod pyperf;
+mod set;
 mod skipped;
 
 pub use skipped::Skipped;
 
 pub use merge::merge;
+pub use set::set;
 
 use crate::foreign::{json, utf8};
 use crate::model::Session;
@@ -120,6 +123,12 @@ pub const FORMATS: &[Format] = &[
         recognises: go_bench::recognises,
         read: |label, bytes, warnings| one(go_bench::read(label, bytes, warnings)),
     },
+    // Last, because all others may stand inside a document.
+    Format {
+        name: "tables of figures in Markdown",
+        recognises: markdown_tables::recognises,
+        read: markdown_tables::read,
+    },
 ];
 
 fn one(session: Result<Session>) -> Result<Vec<Session>> {
@@ -203,7 +212,10 @@ mod tests {
             error.starts_with("'notes.txt' is of no known kind; expected JSON of pyperf, or "),
             "{error}"
         );
-        assert!(error.ends_with(", or text of go test -bench"), "{error}");
+        assert!(
+            error.ends_with(", or tables of figures in Markdown"),
+            "{error}"
+        );
         assert!(
             read("-", b" \n")
                 .unwrap_err()

@@ -15,6 +15,8 @@ pub struct HttpOutput {
     pub url: Option<String>,
     /// Connections at once.
     pub connections: Option<f64>,
+    /// Requests at once on a connection, where that is more than one.
+    pub pipelining: Option<f64>,
     /// Length of the test.
     pub seconds: Option<f64>,
     /// Answers counted.
@@ -144,6 +146,7 @@ pub fn autocannon(result: &Json) -> Option<HttpOutput> {
         tool: "autocannon",
         url: result["url"].as_str().map(str::to_owned),
         connections: count("connections"),
+        pipelining: count("pipelining").filter(|requests| *requests > 1.0),
         seconds,
         requests,
         // Its own average is one of whole seconds out of a histogram with rounded values.

@@ -34,6 +34,13 @@ pub struct Run {
     pub load: Option<Arc<str>>,
 }
 
+impl Run {
+    /// The remark on a load whose requests left when they were due instead of when an answer had come, so
+    /// that connections were idle in between.
+    pub const AT_FIXED_RATE: &str =
+        "Requests were sent at a fixed rate, so connections were idle in between.";
+}
+
 /// Resource usage of a process tree (`getrusage`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

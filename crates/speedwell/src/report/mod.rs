@@ -40,6 +40,7 @@ mod table;
 mod trial;
 mod unit;
 mod urgency;
+mod validity;
 mod watch;
 
 pub use calibration::{calibration, calibration_check};
@@ -63,6 +64,7 @@ pub use study::study;
 pub use table::{Audience, Cell, Column, Kind, Name, Row, Table};
 pub use trial::{Trial, trial};
 pub use unit::{Scale, UnitChoice, UnknownUnit};
+pub use validity::validity;
 pub use watch::{WatchLine, WatchLines};
 
 use crate::analysis::Findings;
@@ -79,6 +81,7 @@ pub fn of(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
     for warning in &findings.warnings {
         document.push(Block::Warning(warning.clone()));
     }
+    document.append(validity(&findings.validity));
     if findings.summaries.is_empty() && findings.comparisons.is_empty() {
         document.push(Block::Headline("nothing was measured".into()));
     }

@@ -10,7 +10,11 @@ use speedwell::model::Session;
 use std::collections::HashMap;
 
 /// A recorded file of every format, small ones first.
-const GOLDEN: [(&str, &[&str]); 14] = [
+const GOLDEN: [(&str, &[&str]); 15] = [
+    (
+        "tables of figures in Markdown",
+        &["published/module-overhead.md"],
+    ),
     (
         "JSON of speedwell load",
         &["load/small.json", "load/recorded.json"],

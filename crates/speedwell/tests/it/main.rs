@@ -67,4 +67,5 @@ mod run;
 mod size;
 mod sources;
 mod store;
+mod validity;
 mod web_server;

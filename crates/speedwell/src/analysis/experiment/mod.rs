@@ -4,6 +4,7 @@
 //! It decides which variants are set against each other and which runs belong to which group. How a pair is judged
 //! is the business of the ordinary analysis. Start at [`of`].
 
+mod circumstances;
 mod claim;
 mod figure;
 mod gate;
@@ -13,6 +14,7 @@ pub use claim::{ClaimFound, Holds, Part};
 pub use gate::GateFound;
 pub use served::{Curve, PERCENTS, curves};
 
+use super::validity::{self, Finding};
 use super::{Comparison, Findings, Settings, of as findings_of};
 use crate::definition::experiment::{Experiment, Group, control};
 use crate::model::{Case, Estimate, Failure, Metric, Session};
@@ -29,6 +31,8 @@ pub struct Found {
     pub gates: Vec<GateFound>,
     /// Steps that gave nothing.
     pub failures: Vec<Failure>,
+    /// Whether the figures can be what they are said to be.
+    pub validity: Vec<Finding>,
     /// Whole sentences about the validity of all figures together.
     pub warnings: Vec<String>,
 }
@@ -82,6 +86,10 @@ pub fn of(session: &Session, experiment: &Experiment, settings: &Settings) -> Fo
             metrics,
             curves: curves(&part),
         });
+    }
+    found.validity = circumstances::validity(session, experiment, &found.groups);
+    for metric in found.groups.iter_mut().flat_map(|group| &mut group.metrics) {
+        validity::refuse(&found.validity, &mut metric.findings.comparisons);
     }
     let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
     found.claims = claim::judge(session, experiment, confidence);

@@ -16,7 +16,7 @@ pub struct SelectionArgs {
     /// Leave out benchmarks whose 'group/name' matches this pattern (repeatable)
     #[arg(short = 'x', long = "exclude", value_name = "RE")]
     pub exclude: Vec<Regex>,
-    /// Measure these values of a parameter instead of the declared ones (repeatable)
+    /// Set a parameter to these values instead of the declared ones (repeatable)
     #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]")]
     pub set: Vec<String>,
     #[command(flatten)]

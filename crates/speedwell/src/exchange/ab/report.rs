@@ -34,8 +34,6 @@ pub struct Report {
     port: String,
     path: String,
     facts: Vec<(String, String)>,
-    /// Failures by their kind.
-    kinds: Vec<(String, f64)>,
     load: LoadReport,
     has_total: bool,
     has_percentiles: bool,
@@ -86,18 +84,6 @@ impl Report {
             self.load
                 .remarks
                 .push("the report is cut short, so figures at its end are missing".to_owned());
-        }
-        // Not the sum of the kinds: the report in HTML leaves out the failures to receive.
-        let by_length = self.kinds.iter().find(|(kind, _)| kind == "Length");
-        let others = self.kinds.iter().filter(|(kind, _)| kind != "Length");
-        if let Some((_, by_length)) = by_length
-            && self.load.errors == Some(*by_length)
-            && others.map(|(_, count)| count).sum::<f64>() == 0.0
-        {
-            self.load.excuse = Some(
-                "by the length of the body alone, which ab compares with that of the first answer: \
-                 probably no failures ('ab -l' does not count them)",
-            );
         }
         self.load.target = self.target();
         Some(self.load)
@@ -208,7 +194,6 @@ impl Report {
             let Some(count) = number(count) else { continue };
             let metric = count_of(&format!("http_failed_{}", name.to_lowercase()));
             self.load.others.push((metric, count));
-            self.kinds.push((name.to_owned(), count));
         }
     }
 

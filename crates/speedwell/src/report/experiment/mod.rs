@@ -15,7 +15,7 @@ use super::charts as usual;
 use super::comparison::comparison;
 use super::document::{Block, Document};
 use super::output::{Output, Verbosity};
-use super::{failures, gallery, summary};
+use super::{failures, gallery, summary, validity};
 use crate::analysis::Findings;
 use crate::analysis::experiment::{Found, GroupFound};
 use crate::definition::experiment::{Experiment, Output as Wanted};
@@ -47,6 +47,7 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
     document.blocks.extend(answer::headlines(found, experiment));
     document.append(claims::claims(found));
     document.append(gates::gates(found));
+    document.append(validity(&found.validity));
     for warning in &found.warnings {
         document.push(Block::Warning(warning.clone()));
     }

@@ -12,7 +12,7 @@
 //! | further members | lists that are no table: `comparisons`, `failures`, `sources`, `environments`, `exponents` |
 //!
 //! The tables are `changes` (one row per case, candidate and metric), `summaries` (one per case,
-//! variant and metric), `points` of a study, `sessions`, `checks` and `cases`. Shares
+//! variant and metric), `validity` (one per finding), `points` of a study, `sessions`, `checks` and `cases`. Shares
 //! (`change`, `variation`, `q` ...) are fractions of 1, not percentages. `null` is "not known".
 //! Members may be added within a version; none changes its meaning or goes away.
 

@@ -1,0 +1,50 @@
+//! What the definition file knows of the circumstances of its figures, for the checks of their validity.
+
+use super::GroupFound;
+use crate::analysis::Comparison;
+use crate::analysis::validity::{Finding, Known, of};
+use crate::definition::experiment::{Experiment, control};
+use crate::model::Session;
+use crate::model::assignment::{Service, Work};
+
+/// Everything that is wrong with the figures of an experiment, the worst first.
+pub fn validity(session: &Session, experiment: &Experiment, groups: &[GroupFound]) -> Vec<Finding> {
+    let mut known = Known {
+        control: groups.iter().find_map(control_of),
+        ..Known::default()
+    };
+    for (case, service) in services(experiment) {
+        let load = &service.load;
+        let asked = f64::from(load.connections * load.pipelining.max(1));
+        known.asked.insert(case.clone(), asked);
+        if !service.verify.same_bytes {
+            known.sizes_may_differ.push(case);
+        }
+    }
+    of(session, &known)
+}
+
+/// The first comparison of a variant with itself.
+fn control_of(group: &GroupFound) -> Option<&Comparison> {
+    let first = group.metrics.first()?;
+    let mut comparisons = first.findings.comparisons.iter();
+    comparisons.find(|comparison| control::origin(&comparison.candidate) != comparison.candidate)
+}
+
+/// Every case that is a server under load, as the first variant serves it.
+fn services(experiment: &Experiment) -> Vec<(String, Service)> {
+    let Some(variant) = experiment.variants.first() else {
+        return Vec::new();
+    };
+    let of_group = |group: &crate::definition::experiment::Group| {
+        let services = group.cases.iter().filter_map(|case| {
+            let assignment = experiment.assignment(group, case, &variant.name, 0).ok()?;
+            match assignment.work {
+                Work::Server(service) => Some((case.id(), *service)),
+                Work::Command => None,
+            }
+        });
+        services.collect::<Vec<_>>()
+    };
+    experiment.groups.iter().flat_map(of_group).collect()
+}

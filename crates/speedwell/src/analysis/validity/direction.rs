@@ -1,0 +1,107 @@
+//! Differences that cannot be: a candidate that does more and is better, a thing that differs from
+//! itself.
+//!
+//! Decides what is beyond noise by the control, the baseline measured against itself. Start at
+//! [`better_than_possible`] and [`control_differs`].
+
+use super::cells::{Cell, Cells, typical};
+use super::names::quoted;
+use super::{Check, Finding, Known, Level};
+use crate::analysis::{CaseComparison, Comparison};
+use crate::model::Verdict;
+
+/// One finding per candidate that serves more than the baseline although it cannot.
+pub(super) fn better_than_possible(cells: &Cells<'_>, known: &Known<'_>) -> Vec<Finding> {
+    let Some(baseline) = cells.variants.first() else {
+        return Vec::new();
+    };
+    let names = known.never_better.iter();
+    let wanted = names.filter(|name| cells.variants.iter().any(|other| **other == ***name));
+    wanted
+        .filter_map(|name| of_candidate(cells, baseline, name, known.control))
+        .collect()
+}
+
+fn of_candidate(
+    cells: &Cells<'_>,
+    baseline: &str,
+    candidate: &str,
+    control: Option<&Comparison>,
+) -> Option<Finding> {
+    let mut better: Vec<(&str, f64)> = Vec::new();
+    for case in cells.cases() {
+        let rate = |variant: &str| {
+            let cell = case
+                .iter()
+                .find(|cell: &&Cell<'_>| *cell.variant == *variant)?;
+            typical(&cell.runs, |run| Some(cells.rate(run)?.value))
+        };
+        if let Some((old, new)) = rate(baseline).zip(rate(candidate)) {
+            let gain = new / old - 1.0;
+            if gain > floor(control, &case[0].case) {
+                better.push((&case[0].case, gain));
+            }
+        }
+    }
+    let (most_case, most) = better.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let beyond = match control {
+        Some(_) => ", beyond what the control differs from itself",
+        None => "; how much of that is noise is not known without a control",
+    };
+    let says = format!(
+        "'{candidate}' serves more than '{baseline}' in {} of {} cases, by up to {:.0} % ('{}'), \
+         although it cannot{beyond}.",
+        better.len(),
+        cells.cases().count(),
+        100.0 * most,
+        cells.name(most_case)
+    );
+    let remedy = "Take differences of that size for noise or for a mistake, also where they point the other \
+                  way.";
+    Some(Finding {
+        cases: better.iter().map(|(case, _)| (*case).to_owned()).collect(),
+        variants: vec![candidate.to_owned()],
+        ..Finding::new(Check::BetterThanPossible, Level::Amber, says, remedy)
+    })
+}
+
+/// The largest change that the control leaves possible for a thing and itself, as a share.
+fn floor(control: Option<&Comparison>, case: &str) -> f64 {
+    let rows = control.map_or(&[][..], |control| &control.rows);
+    let row = rows.iter().find(|row| row.case.id() == case);
+    let change = row.and_then(|row| row.change);
+    let ends = change.map(|change| {
+        change
+            .value
+            .abs()
+            .max(change.low.abs())
+            .max(change.high.abs())
+    });
+    ends.filter(|floor| floor.is_finite()).unwrap_or(0.0)
+}
+
+/// Cases in which the baseline was found to differ from itself.
+pub(super) fn control_differs(control: &Comparison) -> Option<Finding> {
+    let is_told = |row: &&CaseComparison| matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    let cases: Vec<String> = control
+        .rows
+        .iter()
+        .filter(is_told)
+        .map(|row| row.case.id())
+        .collect();
+    let says = format!(
+        "'{}' is the same as '{}' and was found to differ from it in {} of {} cases: {}.",
+        control.candidate,
+        control.baseline,
+        cases.len(),
+        control.rows.len(),
+        quoted(cases.iter().map(String::as_str))
+    );
+    let remedy =
+        "Find what changed between the runs before believing any other difference of that size.";
+    (!cases.is_empty()).then(|| Finding {
+        cases,
+        variants: vec![control.candidate.clone()],
+        ..Finding::new(Check::ControlDiffers, Level::Amber, says, remedy)
+    })
+}

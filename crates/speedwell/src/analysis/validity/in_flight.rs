@@ -1,0 +1,75 @@
+//! Little's law against what was asked for: connections that had nothing under way lighten the load.
+//!
+//! Decides from which share on the load counts as lighter. Rate times mean latency is the number of
+//! requests under way on average (Little 1961, "A proof for the queuing formula L = lambda W").
+
+use super::cells::{Cell, Cells, requests_of};
+use super::names::{of_runs, span};
+use super::{Check, Finding, Level};
+use crate::model::Run;
+
+/// Below this share of the asked concurrency, latencies belong to a lighter load.
+pub(super) const LEAST_SHARE: f64 = 0.95;
+
+const REMEDY: &str = "Read its latencies as those of the lower concurrency; see whether connections waited \
+    to be accepted (backlog), whether they were kept open, and whether the generator was busy.";
+
+const TOO_FEW: &str = "Send many times more requests than there are connections.";
+
+/// One finding per cell whose runs carried less than was asked for.
+pub(super) fn check(cells: &Cells<'_>) -> Vec<Finding> {
+    let found = cells.cells.iter();
+    found
+        .flat_map(|cell| [too_few(cells, cell), lighter(cells, cell)])
+        .flatten()
+        .collect()
+}
+
+fn lighter(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {
+    let asked = cell.asked?;
+    let mut runs = Vec::new();
+    let mut values = Vec::new();
+    for (run, number) in cell.runs.iter().zip(1..) {
+        let Some(figure) = cells.in_flight(run) else {
+            continue;
+        };
+        if figure.high < asked * LEAST_SHARE && !is_too_short(run, asked) {
+            runs.push(number);
+            values.push(figure.value);
+        }
+    }
+    let which = of_runs(&runs, cell.runs.len());
+    let says = format!(
+        "Only {} of {asked} requests were under way{which} (rate times mean latency).",
+        span(&values)
+    );
+    (!runs.is_empty()).then(|| Finding {
+        cases: vec![cell.case.clone()],
+        variants: cells.variant_of(cell),
+        runs,
+        ..Finding::new(Check::InFlight, Level::Amber, says, REMEDY)
+    })
+}
+
+fn too_few(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {
+    let asked = cell.asked?;
+    let numbered = cell.runs.iter().zip(1..);
+    let short: Vec<(f64, usize)> = numbered
+        .filter(|(run, _)| is_too_short(run, asked))
+        .filter_map(|(run, number)| Some((requests_of(run)?, number)))
+        .collect();
+    let (requests, _) = short.first()?;
+    let runs: Vec<usize> = short.iter().map(|(_, number)| *number).collect();
+    let which = of_runs(&runs, cell.runs.len());
+    let says = format!("{requests} requests cannot keep {asked} connections busy{which}.");
+    Some(Finding {
+        cases: vec![cell.case.clone()],
+        variants: cells.variant_of(cell),
+        runs,
+        ..Finding::new(Check::InFlight, Level::Amber, says, TOO_FEW)
+    })
+}
+
+fn is_too_short(run: &Run, asked: f64) -> bool {
+    run.value_of("latency_mean").is_some() && requests_of(run).is_some_and(|all| all < asked)
+}

@@ -1,0 +1,173 @@
+//! Where tables stand in a Markdown text, and below which headings.
+//!
+//! Decides what is a row and what is a cell, as GitHub's extension of CommonMark does (GFM 0.29, section
+//! 4.10). It must not know what cells mean. Start at [`tables`].
+
+/// A table of words.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// The headings above it, the outermost first, without markup.
+    pub headings: Vec<String>,
+    /// The cells of its first line.
+    pub columns: Vec<String>,
+    /// The other lines, each with as many cells as there are columns.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// All tables of a text, and a remark if its last row may be cut short. Such a row is left out, unless it
+/// has as many cells as it should and a bar at its end.
+pub fn tables(text: &str) -> (Vec<Table>, Option<String>) {
+    let mut tables: Vec<Table> = Vec::new();
+    let mut headings: Vec<(usize, String)> = Vec::new();
+    let mut is_code = false;
+    let mut is_inside = false;
+    let mut cut = None;
+    let mut before: Option<Vec<String>> = None;
+    for whole in text.split_inclusive('\n') {
+        let line = whole.trim();
+        if line.starts_with("```") || line.starts_with("~~~") {
+            is_code = !is_code;
+        }
+        if is_code || !line.contains('|') {
+            (is_inside, before) = (false, None);
+            if let Some((level, words)) = heading(line).filter(|_| !is_code) {
+                headings.retain(|(other, _)| *other < level);
+                headings.push((level, words));
+            }
+            continue;
+        }
+        let cells = cells(line);
+        let columns = before.take();
+        if is_inside && let Some(table) = tables.last_mut() {
+            let is_whole = line.ends_with('|') && cells.len() == table.columns.len();
+            let has_end = whole.ends_with('\n');
+            if has_end || is_whole {
+                table.add(cells);
+            }
+            let what = match is_whole {
+                true => "the text may be cut short behind it",
+                false => "it was left out",
+            };
+            cut = (!has_end).then(|| format!("its last row '{line}' has no line end, so {what}"));
+        } else if let Some(columns) = columns.filter(|columns| is_delimiter(columns, &cells)) {
+            is_inside = true;
+            tables.push(Table {
+                headings: headings.iter().map(|(_, words)| words.clone()).collect(),
+                columns,
+                rows: Vec::new(),
+            });
+        } else {
+            before = Some(cells);
+        }
+    }
+    (tables, cut)
+}
+
+impl Table {
+    /// A row with fewer cells than there are columns ends with empty ones; what is too much is ignored.
+    fn add(&mut self, mut cells: Vec<String>) {
+        cells.resize(self.columns.len(), String::new());
+        self.rows.push(cells);
+    }
+}
+
+/// `## Words` as its level and its words.
+fn heading(line: &str) -> Option<(usize, String)> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    let words = line[level..].strip_prefix(' ')?;
+    let words = words.trim().trim_end_matches('#');
+    ((1..=6).contains(&level)).then(|| (level, plain(words)))
+}
+
+fn is_delimiter(columns: &[String], cells: &[String]) -> bool {
+    let is_rule = |cell: &String| {
+        let rule = cell.strip_prefix(':').unwrap_or(cell);
+        let rule = rule.strip_suffix(':').unwrap_or(rule);
+        !rule.is_empty() && rule.bytes().all(|byte| byte == b'-')
+    };
+    columns.len() == cells.len() && cells.iter().all(is_rule)
+}
+
+/// The cells of a line, without markup.
+fn cells(line: &str) -> Vec<String> {
+    let line = line.strip_prefix('|').unwrap_or(line);
+    let line = match line.ends_with("\\|") {
+        true => line,
+        false => line.strip_suffix('|').unwrap_or(line),
+    };
+    let mut cells = vec![String::new()];
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if letters.peek() == Some(&'|') => {
+                letters.next();
+                push(&mut cells, '|');
+            }
+            '|' => cells.push(String::new()),
+            other => push(&mut cells, other),
+        }
+    }
+    cells.iter().map(|cell| plain(cell)).collect()
+}
+
+fn push(cells: &mut [String], letter: char) {
+    if let Some(last) = cells.last_mut() {
+        last.push(letter);
+    }
+}
+
+/// Words without the marks of code, emphasis and links.
+fn plain(text: &str) -> String {
+    let mut words = String::new();
+    let mut rest = text.trim();
+    while let Some(start) = rest.find('[') {
+        let Some((name, tail)) = rest[start + 1..].split_once("](") else {
+            break;
+        };
+        let Some((_, after)) = tail.split_once(')') else {
+            break;
+        };
+        words.push_str(rest[..start].trim_end_matches('!'));
+        words.push_str(name);
+        rest = after;
+    }
+    words.push_str(rest);
+    words
+        .replace("**", "")
+        .replace('`', "")
+        .trim()
+        .trim_matches('_')
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_know_their_headings_and_lose_their_markup() {
+        let text = "# A\n## [B](http://b)\n\n| Test | With `m` |\n|---|:-:|\n| x\\|y | **1** |\n| z |\n\n\
+                    ### C\n```\n| no | no |\n|---|---|\n| 1 | 2 |\n```\n## D\na | b\n-|-\nc | 4\n";
+        let (tables, cut) = tables(text);
+        assert_eq!(cut, None);
+        assert_eq!(tables.len(), 2);
+        assert_eq!(tables[0].headings, ["A", "B"]);
+        assert_eq!(tables[0].columns, ["Test", "With m"]);
+        assert_eq!(tables[0].rows, [["x|y", "1"], ["z", ""]]);
+        assert_eq!(tables[1].headings, ["A", "D"]);
+        assert_eq!(tables[1].rows, [["c", "4"]]);
+    }
+
+    #[test]
+    fn a_row_that_may_have_lost_digits_is_left_out() {
+        let (read, cut) = tables("| a | b |\n|---|---|\n| x | 12 |\n| y | 3");
+        assert_eq!(read[0].rows, [["x", "12"]]);
+        assert!(cut.unwrap().contains("'| y | 3'"));
+        let (read, cut) = tables("| a | b |\n|---|---|\n| x | 12 |");
+        assert_eq!(read[0].rows.len(), 1);
+        assert!(
+            cut.unwrap()
+                .ends_with("the text may be cut short behind it")
+        );
+    }
+}
