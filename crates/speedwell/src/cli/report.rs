@@ -190,16 +190,16 @@ fn export(session: &Session, kind: Export) -> anyhow::Result<()> {
 
 /// A reader that has seen enough (`| head`) is no error.
 fn quiet_on_closed_pipe(done: anyhow::Result<()>) -> anyhow::Result<()> {
+    let is_closed = |cause: &(dyn std::error::Error + 'static)| {
+        let io = cause
+            .downcast_ref::<std::io::Error>()
+            .map(std::io::Error::kind);
+        // What writes JSON wraps the error of the pipe.
+        let json = cause.downcast_ref::<serde_json::Error>();
+        io.or_else(|| json?.io_error_kind()) == Some(std::io::ErrorKind::BrokenPipe)
+    };
     match done {
-        Err(error) => {
-            let io = error
-                .chain()
-                .find_map(|cause| cause.downcast_ref::<std::io::Error>());
-            match io.map(std::io::Error::kind) {
-                Some(std::io::ErrorKind::BrokenPipe) => Ok(()),
-                _ => Err(error),
-            }
-        }
+        Err(error) if error.chain().any(is_closed) => Ok(()),
         done => done,
     }
 }
