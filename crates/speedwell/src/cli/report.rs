@@ -3,6 +3,7 @@
 use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
+use super::source::Source;
 use super::{Status, calibrated, loaded, operand, source};
 use crate::analysis::{self, Findings, Settings, code};
 use crate::definition::experiment::Experiment;
@@ -11,6 +12,7 @@ use crate::harness::Trial;
 use crate::model::load_run::LoadRun;
 use crate::model::{Session, Stopping};
 use crate::report::{self, Document, Output};
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use std::io::Write;
 
@@ -28,6 +30,10 @@ pub struct ReportArgs {
     /// Write the raw data to standard output instead of a report
     #[arg(long, value_name = "KIND", conflicts_with_all = ["x_axis", "format", "output"])]
     export: Option<Export>,
+    /// Add up loads that several generators sent at the same time, such as on several machines, as parts of
+    /// one (JSON of 'speedwell load'); histograms are merged exactly
+    #[arg(long, conflicts_with_all = ["export", "x_axis"])]
+    merge: bool,
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
@@ -84,6 +90,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     let selection = args.selection.selection(&[], Trial::No)?;
     let operands = operand::all(&args.sources)?;
     let sources = source::read(&operands, &selection, &mut || args.store.open())?;
+    if args.merge {
+        return merged(&args, &sources);
+    }
     let baseline = args.variants.baseline.as_deref();
     let settings = args
         .comparison
@@ -116,6 +125,29 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     if args.export.is_none() {
         args.output.print(&document)?;
     }
+    Ok(Status::DONE)
+}
+
+/// The report of the one load that the loads of all sources are parts of.
+fn merged(args: &ReportArgs, sources: &[Source]) -> anyhow::Result<Status> {
+    let mut parts = Vec::new();
+    for source in sources {
+        let loads = exchange::measured::loads_of(&source.session)?;
+        ensure!(
+            !loads.is_empty(),
+            "'{}' holds no load of 'speedwell load'\nhint: -o part.json writes one",
+            source.label
+        );
+        parts.extend(loads);
+    }
+    let whole = exchange::measured::merge_parts(parts)?;
+    let findings = [analysis::load::of(&whole)];
+    let session =
+        exchange::measured::session("merged", std::slice::from_ref(&whole), &mut Vec::new())?;
+    let settings = args.comparison.settings(&args.selection.metric.names, None);
+    let output = args.output.settings();
+    let document = loaded::document(&session, &findings, &settings, &output)?;
+    args.output.print(&document)?;
     Ok(Status::DONE)
 }
 

@@ -175,3 +175,27 @@ fn what_a_tool_cannot_do_is_refused_by_name() {
         assert!(answer.stderr.contains(part), "{words:?}: {answer:#?}");
     }
 }
+
+#[test]
+fn parts_that_were_started_by_hand_are_one_load() {
+    let server = WebServer::start();
+    let project = Project::new();
+    let url = server.url("/");
+    for part in ["a.json", "b.json"] {
+        let words = ["load", &url, "-c", "2", "-n", "50", "-o", part, "--no-save"];
+        project.run(&words).expect_status(0);
+    }
+    let words = ["report", "a.json", "b.json", "--merge", "--format", "json"];
+    let answer = project.run(&words).expect_status(0);
+    let document: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let load = &document["loads"][0];
+    assert_eq!(load["asked"]["processes"], 2, "{load:#}");
+    assert_eq!(load["asked"]["requests"], 100);
+    let elsewhere = server.url("/else");
+    let words = ["load", &elsewhere, "-n", "5", "-o", "c.json", "--no-save"];
+    project.run(&words).expect_status(0);
+    let refused = project.run(&["report", "a.json", "c.json", "--merge"]);
+    refused
+        .expect_status(2)
+        .expect_stderr(&["not parts of the same load"]);
+}
