@@ -94,8 +94,13 @@ impl<'a> Keys<'a> {
         at(self.line, format!("{} {message}", self.place))
     }
 
-    /// The error that a key is missing.
+    /// The error that a key is missing, or that it is misspelt.
     pub fn missing(&self, key: &str, hint: &str) -> Error {
+        let wanted = [key.to_owned()];
+        let untaken = self.untaken();
+        if let Some(misspelt) = untaken.iter().find(|own| nearest(own, &wanted).is_some()) {
+            return self.unknown_key(misspelt);
+        }
         self.wrong_table(format!("has no key '{key}'\nhint: {hint}"))
     }
 

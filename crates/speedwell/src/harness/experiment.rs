@@ -182,20 +182,25 @@ fn perform(
     }
 }
 
+/// The port in lines to be typed, where any will do: that of the run is somebody else's by now.
+const ANY_PORT: u16 = 3000;
+
 /// What a person would type to start the target by hand.
 fn replayed(assignment: &Assignment) -> Spec {
-    crate::process::Spec {
-        directory: Some(assignment.target.directory.clone()),
-        environment: assignment.target.plain_environment(),
-        ..Spec::new(
-            assignment
-                .target
-                .command
-                .first()
-                .cloned()
-                .unwrap_or_default(),
-        )
-        .args(assignment.target.command.iter().skip(1).cloned())
+    let target = &assignment.target;
+    let port = match &assignment.work {
+        Work::Server(service) => service.port.unwrap_or(ANY_PORT),
+        Work::Command => ANY_PORT,
+    };
+    let filled = |text: &String| text.replace("{port}", &port.to_string());
+    let mut words = target.command.iter().map(filled);
+    let environment = target.plain_environment().into_iter();
+    Spec {
+        directory: Some(target.directory.clone()),
+        environment: environment
+            .map(|(name, value)| (name, filled(&value)))
+            .collect(),
+        ..Spec::new(words.next().unwrap_or_default()).args(words)
     }
 }
 
