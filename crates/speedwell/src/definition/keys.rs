@@ -369,7 +369,12 @@ impl<'a> Keys<'a> {
 
     /// The error about a key that has no meaning, with the nearest of those asked for.
     pub fn unknown_key(&self, unknown: &str) -> Error {
-        let known = self.known.borrow();
+        let mut known: Vec<String> = Vec::new();
+        for key in self.known.borrow().iter() {
+            if !known.contains(key) {
+                known.push(key.clone());
+            }
+        }
         let hint = match nearest(unknown, &known) {
             Some(near) => format!("did you mean '{near}'?"),
             None => format!("its keys are {}", known.join(", ")),

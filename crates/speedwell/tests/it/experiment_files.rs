@@ -33,10 +33,10 @@ fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
     };
     let told = |text: String, words: [String; 2]| refused(&text, &[&words[0], &words[1]]);
     told(
-        starting("", "stpo = { grace = \"1s\" }\n"),
+        starting("", "timeot = \"1s\"\n"),
         unknown(
-            "line 12: [group.target] has a key 'stpo' that is not known",
-            "stop",
+            "line 12: [group.target] has a key 'timeot' that is not known",
+            "timeout",
         ),
     );
     told(
@@ -72,7 +72,7 @@ fn every_variant_needs_a_command() {
         &format!("{VARIANTS}command = [\"true\"]\n{group}"),
         &[
             "[group.target] has no key 'command'",
-            "under the variant 'old'",
+            "in the variant 'old'",
         ],
     );
 }
