@@ -115,6 +115,7 @@ fn the_cost_of_a_module_is_measured_and_reported() {
         "--runs=1",
         "--set=duration=300ms",
         "--set=warmup=200",
+        "--set=connections=10",
         "--set=test=parallel-promises-es2015-native",
         "--set=server=node-http,express",
     ];
