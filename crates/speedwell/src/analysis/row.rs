@@ -108,6 +108,9 @@ fn more_runs(outcome: &Outcome, precision: Option<Precision>, rule: &Rule) -> Op
     precision?.more_runs(distance, block)
 }
 
+/// Figures without any noise have intervals without width; what then lies apart is the rounding of logarithms.
+const ROUNDING: f64 = 1e-9;
+
 /// Whether the mean moved otherwise than the typical run: by more than half of either interval, on
 /// the scale of logarithms (docs/statistics.md, "Effect and interval").
 fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool {
@@ -116,7 +119,7 @@ fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool 
     match (typical, mean) {
         (Some(typical), Some(mean)) => {
             let apart = (log(mean.value) - log(typical.value)).abs();
-            apart > half(&typical).max(half(&mean))
+            apart > half(&typical).max(half(&mean)).max(ROUNDING)
         }
         _ => false,
     }

@@ -4,6 +4,7 @@ use crate::harness::{Trial, UsualTool};
 use crate::model::{Case, Value, ValueKind};
 use anyhow::bail;
 use regex::Regex;
+use std::path::{Path, PathBuf};
 
 /// What the selection options ask for.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +15,8 @@ pub struct Selection {
     pub excludes: Vec<Regex>,
     /// Parameter values in the order given; several values of one name are all measured.
     pub sets: Vec<(String, String)>,
+    /// Values for benchmark files, or those of folders, that have their own.
+    pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
     /// Whether and how cases are only tried with small values.
     pub trial: Trial,
     /// Who makes HTTP loads where nobody names a tool.
@@ -25,6 +28,15 @@ impl Selection {
     pub fn wants(&self, name: &str) -> bool {
         let any = |list: &[Regex]| list.iter().any(|pattern| pattern.is_match(name));
         (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
+    }
+
+    /// The values for a file.
+    pub fn sets_of(&self, file: &Path) -> &[(String, String)] {
+        let own = self
+            .of_files
+            .iter()
+            .find(|(path, _)| file.starts_with(path));
+        own.map_or(&self.sets, |(_, sets)| sets)
     }
 
     /// Whether a case that was measured already is wanted: by the name of its benchmark, and by the

@@ -52,7 +52,15 @@ pub fn read(
         bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
     }
     let described = describe(&wanted, selection, baseline, progress);
-    check_values(&described, selection)?;
+    check_values(&described.iter().collect::<Vec<_>>(), &selection.sets)?;
+    for (path, sets) in &selection.of_files {
+        let own = wanted.iter().zip(&described);
+        let own = own.filter(|(source, _)| source.file.starts_with(path));
+        check_values(
+            &own.map(|(_, description)| description).collect::<Vec<_>>(),
+            sets,
+        )?;
+    }
     let mut suite = Suite {
         files: wanted.len(),
         ..Suite::default()
@@ -131,7 +139,7 @@ fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> D
             .clone()
             .unwrap_or_else(|| harness.usual_program(source)),
         variant: baseline.clone(),
-        sets: selection.sets.clone(),
+        sets: selection.sets_of(&source.file).to_vec(),
         trial: selection.trial,
         usual_tool: selection.usual_tool,
         limit: LIMIT,
@@ -141,13 +149,13 @@ fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> D
 
 /// Refuses values that would silently become something else: a name nobody declares, a word
 /// where numbers are declared (the original measures NaN iterations).
-fn check_values(described: &[Description], selection: &Selection) -> anyhow::Result<()> {
+fn check_values(described: &[&Description], sets: &[(String, String)]) -> anyhow::Result<()> {
     let whole_files = described
         .iter()
         .flat_map(|d| &d.jobs)
         .any(|job| job.route == harness::Route::Parent && job.source.kind != Kind::Fake);
     let declared: Vec<&Parameter> = described.iter().flat_map(|d| &d.parameters).collect();
-    for (name, value) in &selection.sets {
+    for (name, value) in sets {
         let of_name: Vec<&&Parameter> = declared.iter().filter(|p| p.name == *name).collect();
         if of_name.is_empty() && !EXTRA.contains(&name.as_str()) && !whole_files {
             if let Some(failure) = described.iter().find_map(|d| d.failure.as_ref()) {

@@ -94,8 +94,13 @@ impl<'a> Keys<'a> {
         at(self.line, format!("{} {message}", self.place))
     }
 
-    /// The error that a key is missing.
+    /// The error that a key is missing, or that it is misspelt.
     pub fn missing(&self, key: &str, hint: &str) -> Error {
+        let wanted = [key.to_owned()];
+        let untaken = self.untaken();
+        if let Some(misspelt) = untaken.iter().find(|own| nearest(own, &wanted).is_some()) {
+            return self.unknown_key(misspelt);
+        }
         self.wrong_table(format!("has no key '{key}'\nhint: {hint}"))
     }
 
@@ -364,7 +369,12 @@ impl<'a> Keys<'a> {
 
     /// The error about a key that has no meaning, with the nearest of those asked for.
     pub fn unknown_key(&self, unknown: &str) -> Error {
-        let known = self.known.borrow();
+        let mut known: Vec<String> = Vec::new();
+        for key in self.known.borrow().iter() {
+            if !known.contains(key) {
+                known.push(key.clone());
+            }
+        }
         let hint = match nearest(unknown, &known) {
             Some(near) => format!("did you mean '{near}'?"),
             None => format!("its keys are {}", known.join(", ")),

@@ -59,7 +59,7 @@ impl Harness for Experiments {
 
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
         match resolved(job, setting) {
-            Ok((assignment, headline)) => perform(&assignment, &headline, job, setting),
+            Ok(order) => perform(&order, job, setting),
             Err(error) => {
                 let spec = Spec::new(own_program());
                 Attempt::refused(&spec, &format!("{error:#}"), job, setting)
@@ -84,15 +84,24 @@ fn job(source: &Source, request: &Request, case: &Case) -> Job {
     }
 }
 
-/// What the run has to do, and the names of its metrics, the headline first.
-fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<(Assignment, Vec<String>)> {
+/// What a run has to do.
+struct Order {
+    assignment: Assignment,
+    /// Where its random choices come from.
+    seed: u64,
+    /// The names of its metrics, the headline first.
+    metrics: Vec<String>,
+}
+
+fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
     let experiment = setting.experiment.context("there is no experiment")?;
     let case = job.case.as_ref().context("the case is not known")?;
     let holds = |group: &&Group| group.cases.contains(case);
     let group = experiment.groups.iter().find(holds);
     let group = group.with_context(|| format!("'{}' belongs to no group", case.id()))?;
     let variant = control::origin(&setting.variant.name);
-    let mut assignment = experiment.assignment(group, case, variant, setting.seed)?;
+    let seed = group.seed.of_run(setting.seed, setting.slot);
+    let mut assignment = experiment.assignment(group, case, variant, seed)?;
     if job.test {
         shorten(&mut assignment);
     }
@@ -100,7 +109,11 @@ fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<(Assignment, Vec
         .metrics
         .iter()
         .map(|metric| group.stored(&metric.name));
-    Ok((assignment, names.collect()))
+    Ok(Order {
+        assignment,
+        seed,
+        metrics: names.collect(),
+    })
 }
 
 /// A trial is one request.
@@ -122,12 +135,8 @@ fn shorten(assignment: &mut Assignment) {
 }
 
 /// Has a process perform a run.
-fn perform(
-    assignment: &Assignment,
-    metrics: &[String],
-    job: &Job,
-    setting: &Setting<'_>,
-) -> Attempt {
+fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
+    let assignment = &order.assignment;
     let spec = Spec {
         channel: Channel::Harness,
         // The process keeps the limits of every stage itself; this one is for when it does not.
@@ -139,8 +148,8 @@ fn perform(
         Ok(text) => text,
         Err(error) => return Attempt::refused(&plain, &error.to_string(), job, setting),
     };
-    let order = Message::new("run").with("id", 2).with("seed", setting.seed);
-    let mut events = Events::after([order.with("assignment", text)]);
+    let message = Message::new("run").with("id", 2).with("seed", order.seed);
+    let mut events = Events::after([message.with("assignment", text)]);
     match run(&spec, &mut events) {
         Err(error) => Attempt::not_started(&spec, &error, job, setting),
         Ok(outcome) => {
@@ -154,7 +163,7 @@ fn perform(
                     let load = told.and_then(|told| told.get("load"));
                     let stumble = performed.stumble.clone();
                     (
-                        Some(observation(job, metrics, performed, load)),
+                        Some(observation(job, &order.metrics, performed, load)),
                         stumble,
                         None,
                     )
@@ -182,20 +191,25 @@ fn perform(
     }
 }
 
+/// The port in lines to be typed, where any will do: that of the run is somebody else's by now.
+const ANY_PORT: u16 = 3000;
+
 /// What a person would type to start the target by hand.
 fn replayed(assignment: &Assignment) -> Spec {
-    crate::process::Spec {
-        directory: Some(assignment.target.directory.clone()),
-        environment: assignment.target.plain_environment(),
-        ..Spec::new(
-            assignment
-                .target
-                .command
-                .first()
-                .cloned()
-                .unwrap_or_default(),
-        )
-        .args(assignment.target.command.iter().skip(1).cloned())
+    let target = &assignment.target;
+    let port = match &assignment.work {
+        Work::Server(service) => service.port.unwrap_or(ANY_PORT),
+        Work::Command => ANY_PORT,
+    };
+    let filled = |text: &String| text.replace("{port}", &port.to_string());
+    let mut words = target.command.iter().map(filled);
+    let environment = target.plain_environment().into_iter();
+    Spec {
+        directory: Some(target.directory.clone()),
+        environment: environment
+            .map(|(name, value)| (name, filled(&value)))
+            .collect(),
+        ..Spec::new(words.next().unwrap_or_default()).args(words)
     }
 }
 

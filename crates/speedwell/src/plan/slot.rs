@@ -3,7 +3,7 @@
 use super::order::{Shuffle, blocks_needed};
 use crate::definition::experiment::Experiment;
 use crate::harness::Job;
-use crate::model::{Design, Order, Sampling, Stopping, Variant};
+use crate::model::{Design, Order, Sampling, Stopping, Variant, seed_of_step};
 use crate::process::CpuSet;
 use serde::{Deserialize, Serialize};
 
@@ -43,11 +43,9 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// What random choices of its run follow from, the same for all runs of a block: a number of 31 bits, which
-    /// every language holds exactly. The step between blocks is that of Weyl's sequence in SplitMix64.
+    /// What random choices of its run follow from, the same for all runs of a block.
     pub fn seed(&self, seed: u64) -> u64 {
-        let weyl = seed.wrapping_add(u64::from(self.block + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        (weyl ^ (weyl >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
+        seed_of_step(seed, self.block)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::execute::Ended;
 use crate::definition::experiment::Experiment;
 use crate::harness::{self, Attempt, Setting};
-use crate::model::{Event, Observer, Run};
+use crate::model::{Cause, Event, Failure, Observer, Run};
 use crate::plan::Plan;
 use crate::process::interrupted;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -137,7 +137,10 @@ fn pass_on(
     if attempt.interrupted {
         return Ok(false);
     }
-    for seen in attempt.observations {
+    // A run of an experiment that failed at some stage tells what it saw until then.
+    let failed_at_stage = |failure: &Failure| matches!(failure.cause, Cause::Stage { .. });
+    let works = !attempt.failure.as_ref().is_some_and(failed_at_stage);
+    for seen in attempt.observations.into_iter().filter(|_| works) {
         tell(&Event::RunFinished(&Run {
             case: Arc::new(seen.case),
             variant: Arc::from(name(at).as_str()),

@@ -61,6 +61,7 @@ pub struct MetricFound {
 
 /// Everything found in the session of an experiment.
 pub fn of(session: &Session, experiment: &Experiment, settings: &Settings) -> Found {
+    let experiment = &based(session, experiment, settings);
     let settings = completed(experiment, settings);
     let mut found = Found {
         failures: session.failures.clone(),
@@ -95,6 +96,20 @@ pub fn of(session: &Session, experiment: &Experiment, settings: &Settings) -> Fo
     found.claims = claim::judge(session, experiment, confidence);
     found.gates = gate::judge(&found.groups, experiment);
     found
+}
+
+/// The experiment with the baseline that the user asks for now, or asked for when it was measured.
+fn based(session: &Session, experiment: &Experiment, settings: &Settings) -> Experiment {
+    let asked = settings.baseline.as_ref();
+    let asked = asked.unwrap_or(&session.design.baseline);
+    let variants = &experiment.variants;
+    let is_other = *asked != experiment.compare.baseline
+        && variants.iter().any(|variant| variant.name == *asked);
+    let mut experiment = experiment.clone();
+    if is_other {
+        experiment.compare = experiment.compare.against(asked, &experiment.variants);
+    }
+    experiment
 }
 
 /// What the file says of the analysis, where the user says nothing.

@@ -11,8 +11,9 @@ pub use conclude::conclude;
 use super::measure::{Plans, plan};
 use super::options::{OrderName, RunArgs};
 use crate::define;
-use crate::definition::experiment::{Experiment, control, source};
-use crate::model::{Order, Runs, Sampling, Stopping, Variant};
+use crate::define::Selection;
+use crate::definition::experiment::{Experiment, Group, control, source};
+use crate::model::{Order, Runs, Sampling, Stopping, Value, Variant};
 use crate::plan::Plan;
 use crate::process;
 use anyhow::{Context, ensure};
@@ -34,15 +35,7 @@ pub fn plans(file: &Path, values: &[String], args: &RunArgs) -> anyhow::Result<P
     if !args.execution.list {
         requirements::check(&experiment, args.output.progress())?;
     }
-    // Values of parameters are in the file's cases by now; benchmark files of it know none of them.
-    let own = |name: &str| {
-        experiment.groups.iter().any(|group| {
-            group.files.is_empty() && group.parameters.iter().any(|(known, _)| known == name)
-        })
-    };
-    selection
-        .sets
-        .retain(|(name, _)| own(name) || experiment.params.iter().any(|(known, _)| known == name));
+    divide_values(&experiment, &mut selection);
     let variants = variants(&experiment, args)?;
     let target = file.to_string_lossy().into_owned();
     let suite = define::read(&[target], &selection, &variants[0], &|_, _| ())?;
@@ -59,6 +52,33 @@ pub fn plans(file: &Path, values: &[String], args: &RunArgs) -> anyhow::Result<P
         resumed: None,
         budget,
     })
+}
+
+/// Benchmark files get the values that their group gives their parameters, and know of no others.
+fn divide_values(experiment: &Experiment, selection: &mut Selection) {
+    for group in &experiment.groups {
+        let values = group.parameters.iter().flat_map(|(name, values)| {
+            let value = |value: &Value| (name.clone(), value.plain());
+            values.iter().map(value).collect::<Vec<_>>()
+        });
+        let values: Vec<(String, String)> = values.collect();
+        let own = group
+            .files
+            .iter()
+            .map(|file| (file.clone(), values.clone()));
+        selection.of_files.extend(own);
+    }
+    let has = |group: &Group, name: &str| group.parameters.iter().any(|(known, _)| known == name);
+    let own = |name: &str| {
+        let mut others = experiment
+            .groups
+            .iter()
+            .filter(|group| group.files.is_empty());
+        others.any(|group| has(group, name))
+    };
+    selection
+        .sets
+        .retain(|(name, _)| own(name) || experiment.params.iter().any(|(known, _)| known == name));
 }
 
 /// What is measured under which name; the control stands behind the variant that it repeats.

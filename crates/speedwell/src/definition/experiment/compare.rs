@@ -31,6 +31,21 @@ pub struct Compare {
 }
 
 impl Compare {
+    /// The same with another variant as the reference of all `variants`, or of those that are listed.
+    pub fn against(&self, baseline: &str, variants: &[Variant]) -> Compare {
+        let listed = |name: &String| {
+            self.candidates.is_empty() || self.candidates.contains(name) || *name == self.baseline
+        };
+        let others = variants.iter().map(|variant| variant.name.clone());
+        Compare {
+            baseline: baseline.to_owned(),
+            candidates: others
+                .filter(|name| name != baseline && listed(name))
+                .collect(),
+            ..self.clone()
+        }
+    }
+
     /// Everything that is compared: baseline and candidate.
     pub fn all_pairs(&self) -> Vec<(String, String)> {
         let own = self

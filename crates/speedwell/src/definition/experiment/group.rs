@@ -6,7 +6,7 @@ use super::params::Settings;
 use super::vocabulary::Vocabulary;
 use crate::definition::keys::{Keys, nearest_of};
 use crate::definition::tree::Table;
-use crate::model::{Case, Metric};
+use crate::model::{Case, Metric, seed_of_step};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +44,17 @@ pub enum Seed {
     PerRun,
     /// Always this one.
     Fixed(u64),
+}
+
+impl Seed {
+    /// The seed of the run in a slot, where `of_block` is that of its block.
+    pub fn of_run(self, of_block: u64, slot: u32) -> u64 {
+        match self {
+            Seed::PerBlock => of_block,
+            Seed::PerRun => seed_of_step(of_block, slot),
+            Seed::Fixed(seed) => seed,
+        }
+    }
 }
 
 /// A group.

@@ -49,6 +49,7 @@ impl Experiment {
             root: &self.root,
             limit: self.plan.timeout,
             case,
+            variant: &variant.name,
             has_program: has_program(&sections, variant),
             parameters: &group.parameters,
         };

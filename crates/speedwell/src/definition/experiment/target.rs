@@ -19,6 +19,8 @@ pub struct Circumstances<'a> {
     pub limit: Duration,
     /// The case.
     pub case: &'a Case,
+    /// The name of the variant.
+    pub variant: &'a str,
     /// The command has a blank for the program, so its first word is another one.
     pub has_program: bool,
     /// All values that parameters of the group have.
@@ -35,7 +37,7 @@ pub fn read(keys: &Keys, patch: &Keys, around: &Circumstances) -> Result<Target>
     environment.extend(environment::read(patch, "env")?);
     let limit = keys.time("timeout")?.unwrap_or(around.limit);
     Ok(Target {
-        command: command(keys, patch, around.has_program)?,
+        command: command(keys, patch, around)?,
         directory: match directory {
             Some(directory) => tidy(&around.root.join(directory)),
             None => around.root.to_owned(),
@@ -54,14 +56,19 @@ fn tidy(path: &Path) -> PathBuf {
 
 /// The variant's command in the place of the target's, or its program in the place of the first
 /// word unless a blank says where it belongs; its arguments come last.
-fn command(keys: &Keys, patch: &Keys, has_program: bool) -> Result<Vec<String>> {
+fn command(keys: &Keys, patch: &Keys, around: &Circumstances) -> Result<Vec<String>> {
+    let missing = || {
+        let variant = around.variant;
+        let hint = format!("command = [\"node\", \"app.js\"], there or in the variant '{variant}'");
+        keys.missing("command", &hint)
+    };
     let own = words(keys, "command")?;
     let mut command = match words(patch, "command")? {
         Some(command) => command,
-        None => own.ok_or_else(|| keys.missing("command", "command = [\"node\", \"app.js\"]"))?,
+        None => own.ok_or_else(missing)?,
     };
     if let Some(program) = patch.text("program")?
-        && !has_program
+        && !around.has_program
         && let Some(first) = command.first_mut()
     {
         *first = program;

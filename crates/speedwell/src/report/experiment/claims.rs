@@ -20,12 +20,12 @@ pub fn claims(found: &Found) -> Document {
         columns: vec![
             Column::new("claim", "claim", Kind::Words),
             Column::new("answer", "answer", Kind::Words),
+            Column::machine("expression"),
+            Column::machine("parts"),
         ],
         rows,
         ..Table::new("claims")
     }));
-    let data = found.claims.iter().map(data).collect();
-    document.attach("claims", Value::Array(data));
     document
 }
 
@@ -43,6 +43,8 @@ fn rows(claim: &ClaimFound) -> Vec<Row> {
     let cells = vec![
         Cell::words(&claim.say),
         Cell::words(word).shown(shown).emphasised(emphasis),
+        Cell::value(&*claim.text),
+        Cell::value(parts(claim)),
     ];
     let remarks = claim.parts.iter().map(remark).map(Row::Remark);
     [Row::Cells(cells)].into_iter().chain(remarks).collect()
@@ -81,27 +83,19 @@ fn figure(value: f64) -> String {
     spell(value, place(value, Uncertainty::Unknown))
 }
 
-fn data(claim: &ClaimFound) -> Value {
-    let parts: Vec<Value> = claim
-        .parts
-        .iter()
-        .map(|part| {
-            json!({
-                "case": part.about,
-                "expression": part.text,
-                "answer": told(part.holds).0,
-                "left": part.sides.map(|(left, _)| left),
-                "right": part.sides.map(|(_, right)| right),
-                "ratio": part.ratio.map(|ratio| ratio.value),
-                "ratio_low": part.ratio.map(|ratio| ratio.low),
-                "ratio_high": part.ratio.map(|ratio| ratio.high),
-            })
+/// The comparisons as data.
+fn parts(claim: &ClaimFound) -> Value {
+    let data = |part: &Part| {
+        json!({
+            "case": part.about,
+            "expression": part.text,
+            "answer": told(part.holds).0,
+            "left": part.sides.map(|(left, _)| left),
+            "right": part.sides.map(|(_, right)| right),
+            "ratio": part.ratio.map(|ratio| ratio.value),
+            "ratio_low": part.ratio.map(|ratio| ratio.low),
+            "ratio_high": part.ratio.map(|ratio| ratio.high),
         })
-        .collect();
-    json!({
-        "say": claim.say,
-        "expression": claim.text,
-        "answer": told(claim.holds).0,
-        "parts": parts,
-    })
+    };
+    claim.parts.iter().map(data).collect()
 }

@@ -1,0 +1,192 @@
+//! Measured once, looked at often: reports of stored experiments, interrupted ones, those of other machines.
+
+use super::experiments::{all, costs, data};
+use super::project::{Answer, Project};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+const REST: &str = "[compare]\nthreshold = \"3%\"\ngate = { print = \"cost < +60%\" }\n\
+    [[claim]]\nsay = \"Slow is slower\"\nexpr = \"cost(slow) > cost(old)\"\n";
+
+fn three(rest: &str) -> Project {
+    costs(&[("old", "1000"), ("slow", "1500"), ("fast", "600")], rest)
+}
+
+/// The runs of the latest session: slot, block and variant.
+fn runs(project: &Project) -> Vec<(u64, u64, String)> {
+    let lines = project
+        .run(&["report", "--export", "jsonl"])
+        .expect_status(0)
+        .stdout;
+    let run = |line: &str| {
+        let run = &serde_json::from_str::<serde_json::Value>(line).unwrap()["run"];
+        let variant = run["variant"].as_str()?.to_owned();
+        Some((run["slot"].as_u64()?, run["block"].as_u64()?, variant))
+    };
+    lines.lines().filter_map(run).collect()
+}
+
+#[test]
+fn a_report_is_made_again_without_measuring_even_if_the_file_is_gone() {
+    let project = three(REST);
+    let first = project
+        .run(&["run", "costs.toml", "--runs=8", "--seed=1"])
+        .expect_status(0);
+    let again = |words: &[&str]| project.run(words).expect_status(0).stdout;
+    assert_eq!(again(&["report", "@latest"]), first.stdout);
+    let project_file = project.path("costs.toml");
+    std::fs::write(&project_file, "this is no definition file any more").unwrap();
+    assert_eq!(again(&["report", "@latest"]), first.stdout);
+    std::fs::remove_file(&project_file).unwrap();
+    assert_eq!(again(&["report", "@latest"]), first.stdout);
+    assert!(first.stdout.contains("✓ holds"), "{first:#?}");
+    // Nor do other machines need it.
+    let exported = again(&["report", "--export", "jsonl"]);
+    let elsewhere = Project::new().with("costs.jsonl", &exported);
+    elsewhere.run(&["import", "costs.jsonl"]).expect_status(0);
+    let there = |words: &[&str]| elsewhere.run(words).expect_status(0).stdout;
+    assert_eq!(there(&["report", "@latest"]), first.stdout);
+    assert_eq!(there(&["report", "costs.jsonl"]), first.stdout);
+}
+
+#[test]
+fn another_baseline_can_be_chosen_when_measuring_and_when_reporting() {
+    let project = three(REST);
+    let words = [
+        "run",
+        "costs.toml",
+        "--runs=2",
+        "--baseline=fast",
+        "--format=json",
+    ];
+    let found = data(&project.run(&words).expect_status(0));
+    assert_eq!(all(&found, "changes", "baseline"), ["fast", "fast"]);
+    assert_eq!(all(&found, "changes", "candidate"), ["old", "slow"]);
+    assert_eq!(all(&found, "gates", "candidate"), ["old", "slow"]);
+    let stored = data(&project.run(&["report", "--format=json"]));
+    assert_eq!(all(&stored, "changes", "baseline"), ["fast", "fast"]);
+    let other = data(&project.run(&["report", "--format=json", "--baseline=slow"]));
+    assert_eq!(all(&other, "changes", "baseline"), ["slow", "slow"]);
+    assert_eq!(all(&other, "changes", "candidate"), ["old", "fast"]);
+    let wrong = project.run(&["run", "costs.toml", "--baseline=lsow"]);
+    wrong
+        .expect_status(2)
+        .expect_stderr(&["no variant is named 'lsow'"]);
+}
+
+#[test]
+fn one_metric_gives_the_ordinary_comparison() {
+    let project = three(REST);
+    project
+        .run(&["run", "costs.toml", "--runs=2"])
+        .expect_status(0);
+    let found = data(&project.run(&["report", "--metric=wall_time", "--format=json"]));
+    assert_eq!(all(&found, "changes", "metric"), ["wall_time", "wall_time"]);
+    assert!(found["claims"].is_null(), "{found:#}");
+    let words = [
+        "run",
+        "costs.toml",
+        "--runs=2",
+        "--metric=cost",
+        "--format=json",
+    ];
+    let found = data(&project.run(&words).expect_status(0));
+    assert_eq!(all(&found, "changes", "metric"), ["cost", "cost"]);
+    assert_eq!(found["speedwell"]["report"], "comparison");
+}
+
+#[test]
+fn files_are_written_where_one_is_unless_others_are_named() {
+    let project = three("[[output]]\nreport = [\"markdown\", \"json\", \"csv\", \"html\"]\n");
+    let folder = project.path("elsewhere");
+    std::fs::create_dir(&folder).unwrap();
+    let run = |words: &[&str]| {
+        let mut command = project.command(&[&["run", "../costs.toml", "--runs=1"], words].concat());
+        Answer::from(command.current_dir(&folder).output().unwrap()).expect_status(0)
+    };
+    run(&["-o", "mine.md"]);
+    let names = || {
+        let entries = std::fs::read_dir(&folder).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(), ["mine.md"]);
+    run(&[]);
+    let written = [
+        "costs.csv",
+        "costs.html",
+        "costs.json",
+        "costs.md",
+        "mine.md",
+    ];
+    assert_eq!(names(), written);
+    let text = std::fs::read_to_string(folder.join("costs.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(all(&found, "changes", "candidate"), ["slow", "fast"]);
+}
+
+/// The seventh run waits until it is told to go on.
+const WAITING: &str = "echo >> log\n\
+    if [ $(wc -l < log) = 7 ]; then while [ ! -e go ]; do sleep 0.02; done; fi\n";
+
+const PAIR: &str = "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n\
+    [[group]]\nname = \"nap\"\nkind = \"command\"\n";
+
+#[test]
+fn an_interrupted_experiment_can_be_completed() {
+    let file = format!("{PAIR}target.command = [\"sh\", \"wait.sh\"]\n");
+    let project = Project::new()
+        .with("wait.sh", WAITING)
+        .with("nap.toml", &file);
+    let mut child = project
+        .command(&["run", "nap.toml", "--runs=8", "--quiet"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let lines =
+        || std::fs::read_to_string(project.path("log")).map_or(0, |log| log.lines().count());
+    while lines() < 7 {
+        assert!(Instant::now() < deadline, "the seventh run never began");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // SAFETY: the process is the child started above, not yet waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(
+        runs(&project).len(),
+        6,
+        "the one that was interrupted does not count"
+    );
+    let project = project.with("go", "");
+    let answer = project.run(&["run", "--resume", "@latest", "--format=json"]);
+    let found = data(&answer.expect_status(0));
+    assert_eq!(found["changes"][0]["baseline_runs"], 8);
+    let slots: BTreeSet<u64> = runs(&project).into_iter().map(|run| run.0).collect();
+    assert_eq!(slots, (0..16).collect());
+}
+
+#[test]
+fn a_budget_ends_measuring_after_whole_blocks() {
+    let project = Project::new().with(
+        "nap.toml",
+        &format!("{PAIR}target.command = [\"sleep\", \"0.2\"]\n[plan]\nruns = 50\n"),
+    );
+    project
+        .run(&["run", "nap.toml", "--budget=1s"])
+        .expect_status(0);
+    let runs = runs(&project);
+    // 100 runs would take 20 seconds.
+    assert!((4..100).contains(&runs.len()), "{} runs", runs.len());
+    for block in runs.iter().map(|run| run.1) {
+        let of_block = |name: &str| {
+            let own = runs.iter().filter(|run| run.1 == block && run.2 == name);
+            own.count()
+        };
+        assert_eq!((of_block("old"), of_block("new")), (2, 2), "block {block}");
+    }
+}

@@ -1,0 +1,160 @@
+//! The two experiments that are shipped as examples, made short: from the definition file to the page in a browser.
+
+use super::browser::{Page, Screen};
+use super::experiments::all;
+use super::project::{Answer, Project, node, repository};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The report that was written as data.
+#[track_caller]
+fn written(project: &Project, name: &str) -> Value {
+    let text = std::fs::read_to_string(project.path(name)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The names that a key of the stored runs has.
+fn in_runs(project: &Project, key: &str) -> BTreeSet<String> {
+    let lines = project
+        .run(&["report", "--export", "jsonl"])
+        .expect_status(0);
+    let value = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["run"][key].as_str().map(str::to_owned)
+    };
+    lines.stdout.lines().filter_map(value).collect()
+}
+
+/// Whether what the example needs is not here, which says nothing about us.
+fn cannot_run(answer: &Answer) -> bool {
+    let is_missing = answer.stderr.contains("needs what is not here");
+    if is_missing {
+        eprintln!("skipped: {}", answer.stderr.trim());
+    }
+    is_missing
+}
+
+/// The page opens without a complaint and without asking for anything.
+fn opens(project: &Project, name: &str, charts: usize) {
+    let file = project.path(name);
+    let Some(mut page) = Page::open(&file, Screen::default()) else {
+        return;
+    };
+    let shown = page.value("document.querySelectorAll('svg').length");
+    assert!(
+        shown.as_u64().is_some_and(|shown| shown >= charts as u64),
+        "{shown} pictures"
+    );
+    assert!(page.complaints.is_empty(), "{:?}", page.complaints);
+    let own = format!("file://{}", file.display());
+    assert_eq!(page.requests, [own]);
+}
+
+#[test]
+fn topologies_of_a_server_are_measured_and_reported() {
+    if node().is_none() {
+        return;
+    }
+    let file = repository().join("examples/topologies/topologies.toml");
+    let project = Project::new();
+    let sets = ["--set=requests=400", "--set=clients=20", "--set=workers=2"];
+    let words = [&["run", file.to_str().unwrap(), "--runs=1"], &sets[..]].concat();
+    let answer = project.run(&words);
+    if cannot_run(&answer) {
+        return;
+    }
+    let answer = answer.expect_status(0);
+    let colours = ["red", "green", "blue", "purple", "brown", "cyan"];
+    assert_eq!(
+        in_runs(&project, "variant"),
+        colours.iter().map(|&name| name.to_owned()).collect()
+    );
+    let found = written(&project, "http-worker-topologies.json");
+    assert_eq!(all(&found, "claims", "answer"), ["undecided"; 6]);
+    let headlines = found["headlines"].to_string();
+    assert!(
+        headlines.contains("cyan (HTTP workers and N"),
+        "{headlines}"
+    );
+    // A variant a column, in the order of the file.
+    let head = answer
+        .stdout
+        .lines()
+        .find(|line| line.trim_start().starts_with("%  "));
+    let columns: Vec<&str> = head.unwrap().split_whitespace().skip(1).collect();
+    assert_eq!(columns, colours);
+    for row in found["percentiles"].as_array().unwrap() {
+        assert_eq!(row["values"].as_object().unwrap().len(), 6, "{row}");
+    }
+    let percents: Vec<u64> = found["percentiles"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["percent"].as_u64().unwrap())
+        .collect();
+    assert_eq!(percents, [50, 66, 75, 80, 90, 95, 98, 99, 100]);
+    let markdown = std::fs::read_to_string(project.path("http-worker-topologies.md")).unwrap();
+    assert!(markdown.contains("What do HTTP workers"), "{markdown}");
+    // Four stages and the tail.
+    let page = std::fs::read_to_string(project.path("http-worker-topologies.html")).unwrap();
+    assert_eq!(page.matches(">Percentage served</").count(), 4);
+    assert!(page.contains(">Percentage served, the slow ones</"));
+    opens(&project, "http-worker-topologies.html", 5);
+}
+
+#[test]
+fn the_cost_of_a_module_is_measured_and_reported() {
+    if node().is_none() {
+        return;
+    }
+    let file = repository().join("examples/overhead/overhead.toml");
+    let project = Project::new();
+    let words = [
+        "run",
+        file.to_str().unwrap(),
+        "--runs=1",
+        "--set=duration=300ms",
+        "--set=warmup=200",
+        "--set=connections=10",
+        "--set=test=parallel-promises-es2015-native",
+        "--set=server=node-http,express",
+    ];
+    let answer = project.run(&words);
+    if cannot_run(&answer) {
+        return;
+    }
+    answer.expect_status(0);
+    let cases: BTreeSet<&str> = [
+        "crash-collector-overhead/promises",
+        "crash-collector-overhead/http",
+        "crash-collector-overhead/exit-delay",
+    ]
+    .into();
+    let measured = in_runs(&project, "benchmark");
+    assert_eq!(
+        measured.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+        cases
+    );
+    let variants = [
+        "all",
+        "baseline",
+        "baseline-again",
+        "collector",
+        "enable",
+        "session",
+    ];
+    assert_eq!(
+        in_runs(&project, "variant"),
+        variants.iter().map(|&name| name.to_owned()).collect()
+    );
+    let found = written(&project, "crash-collector-overhead.json");
+    assert_eq!(all(&found, "claims", "answer"), ["undecided"; 5]);
+    assert_eq!(found["failures"].as_array().map(Vec::len), Some(0));
+    let verdicts = all(&found, "changes", "verdict");
+    assert!(
+        verdicts.iter().all(|verdict| *verdict == "unclear"),
+        "{verdicts:?}"
+    );
+    assert!(project.path("crash-collector-overhead.md").is_file());
+    opens(&project, "crash-collector-overhead.html", 3);
+}

@@ -1,0 +1,90 @@
+//! Figures that a command gives itself: by a pattern, from JSON, between two marks; and the end that is expected.
+
+use super::experiments::{all, data};
+use super::project::Project;
+use serde_json::Value;
+
+/// Median of a metric of the baseline in a case.
+#[track_caller]
+fn median(found: &Value, case: &str, metric: &str) -> f64 {
+    let rows = found["changes"].as_array().unwrap();
+    let row = rows
+        .iter()
+        .find(|row| row["case"] == case && row["metric"] == metric);
+    row.and_then(|row| row["baseline_median"].as_f64())
+        .unwrap_or_else(|| panic!("no {metric} of {case} in {found:#}"))
+}
+
+const VARIANTS: &str = "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n";
+
+#[test]
+fn a_command_prints_its_own_figures() {
+    let group = r#"
+[[group]]
+name = "own"
+kind = "command"
+[group.target]
+command = ["cat", "results.json"]
+[group.metric.seconds]
+regex = 'took (?P<value>[\d.]+)'
+unit = "s"
+[group.metric.memory]
+json = "results.1.peak"
+unit = "KiB"
+[group.metric.marks]
+json = "points"
+unit = "points"
+better = "higher"
+"#;
+    let results =
+        r#"{"text": "took 1.5, then took 2.5", "points": 12, "results": [{}, {"peak": 3}]}"#;
+    let project = Project::new()
+        .with("results.json", results)
+        .with("own.toml", &format!("{VARIANTS}{group}"));
+    let answer = project.run(&["run", "own.toml", "--runs=2", "--format=json"]);
+    let found = data(&answer.expect_status(0));
+    assert_eq!(
+        all(&found, "changes", "metric"),
+        ["seconds", "memory", "marks"],
+        "in the order of the file"
+    );
+    // The pattern is found twice: the run has two samples.
+    assert_eq!(median(&found, "own/own", "seconds"), 2e9);
+    assert_eq!(median(&found, "own/own", "memory"), 3.0 * 1024.0);
+    assert_eq!(median(&found, "own/own", "marks"), 12.0);
+    assert_eq!(found["changes"][2]["unit"], "points");
+    assert_eq!(found["changes"][2]["better"], "higher");
+}
+
+#[test]
+fn the_end_of_a_crash_is_measured_where_it_is_expected() {
+    let file = r#"
+[[group]]
+name = "end"
+kind = "command"
+parameters.how = ["crash", "clean"]
+[group.target]
+command = ["sh", "end.sh", "{how}"]
+expect_exit = { crash = 3, clean = 0 }
+[group.metric.exit_delay]
+from = "mark:throw"
+to = "process-end"
+unit = "ms"
+"#;
+    let script = "sleep 0.05\necho mark:throw >&2\nsleep 0.05\ntest $1 = clean || exit 3\n";
+    let project = Project::new()
+        .with("end.sh", script)
+        .with("end.toml", &format!("{VARIANTS}{file}"));
+    let answer = project.run(&["run", "end.toml", "--runs=1", "--format=json"]);
+    let found = data(&answer.expect_status(0));
+    for case in ["end/end how=crash", "end/end how=clean"] {
+        let delay_ns = median(&found, case, "exit_delay");
+        assert!((45e6..60e9).contains(&delay_ns), "{case}: {delay_ns}");
+    }
+    // Another end than the expected one is a failure of its case.
+    let project = project.with("end.sh", "echo mark:throw\nexit 3\n");
+    let answer = project.run(&["run", "end.toml", "--runs=1"]);
+    answer
+        .expect_status(2)
+        .expect_stdout(&["end/end how=clean (old): failed at 'alive': exited with status 3"]);
+}

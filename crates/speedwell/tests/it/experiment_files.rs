@@ -1,0 +1,286 @@
+//! What a definition file says before anything is started: mistakes, what is missing, what would be measured.
+
+use super::experiments::{all, costs, data};
+use super::project::{Project, node};
+
+const VARIANTS: &str = "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n";
+
+/// What is said of a wrong file; nothing is started.
+#[track_caller]
+fn refused(text: &str, words: &[&str]) {
+    let project = Project::new().with("wrong.toml", text);
+    let answer = project.run(&["run", "wrong.toml"]).expect_status(2);
+    assert_eq!(answer.stdout, "", "{answer:#?}");
+    answer.expect_stderr(words);
+    assert!(!project.path("started").exists(), "it was started");
+}
+
+/// A group that leaves a file behind if it is ever started, with lines in it and behind it.
+fn starting(inside: &str, behind: &str) -> String {
+    format!(
+        "{VARIANTS}\n[[group]]\nname = \"go\"\nkind = \"command\"\n{inside}\n[group.target]\n\
+         command = [\"touch\", \"{{root}}/started\"]\n{behind}"
+    )
+}
+
+#[test]
+fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
+    let unknown = |message: &str, near: &str| {
+        [
+            format!("{message}\n"),
+            format!("hint: did you mean '{near}'?"),
+        ]
+    };
+    let told = |text: String, words: [String; 2]| refused(&text, &[&words[0], &words[1]]);
+    told(
+        starting("", "timeot = \"1s\"\n"),
+        unknown(
+            "line 12: [group.target] has a key 'timeot' that is not known",
+            "timeout",
+        ),
+    );
+    told(
+        starting("", "").replace("command = [", "comand = ["),
+        unknown(
+            "line 11: [group.target] has a key 'comand' that is not known",
+            "command",
+        ),
+    );
+    told(
+        starting("metrics = [\"tme\"]", ""),
+        unknown("line 9: there is no metric 'tme' in the group 'go'", "time"),
+    );
+    let claim = "[[claim]]\nsay = \"x\"\nexpr = \"time(nwe) > time(old)\"\n";
+    told(
+        starting("", claim),
+        unknown(
+            "line 14: there is no variant 'nwe'\n  time(nwe) > time(old)\n       ^",
+            "new",
+        ),
+    );
+    let gate = "[compare]\ngate = { og = \"time < +5%\" }\n";
+    told(
+        starting("", gate),
+        unknown("line 13: there is no group 'og'", "go"),
+    );
+}
+
+#[test]
+fn every_variant_needs_a_command() {
+    let group = "[[group]]\nname = \"go\"\nkind = \"command\"\n[group.target]\n";
+    refused(
+        &format!("{VARIANTS}command = [\"true\"]\n{group}"),
+        &[
+            "[group.target] has no key 'command'",
+            "in the variant 'old'",
+        ],
+    );
+}
+
+#[test]
+fn all_that_is_missing_is_named_at_once() {
+    let requires = "[requires]\n\
+        frobnicate = { hint = \"there is a package 'frobnicate'\" }\n\
+        ancient = { command = [\"echo\", \"v3.1.4\"], at_least = \"3.10\" }\n\
+        there = { command = [\"echo\", \"v3.10\"], at_least = \"3.10\" }\n\
+        packages = { dir = \"servers\" }\n";
+    refused(
+        &starting("", requires),
+        &[
+            "'wrong' needs what is not here:",
+            "frobnicate: 'frobnicate' cannot be started",
+            "(there is a package 'frobnicate')",
+            "ancient: version 3.1.4 is older than 3.10",
+            "packages: there is no package.json in",
+        ],
+    );
+    let project = Project::new().with("wrong.toml", &starting("", requires));
+    let answer = project.run(&["run", "wrong.toml"]);
+    assert!(!answer.stderr.contains("there: "), "{answer:#?}");
+    // Whoever only looks at the cases needs none of it.
+    project
+        .run(&["run", "wrong.toml", "--list"])
+        .expect_status(0)
+        .expect_stdout(&["wrong/go"]);
+}
+
+const GRID: &str = r#"
+[params]
+size = 3
+[[variant]]
+name = "old"
+[[group]]
+name = "small"
+kind = "command"
+[group.parameters]
+kind = ["a", "b"]
+n = [1, "2*{size}"]
+[[group.exclude]]
+kind = "b"
+n = 1
+[group.target]
+command = ["echo", "{kind}", "{n}"]
+[[group]]
+name = "large"
+kind = "command"
+[group.target]
+command = ["echo"]
+"#;
+
+/// The cases that a project's file lists.
+#[track_caller]
+fn listed(project: &Project, words: &[&str]) -> Vec<String> {
+    let words = [&["run"], words, &["--list", "--format=json"]].concat();
+    let found = data(&project.run(&words).expect_status(0));
+    let ids = all(&found, "cases", "case");
+    ids.into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn list_shows_the_cases_and_set_changes_them() {
+    let project = Project::new().with("grid.toml", GRID);
+    assert_eq!(
+        listed(&project, &["grid.toml"]),
+        [
+            "grid/small kind=a n=1",
+            "grid/small kind=a n=6",
+            "grid/small kind=b n=6",
+            "grid/large"
+        ]
+    );
+    let changed = |words: &[&str]| listed(&project, &[&["grid.toml"], words].concat());
+    assert_eq!(
+        changed(&["--set", "size=5", "--filter", "small"])[1],
+        "grid/small kind=a n=10"
+    );
+    assert_eq!(
+        changed(&["--set", "kind=b", "--set", "n=7,8", "-f", "small"]),
+        ["grid/small kind=b n=7", "grid/small kind=b n=8"]
+    );
+    assert_eq!(changed(&["--filter", "^grid/large$"]), ["grid/large"]);
+    let answer = project.run(&["run", "grid.toml", "--set", "sise=5"]);
+    answer
+        .expect_status(2)
+        .expect_stderr(&["'sise'", "did you mean 'size'?"]);
+}
+
+#[test]
+fn json_of_the_same_tree_has_the_same_cases() {
+    let twin = r#"{
+        "params": { "size": 3 },
+        "variant": [{ "name": "old" }],
+        "group": [
+            { "name": "small", "kind": "command",
+              "parameters": { "kind": ["a", "b"], "n": [1, "2*{size}"] },
+              "exclude": [{ "kind": "b", "n": 1 }],
+              "target": { "command": ["echo", "{kind}", "{n}"] } },
+            { "name": "large", "kind": "command", "target": { "command": ["echo"] } }
+        ]
+    }"#;
+    let project = Project::new()
+        .with("grid.toml", GRID)
+        .with("grid.json", twin);
+    assert_eq!(
+        listed(&project, &["grid.json"]),
+        listed(&project, &["grid.toml"])
+    );
+    let answer = project.run(&["run", "grid.json", "--runs=1", "--format=json"]);
+    let found = data(&answer.expect_status(0));
+    assert_eq!(
+        found["summaries"].as_array().map(Vec::len),
+        Some(4),
+        "{found:#}"
+    );
+}
+
+#[test]
+fn test_tries_every_case_under_every_variant() {
+    let group = "[[group]]\nname = \"shop\"\nkind = \"command\"\nparameters.n = [1, 2]\n\
+        [group.target]\ncommand = [\"sh\", \"-c\", \"echo {n} $0 >> log; test $0 != gone\"]\n";
+    let variants = "[[variant]]\nname = \"old\"\nargs = [\"here\"]\n\
+        [[variant]]\nname = \"new\"\nargs = [\"gone\"]\n";
+    let project = Project::new().with("shop.toml", &format!("{variants}{group}"));
+    let answer = project.run(&["run", "shop.toml", "--test", "-v"]);
+    answer.expect_status(2).expect_stdout(&[
+        "2 cases tried well, 2 failed",
+        "shop/shop n=1 (new): failed at 'alive': exited with status 1",
+        "shop/shop n=2 (new)",
+    ]);
+    let log = std::fs::read_to_string(project.path("log")).unwrap();
+    let mut tried: Vec<&str> = log.lines().collect();
+    tried.sort_unstable();
+    assert_eq!(tried, ["1 gone", "1 here", "2 gone", "2 here"]);
+    let stored = project.run(&["report"]);
+    assert_ne!(stored.status, 0, "a trial is no measurement: {stored:#?}");
+}
+
+#[test]
+fn values_can_be_set_where_something_is_measured() {
+    let project = costs(
+        &[("old", "1000"), ("slow", "{more}")],
+        "[params]\nmore = 1500\n",
+    );
+    let words = [
+        "run",
+        "costs.toml",
+        "--runs=1",
+        "--format=json",
+        "--set=more=2000",
+    ];
+    let found = data(&project.run(&words).expect_status(0));
+    let median_ns = found["changes"][0]["candidate_median"].as_f64().unwrap();
+    assert!((2000e6..2007e6).contains(&median_ns), "{median_ns}");
+}
+
+#[test]
+fn benchmark_files_are_measured_under_variants() {
+    if node().is_none() {
+        return;
+    }
+    let file = r#"
+[[variant]]
+name = "plain"
+[[variant]]
+name = "marked"
+args = ["--no-warnings"]
+env = { SHOP_MODE = "marked" }
+[[group]]
+name = "code"
+kind = "function"
+files = ["sum.js"]
+parameters.n = [20, 30]
+"#;
+    let benchmark = r"
+const { createBenchmark } = require('speedwell');
+const bench = createBenchmark(main, { n: [1e6] });
+function main({ n }) {
+  require('fs').appendFileSync(`${__dirname}/log`,
+    `${n} ${process.env.SHOP_MODE} ${process.execArgv.includes('--no-warnings')}\n`);
+  bench.start();
+  bench.end(n);
+}
+";
+    let project = Project::new()
+        .with("code.toml", file)
+        .with("sum.js", benchmark);
+    let cases = listed(&project, &["code.toml"]);
+    assert_eq!(cases.len(), 2, "{cases:?}");
+    assert!(cases[0].ends_with("sum.js n=20"), "{cases:?}");
+    let answer = project.run(&["run", "code.toml", "--runs=1", "--format=json"]);
+    let found = data(&answer.expect_status(0));
+    assert_eq!(all(&found, "changes", "candidate"), ["marked", "marked"]);
+    assert_eq!(
+        all(&found, "changes", "metric"),
+        ["throughput", "throughput"]
+    );
+    let log = std::fs::read_to_string(project.path("log")).unwrap();
+    for seen in [
+        "20 undefined false",
+        "20 marked true",
+        "30 undefined false",
+        "30 marked true",
+    ] {
+        assert!(log.contains(seen), "no '{seen}' in {log}");
+    }
+    assert!(!log.contains("marked false"), "{log}");
+}
