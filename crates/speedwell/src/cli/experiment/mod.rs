@@ -3,9 +3,11 @@
 //! It decides which words typed take the place of what the file says. Start at [`plans`].
 
 mod conclude;
+mod record;
 mod requirements;
 
 pub use conclude::conclude;
+pub use record::record;
 
 use super::measure::{Plans, plan};
 use super::options::{OrderName, RunArgs};

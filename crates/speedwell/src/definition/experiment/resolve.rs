@@ -72,6 +72,7 @@ impl Experiment {
             proofs,
             figures: figure::read(&keys)?,
             also: group.also.clone(),
+            profile: None,
         })
     }
 
