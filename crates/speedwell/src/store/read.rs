@@ -200,7 +200,8 @@ fn runs(file: &Connection, session: i64, metrics: &[Arc<str>]) -> anyhow::Result
 }
 
 fn profiles(file: &Connection, session: i64) -> anyhow::Result<Vec<Recording>> {
-    let sql = "SELECT benchmark_case, variant, detail FROM profile WHERE session = ?1 ORDER BY place";
+    let sql =
+        "SELECT benchmark_case, variant, detail FROM profile WHERE session = ?1 ORDER BY place";
     let mut names = Names::new(file);
     let mut statement = file.prepare_cached(sql)?;
     let mut rows = statement.query([session])?;

@@ -30,6 +30,7 @@ mod eval;
 mod eval_languages;
 mod eval_squeeze;
 mod experiment_life;
+mod experiment_profiles;
 mod grammar;
 mod harness_driver;
 mod http_tools;

@@ -31,8 +31,7 @@ pub fn wanted_profiles(
         .flat_map(|group| group.cases.iter().map(move |case| (group, case)));
     let each = cases.flat_map(|(group, case)| {
         let pairs = profile.pairs.iter();
-        let meant =
-            pairs.filter(move |pair| is_meant(&profile.when, found, group, case, pair));
+        let meant = pairs.filter(move |pair| is_meant(&profile.when, found, group, case, pair));
         meant.map(move |pair| WantedProfile {
             case: case.clone(),
             pair: pair.clone(),
@@ -63,11 +62,15 @@ fn verdict_of(found: &Found, group: &Group, case: &Case, pair: &(String, String)
     let group = found.groups.iter().find(|known| known.name == group.name);
     let headline = group.and_then(|group| group.metrics.first());
     let comparisons = headline.map(|metric| metric.findings.comparisons.as_slice());
-    let of_pair = comparisons.unwrap_or_default().iter().find(|comparison| {
-        comparison.baseline == pair.0 && comparison.candidate == pair.1
-    });
+    let of_pair = comparisons
+        .unwrap_or_default()
+        .iter()
+        .find(|comparison| comparison.baseline == pair.0 && comparison.candidate == pair.1);
     let rows = of_pair.map(|comparison| comparison.rows.as_slice());
-    let row = rows.unwrap_or_default().iter().find(|row| *row.case == *case);
+    let row = rows
+        .unwrap_or_default()
+        .iter()
+        .find(|row| *row.case == *case);
     row.map_or(Verdict::Unclear, |row| row.verdict)
 }
 

@@ -69,12 +69,15 @@ fn sides(old: &Recording, new: &Recording) -> Result<ProfiledSides, String> {
             return Err(format!("There is no profile: {reason}."));
         }
         _ => {
-            let missing = [old, new].into_iter().filter_map(|side| match &side.profile {
-                Recorded::Missing(reason) => {
-                    Some(format!("There is no profile of '{}': {reason}.", side.variant))
-                }
-                Recorded::Taken(_) => None,
-            });
+            let missing = [old, new]
+                .into_iter()
+                .filter_map(|side| match &side.profile {
+                    Recorded::Missing(reason) => Some(format!(
+                        "There is no profile of '{}': {reason}.",
+                        side.variant
+                    )),
+                    Recorded::Taken(_) => None,
+                });
             return Err(missing.collect::<Vec<_>>().join(" "));
         }
     };

@@ -70,7 +70,10 @@ fn asked(experiment: &Experiment, is_typed: bool) -> Option<Profile> {
         return said.filter(|profile| profile.tool != Tool::None);
     }
     let compare = &experiment.compare;
-    let last = compare.all_pairs().into_iter().rfind(|(baseline, _)| *baseline == compare.baseline);
+    let last = compare
+        .all_pairs()
+        .into_iter()
+        .rfind(|(baseline, _)| *baseline == compare.baseline);
     let usual = Profile {
         when: When::Always,
         tool: Tool::Auto,
@@ -103,7 +106,10 @@ fn profiling(profile: &Profile) -> Profiling {
 
 /// Harnesses of benchmark files decide by time how much they do, so two recordings would not be of the same work.
 fn warn_of_files(experiment: &Experiment, args: &RunArgs) {
-    let files = experiment.groups.iter().find(|group| group.kind == Kind::Function);
+    let files = experiment
+        .groups
+        .iter()
+        .find(|group| group.kind == Kind::Function);
     if let Some(group) = files.filter(|_| args.profile) {
         status::warn(&format!(
             "'{}' consists of benchmark files, whose runs do not do the same work: they are not profiled.",
@@ -134,7 +140,10 @@ fn recorded(
     let slot = plan.slots().into_iter().find(|slot| slot.job == at)?;
     if args.output.progress() {
         let case = wanted.case.id();
-        status::note(&format!("recording where the time goes: {case}, {}", variant.name));
+        status::note(&format!(
+            "recording where the time goes: {case}, {}",
+            variant.name
+        ));
     }
     let setting = Setting {
         variant,

@@ -96,8 +96,9 @@ pub fn of_findings(
         ChartKind::Bar => runs::bars(&findings.summaries, unit),
         ChartKind::Histogram => runs::histograms(&findings.summaries, unit),
         ChartKind::Scatter => runs::in_order(&findings.summaries, unit),
-        // Where there are profiles, their report draws them.
-        ChartKind::Flame => Vec::new(),
+        ChartKind::Flame => {
+            bail!("flame graphs are drawn of profiles, and nothing was recorded\nhint: --profile")
+        }
         ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
     };
     // What was asked for is shown, whatever else shows the same.

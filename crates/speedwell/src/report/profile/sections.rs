@@ -27,7 +27,12 @@ pub fn sections(found: &[CaseProfile], draws: bool, output: &Output) -> Document
     for one in found {
         document.push(Block::Heading {
             level: 3,
-            text: format!("{}: {} against {}", one.case.id(), one.candidate, one.baseline),
+            text: format!(
+                "{}: {} against {}",
+                one.case.id(),
+                one.candidate,
+                one.baseline
+            ),
         });
         match &one.sides {
             Err(reason) => document.push(Block::Paragraph(reason.clone())),
@@ -110,7 +115,10 @@ fn machine(one: &CaseProfile, output: &Output) -> Value {
         }
         Ok(sides) => {
             let data = alone(one, sides, output).data;
-            object.extend(data.into_iter().map(|(name, value)| (name.to_owned(), value)));
+            object.extend(
+                data.into_iter()
+                    .map(|(name, value)| (name.to_owned(), value)),
+            );
         }
     }
     Value::Object(object)

@@ -1,8 +1,8 @@
 //! The life of a command under measurement: it runs to its end, and its figures are read from what it wrote.
 
 use super::output::Output;
-use super::proof::{self, Evidence};
 use super::profiling::Profiler;
+use super::proof::{self, Evidence};
 use super::{Done, Fallible, figures, instructions, stumble, target};
 use crate::model::assignment::{Assignment, Figure, Origin};
 use crate::model::performed::{Measure, Stage, Stumble};

@@ -240,8 +240,7 @@ impl<'a> Life<'a> {
         let peak_rss_bytes = process::peak_rss_bytes_of(self.service.pid());
         let recording = attached.map(Attached::stop).transpose();
         let (session, load) = sent?;
-        let recording =
-            recording.map_err(|error| stumble(Stage::Profile, format!("{error:#}")))?;
+        let recording = recording.map_err(|error| stumble(Stage::Profile, format!("{error:#}")))?;
         self.all_served(&session, load.as_ref())?;
         self.verify(Stage::VerifyAgain)?;
         self.is_unchanged(&before)?;

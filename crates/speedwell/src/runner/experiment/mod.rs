@@ -20,9 +20,9 @@ mod sending;
 mod target;
 mod verify;
 
-use crate::model::{Profile, Session};
 use crate::model::assignment::{Assignment, Work};
 use crate::model::performed::{Performed, Stage, Stumble};
+use crate::model::{Profile, Session};
 use crate::runner::load::{LoadJob, LoadRun};
 use std::path::PathBuf;
 

@@ -83,7 +83,6 @@ impl Profiler {
 /// Nothing was recorded.
 pub fn keep(recording: Recording, done: &mut Done) -> Fallible<()> {
     let profile = recording.profile();
-    done.profile =
-        Some(profile.map_err(|error| stumble(Stage::Profile, format!("{error:#}")))?);
+    done.profile = Some(profile.map_err(|error| stumble(Stage::Profile, format!("{error:#}")))?);
     Ok(())
 }

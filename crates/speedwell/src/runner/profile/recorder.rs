@@ -82,19 +82,19 @@ impl Recorder {
         skip: Duration,
         conversation: &mut dyn Conversation,
     ) -> Result<Recorded> {
-        let names = names(&spec);
+        let home = home(&spec);
         let scratch = Scratch::new()?;
         let program = spec.program.display().to_string();
         let (profile, outcome) = match (self.tool(&spec.program)?, &self.perf) {
             (Tool::Perf, Ok(perf)) => {
                 name_code(&mut spec);
                 let outcome = run(&perf::recorded(perf, &scratch, spec, skip), conversation)?;
-                let script = perf::profile(perf, &scratch, &names);
+                let script = perf::profile(perf, &scratch, &home);
                 (script.map(|script| script.profile), outcome)
             }
             (_, perf) => {
                 let outcome = run(&v8::recorded(&scratch, spec), conversation)?;
-                let mut profile = v8::profile(&scratch, &names);
+                let mut profile = v8::profile(&scratch, &FrameNames::from(&home));
                 if let (Ok(profile), Err(reason)) = (&mut profile, perf) {
                     profile.remarks = v8::remarks(reason, skip);
                 }
@@ -118,7 +118,7 @@ impl Recorder {
     /// perf cannot be used, for the reason told, or does not take the process.
     pub fn attach(&self, pid: i32, home: &Path) -> Result<Attached> {
         match &self.perf {
-            Ok(perf) => Attached::begin(perf, pid, FrameNames::from(home)),
+            Ok(perf) => Attached::begin(perf, pid, home),
             Err(reason) => bail!("{reason}; a running process can be recorded by perf only"),
         }
     }
@@ -143,11 +143,11 @@ fn unrecorded(program: &str, outcome: &Outcome) -> String {
 }
 
 /// Paths are shown from the program's folder.
-fn names(spec: &Spec) -> FrameNames {
+fn home(spec: &Spec) -> PathBuf {
     let folder = spec
         .directory
         .clone()
         .or_else(|| std::env::current_dir().ok());
-    let folder = folder.map(|folder| folder.canonicalize().unwrap_or(folder));
-    folder.map_or_else(FrameNames::default, |folder| FrameNames::from(&folder))
+    let folder = folder.unwrap_or_default();
+    folder.canonicalize().unwrap_or(folder)
 }
