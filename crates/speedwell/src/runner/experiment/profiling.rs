@@ -70,6 +70,10 @@ impl Profiler {
         if is_warm != self.wanted.after_warmup {
             return Ok(None);
         }
+        if self.wanted.tool == ProfilingTool::V8 {
+            let reason = "V8's profiler records programs that end by themselves; a server is recorded by perf only";
+            return Err(stumble(Stage::Profile, reason));
+        }
         let attached = self.recorder.attach(service.pid(), home);
         attached
             .map(Some)
