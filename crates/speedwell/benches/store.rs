@@ -113,6 +113,7 @@ fn session() -> Session {
         environment: Default::default(),
         runs: Vec::new(),
         failures: Vec::new(),
+        profiles: Vec::new(),
     }
 }
 

@@ -83,6 +83,7 @@ impl Story {
             environment: Environment::default(),
             runs: Vec::new(),
             failures: Vec::new(),
+            profiles: Vec::new(),
         };
         Story {
             session,

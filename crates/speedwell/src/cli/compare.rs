@@ -12,7 +12,7 @@ use crate::definition;
 use crate::harness::Trial;
 use crate::model::Session;
 use crate::report;
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use clap::Args;
 use std::path::Path;
 
@@ -66,6 +66,11 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     if args.execution.resume.is_some() || args.targets.iter().any(is_definition) {
         return run::run(args);
     }
+    ensure!(
+        !args.profile,
+        "--profile records while measuring an experiment, and nothing of that kind is compared here\nhint: \
+         'speedwell compare a.folded b.folded' compares profiles that exist"
+    );
     let operands = operand::all(&args.targets)?;
     if let Some(recorded) = profiles::all(&operands)? {
         return profiles::compare(&operands, &recorded, &args);

@@ -95,6 +95,7 @@ fn measuring(args: DoctorArgs) -> anyhow::Result<RunArgs> {
         sampling: args.sampling,
         variants: VariantArgs::default(),
         execution: args.execution,
+        profile: false,
         comparison: ComparisonArgs::default(),
         study: StudyArgs::default(),
         output: args.output,

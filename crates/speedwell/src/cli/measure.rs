@@ -259,6 +259,7 @@ pub fn header(plan: &Plan, suite: Suite, args: &RunArgs) -> Session {
         environment: surroundings(plan),
         runs: Vec::new(),
         failures: suite.failures,
+        profiles: Vec::new(),
     }
 }
 

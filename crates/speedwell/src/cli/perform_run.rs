@@ -59,6 +59,9 @@ pub fn run() -> anyhow::Result<Status> {
     if let Some(load) = &done.load {
         answer = answer.with("load", serde_json::to_string(load)?);
     }
+    if let Some(profile) = &done.profile {
+        answer = answer.with("profile", serde_json::to_string(profile)?);
+    }
     events.write_all(answer.to_string().as_bytes())?;
     events.write_all(Message::new("end").to_string().as_bytes())?;
     Ok(Status::DONE)

@@ -11,7 +11,7 @@ use crate::exchange::{self, node_csv::Layout};
 use crate::harness::Trial;
 use crate::model::load_run::LoadRun;
 use crate::model::{Session, Stopping};
-use crate::report::{self, Document, Output};
+use crate::report::{self, ChartKind, Document, Output};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use std::io::Write;
@@ -167,6 +167,10 @@ pub fn document_of(
     if let Some(written) = experiment.filter(|_| is_whole) {
         let experiment = Experiment::of(written)?;
         let found = analysis::experiment::of(session, &experiment, settings);
+        ensure!(
+            output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
+            "flame graphs are drawn of profiles, and nothing was recorded\nhint: measure with --profile"
+        );
         return Ok(report::experiment(&found, &experiment, output));
     }
     match &study.x_axis {

@@ -33,6 +33,12 @@ pub fn run(args: RunArgs) -> anyhow::Result<Status> {
 /// # Errors
 /// A store or an output that cannot be written.
 pub fn execute(plans: Plans, store: &mut Store, args: &RunArgs) -> anyhow::Result<Status> {
+    ensure!(
+        !args.profile || plans.plan.design.experiment.is_some(),
+        "--profile records the commands and servers of an experiment, and these are benchmark files: how much \
+         their runs do depends on time\nhint: 'speedwell new overhead' makes an experiment of a command; \
+         docs/profiles.md tells how recordings of other programs are compared"
+    );
     if args.execution.list {
         return trial::list(&plans, args);
     }
@@ -40,7 +46,11 @@ pub fn execute(plans: Plans, store: &mut Store, args: &RunArgs) -> anyhow::Resul
         return trial::test(&plans, args);
     }
     let settings = args.comparison.settings(&args.selection.metric.names, None);
-    let (session, ended) = measure(plans, &settings, store, args)?;
+    let plan = plans.plan.clone();
+    let (mut session, mut ended) = measure(plans, &settings, store, args)?;
+    if ended == Status::DONE {
+        ended = experiment::record(&plan, &mut session, &settings, store, args)?;
+    }
     Ok(ended.or(conclude(&session, &settings, args)?))
 }
 

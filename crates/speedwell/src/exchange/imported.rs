@@ -174,6 +174,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
         environment: Environment::default(),
         runs: Vec::new(),
         failures: Vec::new(),
+        profiles: Vec::new(),
     }
 }
 

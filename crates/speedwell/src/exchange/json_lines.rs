@@ -1,17 +1,17 @@
 //! Speedwell's own exchange format: everything that the store holds of a session, as JSON lines.
 //!
 //! The first line of a session is its header, `{"speedwell":"session","version":1,...}`; then
-//! comes one line per run, `{"run":{...}}`, and one per failure, `{"failure":{...}}`. Several
-//! sessions may follow one another, so files can be joined with `cat`. Nothing is lost: a database
-//! can be rebuilt from such files. Start with `json_lines/line.rs`, which is the format.
+//! comes one line per run, `{"run":{...}}`, one per failure, `{"failure":{...}}`, and one per profile,
+//! `{"profile":{...}}`. Several sessions may follow one another, so files can be joined with `cat`.
+//! Nothing is lost: a database can be rebuilt from such files. Start with `json_lines/line.rs`, which is the format.
 //!
 //! Compatibility: a reader ignores keys and kinds of lines that it does not know; whatever would
 //! make it misread a file is a new version, which older readers refuse.
 
 mod line;
 
-use self::line::{HeaderLine, Line, Number, RunLine, SampleLine, VERSION};
-use crate::model::{Case, Run, Sample, Session, Value};
+use self::line::{HeaderLine, Line, Number, ProfileLine, RunLine, SampleLine, VERSION};
+use crate::model::{Case, Recording, Run, Sample, Session, Value};
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -41,6 +41,7 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
         environment: session.environment.clone(),
         runs: Some(session.runs.len()),
         failures: Some(session.failures.len()),
+        profiles: (!session.profiles.is_empty()).then_some(session.profiles.len()),
     })?;
     serde_json::from_str::<HeaderLine>(&header)
         .with_context(|| format!("cannot write the header of the session: {header}"))?;
@@ -56,6 +57,14 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
     for failure in &session.failures {
         let line = Line {
             failure: Some(Cow::Borrowed(failure)),
+            ..Line::default()
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")?;
+    }
+    for recording in &session.profiles {
+        let line = Line {
+            profile: Some(profile_line(recording)),
             ..Line::default()
         };
         serde_json::to_writer(&mut *out, &line)?;
@@ -87,6 +96,23 @@ fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
         notes: Cow::Borrowed(&run.notes),
         load: run.load.as_deref().map(serde_json::from_str).transpose()?,
     })
+}
+
+fn profile_line(recording: &Recording) -> ProfileLine<'_> {
+    ProfileLine {
+        benchmark: Cow::Borrowed(&recording.case.benchmark),
+        parameters: parameters(&recording.case),
+        variant: Cow::Borrowed(&recording.variant),
+        profile: recording.profile.clone(),
+    }
+}
+
+fn recording(line: ProfileLine<'_>) -> Recording {
+    Recording {
+        case: Case::new(line.benchmark, line.parameters.into_owned()),
+        variant: line.variant.into_owned(),
+        profile: line.profile,
+    }
 }
 
 /// A parameter that is a number but not finite becomes text: that has the same canonical form, so
@@ -130,7 +156,7 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
 struct Reading {
     sessions: Vec<Session>,
     /// What the header of the last session announced, and its line.
-    announced: (Option<usize>, Option<usize>),
+    announced: [Option<usize>; 3],
     header_line: usize,
     /// Names and cases met so far: all runs share them.
     names: HashSet<Arc<str>>,
@@ -150,6 +176,7 @@ impl Reading {
         };
         session.runs.extend(run);
         session.failures.extend(line.failure.map(Cow::into_owned));
+        session.profiles.extend(line.profile.map(recording));
         Ok(())
     }
 
@@ -171,7 +198,7 @@ impl Reading {
              hint: update speedwell"
         );
         let header: HeaderLine = parse(text)?;
-        self.announced = (header.runs, header.failures);
+        self.announced = [header.runs, header.failures, header.profiles];
         self.header_line = number;
         self.sessions.push(Session {
             id: header.id,
@@ -186,6 +213,7 @@ impl Reading {
             environment: header.environment,
             runs: Vec::with_capacity(header.runs.unwrap_or(0).min(text.len())),
             failures: Vec::new(),
+            profiles: Vec::new(),
         });
         Ok(())
     }
@@ -195,10 +223,11 @@ impl Reading {
         let Some(session) = self.sessions.last() else {
             return Ok(());
         };
-        let (runs, failures) = self.announced;
+        let [runs, failures, profiles] = self.announced;
         for (what, announced, found) in [
             ("runs", runs, session.runs.len()),
             ("failures", failures, session.failures.len()),
+            ("profiles", profiles, session.profiles.len()),
         ] {
             if let Some(announced) = announced.filter(|&announced| announced != found) {
                 bail!(

@@ -23,6 +23,7 @@ pub fn merge(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Se
     let mut merged = Session {
         runs: Vec::new(),
         failures: Vec::new(),
+        profiles: Vec::new(),
         variants: vec![Variant::plain(VARIANT)],
         state: State::Imported,
         command: vec!["merge".to_owned(), label.to_owned()],

@@ -4,7 +4,11 @@
 //! It decides what of an answer is a sample and what a failure. What is done is decided by the definition file
 //! (`definition/experiment`), how by `runner/experiment`. Start at [`perform`].
 
-use super::attempt::failure;
+mod profiled;
+
+pub use profiled::{ProfileOrder, record};
+
+use super::attempt::{failure, start_reason};
 use super::events::Events;
 use super::job::{Description, Job, Parameter, Request, Setting, Source};
 use super::{Attempt, Harness, Message, Observation, own_program, protocol};
@@ -12,8 +16,8 @@ use crate::definition::experiment::{self, Experiment, Group, control};
 use crate::model::assignment::{Assignment, Warmup, Work};
 use crate::model::performed::{Performed, Stumble};
 use crate::model::{Case, Cause, Sample};
-use crate::process::{Channel, Spec, run};
-use anyhow::Context;
+use crate::process::{Channel, Outcome, Spec, run};
+use anyhow::{Context, anyhow};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,25 +138,31 @@ fn shorten(assignment: &mut Assignment) {
     load.requests = (load.client == "builtin").then_some(1);
 }
 
-/// Has a process perform a run.
-fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
-    let assignment = &order.assignment;
+/// Has a process of this program do what it is told.
+fn asked(
+    assignment: &Assignment,
+    seed: u64,
+    setting: &Setting<'_>,
+) -> anyhow::Result<(Outcome, Events)> {
     let spec = Spec {
         channel: Channel::Harness,
         // The process keeps the limits of every stage itself; this one is for when it does not.
         limit: setting.limit + GRACE,
         ..Spec::new(own_program()).args([COMMAND])
     };
-    let plain = replayed(assignment);
-    let text = match serde_json::to_string(assignment) {
-        Ok(text) => text,
-        Err(error) => return Attempt::refused(&plain, &error.to_string(), job, setting),
-    };
-    let message = Message::new("run").with("id", 2).with("seed", order.seed);
-    let mut events = Events::after([message.with("assignment", text)]);
-    match run(&spec, &mut events) {
-        Err(error) => Attempt::not_started(&spec, &error, job, setting),
-        Ok(outcome) => {
+    let text = serde_json::to_string(assignment)?;
+    let order = Message::new("run").with("id", 2).with("seed", seed);
+    let mut events = Events::after([order.with("assignment", text)]);
+    let outcome = run(&spec, &mut events).map_err(|error| anyhow!(start_reason(&spec, &error)))?;
+    Ok((outcome, events))
+}
+
+/// Has a process perform a run.
+fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
+    let plain = replayed(&order.assignment);
+    match asked(&order.assignment, order.seed, setting) {
+        Err(error) => Attempt::refused(&plain, &format!("{error:#}"), job, setting),
+        Ok((outcome, events)) => {
             let told = events.first("performed");
             let performed = told.and_then(|told| told.get("json"));
             let performed =

@@ -22,6 +22,30 @@ pub struct Assignment {
     /// Figures of the operating system that are wanted although they cost something, such as
     /// `instructions:u`.
     pub also: Vec<String>,
+    /// The run is recorded instead of timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profiling>,
+}
+
+/// How a run is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profiling {
+    /// With what.
+    pub tool: ProfilingTool,
+    /// A server is recorded from the end of its warm-up on, not from its start.
+    pub after_warmup: bool,
+}
+
+/// What records a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProfilingTool {
+    /// perf, and V8's own profiler where there is no perf.
+    Auto,
+    /// perf of Linux.
+    Perf,
+    /// V8's own profiler.
+    V8,
 }
 
 /// The program under test and the circumstances that it is started in.

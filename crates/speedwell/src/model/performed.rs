@@ -62,6 +62,8 @@ pub enum Stage {
     Verify,
     /// The load that does not count.
     Warmup,
+    /// A tool records where its time goes.
+    Profile,
     /// The load that counts.
     Load,
     /// Every request of the load was answered well.
@@ -94,6 +96,7 @@ impl fmt::Display for Stage {
             Stage::Proof => "proof of the variant",
             Stage::Verify => "verify",
             Stage::Warmup => "warmup",
+            Stage::Profile => "profile",
             Stage::Load => "load",
             Stage::Served => "served",
             Stage::VerifyAgain => "verify after the load",

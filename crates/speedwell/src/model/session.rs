@@ -1,6 +1,6 @@
 //! Everything that one invocation measured.
 
-use super::{Design, Environment, Failure, Metric, Run, RunValue, Series, Variant};
+use super::{Design, Environment, Failure, Metric, Recording, Run, RunValue, Series, Variant};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,6 +47,10 @@ pub struct Session {
     pub runs: Vec<Run>,
     /// Steps that gave nothing.
     pub failures: Vec<Failure>,
+    /// Where cases spent their time, by runs that were recorded and not timed; at most one for each case
+    /// and variant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<Recording>,
 }
 
 impl Session {

@@ -57,7 +57,7 @@ pub use failures::failures;
 pub use footnotes::mark;
 pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat};
 pub use output::{Output, Verbosity, print};
-pub use profile::{ProfileSide, profiles};
+pub use profile::{ProfileSide, profiles, sections as profile_sections};
 pub use quantity::{change, change_interval, change_with_interval, quantity, share};
 pub use sessions::sessions;
 pub use study::study;

@@ -25,6 +25,8 @@ pub struct Output {
     pub width: Option<usize>,
     /// The chart drawn; else those that suit the findings.
     pub chart: Option<ChartKind>,
+    /// Whether flame graphs are drawn whatever other charts are.
+    pub flames: bool,
     /// The column, by its key for machines, by which tables are sorted, largest first; with a `-` in
     /// front smallest first. Tables without it keep their order.
     pub sort: Option<String>,

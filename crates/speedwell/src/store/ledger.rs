@@ -2,7 +2,7 @@
 //! caller decides what belongs together.
 
 use super::samples;
-use crate::model::{Better, Case, Failure, Metric, Run, Session, State, Value};
+use crate::model::{Better, Case, Failure, Metric, Recording, Run, Session, State, Value};
 use anyhow::Context;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Serialize, de::DeserializeOwned};
@@ -278,6 +278,23 @@ impl Ledger {
         } else {
             self.failure(file, failure, true)
         }
+    }
+
+    /// Enters a profile, in the place of an earlier one of the same case and variant.
+    pub fn profile(&mut self, file: &Connection, recording: &Recording) -> anyhow::Result<()> {
+        let case = self.case(file, &recording.case)?;
+        file.prepare_cached(
+            "INSERT INTO profile (session, place, benchmark_case, variant, detail)
+             SELECT ?1, coalesce(max(place) + 1, 0), ?2, ?3, ?4 FROM profile WHERE session = ?1
+             ON CONFLICT (session, benchmark_case, variant) DO UPDATE SET detail = excluded.detail",
+        )?
+        .execute(params![
+            self.session,
+            case,
+            recording.variant,
+            to_json("profile", &recording.profile)?,
+        ])?;
+        Ok(())
     }
 
     /// Notes a slot that is over and gave nothing.

@@ -2,7 +2,7 @@
 
 use super::Store;
 use super::samples::{Stored, Unpacking};
-use crate::model::{Better, Case, Failure, Metric, Run, Sample, Session, State, Usage};
+use crate::model::{Better, Case, Failure, Metric, Recording, Run, Sample, Session, State, Usage};
 use anyhow::{Context, anyhow, bail};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
@@ -42,6 +42,7 @@ impl Store {
         .iter()
         .map(|detail| from_json::<Failure>(detail))
         .collect::<anyhow::Result<_>>()?;
+        session.profiles = profiles(&file, number)?;
         Ok(session)
     }
 
@@ -134,6 +135,7 @@ impl Store {
             environment: from_json(&environment)?,
             runs: Vec::new(),
             failures: Vec::new(),
+            profiles: Vec::new(),
         })
     }
 }
@@ -184,11 +186,7 @@ fn runs(file: &Connection, session: i64, metrics: &[Arc<str>]) -> anyhow::Result
          FROM run LEFT JOIN load USING (session, place) WHERE session = ?1 ORDER BY place",
     )?;
     let mut rows = statement.query([session])?;
-    let mut names = Names {
-        file,
-        cases: HashMap::new(),
-        variants: Vec::new(),
-    };
+    let mut names = Names::new(file);
     let mut runs = Vec::new();
     while let Some(row) = rows.next()? {
         let place: i64 = row.get(0)?;
@@ -199,6 +197,23 @@ fn runs(file: &Connection, session: i64, metrics: &[Arc<str>]) -> anyhow::Result
         runs.push(run(row, &mut names, unpacking.take())?);
     }
     Ok(runs)
+}
+
+fn profiles(file: &Connection, session: i64) -> anyhow::Result<Vec<Recording>> {
+    let sql =
+        "SELECT benchmark_case, variant, detail FROM profile WHERE session = ?1 ORDER BY place";
+    let mut names = Names::new(file);
+    let mut statement = file.prepare_cached(sql)?;
+    let mut rows = statement.query([session])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(Recording {
+            case: Case::clone(&*names.case(row.get(0)?)?),
+            variant: row.get(1)?,
+            profile: from_json(row.get_ref(2)?.as_str()?)?,
+        });
+    }
+    Ok(found)
 }
 
 fn unpack(row: &Row<'_>, metrics: &[Arc<str>], into: &mut Unpacking) -> anyhow::Result<()> {
@@ -252,7 +267,15 @@ struct Names<'a> {
     variants: Vec<Arc<str>>,
 }
 
-impl Names<'_> {
+impl<'a> Names<'a> {
+    fn new(file: &'a Connection) -> Names<'a> {
+        Names {
+            file,
+            cases: HashMap::new(),
+            variants: Vec::new(),
+        }
+    }
+
     fn case(&mut self, number: i64) -> anyhow::Result<Arc<Case>> {
         if let Some(case) = self.cases.get(&number) {
             return Ok(case.clone());

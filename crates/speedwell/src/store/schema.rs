@@ -10,7 +10,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x5350_574c;
 
 /// Step `n` (from 0) leads from version `n` to version `n + 1`.
-pub(super) const STEPS: &[&str] = &[FIRST, CALIBRATION, LOAD];
+pub(super) const STEPS: &[&str] = &[FIRST, CALIBRATION, LOAD, PROFILE];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
 /// whole and written at its end only. A stored run then touches two pages: that a slot is done is
@@ -138,6 +138,20 @@ CREATE TABLE load (
     detail TEXT NOT NULL,                      -- JSON
     PRIMARY KEY (session, place),
     FOREIGN KEY (session, place) REFERENCES run ON DELETE CASCADE
+) STRICT;
+"#;
+
+/// Where cases spent their time, by runs that were recorded and not timed: folded stacks, or the reason
+/// why there are none.
+const PROFILE: &str = r#"
+CREATE TABLE profile (
+    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    benchmark_case INTEGER NOT NULL REFERENCES benchmark_case,
+    variant TEXT NOT NULL,
+    detail TEXT NOT NULL,                      -- JSON
+    PRIMARY KEY (session, place),
+    UNIQUE (session, benchmark_case, variant)
 ) STRICT;
 "#;
 

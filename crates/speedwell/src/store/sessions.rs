@@ -3,7 +3,7 @@
 use super::Store;
 use super::ledger::Ledger;
 use super::reference::check_tag;
-use crate::model::Session;
+use crate::model::{Recording, Session};
 use anyhow::ensure;
 use rusqlite::{OptionalExtension, params};
 
@@ -30,8 +30,20 @@ impl Store {
             for failure in &session.failures {
                 ledger.failure(file, failure, true)?;
             }
+            for recording in &session.profiles {
+                ledger.profile(file, recording)?;
+            }
             Ok(ledger.session())
         })
+    }
+
+    /// Adds a profile to a session, in the place of an earlier one of the same case and variant.
+    ///
+    /// # Errors
+    /// No such session, or the file fails.
+    pub fn keep_profile(&mut self, number: i64, recording: &Recording) -> anyhow::Result<()> {
+        self.state(number)?;
+        self.change(|file| Ledger::open(file, number)?.profile(file, recording))
     }
 
     /// Gives the session a name more. A tag may be on several sessions; `@TAG` means the last.

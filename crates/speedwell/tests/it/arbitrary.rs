@@ -59,6 +59,24 @@ pub fn session(seed: u64) -> Session {
         environment: environment(&mut dice),
         runs,
         failures: (0..dice.up_to(4)).map(|_| failure(&mut dice)).collect(),
+        profiles: (0..dice.up_to(4))
+            .map(|place| recording(place, &mut dice))
+            .collect(),
+    }
+}
+
+/// A case has one profile under a variant.
+fn recording(place: usize, dice: &mut Dice) -> Recording {
+    let mut profile = Profile::new(ProfileTool::Perf, WeightUnit::Nanoseconds);
+    for _ in 0..dice.up_to(3) {
+        profile.add([dice.word().as_str(), "main"], dice.0.random());
+    }
+    profile.remarks = (1..dice.up_to(3)).map(|_| dice.word()).collect();
+    let missing = Recorded::Missing(dice.word());
+    Recording {
+        case: Case::new(format!("g/{place}"), vec![("n".into(), Value::Number(2.0))]),
+        variant: dice.word(),
+        profile: dice.one_of(&[Recorded::Taken(Arc::new(profile)), missing]),
     }
 }
 

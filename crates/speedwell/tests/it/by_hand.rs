@@ -26,6 +26,7 @@ pub fn blank(id: &str) -> Session {
         environment: Environment::default(),
         runs: Vec::new(),
         failures: Vec::new(),
+        profiles: Vec::new(),
     }
 }
 

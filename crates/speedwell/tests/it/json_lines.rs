@@ -22,7 +22,7 @@ fn any_session_comes_back_equal() {
         let text = written(std::slice::from_ref(&session));
         assert_eq!(
             text.lines().count(),
-            1 + session.runs.len() + session.failures.len(),
+            1 + session.runs.len() + session.failures.len() + session.profiles.len(),
             "one line each, whatever the texts hold"
         );
         assert_eq!(

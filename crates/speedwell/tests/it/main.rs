@@ -35,6 +35,7 @@ mod experiment_failures;
 mod experiment_figures;
 mod experiment_files;
 mod experiment_life;
+mod experiment_profiles;
 mod experiment_roles;
 mod experiments;
 mod grammar;

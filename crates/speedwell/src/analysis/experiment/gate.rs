@@ -79,7 +79,8 @@ fn of_group(group: &GroupFound, gate: &Gate, experiment: &Experiment) -> Vec<Gat
     .collect()
 }
 
-fn fits(filter: &Filter, group: &str, case: &Case) -> bool {
+/// Whether a filter means this case.
+pub fn fits(filter: &Filter, group: &str, case: &Case) -> bool {
     let has = |(name, value): &(String, String)| {
         case.value(name)
             .is_some_and(|known| known.plain() == *value)

@@ -8,12 +8,15 @@ mod circumstances;
 mod claim;
 mod figure;
 mod gate;
+mod profiled;
 mod served;
 
 pub use claim::{ClaimFound, Holds, Part};
 pub use gate::GateFound;
+pub use profiled::{SECONDS_OF_REQUESTS, WantedProfile, requests_of, wanted_profiles};
 pub use served::{Curve, PERCENTS, curves};
 
+use super::profile::{CaseProfile, case_profiles};
 use super::validity::{self, Finding};
 use super::{Comparison, Findings, Settings, of as findings_of};
 use crate::definition::experiment::{Experiment, Group, control};
@@ -35,6 +38,8 @@ pub struct Found {
     pub validity: Vec<Finding>,
     /// Whole sentences about the validity of all figures together.
     pub warnings: Vec<String>,
+    /// Where cases spent their time, for the pairs of variants that were recorded.
+    pub profiles: Vec<CaseProfile>,
 }
 
 /// What a group found.
@@ -95,6 +100,7 @@ pub fn of(session: &Session, experiment: &Experiment, settings: &Settings) -> Fo
     let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
     found.claims = claim::judge(session, experiment, confidence);
     found.gates = gate::judge(&found.groups, experiment);
+    found.profiles = case_profiles(session, &profiled_pairs(experiment));
     found
 }
 
@@ -180,6 +186,14 @@ fn metrics_of(group: &Group, part: &Session) -> Vec<Metric> {
         );
     }
     found
+}
+
+/// Every pair of variants whose profiles are set against each other.
+fn profiled_pairs(experiment: &Experiment) -> Vec<(String, String)> {
+    match &experiment.profile {
+        Some(profile) => profile.pairs.clone(),
+        None => experiment.compare.all_pairs(),
+    }
 }
 
 /// Every pair of variants that is compared, the control last.

@@ -4,12 +4,14 @@
 //! know how profiles are recorded or drawn. Start at [`explain`].
 
 mod call_tree;
+mod case_profile;
 mod costs;
 mod entry;
 mod extra_cost;
 mod roots;
 
 pub use call_tree::CallNode;
+pub use case_profile::{CaseProfile, ProfiledSides, case_profiles};
 pub use entry::Entry;
 pub use extra_cost::{CostRow, Direction, ExtraCost};
 

@@ -4,9 +4,9 @@ use crate::analysis::experiment::{Found, of};
 use crate::analysis::{Findings, Settings};
 use crate::cli::options::{OutputArgs, RunArgs};
 use crate::cli::{Status, gate};
-use crate::definition::experiment::{Experiment, Output};
+use crate::definition::experiment::{Experiment, Output as Wanted};
 use crate::model::{DefinitionFile, Session};
-use crate::report;
+use crate::report::{self, Output};
 use std::path::PathBuf;
 
 /// Reports an experiment, writes the files that it asks for unless others were typed, and judges.
@@ -21,7 +21,11 @@ pub fn conclude(
 ) -> anyhow::Result<Status> {
     let experiment = Experiment::of(written)?;
     let found = of(session, &experiment, settings);
-    let mut document = report::experiment(&found, &experiment, &args.output.settings());
+    let shown = Output {
+        flames: args.profile,
+        ..args.output.settings()
+    };
+    let mut document = report::experiment(&found, &experiment, &shown);
     document.append(report::circumstances(
         &[(None, session)],
         &Findings::default(),
@@ -40,7 +44,7 @@ pub fn conclude(
 /// The files that the experiment asks for, named after it, in the current folder.
 fn files(experiment: &Experiment) -> Vec<PathBuf> {
     let forms = experiment.outputs.iter().flat_map(|output| match output {
-        Output::Report(forms) => forms.as_slice(),
+        Wanted::Report(forms) => forms.as_slice(),
         _ => &[],
     });
     let ending = |form: &String| match form.as_str() {

@@ -4,9 +4,11 @@
 
 mod conclude;
 pub mod estimate;
+mod record;
 mod requirements;
 
 pub use conclude::conclude;
+pub use record::record;
 
 use super::measure::{Plans, plan};
 use super::options::{OrderName, RunArgs};

@@ -96,6 +96,7 @@ impl EvalArgs {
             sampling: self.sampling,
             variants: self.variants,
             execution: self.execution,
+            profile: false,
             comparison: self.comparison,
             study: self.study,
             output: self.output,

@@ -17,7 +17,7 @@ pub struct OutputArgs {
     /// Format of standard output: text, md, csv, json or html
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// Chart to draw: box, scatter, line, bar, forest or histogram
+    /// Chart to draw: box, scatter, line, bar, forest, histogram or flame
     #[arg(long, value_name = "KIND")]
     pub chart: Option<ChartKind>,
     /// Unit of figures, e.g. 1/s, k/s, ns, ms
@@ -68,6 +68,7 @@ impl OutputArgs {
             },
             width: terminal.then(crate::cli::progress::terminal_width),
             chart: self.chart,
+            flames: false,
             sort: self.sort.clone(),
             verbosity: match (self.quiet, self.verbose) {
                 (true, _) => Verbosity::Quiet,

@@ -38,6 +38,9 @@ pub struct RunArgs {
     pub variants: VariantArgs,
     #[command(flatten)]
     pub execution: ExecutionArgs,
+    /// After measuring, record where the time goes: every case of an experiment, in runs that are not timed
+    #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test"])]
+    pub profile: bool,
     #[command(flatten)]
     pub comparison: ComparisonArgs,
     #[command(flatten)]

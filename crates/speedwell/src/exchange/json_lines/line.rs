@@ -1,7 +1,7 @@
 //! What the lines look like. Everything about the format is on this page; `json_lines.rs` turns it
 //! into sessions and back.
 
-use crate::model::{Design, Environment, Failure, Metric, State, Usage, Value, Variant};
+use crate::model::{Design, Environment, Failure, Metric, Recorded, State, Usage, Value, Variant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -23,6 +23,8 @@ pub(super) struct Line<'a> {
     pub run: Option<RunLine<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Cow<'a, Failure>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileLine<'a>>,
 }
 
 /// The header of a session.
@@ -46,6 +48,8 @@ pub(super) struct HeaderLine {
     /// A program that writes while it measures leaves them out.
     pub runs: Option<usize>,
     pub failures: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiles: Option<usize>,
 }
 
 /// One run.
@@ -74,6 +78,20 @@ pub(super) struct RunLine<'a> {
     /// The HTTP load that the run was.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub load: Option<&'a RawValue>,
+}
+
+/// Where a case under a variant spent its time.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ProfileLine<'a> {
+    #[serde(borrow)]
+    pub benchmark: Cow<'a, str>,
+    /// As in a run.
+    #[serde(default)]
+    pub parameters: Cow<'a, [(String, Value)]>,
+    #[serde(borrow)]
+    pub variant: Cow<'a, str>,
+    #[serde(flatten)]
+    pub profile: Recorded,
 }
 
 /// One sample of a run.

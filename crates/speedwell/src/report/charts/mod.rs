@@ -7,6 +7,7 @@
 //! | bar | medians with their intervals |
 //! | histogram | how often values occur, a chart per case |
 //! | scatter | values in the order of execution, a chart per case; of a study: its points |
+//! | flame | where the time goes; drawn with the profiles (`report/profile`) |
 //! | line | a study: points with their intervals, joined |
 //!
 //! The gallery of a page has a chart of its own per case (`every_run.rs`), which nobody asks for by name.
@@ -42,11 +43,13 @@ pub enum ChartKind {
     Forest,
     /// Frequencies of values.
     Histogram,
+    /// Where the time goes, of profiles that were recorded.
+    Flame,
 }
 
 /// A kind of chart that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown chart '{0}' (known: box, scatter, line, bar, forest, histogram)")]
+#[error("unknown chart '{0}' (known: box, scatter, line, bar, forest, histogram, flame)")]
 pub struct UnknownChart(pub String);
 
 impl FromStr for ChartKind {
@@ -60,6 +63,7 @@ impl FromStr for ChartKind {
             "bar" => ChartKind::Bar,
             "forest" => ChartKind::Forest,
             "histogram" => ChartKind::Histogram,
+            "flame" => ChartKind::Flame,
             _ => return Err(UnknownChart(text.to_owned())),
         })
     }
@@ -92,6 +96,9 @@ pub fn of_findings(
         ChartKind::Bar => runs::bars(&findings.summaries, unit),
         ChartKind::Histogram => runs::histograms(&findings.summaries, unit),
         ChartKind::Scatter => runs::in_order(&findings.summaries, unit),
+        ChartKind::Flame => {
+            bail!("flame graphs are drawn of profiles, and nothing was recorded\nhint: --profile")
+        }
         ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
     };
     // What was asked for is shown, whatever else shows the same.

@@ -15,7 +15,7 @@ use super::charts as usual;
 use super::comparison::comparison;
 use super::document::{Block, Document};
 use super::output::{Output, Verbosity};
-use super::{failures, gallery, summary, validity};
+use super::{ChartKind, failures, gallery, profile_sections, summary, validity};
 use crate::analysis::Findings;
 use crate::analysis::experiment::{Found, GroupFound};
 use crate::definition::experiment::{Experiment, Output as Wanted};
@@ -58,6 +58,8 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
     for chart in charts(found, experiment, output) {
         document.push(Block::Chart(Box::new(chart)));
     }
+    let draws = draws_flames(experiment, output);
+    document.append(profile_sections(&found.profiles, draws, output));
     for group in &found.groups {
         let whole = whole(group);
         document.blocks.extend(gallery::gallery(&whole, output));
@@ -93,6 +95,16 @@ fn wanted(experiment: &Experiment) -> Vec<&str> {
         true => USUAL.to_vec(),
         false => names,
     }
+}
+
+/// Flame graphs are drawn where the file lists them or no charts at all, and where they are asked for.
+fn draws_flames(experiment: &Experiment, output: &Output) -> bool {
+    let mut charts = experiment.outputs.iter().filter_map(|output| match output {
+        Wanted::Chart { name, .. } => Some(name),
+        _ => None,
+    });
+    let is_listed = charts.clone().any(|name| name == "flame") || charts.next().is_none();
+    is_listed || output.flames || output.chart == Some(ChartKind::Flame)
 }
 
 /// The tables of every group, and for machines all comparisons in one list.
@@ -143,6 +155,10 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
 
 /// The charts that the file wants, in its order.
 fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart> {
+    // Flame graphs stand beside their tables.
+    if output.chart == Some(ChartKind::Flame) {
+        return Vec::new();
+    }
     let listed: Vec<&Wanted> = experiment
         .outputs
         .iter()

@@ -1,10 +1,13 @@
 //! Two profiles as a document: the sentence, the table of the extra cost, and four flame graphs.
 //!
 //! Decides how costs are worded. What they are is known before (`analysis::profile`). Start at [`profiles`]; the
-//! flame graphs are in `pictures.rs`.
+//! flame graphs are in `pictures.rs`, all profiles of a session in `sections.rs`.
 
 mod pictures;
+mod sections;
 mod table;
+
+pub use sections::sections;
 
 use super::document::{Block, Document};
 use super::metric_words::count;
@@ -17,6 +20,9 @@ use crate::model::{Profile, WeightUnit};
 /// With fewer samples a share of 3 %, the smallest that is shown, is uncertain by more than a third of itself:
 /// its standard error is sqrt(p (1 - p) / n).
 const FEW_SAMPLES: u64 = 300;
+
+/// Said where nothing is drawn.
+const DRAWS: &str = "-o FILE.html draws flame graphs.";
 
 /// One side.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +54,7 @@ pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Outpu
             .into_iter()
             .for_each(|note| document.push(Block::Note(note)));
         if output.files.is_empty() && output.format.is_none() {
-            document.push(Block::Note("-o FILE.html draws flame graphs.".into()));
+            document.push(Block::Note(DRAWS.into()));
         }
     }
     for chart in pictures::of(sides, found) {

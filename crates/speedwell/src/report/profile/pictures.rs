@@ -5,6 +5,7 @@
 
 use super::{ProfileSide, weight};
 use crate::analysis::profile::{CallNode, Explanation};
+use crate::model::ProfileTool;
 use crate::report::document::Chart;
 use crate::report::quantity::share;
 use speedwell_plot::{self as plot, FlameChart, FlameFrame, FlamePart};
@@ -28,6 +29,15 @@ impl Shape {
             Shape::Baseline => node.baseline,
             Shape::Candidate => node.candidate,
         }
+    }
+}
+
+/// What a reader must know of the tool to trust what is not in a picture.
+fn seen_by(tool: ProfileTool) -> &'static str {
+    match tool {
+        ProfileTool::Perf => " (perf: without frame pointers callers are missing)",
+        ProfileTool::V8 => " (V8's profiler: JavaScript only)",
+        ProfileTool::Folded => "",
     }
 }
 
@@ -73,13 +83,15 @@ impl Picture<'_> {
         let full = self.full();
         let subtitle = match self.is_difference {
             false => format!(
-                "{}; a function is below the one that called it, as wide as its cost",
-                self.costs()
+                "{}; a function is below the one that called it, as wide as its cost{}",
+                self.costs(),
+                seen_by(self.side().profile.tool)
             ),
             true => format!(
-                "Widths are {}'s costs ({}), colours how much of them the other side does not have",
+                "Widths are {}'s costs ({}), colours how much of them the other side does not have{}",
                 self.side().label,
-                self.costs()
+                self.costs(),
+                seen_by(self.side().profile.tool)
             ),
         };
         let kinds = match self.is_difference {

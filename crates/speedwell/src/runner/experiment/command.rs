@@ -1,6 +1,7 @@
 //! The life of a command under measurement: it runs to its end, and its figures are read from what it wrote.
 
 use super::output::Output;
+use super::profiling::Profiler;
 use super::proof::{self, Evidence};
 use super::{Done, Fallible, figures, instructions, stumble, target};
 use crate::model::assignment::{Assignment, Figure, Origin};
@@ -21,10 +22,14 @@ pub fn live(assignment: &Assignment, done: &mut Done) -> Fallible<()> {
     let mut output = Output::default();
     let counter = instructions::wanted(assignment, done);
     let (since, begin) = (SystemTime::now(), Instant::now());
-    let outcome = process::run(&spec, &mut output).map_err(|error| {
-        let program = spec.program.display();
-        stumble(Stage::Start, format!("'{program}': {error}"))
-    })?;
+    let profiler = Profiler::wanted(assignment.profile.as_ref());
+    let outcome = match &profiler {
+        Some(profiler) => profiler.record(spec, &mut output, done)?,
+        None => process::run(&spec, &mut output).map_err(|error| {
+            let program = spec.program.display();
+            stumble(Stage::Start, format!("'{program}': {error}"))
+        })?,
+    };
     let tailed = |why: Stumble| Stumble {
         stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
         ..why
@@ -38,6 +43,9 @@ pub fn live(assignment: &Assignment, done: &mut Done) -> Fallible<()> {
     };
     for at_exit in [false, true] {
         proof::check(&assignment.proofs, at_exit, &evidence).map_err(tailed)?;
+    }
+    if profiler.is_some() {
+        return Ok(());
     }
     for figure in &assignment.figures {
         let values = values(figure, &output, begin, &outcome).map_err(tailed)?;

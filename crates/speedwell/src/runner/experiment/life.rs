@@ -6,6 +6,7 @@ use super::counters::{Counted, Counting};
 use super::instructions::Counter;
 use super::listening::{self, Listener};
 use super::output::Output;
+use super::profiling::{self, Profiler};
 use super::proof::{self, Evidence};
 use super::{Done, Fallible, Loads, figures, instructions, network, stumble, target, verify};
 use crate::model::Session;
@@ -13,6 +14,7 @@ use crate::model::assignment::{Assignment, Service as Serving};
 use crate::model::load_run::LoadRun;
 use crate::model::performed::{Stage, Stumble};
 use crate::process::{self, Ended, Outcome, Service, family_of};
+use crate::runner::profile::{Attached, Recording};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
@@ -42,12 +44,16 @@ pub fn live(
     }
     let port = listening::choose(serving.port)?;
     let counter = instructions::wanted(assignment, done);
-    let life = Life::start(assignment, serving, loads, port)?;
+    let mut life = Life::start(assignment, serving, loads, port)?;
     let ended = life.measured(counter.as_ref(), done);
-    let served = match ended {
+    let mut served = match ended {
         Ok(served) => served,
         Err(why) => return Err(life.fallen(why)),
     };
+    if let Some(recording) = served.recording.take() {
+        life.end(done)?;
+        return profiling::keep(recording, done);
+    }
     figures::of_server(&served, &life.ready, done);
     done.load = served.load;
     life.end(done)
@@ -64,6 +70,9 @@ pub(super) struct Life<'a> {
     pub(super) url: String,
     started: SystemTime,
     pub(super) ready: Ready,
+    profiler: Option<Profiler>,
+    /// A recording that began with the server.
+    attached: Option<Attached>,
 }
 
 /// What was seen when the server became ready.
@@ -84,6 +93,8 @@ pub struct Served {
     pub counted: Counted,
     /// The largest resident memory of the target's processes together.
     pub peak_rss_bytes: Option<u64>,
+    /// Where its time went meanwhile, if that was recorded.
+    pub recording: Option<Recording>,
 }
 
 impl<'a> Life<'a> {
@@ -96,6 +107,10 @@ impl<'a> Life<'a> {
     ) -> Fallible<Life<'a>> {
         let mut spec = target::spec(&assignment.target, Some(port));
         spec.farewell = target::farewell(&serving.stop);
+        let profiler = Profiler::wanted(assignment.profile.as_ref());
+        if let Some(profiler) = &profiler {
+            profiler.prepare(&mut spec);
+        }
         let output = Output::default();
         let (started, begin) = (SystemTime::now(), Instant::now());
         let program = spec.program.display().to_string();
@@ -114,7 +129,13 @@ impl<'a> Life<'a> {
             output,
             port,
             started,
+            profiler,
+            attached: None,
         };
+        match life.attach(false) {
+            Ok(attached) => life.attached = attached,
+            Err(why) => return Err(life.fallen(why)),
+        }
         match life.wait_until_ready(begin) {
             Ok(ready) => life.ready = ready,
             Err(why) => return Err(life.fallen(why)),
@@ -197,17 +218,29 @@ impl<'a> Life<'a> {
             .collect()
     }
 
+    /// A recording, if it is to begin now.
+    fn attach(&self, is_warm: bool) -> Fallible<Option<Attached>> {
+        let home = &self.assignment.target.directory;
+        match &self.profiler {
+            Some(profiler) => profiler.attach(&self.service, home, is_warm),
+            None => Ok(None),
+        }
+    }
+
     /// Everything from the proof of the variant to the end of measuring.
-    fn measured(&self, counter: Option<&Counter>, done: &mut Done) -> Fallible<Served> {
+    fn measured(&mut self, counter: Option<&Counter>, done: &mut Done) -> Fallible<Served> {
         self.prove(false)?;
         self.verify(Stage::Verify)?;
         self.warm_up(done)?;
+        let attached = self.attached.take().or(self.attach(true)?);
         let before = self.children();
         let counting = Counting::begin(self.service.pid(), counter);
         let sent = self.load();
         let counted = counting.end();
         let peak_rss_bytes = process::peak_rss_bytes_of(self.service.pid());
+        let recording = attached.map(Attached::stop).transpose();
         let (session, load) = sent?;
+        let recording = recording.map_err(|error| stumble(Stage::Profile, format!("{error:#}")))?;
         self.all_served(&session, load.as_ref())?;
         self.verify(Stage::VerifyAgain)?;
         self.is_unchanged(&before)?;
@@ -216,6 +249,7 @@ impl<'a> Life<'a> {
             load,
             counted,
             peak_rss_bytes,
+            recording,
         })
     }
 

@@ -14,14 +14,15 @@ mod life;
 mod listening;
 mod network;
 mod output;
+mod profiling;
 mod proof;
 mod sending;
 mod target;
 mod verify;
 
-use crate::model::Session;
 use crate::model::assignment::{Assignment, Work};
 use crate::model::performed::{Performed, Stage, Stumble};
+use crate::model::{Profile, Session};
 use crate::runner::load::{LoadJob, LoadRun};
 use std::path::PathBuf;
 
@@ -43,6 +44,8 @@ pub struct Done {
     pub performed: Performed,
     /// Everything known of the load, where our own generator sent it.
     pub load: Option<LoadRun>,
+    /// Where its time went, if it was to be recorded instead of timed.
+    pub profile: Option<Profile>,
 }
 
 /// What ends a run before its time.

@@ -5,7 +5,6 @@
 
 use super::perf;
 use super::scratch::Scratch;
-use crate::foreign::profile::FrameNames;
 use crate::model::Profile;
 use crate::process::{Service, Spec, family_of};
 use anyhow::{Context, Result, bail};
@@ -30,12 +29,12 @@ pub struct Attached {
     service: Service,
     orders: File,
     scratch: Scratch,
-    names: FrameNames,
+    home: PathBuf,
 }
 
 impl Attached {
     /// Begins to record a process and its family; returns when the first sample can be taken.
-    pub(super) fn begin(perf: &Path, pid: i32, names: FrameNames) -> Result<Attached> {
+    pub(super) fn begin(perf: &Path, pid: i32, home: &Path) -> Result<Attached> {
         let scratch = Scratch::new()?;
         let orders = pipe(&scratch.path("orders"))?;
         let answers = pipe(&scratch.path("answers"))?;
@@ -62,7 +61,7 @@ impl Attached {
             service,
             orders,
             scratch,
-            names,
+            home: home.to_owned(),
         };
         attached.order("enable\n")?;
         attached.await_answer(answers)?;
@@ -84,7 +83,7 @@ impl Attached {
         Ok(Recording {
             perf: self.perf,
             scratch: self.scratch,
-            names: self.names,
+            home: self.home,
             told: outcome.stderr.last_lines(1),
         })
     }
@@ -119,7 +118,7 @@ impl Attached {
 pub struct Recording {
     perf: PathBuf,
     scratch: Scratch,
-    names: FrameNames,
+    home: PathBuf,
     /// The last line of what perf said.
     told: String,
 }
@@ -131,7 +130,7 @@ impl Recording {
     /// # Errors
     /// Nothing was recorded, or it cannot be read.
     pub fn profile(self) -> Result<Profile> {
-        let script = perf::profile(&self.perf, &self.scratch, &self.names);
+        let script = perf::profile(&self.perf, &self.scratch, &self.home);
         let told = || match self.told.as_str() {
             "" => "perf recorded nothing".to_owned(),
             line => format!("perf recorded nothing, and said '{line}'"),

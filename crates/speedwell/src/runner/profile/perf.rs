@@ -97,11 +97,11 @@ fn refusal(outcome: &Outcome) -> String {
     }
 }
 
-/// What was recorded, as a profile.
+/// What was recorded, as a profile. `home` is the folder that the program was started in.
 ///
 /// # Errors
 /// perf cannot read it, or there is nothing in it.
-pub fn profile(perf: &Path, scratch: &Scratch, names: &FrameNames) -> Result<PerfScript> {
+pub fn profile(perf: &Path, scratch: &Scratch, home: &Path) -> Result<PerfScript> {
     let data = scratch.path(DATA);
     if !data.is_file() {
         bail!("perf wrote no recording");
@@ -124,19 +124,38 @@ pub fn profile(perf: &Path, scratch: &Scratch, names: &FrameNames) -> Result<Per
         );
     }
     let file = File::open(&text).context("cannot read what perf wrote")?;
-    let script = read_perf_script(BufReader::new(file), names)?;
-    remove_maps(&script.processes);
+    let script = read_perf_script(BufReader::new(file), &FrameNames::from(home))?;
+    remove_maps(&script.processes, home);
     Ok(script)
 }
 
 /// Removes what the runtimes of ended processes wrote for perf: it would name the code of a later process
-/// with the same number.
-fn remove_maps(processes: &BTreeSet<i32>) {
+/// with the same number. Node.js also leaves a short log of its memory in its folder, of no further use.
+fn remove_maps(processes: &BTreeSet<i32>, home: &Path) {
     let has_ended = |pid: &&i32| !Path::new("/proc").join(pid.to_string()).exists();
+    let files = std::fs::read_dir(home).into_iter().flatten().flatten();
+    let logs: Vec<PathBuf> = files
+        .map(|file| file.path())
+        .filter(|file| is_log(file))
+        .collect();
     for pid in processes.iter().filter(has_ended) {
+        let ending = format!("-{pid}-v8.log");
+        let own = logs
+            .iter()
+            .filter(|log| log.to_string_lossy().ends_with(&ending));
+        for log in own {
+            // Somebody else may have been faster.
+            let _ = std::fs::remove_file(log);
+        }
         for name in [format!("perf-{pid}.map"), format!("jit-{pid}.dump")] {
             // Most have none.
             let _ = std::fs::remove_file(Path::new(MAPS).join(name));
         }
     }
+}
+
+/// Whether it is the log of a virtual machine of V8: `isolate-0x2c97abc0-1478-v8.log`.
+fn is_log(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("isolate-0x") && name.ends_with("-v8.log")
 }

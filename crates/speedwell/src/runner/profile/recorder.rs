@@ -6,7 +6,7 @@ use super::scratch::Scratch;
 use super::{perf, v8};
 use crate::foreign::profile::FrameNames;
 use crate::model::Profile;
-use crate::process::{self, Outcome, Spec};
+use crate::process::{self, Conversation, Outcome, Spec};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -68,20 +68,33 @@ impl Recorder {
     ///
     /// # Errors
     /// No tool can record it, or it wrote no samples.
-    pub fn record(&self, mut spec: Spec, skip: Duration) -> Result<Recorded> {
-        let names = names(&spec);
+    pub fn record(&self, spec: Spec, skip: Duration) -> Result<Recorded> {
+        self.record_while(spec, skip, &mut ())
+    }
+
+    /// Records a program as [`Recorder::record`] does, and talks with it meanwhile.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn record_while(
+        &self,
+        mut spec: Spec,
+        skip: Duration,
+        conversation: &mut dyn Conversation,
+    ) -> Result<Recorded> {
+        let home = home(&spec);
         let scratch = Scratch::new()?;
         let program = spec.program.display().to_string();
         let (profile, outcome) = match (self.tool(&spec.program)?, &self.perf) {
             (Tool::Perf, Ok(perf)) => {
                 name_code(&mut spec);
-                let outcome = run(&perf::recorded(perf, &scratch, spec, skip))?;
-                let script = perf::profile(perf, &scratch, &names);
+                let outcome = run(&perf::recorded(perf, &scratch, spec, skip), conversation)?;
+                let script = perf::profile(perf, &scratch, &home);
                 (script.map(|script| script.profile), outcome)
             }
             (_, perf) => {
-                let outcome = run(&v8::recorded(&scratch, spec))?;
-                let mut profile = v8::profile(&scratch, &names);
+                let outcome = run(&v8::recorded(&scratch, spec), conversation)?;
+                let mut profile = v8::profile(&scratch, &FrameNames::from(&home));
                 if let (Ok(profile), Err(reason)) = (&mut profile, perf) {
                     profile.remarks = v8::remarks(reason, skip);
                 }
@@ -105,7 +118,7 @@ impl Recorder {
     /// perf cannot be used, for the reason told, or does not take the process.
     pub fn attach(&self, pid: i32, home: &Path) -> Result<Attached> {
         match &self.perf {
-            Ok(perf) => Attached::begin(perf, pid, FrameNames::from(home)),
+            Ok(perf) => Attached::begin(perf, pid, home),
             Err(reason) => bail!("{reason}; a running process can be recorded by perf only"),
         }
     }
@@ -117,9 +130,9 @@ impl Default for Recorder {
     }
 }
 
-fn run(spec: &Spec) -> Result<Outcome> {
+fn run(spec: &Spec, conversation: &mut dyn Conversation) -> Result<Outcome> {
     let program = || format!("cannot start '{}'", spec.program.display());
-    process::run(spec, &mut ()).with_context(program)
+    process::run(spec, conversation).with_context(program)
 }
 
 fn unrecorded(program: &str, outcome: &Outcome) -> String {
@@ -130,11 +143,11 @@ fn unrecorded(program: &str, outcome: &Outcome) -> String {
 }
 
 /// Paths are shown from the program's folder.
-fn names(spec: &Spec) -> FrameNames {
+fn home(spec: &Spec) -> PathBuf {
     let folder = spec
         .directory
         .clone()
         .or_else(|| std::env::current_dir().ok());
-    let folder = folder.map(|folder| folder.canonicalize().unwrap_or(folder));
-    folder.map_or_else(FrameNames::default, |folder| FrameNames::from(&folder))
+    let folder = folder.unwrap_or_default();
+    folder.canonicalize().unwrap_or(folder)
 }

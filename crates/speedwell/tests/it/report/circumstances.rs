@@ -73,6 +73,7 @@ pub fn session() -> Session {
         environment: environment(),
         runs: Vec::new(),
         failures: failures(),
+        profiles: Vec::new(),
     }
 }
 

@@ -1,0 +1,295 @@
+//! Profiles of experiments: which function is named, what is kept, and what is said where nothing can be recorded.
+
+use super::project::{Answer, Project, node};
+use serde_json::Value;
+use speedwell::exchange::json_lines;
+use speedwell::model::{Profile, ProfileTool, Recorded, Session};
+use speedwell::runner::profile::Recorder;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+
+/// With `--check`, `audit` does twice the work of all the rest. It calls itself, so it cannot vanish in its caller.
+const SCRIPT: &str = "
+function fib(n) { return n < 2 ? 1 : fib(n - 1) + fib(n - 2); }
+function audit(n) { return n < 2 ? 1 : audit(n - 1) + audit(n - 2); }
+let sum = 0;
+for (let round = 0; round < 150; round++) {
+  sum += fib(22);
+  if (process.argv.includes('--check')) sum += audit(23) + audit(21);
+}
+console.log(sum > 0);
+";
+
+const SERVER: &str = "
+const checks = process.argv.includes('--check');
+function fib(n) { return n < 2 ? 1 : fib(n - 1) + fib(n - 2); }
+function audit(n) { return n < 2 ? 1 : audit(n - 1) + audit(n - 2); }
+const server = require('node:http').createServer((request, response) => {
+  const sum = fib(18) + (checks ? audit(20) : 0);
+  response.end(`${sum > 0}`);
+});
+server.listen(Number(process.argv[2]), '127.0.0.1');
+process.on('SIGTERM', () => process.exit(0));
+";
+
+/// Two variants, the second with `--check`; the group and whatever follows are to be added.
+const VARIANTS: &str = r#"
+schema = 1
+name = "checks"
+[[variant]]
+name = "plain"
+[[variant]]
+name = "checked"
+args = ["--check"]
+[plan]
+runs = 2
+"#;
+
+const COMMAND: &str = r#"
+[[group]]
+name = "script"
+kind = "command"
+[group.target]
+command = ["node", "script.js"]
+"#;
+
+fn project(rest: &str) -> Project {
+    Project::new()
+        .with("script.js", SCRIPT)
+        .with("server.js", SERVER)
+        .with("checks.toml", &format!("{VARIANTS}{rest}"))
+}
+
+fn has_perf() -> bool {
+    let recorder = Recorder::new().tool(Path::new("any"));
+    if let Err(reason) = &recorder {
+        eprintln!("skipped: {reason:#}");
+    }
+    recorder.is_ok()
+}
+
+/// The one profiled pair of a report.
+#[track_caller]
+fn profiled(answer: &Answer) -> Value {
+    let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let profiles = report["profiles"].as_array().cloned().unwrap_or_default();
+    assert_eq!(profiles.len(), 1, "{report:#}");
+    profiles[0].clone()
+}
+
+/// Text whose lines end where its author ended them no longer.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn enters_by_audit(pair: &Value, tool: &str) {
+    let entry = &pair["entry"];
+    let frame = entry["frame"].as_str().unwrap_or_default();
+    assert!(frame.contains("audit"), "{pair:#}");
+    assert_eq!(entry["new"], true, "{pair:#}");
+    assert_eq!(pair["candidate"]["tool"], tool, "{pair:#}");
+}
+
+#[test]
+fn the_added_function_of_a_command_is_named_and_the_profile_is_kept() {
+    if node().is_none() || !has_perf() {
+        return;
+    }
+    let project = project(COMMAND);
+    // The file has no [profile], so the option decides.
+    let words = ["run", "checks.toml", "--profile", "--format", "json"];
+    let first = project.run(&[&words[..], &["-o", "one.html"]].concat());
+    let first = first.expect_status(0);
+    enters_by_audit(&profiled(&first), "perf");
+    let page = std::fs::read_to_string(project.path("one.html")).unwrap();
+    assert!(page.contains("Where the time goes: checked, checks/script"));
+    assert!(page.contains("checked against plain: what plain did, checks/script"));
+    let left = std::fs::read_dir(project.path(".")).unwrap().flatten();
+    let left: Vec<String> = left
+        .map(|file| file.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".log"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+
+    // Nothing is measured again: the scripts are gone.
+    std::fs::remove_file(project.path("script.js")).unwrap();
+    let words = ["report", "@latest", "--format", "json"];
+    let again = project.run(&words).expect_status(0);
+    assert_eq!(profiled(&again), profiled(&first));
+    let words = ["report", "--chart", "flame", "-o", "flame.svg"];
+    let drawn = project.run(&words).expect_status(0);
+    drawn.expect_stderr(&["'flame.svg'", "'flame-4.svg'"]);
+    assert!(!project.path("flame-5.svg").exists(), "flame graphs only");
+    comes_back_elsewhere(&project, &profiled(&first));
+}
+
+/// What was taken in somewhere else has the same profiles and says the same.
+fn comes_back_elsewhere(project: &Project, said: &Value) {
+    let exported = project
+        .run(&["report", "--export", "jsonl"])
+        .expect_status(0);
+    let sessions = json_lines::read(&exported.stdout).unwrap();
+    let taken = |session: &Session| -> Vec<(String, Arc<Profile>)> {
+        let one = session
+            .profiles
+            .iter()
+            .map(|recording| match &recording.profile {
+                Recorded::Taken(profile) => (recording.variant.clone(), profile.clone()),
+                Recorded::Missing(reason) => panic!("{reason}"),
+            });
+        one.collect()
+    };
+    let profiles = taken(&sessions[0]);
+    let names: Vec<&str> = profiles.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["plain", "checked"]);
+    assert!(
+        profiles
+            .iter()
+            .all(|(_, profile)| profile.tool == ProfileTool::Perf)
+    );
+    assert!(
+        sessions[0].runs.len() == 4,
+        "recorded runs are no timed runs"
+    );
+
+    let other = Project::new().with("session.jsonl", &exported.stdout);
+    let words = ["report", "session.jsonl", "--format", "json"];
+    let elsewhere = other.run(&words).expect_status(0);
+    assert_eq!(profiled(&elsewhere), *said);
+}
+
+#[test]
+fn the_added_function_of_a_server_is_named_and_both_sides_serve_as_many_requests() {
+    if node().is_none() || !has_perf() {
+        return;
+    }
+    let project = project(
+        r#"
+[[group]]
+name = "http"
+kind = "server"
+[group.target]
+command = ["node", "server.js", "{port}"]
+ready = { http = "/" }
+[group.load]
+connections = 4
+duration = "1s"
+warmup = { requests = 300 }
+[profile]
+when = ["http"]
+"#,
+    );
+    let answer = project.run(&["run", "checks.toml", "--format", "json"]);
+    let answer = answer.expect_status(0);
+    let pair = profiled(&answer);
+    enters_by_audit(&pair, "perf");
+    let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let said = |note: &&Value| {
+        note.as_str()
+            .is_some_and(|note| note.contains("it was sent"))
+    };
+    let notes = report["notes"].as_array().unwrap();
+    assert_eq!(
+        notes.iter().filter(said).count(),
+        1,
+        "the same number for both: {notes:#?}"
+    );
+}
+
+/// The folder of a search path on which there is Node.js and no perf.
+fn path_without_perf(project: &Project) -> Option<String> {
+    let node = node()?;
+    let folder = project.path("bin");
+    std::fs::create_dir_all(&folder).unwrap();
+    symlink(node.canonicalize().unwrap(), folder.join("node")).unwrap();
+    Some(folder.display().to_string())
+}
+
+#[test]
+fn without_perf_a_command_of_node_is_recorded_by_v8_and_that_is_said() {
+    let project = project(COMMAND);
+    let Some(path) = path_without_perf(&project) else {
+        return;
+    };
+    let words = ["run", "checks.toml", "--profile", "--format", "json"];
+    let mut command = project.command(&words);
+    let answer = Answer::from(command.env("PATH", path).output().unwrap()).expect_status(0);
+    enters_by_audit(&profiled(&answer), "v8");
+    answer.expect_stdout(&[
+        "V8's profiler was used because there is no perf in PATH.",
+        "V8's profiler sees JavaScript functions only",
+    ]);
+}
+
+#[test]
+fn a_server_that_cannot_be_recorded_says_why_and_the_experiment_goes_on() {
+    let project = project(
+        r#"
+[[group]]
+name = "http"
+kind = "server"
+[group.target]
+command = ["node", "server.js", "{port}"]
+ready = { http = "/" }
+[group.load]
+requests = 200
+[profile]
+when = "always"
+tool = "cpu-prof"
+"#,
+    );
+    if node().is_none() {
+        return;
+    }
+    let mut answer = project.run(&["run", "checks.toml"]).expect_status(0);
+    answer.stdout = unwrapped(&answer.stdout);
+    answer.expect_stdout(&[
+        "http: checked against plain",
+        "There is no profile: the run failed at 'profile': V8's profiler records",
+        "a server is recorded by perf only",
+    ]);
+}
+
+#[test]
+fn a_file_that_asks_for_perf_is_not_served_by_another_tool() {
+    let project = project(&format!("{COMMAND}[profile]\ntool = \"perf\"\n"));
+    let Some(path) = path_without_perf(&project) else {
+        return;
+    };
+    let mut command = project.command(&["run", "checks.toml"]);
+    let mut answer = Answer::from(command.env("PATH", path).output().unwrap()).expect_status(0);
+    answer.stdout = unwrapped(&answer.stdout);
+    answer.expect_stdout(&[
+        "There is no profile: the run failed at 'profile': there is no perf in PATH.",
+    ]);
+}
+
+#[test]
+fn cases_that_the_file_does_not_mean_are_not_recorded() {
+    if node().is_none() {
+        return;
+    }
+    // Two runs never give a verdict other than unclear.
+    let project = project(&format!(
+        "{COMMAND}[profile]\nwhen = \"verdict == worse\"\n"
+    ));
+    let answer = project.run(&["run", "checks.toml"]).expect_status(0);
+    assert!(
+        !answer.stdout.contains("Where the time goes"),
+        "{}",
+        answer.stdout
+    );
+}
+
+#[test]
+fn benchmark_files_are_refused_before_anything_is_measured() {
+    let project = Project::new().with("a.fake", "a: 1");
+    let answer = project
+        .run(&["run", "a.fake", "--profile"])
+        .expect_status(2);
+    answer.expect_stderr(&["--profile records the commands and servers of an experiment"]);
+    let history = project.run(&["history"]);
+    assert!(!history.stdout.contains("a.fake"), "{history:?}");
+}
