@@ -27,6 +27,7 @@ fn published(variants: &[&str]) -> Session {
             seed: 0,
             runs_per_block: 1,
             threshold: None,
+            experiment: None,
         },
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
         metrics: [
@@ -40,6 +41,7 @@ fn published(variants: &[&str]) -> Session {
         .into(),
         environment: Environment::default(),
         runs: Vec::new(),
+        profiles: Vec::new(),
         failures: Vec::new(),
     }
 }
