@@ -11,7 +11,7 @@ use crate::definition::experiment::{Experiment, Kind, Profile, Tool, When};
 use crate::harness::experiment::{self as harness, ProfileOrder};
 use crate::harness::{Setting, own_program};
 use crate::model::assignment::{Profiling, ProfilingTool};
-use crate::model::{Recording, Session};
+use crate::model::{Case, Recording, Session};
 use crate::plan::Plan;
 use crate::process::interrupted;
 use crate::store::Store;
@@ -40,6 +40,7 @@ pub fn record(
     let found = of(session, &experiment, settings);
     let wanted = wanted_profiles(&found, &experiment, &profile);
     let number = session.number.context("a measured session is stored")?;
+    let mut ended = Status::DONE;
     let mut done: Vec<Recording> = Vec::new();
     for (one, variant) in sides(&wanted) {
         let is_known = |known: &Recording| known.case == one.case && known.variant == *variant;
@@ -48,11 +49,12 @@ pub fn record(
         }
         let order = ProfileOrder {
             profiling: profiling(&profile),
-            requests: requests_of(session, &one.case, &one.pair.0),
+            requests: requests_of(session, &one.case, baseline_of(&wanted, &one.case)),
         };
         let Some(recording) = recorded(plan, &experiment, one, variant, &order, args) else {
             if interrupted() {
-                return Ok(Status::INTERRUPTED);
+                ended = Status::INTERRUPTED;
+                break;
             }
             continue;
         };
@@ -60,7 +62,7 @@ pub fn record(
         done.push(recording);
     }
     session.profiles = store.session(number)?.profiles;
-    Ok(Status::DONE)
+    Ok(ended)
 }
 
 /// How profiles are taken, if they are.
@@ -123,6 +125,13 @@ fn sides(wanted: &[WantedProfile]) -> impl Iterator<Item = (&WantedProfile, &Str
     wanted
         .iter()
         .flat_map(|one| [(one, &one.pair.0), (one, &one.pair.1)])
+}
+
+/// By whose timed runs the work of a case is chosen. One decides for all pairs of it: a variant in two of them is
+/// recorded once.
+fn baseline_of<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
+    let first = wanted.iter().find(|one| one.case == *case);
+    first.map_or("", |one| &one.pair.0)
 }
 
 /// Records a case under a variant; `None` if the case was not among those measured, or the user wants to stop.
