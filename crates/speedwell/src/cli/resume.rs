@@ -2,6 +2,7 @@
 
 use super::measure::{Plans, Resumed};
 use crate::define::Suite;
+use crate::harness::{Job, Kind};
 use crate::plan::Plan;
 use crate::process;
 use crate::store::{Reference, Store};
@@ -20,7 +21,9 @@ pub fn plans(store: &Store, reference: &str) -> anyhow::Result<Plans> {
     };
     let plan: Plan = serde_json::from_str(&text)
         .with_context(|| format!("the plan of session @{number} cannot be read"))?;
-    let missing = plan.jobs.iter().find(|job| !job.source.file.exists());
+    // The text of an experiment is kept with its plan.
+    let is_gone = |job: &&Job| job.source.kind != Kind::Experiment && !job.source.file.exists();
+    let missing = plan.jobs.iter().find(is_gone);
     if let Some(job) = missing {
         bail!(
             "'{}' of session @{number} is gone",
@@ -30,10 +33,13 @@ pub fn plans(store: &Store, reference: &str) -> anyhow::Result<Plans> {
     let runs = store.session(number)?.runs;
     let done = store.finished_slots(number)?;
     let resumed = Some(Resumed { number, done, runs });
+    let budget = plan
+        .experiment()?
+        .and_then(|experiment| experiment.plan.budget);
     Ok(Plans {
         plan,
         suite: Suite::default(),
         resumed,
-        budget: None,
+        budget,
     })
 }

@@ -68,6 +68,7 @@ pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
             .count(),
         cases: tried.files.values().map(|f| f.passed).sum(),
         failures: tried.failures,
+        is_experiment: plans.plan.design.experiment.is_some(),
     };
     args.output
         .print(&report::trial(&trial, &args.output.settings()))?;

@@ -119,7 +119,8 @@ impl fmt::Display for Cause {
     }
 }
 
-fn signal_name(signal: i32) -> &'static str {
+/// The name of a signal in brackets behind a blank; nothing for those that hardly anybody meets.
+pub(crate) fn signal_name(signal: i32) -> &'static str {
     match signal {
         2 => " (SIGINT)",
         4 => " (SIGILL)",

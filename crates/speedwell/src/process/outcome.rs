@@ -1,7 +1,8 @@
 //! What became of a child.
 
 use super::Capture;
-use crate::model::{Cause, Usage};
+use crate::model::{Cause, Usage, signal_name};
+use std::fmt;
 
 /// How a process came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,19 @@ pub enum Ended {
     Lingered,
     /// By us, because the user asked us to stop.
     Interrupted,
+}
+
+/// As the end of a sentence about the process.
+impl fmt::Display for Ended {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Exit(code) => write!(out, "exited with status {code}"),
+            Ended::Signal(signal) => {
+                write!(out, "was killed by signal {signal}{}", signal_name(*signal))
+            }
+            Ended::Timeout | Ended::Lingered | Ended::Interrupted => write!(out, "was ended"),
+        }
+    }
 }
 
 /// Everything known of a process that has ended.

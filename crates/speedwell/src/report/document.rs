@@ -167,7 +167,9 @@ impl Document {
             .iter()
             .filter(|block| matches!(block, Block::Headline(_)));
         let mut blocks: Vec<&Block> = self.blocks.iter().collect();
-        if headlines.count() == 1 {
+        // A question that stands above everything stays above its answer.
+        let is_asked = matches!(self.blocks.first(), Some(Block::Heading { level: 1, .. }));
+        if headlines.count() == 1 && !is_asked {
             // A stable sort moves the one headline and nothing else.
             blocks.sort_by_key(|block| !matches!(block, Block::Headline(_)));
         }

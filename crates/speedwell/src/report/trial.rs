@@ -13,8 +13,10 @@ pub struct Trial {
     pub files: usize,
     /// Files of which every case worked.
     pub working_files: usize,
-    /// Cases that worked.
+    /// Cases that worked, under each of their variants where it is an experiment.
     pub cases: usize,
+    /// Whether an experiment was tried.
+    pub is_experiment: bool,
     /// What failed, and what cannot run here.
     pub failures: Vec<Failure>,
 }
@@ -28,10 +30,17 @@ pub fn trial(trial: &Trial, output: &Output) -> Document {
         .count();
     let skipped = trial.failures.len() - failed;
     let mut document = Document::new("trial");
-    let text = format!(
-        "{} of {} benchmark files work: {} cases tried well, {failed} failed, {skipped} skipped",
-        trial.working_files, trial.files, trial.cases
-    );
+    let text = match trial.is_experiment {
+        true => format!(
+            "{} of {} cases under their variants work",
+            trial.cases,
+            trial.cases + failed
+        ),
+        false => format!(
+            "{} of {} benchmark files work: {} cases tried well, {failed} failed, {skipped} skipped",
+            trial.working_files, trial.files, trial.cases
+        ),
+    };
     document.push(Block::Headline(text));
     let table = table_of(
         "trial",

@@ -158,7 +158,9 @@ fn what_comes_before_the_window_is_not_recorded() {
         return;
     };
     let spec = in_folder(&folder, program).args(["10000"]);
-    let reason = recorder.record(spec, Duration::from_secs(60)).unwrap_err();
+    // Far longer than the program lives. perf may sleep it out: in some versions it misses the end of a child that
+    // comes before its delay is over.
+    let reason = recorder.record(spec, Duration::from_secs(3)).unwrap_err();
     assert!(
         format!("{reason:#}").contains("it holds no samples"),
         "{reason:#}"

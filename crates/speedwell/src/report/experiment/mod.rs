@@ -5,6 +5,7 @@
 //! comparison (`report/comparison`). Start at [`experiment`].
 
 mod answer;
+mod cells;
 mod charts;
 mod claims;
 mod factors;
@@ -45,6 +46,9 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
         document.push(Block::Headline("nothing was measured".into()));
     }
     document.blocks.extend(answer::headlines(found, experiment));
+    document
+        .blocks
+        .extend(cells::table(found).map(Block::Table));
     document.append(claims::claims(found));
     document.append(gates::gates(found));
     document.append(validity(&found.validity));

@@ -70,9 +70,8 @@ fn good_end(assignment: &Assignment, outcome: &Outcome) -> Fallible<()> {
     let expected = assignment.target.expected_exit;
     let why = match outcome.ended {
         Ended::Exit(code) if code == expected => return Ok(()),
-        Ended::Exit(code) if expected == 0 => format!("exited with status {code}"),
-        Ended::Exit(code) => format!("exited with status {code} instead of {expected}"),
-        Ended::Signal(signal) => format!("was killed by signal {signal}"),
+        Ended::Exit(_) if expected != 0 => format!("{} instead of {expected}", outcome.ended),
+        Ended::Exit(_) | Ended::Signal(_) => outcome.ended.to_string(),
         Ended::Timeout => {
             let limit_s = assignment.target.limit_ms as f64 / 1e3;
             format!("did not end within {limit_s} s")

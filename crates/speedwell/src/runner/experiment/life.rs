@@ -13,7 +13,7 @@ use crate::model::Session;
 use crate::model::assignment::{Assignment, Service as Serving};
 use crate::model::load_run::LoadRun;
 use crate::model::performed::{Stage, Stumble};
-use crate::process::{self, Ended, Outcome, Service, family_of};
+use crate::process::{self, Service, family_of};
 use crate::runner::profile::{Attached, Recording};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -295,7 +295,7 @@ impl<'a> Life<'a> {
         let has_ended = self.service.has_ended();
         if let Ok(outcome) = self.service.stop() {
             if has_ended {
-                why.reason = format!("{}: {}", why.reason, manner(&outcome));
+                why.reason = format!("{}: {}", why.reason, outcome.ended);
             }
             why.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
         }
@@ -315,7 +315,7 @@ impl<'a> Life<'a> {
             .map_err(|error| stumble(Stage::Stop, error.to_string()))?;
         let tail = || outcome.stderr.last_lines(TAIL_LINES);
         if has_ended {
-            let reason = format!("it ended by itself: {}", manner(&outcome));
+            let reason = format!("it ended by itself: {}", outcome.ended);
             return Err(Stumble {
                 stderr_tail: tail(),
                 ..stumble(Stage::Alive, reason)
@@ -357,12 +357,4 @@ enum Look {
     NotYet(String),
     /// It will not.
     Never(String),
-}
-
-fn manner(outcome: &Outcome) -> String {
-    match outcome.ended {
-        Ended::Exit(code) => format!("exited with status {code}"),
-        Ended::Signal(signal) => format!("was killed by signal {signal}"),
-        Ended::Timeout | Ended::Lingered | Ended::Interrupted => "was ended".to_owned(),
-    }
 }

@@ -24,7 +24,12 @@ impl Life<'_> {
     pub(super) fn warm_up(&self, done: &mut Done) -> Fallible<()> {
         let (end, limit_ms) = match self.serving.load.warmup {
             Warmup::None => return Ok(()),
-            Warmup::Requests(count) => (vec![format!("--count={count}")], None),
+            // Fewer than the connections would leave some of them without a request.
+            Warmup::Requests(count) => {
+                let traffic = &self.serving.load;
+                let least = u64::from(traffic.connections * traffic.pipelining.max(1));
+                (vec![format!("--count={}", count.max(least))], None)
+            }
             Warmup::DurationMs(ms) => (vec![format!("--time={ms}ms")], None),
             Warmup::SteadyMs(ms) => (
                 vec![format!("--time={ms}ms"), "--until-steady".to_owned()],

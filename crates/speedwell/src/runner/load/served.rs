@@ -104,7 +104,7 @@ impl Served {
             .service
             .stop()
             .with_context(|| format!("cannot wait for the server '{}'", self.command))?;
-        let died = has_died.then(|| manner_of(&outcome.ended));
+        let died = has_died.then(|| outcome.ended.to_string());
         Ok(ServerOutcome {
             command: self.command,
             ready_ns: self.ready_ns,
@@ -199,14 +199,6 @@ fn told(pids: &[i32]) -> String {
     }
 }
 
-fn manner_of(ended: &Ended) -> String {
-    match ended {
-        Ended::Exit(code) => format!("exited with status {code}"),
-        Ended::Signal(signal) => format!("was killed by signal {signal}"),
-        Ended::Timeout | Ended::Lingered | Ended::Interrupted => "was ended".to_owned(),
-    }
-}
-
 fn ended_early(service: Service, command: &str) -> anyhow::Error {
     match service.stop() {
         Err(error) => anyhow::Error::new(error).context(format!("the server '{command}' ended")),
@@ -219,7 +211,7 @@ fn ended_early(service: Service, command: &str) -> anyhow::Error {
             };
             anyhow::anyhow!(
                 "the server '{command}' {} before it accepted connections{}{hint}",
-                manner_of(&outcome.ended),
+                outcome.ended.to_string(),
                 quoted(&outcome.stderr.last_lines(TAIL_LINES))
             )
         }
