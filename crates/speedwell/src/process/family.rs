@@ -1,7 +1,7 @@
 //! Which processes belong to a child, and what they cost: the child's descendants and the members
 //! of its process group, as /proc shows them now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 /// What /proc/PID/stat says (proc_pid_stat(5)).
@@ -70,6 +70,22 @@ pub fn peak_rss_bytes_of(root: i32) -> Option<u64> {
 pub fn name_of(pid: i32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(name.trim_end().to_owned())
+}
+
+/// Processes in words, each once: `'node' (process 7), process 9`.
+pub fn names_of(pids: &[i32]) -> String {
+    let pids: BTreeSet<i32> = pids.iter().copied().collect();
+    let names: Vec<String> = pids
+        .iter()
+        .map(|pid| match name_of(*pid) {
+            Some(name) => format!("'{name}' (process {pid})"),
+            None => format!("process {pid}"),
+        })
+        .collect();
+    match names.is_empty() {
+        true => "a process that may not be looked at".to_owned(),
+        false => names.join(", "),
+    }
 }
 
 fn all() -> BTreeMap<i32, Stat> {

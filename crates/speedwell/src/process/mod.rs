@@ -25,7 +25,7 @@ pub use attached::run_attached;
 pub use capture::Capture;
 pub use channel::{Channel, Conversation, Next, Stream};
 pub use cpus::CpuSet;
-pub use family::{cpu_ns_of, family_of, name_of, peak_rss_bytes_of};
+pub use family::{cpu_ns_of, family_of, name_of, names_of, peak_rss_bytes_of};
 pub use interrupt::{forget_interrupt, interrupt_flag, interrupted, on_interrupt};
 pub use listen::run;
 pub(crate) use listen::unix_ms;

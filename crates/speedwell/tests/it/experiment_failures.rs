@@ -112,7 +112,7 @@ fn a_trial_names_each_variant_that_fails_and_its_stage() {
     let answer = servers("").run(&["run", "failing.toml", "--test", "-v"]);
     // One request does not bring the crashing one down.
     answer.expect_status(2).expect_stdout(&[
-        "2 cases tried well, 2 failed",
+        "2 of 4 cases under their variants work",
         "failing/web (hasty): failed at 'ready'",
         "failing/web (unproven): failed at 'proof of the variant'",
     ]);

@@ -202,7 +202,7 @@ fn test_tries_every_case_under_every_variant() {
     let project = Project::new().with("shop.toml", &format!("{variants}{group}"));
     let answer = project.run(&["run", "shop.toml", "--test", "-v"]);
     answer.expect_status(2).expect_stdout(&[
-        "2 cases tried well, 2 failed",
+        "2 of 4 cases under their variants work",
         "shop/shop n=1 (new): failed at 'alive': exited with status 1",
         "shop/shop n=2 (new)",
     ]);

@@ -2,7 +2,7 @@
 
 use super::{Fallible, stumble};
 use crate::model::performed::Stage;
-use crate::process::{all_holders_of, family_of, holders_of, name_of, sockets_at};
+use crate::process::{all_holders_of, family_of, holders_of, names_of, sockets_at};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 /// The port of the run: the given one if nobody has it, else one that is free.
@@ -24,7 +24,7 @@ pub fn choose(port: Option<u16>) -> Fallible<u16> {
     {
         return Ok(port);
     }
-    let reason = format!("{port} is in use already, by {}", told(&holders));
+    let reason = format!("{port} is in use already, by {}", names_of(&holders));
     Err(stumble(Stage::Port, reason))
 }
 
@@ -50,7 +50,7 @@ pub fn who(port: u16, pid: i32) -> Listener {
         if !holders_of(&sockets, family.iter().copied()).is_empty() {
             return Listener::Own(place);
         }
-        stranger = Some(told(&all_holders_of(&sockets)));
+        stranger = Some(names_of(&all_holders_of(&sockets)));
     }
     stranger.map_or(Listener::Nobody, Listener::Stranger)
 }
@@ -61,22 +61,4 @@ fn places(port: u16) -> [SocketAddr; 2] {
         (Ipv4Addr::LOCALHOST, port).into(),
         (Ipv6Addr::LOCALHOST, port).into(),
     ]
-}
-
-/// Processes by name.
-fn told(pids: &[i32]) -> String {
-    let mut pids = pids.to_vec();
-    pids.sort_unstable();
-    pids.dedup();
-    let names: Vec<String> = pids
-        .iter()
-        .map(|pid| match name_of(*pid) {
-            Some(name) => format!("'{name}' (process {pid})"),
-            None => format!("process {pid}"),
-        })
-        .collect();
-    match names.is_empty() {
-        true => "a process that may not be looked at".to_owned(),
-        false => names.join(", "),
-    }
 }

@@ -148,7 +148,7 @@ fn refuse_if_in_use(addresses: &[Address]) -> anyhow::Result<()> {
                 "'{}' is in use already, by {}: its answers would be taken for those of the server \
                  that --serve starts\nhint: end it, or leave out --serve to load it",
                 shown(address),
-                told(&process::all_holders_of(&sockets))
+                process::names_of(&process::all_holders_of(&sockets))
             );
         }
     }
@@ -180,23 +180,8 @@ fn check_owner(
          hint: a server must stay in the foreground; if another program is meant to answer, start it \
          yourself and leave out --serve",
         shown(address),
-        told(&process::all_holders_of(&sockets))
+        process::names_of(&process::all_holders_of(&sockets))
     )
-}
-
-/// Processes by name.
-fn told(pids: &[i32]) -> String {
-    let names: Vec<String> = pids
-        .iter()
-        .map(|pid| match process::name_of(*pid) {
-            Some(name) => format!("'{name}' (process {pid})"),
-            None => format!("process {pid}"),
-        })
-        .collect();
-    match names.is_empty() {
-        true => "a process that may not be looked at".to_owned(),
-        false => names.join(", "),
-    }
 }
 
 fn ended_early(service: Service, command: &str) -> anyhow::Error {
@@ -211,7 +196,7 @@ fn ended_early(service: Service, command: &str) -> anyhow::Error {
             };
             anyhow::anyhow!(
                 "the server '{command}' {} before it accepted connections{}{hint}",
-                outcome.ended.to_string(),
+                outcome.ended,
                 quoted(&outcome.stderr.last_lines(TAIL_LINES))
             )
         }
