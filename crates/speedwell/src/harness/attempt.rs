@@ -124,12 +124,7 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
     if outcome.ended == Ended::Lingered {
         remarks.push("The process did not end after reporting and was ended.".to_owned());
     }
-    if outcome.strays > 0 {
-        let count = outcome.strays;
-        remarks.push(format!(
-            "It left {count} other process(es) behind, which were ended."
-        ));
-    }
+    remarks.extend(outcome.leftovers());
     remarks
 }
 

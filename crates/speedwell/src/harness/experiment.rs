@@ -12,7 +12,7 @@ use super::attempt::{failure, start_reason};
 use super::events::Events;
 use super::job::{Description, Job, Parameter, Request, Setting, Source};
 use super::{Attempt, Harness, Message, Observation, own_program, protocol};
-use crate::definition::experiment::{self, Experiment, Group, control};
+use crate::definition::experiment::{self, Experiment, control};
 use crate::model::assignment::{Assignment, Warmup, Work};
 use crate::model::performed::{Performed, Stumble};
 use crate::model::{Case, Cause, Sample};
@@ -37,11 +37,7 @@ impl Harness for Experiments {
             experiment::source(&source.file, &request.sets).and_then(|text| Experiment::of(&text));
         let experiment = match read {
             Ok(experiment) => experiment,
-            Err(error) => {
-                let reason = format!("{error:#}");
-                let cause = Cause::Invalid { reason };
-                return protocol::failed(source, cause, &Spec::new(own_program()));
-            }
+            Err(error) => return protocol::unreadable(source, &error),
         };
         let mut description = Description::default();
         for (group, cases) in experiment.cases() {
@@ -50,7 +46,9 @@ impl Harness for Experiments {
                 values: values.clone(),
             });
             description.parameters.extend(own);
-            let jobs = cases.iter().map(|case| job(source, request, case));
+            let jobs = cases
+                .iter()
+                .map(|case| protocol::job_of(source, request, case.clone()));
             description.jobs.extend(jobs);
         }
         let params = experiment.params.iter().map(|(name, value)| Parameter {
@@ -76,18 +74,6 @@ impl Harness for Experiments {
     }
 }
 
-fn job(source: &Source, request: &Request, case: &Case) -> Job {
-    let values = case.values.iter();
-    Job {
-        label: case.id(),
-        arguments: values
-            .map(|(name, value)| format!("{name}={}", value.plain()))
-            .collect(),
-        case: Some(case.clone()),
-        ..protocol::draft(source, request)
-    }
-}
-
 /// What a run has to do.
 struct Order {
     assignment: Assignment,
@@ -100,8 +86,7 @@ struct Order {
 fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
     let experiment = setting.experiment.context("there is no experiment")?;
     let case = job.case.as_ref().context("the case is not known")?;
-    let holds = |group: &&Group| group.cases.contains(case);
-    let group = experiment.groups.iter().find(holds);
+    let group = experiment.group_of(case);
     let group = group.with_context(|| format!("'{}' belongs to no group", case.id()))?;
     let variant = control::origin(&setting.variant.name);
     let seed = group.seed.of_run(setting.seed, setting.slot);
@@ -164,9 +149,7 @@ fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
         Err(error) => Attempt::refused(&plain, &format!("{error:#}"), job, setting),
         Ok((outcome, events)) => {
             let told = events.first("performed");
-            let performed = told.and_then(|told| told.get("json"));
-            let performed =
-                performed.and_then(|text| serde_json::from_str::<Performed>(&text).ok());
+            let performed = told.and_then(performed);
             let (seen, stumble, fault) = match performed {
                 None => (None, None, Some(events.error().unwrap_or(Cause::Silent))),
                 Some(performed) => {
@@ -199,6 +182,11 @@ fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
             attempt
         }
     }
+}
+
+/// What came of a run, as its process told it.
+fn performed(told: &Message) -> Option<Performed> {
+    serde_json::from_str(&told.get("json")?).ok()
 }
 
 /// The port in lines to be typed, where any will do: that of the run is somebody else's by now.

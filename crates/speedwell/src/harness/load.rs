@@ -9,7 +9,7 @@ use super::job::{Description, Job, Parameter, Request, Setting, Source};
 use super::protocol::{self, Loop};
 use super::{Attempt, Harness, node_core, own_program};
 use crate::definition::{self, Definition, LoadBenchmark, blanks_of, fill};
-use crate::model::{Case, Cause, Value};
+use crate::model::{Case, Value};
 use crate::process::{Channel, Spec, quote};
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
@@ -21,11 +21,7 @@ impl Harness for Load {
     fn describe(&self, source: &Source, request: &Request) -> Description {
         let definition = match definition::read(&source.file) {
             Ok(definition) => definition,
-            Err(error) => {
-                let reason = format!("{error:#}");
-                let cause = Cause::Invalid { reason };
-                return protocol::failed(source, cause, &Spec::new(own_program()));
-            }
+            Err(error) => return protocol::unreadable(source, &error),
         };
         let mut description = Description::default();
         for load in &definition.loads {
@@ -35,7 +31,9 @@ impl Harness for Load {
             });
             description.parameters.extend(own);
             let cases = cases(load, request);
-            let jobs = cases.into_iter().map(|case| job(source, request, case));
+            let jobs = cases
+                .into_iter()
+                .map(|case| protocol::job_of(source, request, case));
             description.jobs.extend(jobs);
         }
         description
@@ -99,19 +97,6 @@ fn cases(load: &LoadBenchmark, request: &Request) -> Vec<Case> {
             Case::new(&load.name, values)
         })
         .collect()
-}
-
-fn job(source: &Source, request: &Request, case: Case) -> Job {
-    let values = case.values.iter();
-    Job {
-        label: case.id(),
-        arguments: values
-            .map(|(name, value)| format!("{name}={}", value.plain()))
-            .collect(),
-        case: Some(case),
-        code: None,
-        ..protocol::draft(source, request)
-    }
 }
 
 /// The words of `speedwell load` for one run.

@@ -9,7 +9,7 @@ use super::attempt::{description_failure, start_reason};
 use super::describe::described;
 use super::events::{Events, observation};
 use super::job::{Description, Job, Request, Route, Setting, Source, Trial};
-use super::{Attempt, Message};
+use super::{Attempt, Message, own_program};
 use crate::model::{Case, Cause, Length};
 use crate::process::{Spec, run};
 
@@ -73,6 +73,12 @@ pub(super) fn failed(source: &Source, cause: Cause, spec: &Spec) -> Description 
     }
 }
 
+/// A description of a file that cannot be read, or says something that has no meaning.
+pub(super) fn unreadable(source: &Source, error: &anyhow::Error) -> Description {
+    let reason = format!("{error:#}");
+    failed(source, Cause::Invalid { reason }, &Spec::new(own_program()))
+}
+
 /// A job without values: what the cases of `source` have in common.
 pub(super) fn draft(source: &Source, request: &Request) -> Job {
     Job {
@@ -87,6 +93,19 @@ pub(super) fn draft(source: &Source, request: &Request) -> Job {
         unavailable: None,
         case: None,
         code: None,
+    }
+}
+
+/// The job of a case whose values are all known.
+pub(super) fn job_of(source: &Source, request: &Request, case: Case) -> Job {
+    let values = case.values.iter();
+    Job {
+        label: case.id(),
+        arguments: values
+            .map(|(name, value)| format!("{name}={}", value.plain()))
+            .collect(),
+        case: Some(case),
+        ..draft(source, request)
     }
 }
 

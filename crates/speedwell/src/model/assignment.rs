@@ -61,9 +61,6 @@ pub struct Target {
     pub expected_exit: i32,
     /// Time after which it is ended, in milliseconds.
     pub limit_ms: u64,
-    /// Processors that it may use, such as `0-2`; all without.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub processors: Option<String>,
 }
 
 impl Target {

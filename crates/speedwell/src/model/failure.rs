@@ -120,7 +120,7 @@ impl fmt::Display for Cause {
 }
 
 /// The name of a signal in brackets behind a blank; nothing for those that hardly anybody meets.
-pub(crate) fn signal_name(signal: i32) -> &'static str {
+fn signal_name(signal: i32) -> &'static str {
     match signal {
         2 => " (SIGINT)",
         4 => " (SIGILL)",

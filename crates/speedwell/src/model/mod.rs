@@ -38,7 +38,6 @@ pub use duration::parse_duration;
 pub use environment::{Environment, Program};
 pub use estimate::Estimate;
 pub use event::{Event, Observer};
-pub(crate) use failure::signal_name;
 pub use failure::{Cause, Failure, Step};
 pub use metric::{Better, Metric};
 pub use nearest::nearest;

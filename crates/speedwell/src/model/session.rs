@@ -54,6 +54,26 @@ pub struct Session {
 }
 
 impl Session {
+    /// The session with some of its runs, as if it had no others, no failures and no profiles.
+    pub fn part(&self, belongs: impl Fn(&Run) -> bool) -> Session {
+        let runs = self.runs.iter().filter(|run| belongs(run));
+        Session {
+            id: self.id.clone(),
+            number: self.number,
+            started_unix_ms: self.started_unix_ms,
+            state: self.state,
+            tags: self.tags.clone(),
+            command: self.command.clone(),
+            design: self.design.clone(),
+            variants: self.variants.clone(),
+            metrics: self.metrics.clone(),
+            environment: self.environment.clone(),
+            runs: runs.cloned().collect(),
+            failures: Vec::new(),
+            profiles: Vec::new(),
+        }
+    }
+
     /// All series of `metric`, ordered by first appearance of the case, then of the variant.
     pub fn series(&self, metric: &Metric) -> Vec<Series> {
         let mut places: HashMap<(String, Arc<str>), usize> = HashMap::new();

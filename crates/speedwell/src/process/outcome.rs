@@ -1,7 +1,7 @@
 //! What became of a child.
 
 use super::Capture;
-use crate::model::{Cause, Usage, signal_name};
+use crate::model::{Cause, Usage};
 use std::fmt;
 
 /// How a process came to its end.
@@ -23,10 +23,8 @@ pub enum Ended {
 impl fmt::Display for Ended {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ended::Exit(code) => write!(out, "exited with status {code}"),
-            Ended::Signal(signal) => {
-                write!(out, "was killed by signal {signal}{}", signal_name(*signal))
-            }
+            Ended::Exit(code) => Cause::Exit { code: *code }.fmt(out),
+            Ended::Signal(signal) => Cause::Signal { signal: *signal }.fmt(out),
             Ended::Timeout | Ended::Lingered | Ended::Interrupted => write!(out, "was ended"),
         }
     }
@@ -65,6 +63,14 @@ pub struct Farewelled {
 }
 
 impl Outcome {
+    /// A sentence about what it left behind, if it did.
+    pub fn leftovers(&self) -> Option<String> {
+        (self.strays > 0).then(|| {
+            let count = self.strays;
+            format!("It left {count} other process(es) behind, which were ended.")
+        })
+    }
+
     /// The cause of failure, if the way it ended is one.
     pub fn cause(&self, limit: std::time::Duration) -> Option<Cause> {
         match self.ended {

@@ -58,7 +58,7 @@ fn order(words: &[&str]) -> Value {
 /// The order with another value at a place.
 fn with(mut order: Value, place: &str, value: Value) -> Value {
     *order
-        .pointer_mut(place)
+        .pointer_mut(&format!("/{place}"))
         .unwrap_or_else(|| panic!("no {place}")) = value;
     order
 }
@@ -152,7 +152,7 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
 fn a_port_that_somebody_has_is_told_with_its_holder() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let order = with(order(&[]), "/work/port", json!(port));
+    let order = with(order(&[]), "work/port", json!(port));
     fails(
         &order,
         "port",
@@ -164,7 +164,7 @@ fn a_port_that_somebody_has_is_told_with_its_holder() {
 fn a_program_that_is_not_there_does_not_start() {
     let order = with(
         order(&[]),
-        "/target/command",
+        "target/command",
         json!(["no-such-program", "x"]),
     );
     fails(&order, "start", &["'no-such-program'", "No such file"]);
@@ -176,8 +176,8 @@ fn a_server_that_is_not_ready_is_told_with_the_reason() {
         return;
     }
     // Long enough for a server to start on a busy machine; all at once, because each lasts so long.
-    let hasty = |words: &[&str]| with(order(words), "/work/ready/within_ms", json!(6_000));
-    let three = |words: &[&str]| with(hasty(words), "/work/children", json!(3));
+    let hasty = |words: &[&str]| with(order(words), "work/ready/within_ms", json!(6_000));
+    let three = |words: &[&str]| with(hasty(words), "work/children", json!(3));
     let hopeless = [
         (hasty(&["starts=60"]), ["not within 6 s", "nobody listens"]),
         (
@@ -224,7 +224,7 @@ fn a_stranger_at_the_port_is_not_measured() {
         .local_addr()
         .unwrap()
         .port();
-    let order = with(order(&["starts=1", "port=0"]), "/work/port", json!(port));
+    let order = with(order(&["starts=1", "port=0"]), "work/port", json!(port));
     let stranger = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(500));
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
@@ -246,7 +246,7 @@ fn a_variant_that_did_not_take_effect_is_an_error() {
     }
     let proven = |place: Value, at_exit: bool| {
         let proof = json!([{ "place": place, "pattern": "mode:on", "at_exit": at_exit }]);
-        move |words: &[&str]| with(order(words), "/proofs", proof.clone())
+        move |words: &[&str]| with(order(words), "proofs", proof.clone())
     };
     let ready = proven(json!("stderr"), false);
     fails(
@@ -279,9 +279,9 @@ fn an_answer_that_is_wrong_is_seen_before_the_load() {
     if is_missing("python3") {
         return;
     }
-    let missing = with(order(&["status=404"]), "/work/ready/path", Value::Null);
+    let missing = with(order(&["status=404"]), "work/ready/path", Value::Null);
     fails(&missing, "verify", &["answered 404", "hello"]);
-    let other = |rule: Value| with(order(&[]), "/work/verify/body", rule);
+    let other = |rule: Value| with(order(&[]), "work/verify/body", rule);
     fails(
         &other(json!({ "json": { "hello": "moon" } })),
         "verify",
@@ -348,7 +348,7 @@ fn a_server_that_does_not_end_is_killed_and_its_figures_are_kept() {
     if is_missing("python3") {
         return;
     }
-    let order = with(order(&["stubborn=1"]), "/work/stop/grace_ms", json!(300));
+    let order = with(order(&["stubborn=1"]), "work/stop/grace_ms", json!(300));
     let begin = Instant::now();
     let done = performed(&order);
     assert_eq!(done["stumble"]["stage"], "stop", "{done:#}");
@@ -380,8 +380,8 @@ fn a_fixed_port_can_be_had_twice_in_networks_of_their_own() {
     }
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let order = with(order(&[]), "/work/port", json!(port));
-    let done = performed(&with(order, "/work/private_network", json!(true)));
+    let order = with(order(&[]), "work/port", json!(port));
+    let done = performed(&with(order, "work/private_network", json!(true)));
     if done["notes"].to_string().contains("is not permitted") {
         eprintln!("skipped: networks of their own are not permitted here");
         return;
@@ -391,8 +391,8 @@ fn a_fixed_port_can_be_had_twice_in_networks_of_their_own() {
 }
 
 fn command(script: &str) -> Value {
-    let order = with(order(&[]), "/work", json!({ "kind": "command" }));
-    with(order, "/target/command", json!(["/bin/sh", "-c", script]))
+    let order = with(order(&[]), "work", json!({ "kind": "command" }));
+    with(order, "target/command", json!(["/bin/sh", "-c", script]))
 }
 
 #[test]
@@ -403,8 +403,8 @@ fn a_command_gives_what_it_prints_and_what_it_cost() {
         { "metric": metric("delay"), "from": { "marks": ["mark:thrown", "process-end"] }, "factor": 1.0 },
     ]);
     let script = "echo 'Time: 12.5 ms'; echo mark:thrown >&2; sleep 0.3; exit 7";
-    let order = with(command(script), "/figures", figures);
-    let order = with(order, "/target/expected_exit", json!(7));
+    let order = with(command(script), "figures", figures);
+    let order = with(order, "target/expected_exit", json!(7));
     let done = performed(&order);
     assert_eq!(done["stumble"], Value::Null, "{done:#}");
     assert_eq!(figure(&done, "time"), Some(12.5e6));
@@ -434,12 +434,12 @@ fn a_command_that_fails_is_told_with_its_end_and_last_words() {
         "metric": { "name": "time", "unit": "ms", "better": "lower" },
         "from": { "regex": "Time: ([0-9]+)" }, "factor": 1.0,
     }]);
-    let silent = with(command("true"), "/figures", figures);
+    let silent = with(command("true"), "figures", figures);
     fails(
         &silent,
         "figures",
         &["'time'", "nothing on its stdout matches"],
     );
-    let endless = with(command("sleep 60"), "/target/limit_ms", json!(300));
+    let endless = with(command("sleep 60"), "target/limit_ms", json!(300));
     fails(&endless, "alive", &["did not end within 0.3 s"]);
 }

@@ -28,7 +28,7 @@ pub fn validity(session: &Session, experiment: &Experiment, groups: &[GroupFound
 fn control_of(group: &GroupFound) -> Option<&Comparison> {
     let first = group.metrics.first()?;
     let mut comparisons = first.findings.comparisons.iter();
-    comparisons.find(|comparison| control::origin(&comparison.candidate) != comparison.candidate)
+    comparisons.find(|comparison| control::is_again(&comparison.candidate))
 }
 
 /// Every case that is a server under load, as the first variant serves it.

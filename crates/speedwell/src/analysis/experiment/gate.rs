@@ -53,8 +53,7 @@ fn of_group(group: &GroupFound, gate: &Gate, experiment: &Experiment) -> Vec<Gat
         .iter()
         .filter(|found| found.metric.name == stored);
     let comparisons = metric.flat_map(|found| &found.findings.comparisons);
-    let own = comparisons
-        .filter(|comparison| control::origin(&comparison.candidate) == comparison.candidate);
+    let own = comparisons.filter(|comparison| !control::is_again(&comparison.candidate));
     own.flat_map(|comparison| {
         let rows = comparison
             .rows

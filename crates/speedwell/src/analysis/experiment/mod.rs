@@ -138,28 +138,12 @@ fn completed(experiment: &Experiment, settings: &Settings) -> Settings {
 
 /// The part of a session that belongs to a group.
 fn part_of(session: &Session, experiment: &Experiment, group: &Group) -> Session {
-    let of_others = |case: &Case| {
-        experiment
-            .groups
-            .iter()
-            .any(|group| group.cases.contains(case))
-    };
     let belongs = |case: &Case| match group.files.is_empty() {
         true => group.cases.contains(case),
         // Cases of benchmark files are not known before; a file belongs to the group that names it.
-        false => !of_others(case),
+        false => experiment.group_of(case).is_none(),
     };
-    let runs: Vec<_> = session
-        .runs
-        .iter()
-        .filter(|run| belongs(&run.case))
-        .cloned()
-        .collect();
-    Session {
-        runs,
-        failures: Vec::new(),
-        ..session.clone()
-    }
+    session.part(|run| belongs(&run.case))
 }
 
 /// The metrics of a group that its runs have.

@@ -56,10 +56,7 @@ pub fn told(plan: &Plan, tried_ns: &[Option<u64>]) -> anyhow::Result<Option<Stri
 }
 
 fn traffic(experiment: &Experiment, case: &crate::model::Case, variant: &str) -> Option<Traffic> {
-    let group = experiment
-        .groups
-        .iter()
-        .find(|group| group.cases.contains(case))?;
+    let group = experiment.group_of(case)?;
     let assignment = experiment
         .assignment(group, case, control::origin(variant), 0)
         .ok()?;

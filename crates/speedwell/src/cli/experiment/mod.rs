@@ -17,7 +17,6 @@ use crate::define::Selection;
 use crate::definition::experiment::{Experiment, Group, control, source};
 use crate::model::{Order, Runs, Sampling, Stopping, Value, Variant};
 use crate::plan::Plan;
-use crate::process;
 use anyhow::{Context, ensure};
 use std::path::Path;
 
@@ -141,5 +140,4 @@ fn apply(experiment: &Experiment, args: &RunArgs, plan: &mut Plan) {
             *delta = threshold;
         }
     }
-    process::adopt_orphans();
 }

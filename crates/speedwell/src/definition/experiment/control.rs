@@ -9,6 +9,11 @@ pub fn again(variant: &str) -> String {
     format!("{variant}{AGAIN}")
 }
 
+/// Whether this name is that of a second measurement.
+pub fn is_again(name: &str) -> bool {
+    origin(name) != name
+}
+
 /// The variant that is measured under this name.
 pub fn origin(name: &str) -> &str {
     name.strip_suffix(AGAIN).unwrap_or(name)

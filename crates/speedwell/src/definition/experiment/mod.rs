@@ -314,6 +314,11 @@ impl Experiment {
         self.groups.iter().find(|group| group.name == name)
     }
 
+    /// The group that a case belongs to. Cases of benchmark files belong to none that is known.
+    pub fn group_of(&self, case: &crate::model::Case) -> Option<&Group> {
+        self.groups.iter().find(|group| group.cases.contains(case))
+    }
+
     /// All groups with their cases, in order. None are known of benchmark files.
     pub fn cases(&self) -> impl Iterator<Item = (&Group, &[crate::model::Case])> {
         self.groups

@@ -45,7 +45,6 @@ pub fn read(keys: &Keys, patch: &Keys, around: &Circumstances) -> Result<Target>
         environment,
         expected_exit: expected_exit(keys, around)?,
         limit_ms: service::milliseconds(limit),
-        processors: None,
     })
 }
 

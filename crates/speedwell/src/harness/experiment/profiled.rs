@@ -1,9 +1,8 @@
 //! Runs that are recorded instead of timed. Both sides of a comparison must do the same work, so a load that lasts
 //! for a time becomes one of so many requests.
 
-use super::{Job, Order, Setting, asked, resolved};
+use super::{Job, Order, Setting, asked, performed, resolved};
 use crate::model::assignment::{Assignment, Profiling, Warmup, Work};
-use crate::model::performed::Performed;
 use crate::model::{Profile, Recorded};
 use crate::process::{Ended, interrupted};
 use anyhow::{Context, bail};
@@ -37,9 +36,10 @@ fn profile(job: &Job, setting: &Setting<'_>, order: &ProfileOrder) -> anyhow::Re
     let remark = prepare(&mut assignment, order)?;
     let (outcome, events) = asked(&assignment, seed, setting)?;
     let told = events.first("performed");
-    let performed = told.and_then(|told| told.get("json"));
-    let performed: Option<Performed> = performed.and_then(|text| serde_json::from_str(&text).ok());
-    if let Some(stumble) = performed.and_then(|performed| performed.stumble) {
+    if let Some(stumble) = told
+        .and_then(performed)
+        .and_then(|performed| performed.stumble)
+    {
         bail!("the run failed at '{}': {}", stumble.stage, stumble.reason);
     }
     let Some(text) = told.and_then(|told| told.get("profile")) else {

@@ -157,7 +157,7 @@ fn times(change: f64) -> String {
 
 /// Whether a comparison is that of the control with itself.
 pub fn is_control(comparison: &Comparison) -> bool {
-    control::origin(&comparison.candidate) != comparison.candidate
+    control::is_again(&comparison.candidate)
 }
 
 /// What reports call a variant: its name, with its label where there is one.

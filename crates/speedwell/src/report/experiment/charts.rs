@@ -1,15 +1,13 @@
 //! Pictures of an experiment: who was served within which time, and changes against the noise of the control.
 
 use super::answer::{is_control, label};
-use super::percentiles::place_of;
+use super::percentiles::curves_by_case;
 use crate::analysis::experiment::{Curve, GroupFound, MetricFound};
 use crate::definition::experiment::Experiment;
-use crate::model::Case;
 use crate::report::charts::{band, forest_row};
 use crate::report::digits::{Uncertainty, place, spell};
 use crate::report::document::Chart;
 use speedwell_plot as plot;
-use std::sync::Arc;
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -57,19 +55,8 @@ fn each_case(
     experiment: &Experiment,
     draw: impl Fn(&[&Curve]) -> Vec<Chart>,
 ) -> Vec<Chart> {
-    let mut cases = Vec::new();
-    for curve in &group.curves {
-        if !cases.contains(&curve.case) {
-            cases.push(curve.case.clone());
-        }
-    }
-    let of = |case: &Arc<Case>| -> Vec<&Curve> {
-        let of_case = group.curves.iter().filter(|curve| curve.case == *case);
-        let mut of_case: Vec<&Curve> = of_case.collect();
-        of_case.sort_by_key(|curve| place_of(experiment, &curve.variant));
-        of_case
-    };
-    cases.iter().flat_map(|case| draw(&of(case))).collect()
+    let cases = curves_by_case(group, experiment);
+    cases.iter().flat_map(|(_, curves)| draw(curves)).collect()
 }
 
 fn picture(curves: &[&Curve], experiment: &Experiment) -> Chart {

@@ -3,39 +3,47 @@
 use super::answer::label;
 use crate::analysis::experiment::{Curve, GroupFound, PERCENTS};
 use crate::definition::experiment::{Experiment, control};
+use crate::model::Case;
 use crate::report::digits::Uncertainty;
 use crate::report::table::{Cell, Column, Kind, Row, Table, number};
 use crate::report::unit::Scale;
+use std::sync::Arc;
 
 /// A table for each case.
 pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
-    let mut tables = Vec::new();
-    let mut cases = Vec::new();
+    let cases = curves_by_case(group, experiment);
+    let tables = cases
+        .iter()
+        .map(|(case, curves)| table(&case.id(), curves, experiment));
+    tables.collect()
+}
+
+/// The curves of each case, in order of first appearance, their variants in the order of the file.
+pub fn curves_by_case<'a>(
+    group: &'a GroupFound,
+    experiment: &Experiment,
+) -> Vec<(Arc<Case>, Vec<&'a Curve>)> {
+    let mut cases: Vec<(Arc<Case>, Vec<&Curve>)> = Vec::new();
     for curve in &group.curves {
-        if !cases.contains(&curve.case) {
-            cases.push(curve.case.clone());
+        match cases.iter_mut().find(|(case, _)| *case == curve.case) {
+            Some((_, curves)) => curves.push(curve),
+            None => cases.push((Arc::clone(&curve.case), vec![curve])),
         }
     }
-    for case in cases {
-        let mut curves: Vec<&Curve> = group
-            .curves
-            .iter()
-            .filter(|curve| curve.case == case)
-            .collect();
+    for (_, curves) in &mut cases {
         curves.sort_by_key(|curve| place_of(experiment, &curve.variant));
-        tables.push(table(&case.id(), &curves, experiment));
     }
-    tables
+    cases
 }
 
 /// Where a variant stands in the file; the control stands behind its origin.
-pub fn place_of(experiment: &Experiment, name: &str) -> (usize, bool) {
+fn place_of(experiment: &Experiment, name: &str) -> (usize, bool) {
     let origin = control::origin(name);
     let at = experiment
         .variants
         .iter()
         .position(|variant| variant.name == origin);
-    (at.unwrap_or(usize::MAX), origin != name)
+    (at.unwrap_or(usize::MAX), control::is_again(name))
 }
 
 fn table(case: &str, curves: &[&Curve], experiment: &Experiment) -> Table {

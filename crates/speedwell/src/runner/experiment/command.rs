@@ -58,11 +58,7 @@ pub fn live(assignment: &Assignment, done: &mut Done) -> Fallible<()> {
         });
     }
     figures::of_command(&outcome, counter.and_then(|counter| counter.read()), done);
-    if outcome.strays > 0 {
-        let count = outcome.strays;
-        let note = format!("It left {count} other process(es) behind, which were ended.");
-        done.performed.notes.push(note);
-    }
+    done.performed.notes.extend(outcome.leftovers());
     Ok(())
 }
 

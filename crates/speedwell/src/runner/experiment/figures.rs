@@ -122,12 +122,7 @@ pub fn of_end(outcome: &Outcome, done: &mut Done) {
         let metric = Metric::new("server_exit", "ns", Better::Lower);
         done.performed.tell(metric, farewell.took_ns as f64);
     }
-    if outcome.strays > 0 {
-        done.performed.notes.push(format!(
-            "It left {} other process(es) behind, which were ended.",
-            outcome.strays
-        ));
-    }
+    done.performed.notes.extend(outcome.leftovers());
 }
 
 /// Figures that the operating system gives of a command that has ended.

@@ -24,7 +24,6 @@ use crate::model::assignment::{Assignment, Work};
 use crate::model::performed::{Performed, Stage, Stumble};
 use crate::model::{Profile, Session};
 use crate::runner::load::{LoadJob, LoadRun};
-use std::path::PathBuf;
 
 /// How words become loads.
 #[derive(Clone, Copy)]
@@ -69,9 +68,4 @@ fn stumble(stage: Stage, reason: impl Into<String>) -> Stumble {
         reason: reason.into(),
         stderr_tail: String::new(),
     }
-}
-
-/// Where files of proofs are looked for.
-fn below(directory: &std::path::Path, file: &std::path::Path) -> PathBuf {
-    directory.join(file)
 }

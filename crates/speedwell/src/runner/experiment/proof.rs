@@ -1,7 +1,7 @@
 //! Whether a variant took effect. A module that silently failed to load would be measured as "no overhead".
 
 use super::output::Output;
-use super::{Fallible, below, stumble};
+use super::{Fallible, stumble};
 use crate::model::assignment::{Place, Proof};
 use crate::model::performed::Stage;
 use crate::process::Stream;
@@ -72,7 +72,7 @@ fn seen(place: &Place, evidence: &Evidence) -> Result<String, String> {
     match place {
         Place::Stdout => Ok(evidence.output.text(Stream::Stdout)),
         Place::Stderr => Ok(evidence.output.text(Stream::Stderr)),
-        Place::File(file) => fresh(&below(evidence.directory, file), evidence.since),
+        Place::File(file) => fresh(&evidence.directory.join(file), evidence.since),
         Place::Http(path) => (evidence.ask)(path),
     }
 }

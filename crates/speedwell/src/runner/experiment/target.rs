@@ -17,11 +17,6 @@ pub fn spec(target: &Target, port: Option<u16>) -> Spec {
     spec.limit = Duration::from_millis(target.limit_ms);
     // The private line of this process is not the target's, which may be a harness, too.
     spec.unset.push("SPEEDWELL_FDS".into());
-    // It was made of a set of processors, so it is one.
-    spec.pin = target
-        .processors
-        .as_ref()
-        .and_then(|text| text.parse().ok());
     for change in &target.environment {
         apply(change, &mut spec, &filled);
     }
@@ -84,7 +79,6 @@ mod tests {
             environment,
             expected_exit: 0,
             limit_ms: 1000,
-            processors: None,
         }
     }
 
