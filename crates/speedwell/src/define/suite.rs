@@ -6,7 +6,7 @@ use crate::harness::{self, Description, Job, Kind, Parameter, Request, Source};
 use crate::model::{Cause, Failure, Value, Variant, nearest};
 use crate::process::interrupted;
 use anyhow::bail;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -65,14 +65,25 @@ pub fn read(
         files: wanted.len(),
         ..Suite::default()
     };
-    for mut description in described {
-        description.jobs.retain(|job| {
+    let mut unwanted = BTreeSet::new();
+    for description in described {
+        for job in description.jobs {
             let name = job.case.as_ref().map(|case| case.benchmark.as_str());
-            !job.source.kind.holds_several() || selection.wants(name.unwrap_or(&job.source.name))
-        });
-        suite.jobs.extend(description.jobs);
+            let name = name.unwrap_or(&job.source.name);
+            match !job.source.kind.holds_several() || selection.wants(name) {
+                true => suite.jobs.push(job),
+                false => drop(unwanted.insert(format!("'{name}'"))),
+            }
+        }
         suite.failures.extend(description.failure);
         suite.warnings.extend(description.warnings);
+    }
+    if suite.jobs.is_empty() && suite.failures.is_empty() && !unwanted.is_empty() {
+        let names: Vec<String> = unwanted.into_iter().collect();
+        bail!(
+            "--filter and --exclude leave no benchmark over\nhint: there are {}",
+            names.join(", ")
+        );
     }
     refuse_twins(&suite.jobs)?;
     Ok(suite)

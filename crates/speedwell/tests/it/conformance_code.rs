@@ -25,26 +25,6 @@ fn machine_alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tries something that a busy machine may spoil, three times as often as a machine needs that has little else
-/// to do. What is wrong fails every time.
-#[track_caller]
-fn eventually(tries: usize, mut attempt: impl FnMut() -> Result<(), String>) {
-    let tries = 3 * tries;
-    let mut complaints = Vec::new();
-    for _ in 0..tries {
-        match attempt() {
-            Ok(()) => return,
-            Err(complaint) => complaints.push(complaint),
-        }
-    }
-    panic!("{tries} times in a row: {complaints:#?}");
-}
-
-/// `Err` with a text unless the condition holds.
-fn holds(condition: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
-    if condition { Ok(()) } else { Err(complaint()) }
-}
-
 /// The time per iteration of each window of a worker, in ns.
 fn windows_ns(worker: &Event) -> Vec<f64> {
     let (times, counts) = (worker.numbers("t_ns"), worker.numbers("count"));

@@ -253,3 +253,15 @@ fn several_cases_have_a_change_of_them_all() {
     let headlines = found["headlines"].to_string();
     assert!(headlines.contains("+300"), "{headlines}");
 }
+
+#[test]
+fn a_filter_that_leaves_nothing_over_is_refused_and_says_what_there_is() {
+    let project = costs(&[("old", "100"), ("new", "200")], "");
+    for mode in [&[][..], &["--test"], &["--list"]] {
+        let words = [&["run", "costs.toml", "--filter", "nonsense"], mode].concat();
+        project
+            .run(&words)
+            .expect_status(2)
+            .expect_stderr(&["leave no benchmark over", "hint: there are 'costs/"]);
+    }
+}

@@ -1,6 +1,7 @@
 //! Searches of a whole program against a server whose capacity is known: four places, each of which takes 5 ms
 //! for an answer, so that throughput grows up to 4 requests at once and no further.
 
+use super::busy::{eventually, holds};
 use super::project::Project;
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -60,35 +61,37 @@ fn json(project: &Project, words: &str) -> Value {
 
 #[test]
 fn throughput_stops_growing_at_the_places_of_the_server() {
-    let project = Project::new();
     let url = server();
-    let found = json(
-        &project,
-        &format!(
-            "load {url} -c max -t 200ms -w 50ms --concurrency-limit 32 --seed 1 --format json"
-        ),
-    );
-    let knee = found["scaling"][0]["concurrency"].as_u64().unwrap();
+    let words =
+        format!("load {url} -c max -t 200ms -w 50ms --concurrency-limit 32 --seed 1 --format json");
     // A busy machine makes sleeps longer, and then a place more or less cannot be told apart.
-    assert!((3..=6).contains(&knee), "{:#}", found["levels"]);
-    assert_eq!(found["scaling"][0]["still_grows"], false);
-    let throughput = found["scaling"][0]["throughput"].as_f64().unwrap();
-    assert!((300.0..=810.0).contains(&throughput), "{throughput}");
+    eventually(2, || {
+        let project = Project::new();
+        let found = json(&project, &words);
+        // Every visit is kept as a run of its own case, and the same answer follows from what was kept.
+        project
+            .run(&["report", "--x-axis", "concurrency"])
+            .expect_status(0)
+            .expect_stdout(&["throughput in 1/s by concurrency"]);
+        let again = json(&project, "report --format json");
+        assert_eq!(again["scaling"], found["scaling"]);
+        grew_up_to_the_places(&found)
+    });
+}
+
+fn grew_up_to_the_places(found: &Value) -> Result<(), String> {
     let levels = found["levels"].as_array().unwrap();
     let level = |at: usize| levels[at]["concurrency"].as_u64().unwrap();
     assert_eq!([level(0), level(1)], [1, 2]);
-    assert!(
-        levels
-            .iter()
-            .all(|level| level["visits"].as_u64() >= Some(3))
-    );
-    // Every visit is kept as a run of its own case, and the same answer follows from what was kept.
-    project
-        .run(&["report", "--x-axis", "concurrency"])
-        .expect_status(0)
-        .expect_stdout(&["throughput in 1/s by concurrency"]);
-    let again = json(&project, "report --format json");
-    assert_eq!(again["scaling"], found["scaling"]);
+    let visits = levels.iter().map(|level| level["visits"].as_u64());
+    assert!(visits.min().flatten() >= Some(3), "{levels:#?}");
+    let scaling = &found["scaling"][0];
+    let knee = scaling["concurrency"].as_u64().unwrap();
+    let throughput = scaling["throughput"].as_f64().unwrap();
+    let is_right = (3..=6).contains(&knee) && scaling["still_grows"] == false;
+    // 4 places of 5 ms serve at most 800 requests a second.
+    assert!(throughput <= 810.0, "{throughput}");
+    holds(is_right && throughput >= 300.0, || format!("{found:#}"))
 }
 
 #[test]

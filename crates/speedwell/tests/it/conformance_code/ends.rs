@@ -1,7 +1,8 @@
 //! How things end: by errors of the code, by order, with the commands, by a signal.
 
+use super::super::busy::{eventually, holds};
 use super::super::code_driver::{Answer, CodeHarness};
-use super::super::code_snippets::Fault;
+use super::super::code_snippets::{Code, Fault};
 use super::super::harness_driver::Event;
 use std::time::{Duration, Instant};
 
@@ -102,34 +103,41 @@ pub fn keeps_its_figures_when_undoing_fails(harness: &CodeHarness) {
 
 pub fn stops_with_what_it_has(harness: &CodeHarness) {
     for code in [harness.snippets.sleep_20_ms, harness.snippets.pure] {
-        let mut talk = harness.with(code);
-        talk.workers("a", 2);
-        let begin = Instant::now();
-        let run = talk.say_windows("a", 40, 100_000);
-        std::thread::sleep(Duration::from_millis(300));
-        let stop = talk.say("stop", &[("job", "a")]);
-        let answer = talk.answer_to(&run, "run");
-        let whole_ms = begin.elapsed().as_secs_f64() * 1e3;
-        assert!(whole_ms < 5_000.0, "it took {whole_ms} ms to stop");
-        let workers = answer.all("worker");
-        assert_eq!(workers.len(), 2);
-        for worker in workers {
-            let points = worker.numbers("t_ns");
-            assert_eq!(points.len(), worker.numbers("count").len());
-            let most = whole_ms / 40.0 + 2.0;
-            assert!(
-                points.len() >= 2 && (points.len() as f64) < most,
-                "{points:?}"
-            );
-        }
-        let said = talk.aside.iter().find(|event| event.verb == "stopped");
-        assert_eq!(said.expect("'stopped' comes before 'end'").text("id"), stop);
-        assert_eq!(
-            talk.windows("a", 20, 1).verbs(),
-            "worker worker end",
-            "it can go on"
-        );
+        let mut pause_ms = 100;
+        eventually(1, || {
+            // A busy machine may let a worker wait for longer than a window.
+            pause_ms *= 3;
+            stopped_after(pause_ms, harness, code)
+        });
     }
+}
+
+fn stopped_after(pause_ms: u64, harness: &CodeHarness, code: Code) -> Result<(), String> {
+    let mut talk = harness.with(code);
+    talk.workers("a", 2);
+    let begin = Instant::now();
+    let run = talk.say_windows("a", 40, 100_000);
+    std::thread::sleep(Duration::from_millis(pause_ms));
+    let stop = talk.say("stop", &[("job", "a")]);
+    let answer = talk.answer_to(&run, "run");
+    let whole_ms = begin.elapsed().as_secs_f64() * 1e3;
+    assert!(whole_ms < 8_000.0, "it took {whole_ms} ms to stop");
+    let said = talk.aside.iter().find(|event| event.verb == "stopped");
+    assert_eq!(said.expect("'stopped' comes before 'end'").text("id"), stop);
+    assert_eq!(
+        talk.windows("a", 20, 1).verbs(),
+        "worker worker end",
+        "it can go on"
+    );
+    let workers = answer.all("worker");
+    assert_eq!(workers.len(), 2);
+    for worker in workers {
+        let points = worker.numbers("t_ns");
+        assert_eq!(points.len(), worker.numbers("count").len());
+        assert!((points.len() as f64) < whole_ms / 40.0 + 2.0, "{points:?}");
+        holds(points.len() >= 2, || format!("{points:?}"))?;
+    }
+    Ok(())
 }
 
 pub fn gives_up_a_runner_that_never_ends(harness: &CodeHarness) {

@@ -1,8 +1,9 @@
 //! Figures: they agree with other clocks, with each other, and with what is known to take long.
 
+use super::super::busy::{eventually, holds};
 use super::super::code_driver::{Answer, CodeHarness};
 use super::super::harness_driver::Event;
-use super::{eventually, holds, least, windows_ns};
+use super::{least, windows_ns};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 

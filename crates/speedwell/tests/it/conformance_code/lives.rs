@@ -1,7 +1,7 @@
 //! How jobs and workers live: what is executed when, with which values, and what is told meanwhile.
 
+use super::super::busy::{eventually, holds};
 use super::super::code_driver::CodeHarness;
-use super::{eventually, holds};
 use std::time::Duration;
 
 pub fn says_what_it_offers(harness: &CodeHarness) {

@@ -1,0 +1,21 @@
+//! Patience with a busy machine, on which a figure may be off while nothing is wrong.
+
+/// Tries something that a busy machine may spoil, three times as often as a machine needs that has little else
+/// to do. What is wrong fails every time.
+#[track_caller]
+pub fn eventually(tries: usize, mut attempt: impl FnMut() -> Result<(), String>) {
+    let tries = 3 * tries;
+    let mut complaints = Vec::new();
+    for _ in 0..tries {
+        match attempt() {
+            Ok(()) => return,
+            Err(complaint) => complaints.push(complaint),
+        }
+    }
+    panic!("{tries} times in a row: {complaints:#?}");
+}
+
+/// `Err` with a text unless the condition holds.
+pub fn holds(condition: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(complaint()) }
+}
