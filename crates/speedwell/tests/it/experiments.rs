@@ -213,7 +213,8 @@ fn variants_in_two_respects_give_a_grid_and_pairs_give_one_table() {
         )
     };
     let variants: String = names.iter().zip(&factors).map(variant).collect();
-    let pairs = "[compare]\npairs = [[\"red\", \"green\"], [\"blue\", \"cyan\"]]\n";
+    let pairs = "[compare]\npairs = [[\"red\", \"green\"], [\"blue\", \"cyan\"]]\n\
+                 [[output]]\ntable = \"factors\"\n[[output]]\nchart = \"factors\"\n";
     let project = Project::new()
         .with("print.sh", PRINT)
         .with("costs.toml", &format!("{variants}{GROUP}{pairs}"));
@@ -229,6 +230,11 @@ fn variants_in_two_respects_give_a_grid_and_pairs_give_one_table() {
     let shown = shown.expect_stdout(&["(green)", "green against red", "cyan against blue"]);
     assert_eq!(shown.stdout.matches("lower is better").count(), 1);
     assert!(shown.stdout.contains("http: main"), "{}", shown.stdout);
+    let page = project
+        .run(&["report", "--format", "html"])
+        .expect_status(0);
+    // Their bars: two groups of two.
+    page.expect_stdout(&[">cost by calc and http</", ">calc: one</", ">http: many</"]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ mod written;
 pub use claim::Claim;
 pub use compare::Compare;
 pub use group::{Group, Kind, Seed};
-pub use output::Output;
+pub use output::{Output, Series};
 pub use plan::{Pins, Plan};
 pub use profile::{Profile, Tool, When};
 pub use requirement::{Need, Requirement};

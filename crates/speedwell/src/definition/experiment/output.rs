@@ -7,7 +7,7 @@ use crate::definition::tree::{Content, Node};
 use anyhow::Result;
 
 /// Tables.
-const TABLES: [&str; 4] = ["by-metric", "latency-percentiles", "factors", "checks"];
+const TABLES: [&str; 3] = ["by-metric", "latency-percentiles", "factors"];
 
 /// Charts.
 const CHARTS: [&str; 6] = ["served", "ecdf-tail", "bar", "forest", "flame", "factors"];
@@ -24,13 +24,22 @@ pub enum Output {
     Chart {
         /// Its name.
         name: String,
-        /// What its lines are: `variants` or `cases`.
-        series: String,
+        /// What its lines are.
+        series: Series,
         /// Variants of each picture of a story; empty: one picture of all.
         stages: Vec<Vec<String>>,
     },
     /// The report in these forms.
     Report(Vec<String>),
+}
+
+/// What the lines of a picture are; there is one picture for each of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Series {
+    /// All variants in one case.
+    Variants,
+    /// All cases of one variant.
+    Cases,
 }
 
 /// Reads all outputs, in order.
@@ -43,10 +52,13 @@ fn one(keys: &Keys, variants: &[Variant]) -> Result<Output> {
     let table = keys.choice("table", &TABLES)?.map(Output::Table);
     let chart = match keys.choice("chart", &CHARTS)? {
         Some(name) => {
-            let series = keys.choice("series", &["variants", "cases"])?;
+            let series = match keys.choice("series", &["variants", "cases"])?.as_deref() {
+                Some("cases") => Series::Cases,
+                _ => Series::Variants,
+            };
             Some(Output::Chart {
                 name,
-                series: series.unwrap_or_else(|| "variants".to_owned()),
+                series,
                 stages: stages(keys, variants)?,
             })
         }

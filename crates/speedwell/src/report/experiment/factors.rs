@@ -2,12 +2,41 @@
 
 use crate::analysis::experiment::{GroupFound, MetricFound};
 use crate::definition::experiment::Experiment;
+use crate::model::{Estimate, Metric};
 use crate::report::digits::Uncertainty;
+use crate::report::document::Chart;
 use crate::report::table::{Cell, Column, Kind, Row, Table, number};
 use crate::report::unit::Scale;
+use speedwell_plot as plot;
 
-/// A grid for each case, of the headline metric; none unless all variants say two respects.
+/// What every combination of the two respects gave in a case, by the headline metric.
+struct Grid<'a> {
+    case: String,
+    metric: &'a Metric,
+    scale: Scale,
+    across: String,
+    down: String,
+    columns: Vec<String>,
+    rows: Vec<(String, Vec<Option<Place<'a>>>)>,
+}
+
+/// One variant in the grid.
+struct Place<'a> {
+    variant: &'a str,
+    center: &'a Estimate,
+}
+
+/// A table for each case; none unless all variants say two respects.
 pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
+    grids(group, experiment).iter().map(table).collect()
+}
+
+/// A picture for each case: bars in groups, so that one sees whether one respect does the same whatever the other is.
+pub fn charts(group: &GroupFound, experiment: &Experiment) -> Vec<Chart> {
+    grids(group, experiment).iter().map(chart).collect()
+}
+
+fn grids<'a>(group: &'a GroupFound, experiment: &'a Experiment) -> Vec<Grid<'a>> {
     let Some((across, down)) = respects(experiment) else {
         return Vec::new();
     };
@@ -22,7 +51,7 @@ pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
         }
     }
     cases
-        .iter()
+        .into_iter()
         .map(|case| grid(case, metric, experiment, &across, &down))
         .collect()
 }
@@ -74,42 +103,56 @@ fn variant_of<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Option
     found.map(|variant| variant.name.as_str())
 }
 
-fn grid(
-    case: &str,
-    metric: &MetricFound,
-    experiment: &Experiment,
+fn grid<'a>(
+    case: String,
+    metric: &'a MetricFound,
+    experiment: &'a Experiment,
     across: &str,
     down: &str,
-) -> Table {
-    let of_case = metric
-        .findings
-        .summaries
+) -> Grid<'a> {
+    let summaries = &metric.findings.summaries;
+    let of_case: Vec<_> = summaries
         .iter()
-        .filter(|summary| summary.case.id() == case);
-    let of_case: Vec<_> = of_case.collect();
+        .filter(|summary| summary.case.id() == case)
+        .collect();
     let all: Vec<f64> = of_case.iter().map(|summary| summary.center.value).collect();
-    let scale = Scale::fitting(&metric.metric.unit, &all, None);
     let columns = values(experiment, across);
-    let cell = |row: &str, column: &str| {
+    let place = |row: &str, column: &str| {
         let variant = variant_of(experiment, &[(across, column), (down, row)])?;
-        let summary = of_case
-            .iter()
-            .find(|summary| *summary.variant == *variant)?;
-        Some((variant.to_owned(), summary.center.value))
+        let mut own = of_case.iter();
+        let summary = own.find(|summary| *summary.variant == *variant)?;
+        Some(Place {
+            variant,
+            center: &summary.center,
+        })
     };
-    let rows = values(experiment, down).into_iter().map(|row| {
-        let found: Vec<Option<(String, f64)>> =
-            columns.iter().map(|column| cell(&row, column)).collect();
-        let data = found
-            .iter()
-            .flatten()
-            .filter_map(|(name, value)| Some((name.clone(), number(*value)?)));
+    let row = |name: String| {
+        let places = columns.iter().map(|column| place(&name, column)).collect();
+        (name, places)
+    };
+    Grid {
+        rows: values(experiment, down).into_iter().map(row).collect(),
+        scale: Scale::fitting(&metric.metric.unit, &all, None),
+        metric: &metric.metric,
+        across: across.to_owned(),
+        down: down.to_owned(),
+        columns,
+        case,
+    }
+}
+
+fn table(grid: &Grid<'_>) -> Table {
+    let scale = &grid.scale;
+    let rows = grid.rows.iter().map(|(name, places)| {
+        let known = places.iter().flatten();
+        let data =
+            known.filter_map(|place| Some((place.variant.to_owned(), number(place.center.value)?)));
         let data: serde_json::Map<String, serde_json::Value> = data.collect();
-        let mut cells = vec![Cell::words(&row), Cell::value(data)];
-        cells.extend(found.iter().map(|found| match found {
-            Some((name, value)) => {
-                let figure = scale.bare(*value, scale.place(*value, Uncertainty::Unknown));
-                Cell::text(format!("{figure} ({name})"))
+        let mut cells = vec![Cell::words(name), Cell::value(data)];
+        cells.extend(places.iter().map(|place| match place {
+            Some(Place { variant, center }) => {
+                let digits = scale.place(center.value, Uncertainty::Unknown);
+                Cell::text(format!("{} ({variant})", scale.bare(center.value, digits)))
             }
             None => Cell::text(""),
         }));
@@ -117,19 +160,49 @@ fn grid(
     });
     let rows = rows.collect();
     let mut heads = vec![
-        Column::new("factor", down, Kind::Label),
+        Column::new("factor", &grid.down, Kind::Label),
         Column::machine("values"),
     ];
-    heads.extend(columns.iter().map(|column| {
-        Column::new("shown", format!("{across}: {column}"), Kind::Figure).for_people()
+    heads.extend(grid.columns.iter().map(|column| {
+        Column::new("shown", format!("{}: {column}", grid.across), Kind::Figure).for_people()
     }));
     Table {
         caption: vec![
-            case.to_owned(),
-            format!("{} in {}, medians", metric.metric.name, scale.symbol),
+            grid.case.clone(),
+            format!("{} in {}, medians", grid.metric.name, scale.symbol),
         ],
         columns: heads,
         rows,
         ..Table::new("factors")
+    }
+}
+
+fn chart(grid: &Grid<'_>) -> Chart {
+    let bar = |(column, place): (&String, &Option<Place<'_>>)| {
+        let center = place.as_ref()?.center;
+        Some(plot::Bar {
+            name: format!("{}: {column}", grid.across),
+            value: grid.scale.shown(center.value),
+            low: Some(grid.scale.shown(center.low)),
+            high: Some(grid.scale.shown(center.high)),
+        })
+    };
+    let category = |(name, places): &(String, Vec<Option<Place<'_>>>)| plot::BarCategory {
+        label: format!("{}: {name}", grid.down),
+        bars: grid.columns.iter().zip(places).filter_map(bar).collect(),
+    };
+    let title = format!("{} by {} and {}", grid.metric.name, grid.down, grid.across);
+    Chart {
+        picture: plot::Chart::Bar(plot::BarChart {
+            title: title.clone(),
+            subtitle: Some(format!("{}; medians with their intervals", grid.case)),
+            value_axis: plot::Axis::linear(format!(
+                "{} in {}",
+                grid.metric.name, grid.scale.symbol
+            )),
+            categories: grid.rows.iter().map(category).collect(),
+        }),
+        title,
+        shown_elsewhere: false,
     }
 }

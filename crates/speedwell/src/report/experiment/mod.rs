@@ -6,11 +6,12 @@
 
 mod answer;
 mod cells;
-mod charts;
 mod claims;
 mod factors;
+mod forests;
 mod gates;
 mod percentiles;
+mod served;
 
 use super::charts as usual;
 use super::comparison::comparison;
@@ -19,19 +20,18 @@ use super::output::{Output, Verbosity};
 use super::{ChartKind, failures, gallery, profile_sections, summary, validity};
 use crate::analysis::Findings;
 use crate::analysis::experiment::{Found, GroupFound};
-use crate::definition::experiment::{Experiment, Output as Wanted};
+use crate::definition::experiment::{Experiment, Output as Wanted, Series};
 use crate::report::document::Chart;
 use serde_json::Value;
 
 /// What is shown where the file says nothing.
-const USUAL: [&str; 7] = [
+const USUAL: [&str; 6] = [
     "by-metric",
     "latency-percentiles",
     "factors",
     "served",
     "bar",
     "forest",
-    "checks",
 ];
 
 /// The report of an experiment.
@@ -173,13 +173,17 @@ fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart>
         .filter(|_| listed.is_empty())
         .map(|name| Wanted::Chart {
             name: (*name).to_owned(),
-            series: "variants".to_owned(),
+            series: Series::Variants,
             stages: Vec::new(),
         })
         .collect();
     let all = listed.into_iter().chain(&usual);
     all.flat_map(|wanted| match wanted {
-        Wanted::Chart { name, stages, .. } => of_name(name, stages, found, experiment, output),
+        Wanted::Chart {
+            name,
+            series,
+            stages,
+        } => of_name(name, *series, stages, found, experiment, output),
         _ => Vec::new(),
     })
     .collect()
@@ -187,6 +191,7 @@ fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart>
 
 fn of_name(
     name: &str,
+    series: Series,
     stages: &[Vec<String>],
     found: &Found,
     experiment: &Experiment,
@@ -195,15 +200,18 @@ fn of_name(
     let groups = found.groups.iter();
     match name {
         "served" => groups
-            .flat_map(|group| charts::served(group, stages, experiment))
+            .flat_map(|group| served::served(group, series, stages, experiment))
             .collect(),
         "ecdf-tail" => groups
-            .flat_map(|group| charts::tail(group, experiment))
+            .flat_map(|group| served::tail(group, series, experiment))
             .collect(),
         "bar" => groups
             .flat_map(|group| usual::bars(&whole(group).summaries, output.unit))
             .collect(),
-        "forest" => groups.flat_map(charts::forests).collect(),
+        "forest" => groups.flat_map(forests::forests).collect(),
+        "factors" => groups
+            .flat_map(|group| factors::charts(group, experiment))
+            .collect(),
         _ => Vec::new(),
     }
 }

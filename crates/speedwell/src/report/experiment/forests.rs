@@ -1,0 +1,61 @@
+//! Changes of an experiment against the noise of its control.
+
+use super::answer::is_control;
+use crate::analysis::experiment::{GroupFound, MetricFound};
+use crate::report::charts::{band, forest_row};
+use crate::report::document::Chart;
+use speedwell_plot as plot;
+
+/// One forest a metric: every case of every pair, with the change of the control against itself as the band.
+pub fn forests(group: &GroupFound) -> Vec<Chart> {
+    group
+        .metrics
+        .iter()
+        .filter_map(|metric| forest(group, metric))
+        .collect()
+}
+
+fn forest(group: &GroupFound, metric: &MetricFound) -> Option<Chart> {
+    let own = metric
+        .findings
+        .comparisons
+        .iter()
+        .filter(|comparison| !is_control(comparison));
+    let rows: Vec<plot::ForestRow> = own
+        .flat_map(|comparison| {
+            comparison.rows.iter().filter_map(move |row| {
+                let pair = format!("{} against {}", comparison.candidate, comparison.baseline);
+                let label = match comparison.rows.len() {
+                    1 => pair,
+                    _ => format!("{}, {pair}", row.case.id()),
+                };
+                forest_row(row, label)
+            })
+        })
+        .collect();
+    let first = metric.findings.comparisons.first()?;
+    let floor = metric
+        .floor
+        .map(|floor| (floor.low * 100.0, floor.high * 100.0));
+    let floor = floor.filter(|(low, high)| low.is_finite() && high.is_finite());
+    let subtitle = match floor {
+        Some(_) => "shaded: the change of the control against itself",
+        None => "shaded: changes that count as none",
+    };
+    let title = format!("{}, {}: changes", group.name, metric.metric.name);
+    (!rows.is_empty()).then(|| Chart {
+        picture: plot::Chart::Forest(plot::ForestChart {
+            title: title.clone(),
+            subtitle: Some(subtitle.to_owned()),
+            x_label: format!(
+                "change in % ({})",
+                crate::report::metric_words::direction(metric.metric.better)
+            ),
+            reference: 0.0,
+            band: floor.or_else(|| band(first)),
+            rows,
+        }),
+        title,
+        shown_elsewhere: false,
+    })
+}
