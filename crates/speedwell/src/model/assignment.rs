@@ -22,9 +22,21 @@ pub struct Assignment {
     /// Figures of the operating system that are wanted although they cost something, such as
     /// `instructions:u`.
     pub also: Vec<String>,
+    /// How processors are divided; all share all of them without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<Shares>,
     /// The run is recorded instead of timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profiling>,
+}
+
+/// How many processors are whose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shares {
+    /// Those of the target.
+    pub target: u32,
+    /// Those of what sends the load.
+    pub load: u32,
 }
 
 /// How a run is recorded.

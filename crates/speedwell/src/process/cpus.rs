@@ -19,6 +19,36 @@ impl CpuSet {
         &self.0
     }
 
+    /// Those that this thread may use.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn usable() -> std::io::Result<CpuSet> {
+        let all = 0..libc::CPU_SETSIZE as usize;
+        // SAFETY: cpu_set_t is a plain array of integers; the kernel fills in at most its size, and CPU_ISSET is
+        // asked about no number beyond it.
+        unsafe {
+            let mut mask: libc::cpu_set_t = std::mem::zeroed();
+            match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut mask) {
+                0 => Ok(all.filter(|cpu| libc::CPU_ISSET(*cpu, &mask)).collect()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        }
+    }
+
+    /// Binds this thread, and all threads and processes that it starts from now on.
+    ///
+    /// # Errors
+    /// The system does not allow it.
+    pub fn bind(&self) -> std::io::Result<()> {
+        let mask = self.mask();
+        // SAFETY: the mask lives until the call returns.
+        match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &mask) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+
     /// The kernel's form of the set.
     pub(super) fn mask(&self) -> libc::cpu_set_t {
         // SAFETY: cpu_set_t is a plain array of integers, for which all zeroes is the empty set;
@@ -30,6 +60,15 @@ impl CpuSet {
             }
             mask
         }
+    }
+}
+
+impl FromIterator<usize> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(cpus: I) -> CpuSet {
+        let mut cpus: Vec<usize> = cpus.into_iter().collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        CpuSet(cpus)
     }
 }
 
@@ -48,9 +87,7 @@ impl FromStr for CpuSet {
             }
             cpus.extend(first..=last);
         }
-        cpus.sort_unstable();
-        cpus.dedup();
-        Ok(CpuSet(cpus))
+        Ok(cpus.into_iter().collect())
     }
 }
 
@@ -71,6 +108,19 @@ impl From<CpuSet> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_is_bound_to_some_of_the_processors_it_may_use() {
+        let usable = CpuSet::usable().unwrap();
+        let last: CpuSet = usable.cpus().last().copied().into_iter().collect();
+        let bound = std::thread::spawn(move || {
+            last.bind().unwrap();
+            (CpuSet::usable().unwrap(), last)
+        });
+        let (now, wanted) = bound.join().unwrap();
+        assert_eq!(now, wanted);
+        assert_eq!(CpuSet::usable().unwrap(), usable, "other threads are not");
+    }
 
     #[test]
     fn lists_and_ranges_are_read_and_words_refused() {

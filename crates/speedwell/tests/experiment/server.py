@@ -7,6 +7,8 @@ python3 server.py PORT [KEY=VALUE ...]
   children=N   starts N children             loses=N     a child ends after N answers
   orphan=1     leaves a process behind       stubborn=1  ignores signals
   says=TEXT    writes TEXT on stderr         parting=TEXT writes TEXT on stderr at its end
+
+/ is answered with JSON, /processors with the number of those that it may use, any other path with itself.
 """
 import os
 import signal
@@ -38,6 +40,8 @@ class Handler(BaseHTTPRequestHandler):
         if answers > number('turns', 1e9):
             status = 500
         body = b'{"hello":"world"}' if self.path == '/' else self.path.encode()
+        if self.path == '/processors':
+            body = str(len(os.sched_getaffinity(0))).encode()
         self.send_response(status)
         self.send_header('Content-Length', str(len(body)))
         self.end_headers()

@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// A run that nothing is wrong with.
-fn order(words: &[&str]) -> Value {
+pub fn order(words: &[&str]) -> Value {
     let server = repository().join("crates/speedwell/tests/experiment/server.py");
     let mut command = vec![
         "python3".to_owned(),
@@ -64,7 +64,7 @@ fn with(mut order: Value, place: &str, value: Value) -> Value {
 }
 
 /// What a process told of a run.
-fn performed(order: &Value) -> Value {
+pub fn performed(order: &Value) -> Value {
     let program = env!("CARGO_BIN_EXE_speedwell").to_owned();
     let mut talk = Talk::start(&[program, "perform-run".to_owned()], &[]);
     let text = encoded(&order.to_string());
@@ -80,7 +80,7 @@ fn performed(order: &Value) -> Value {
 
 /// Stage and reason of a run that failed.
 #[track_caller]
-fn failure(order: &Value) -> (String, String) {
+pub fn failure(order: &Value) -> (String, String) {
     let done = performed(order);
     let text = |key: &str| {
         done["stumble"][key]
@@ -108,7 +108,7 @@ fn figure(done: &Value, name: &str) -> Option<f64> {
     found["values"][0].as_f64()
 }
 
-fn is_missing(program: &str) -> bool {
+pub fn is_missing(program: &str) -> bool {
     let found = std::process::Command::new(program)
         .arg("--version")
         .output();

@@ -1,7 +1,9 @@
-//! A variant changes the target and nothing else, and all variants of a block are given the same seed.
+//! A variant changes the target and nothing else, all variants of a block are given the same seed, and target and load
+//! each keep to their processors.
 
+use super::experiment_life::{failure, is_missing, order, performed};
 use super::project::{Answer, Project, repository};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 
@@ -20,12 +22,7 @@ cat "$tools/answer"
 
 #[test]
 fn what_sends_the_load_knows_nothing_of_the_variant() {
-    if std::process::Command::new("python3")
-        .arg("--version")
-        .output()
-        .is_err()
-    {
-        eprintln!("skipped: python3 is not installed");
+    if is_missing("python3") {
         return;
     }
     let server = repository().join("crates/speedwell/tests/experiment/server.py");
@@ -131,4 +128,24 @@ fn all_variants_of_a_block_get_the_same_seed() {
     assert_eq!(each.len(), 8, "every run has its own");
     let fixed: BTreeSet<u64> = seeds(&project, "fixed").into_values().flatten().collect();
     assert_eq!(fixed, [42].into());
+}
+
+#[test]
+fn the_target_keeps_to_its_share_of_the_processors() {
+    if is_missing("python3") {
+        return;
+    }
+    let mut order = order(&[]);
+    order["work"]["verify"]["path"] = json!("/processors");
+    order["work"]["verify"]["body"]["json"] = json!(1);
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        eprintln!("skipped: there is only one processor");
+        return;
+    }
+    order["processors"] = json!({ "target": 1, "load": 1 });
+    let done = performed(&order);
+    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    order["processors"] = json!({ "target": 1, "load": 100_000 });
+    let (stage, reason) = failure(&order);
+    assert_eq!(stage, "verify", "it may use all of them: {reason}");
 }

@@ -39,7 +39,8 @@ pub fn plans(file: &Path, values: &[String], args: &RunArgs) -> anyhow::Result<P
     divide_values(&experiment, &mut selection);
     let variants = variants(&experiment, args)?;
     let target = file.to_string_lossy().into_owned();
-    let suite = define::read(&[target], &selection, &variants[0], &|_, _| ())?;
+    let mut suite = define::read(&[target], &selection, &variants[0], &|_, _| ())?;
+    suite.warnings.extend(shared_processors(&experiment));
     let mut plan = plan(args, variants, &suite);
     plan.design.experiment = Some(written);
     apply(&experiment, args, &mut plan);
@@ -52,6 +53,18 @@ pub fn plans(file: &Path, values: &[String], args: &RunArgs) -> anyhow::Result<P
         suite,
         resumed: None,
         budget,
+    })
+}
+
+/// A sentence where the file divides processors of which there are too few.
+fn shared_processors(experiment: &Experiment) -> Option<String> {
+    let is_shared = experiment.plan.pins.is_some() && experiment.shares.is_none();
+    is_shared.then(|| {
+        format!(
+            "The plan divides the processors, but {} are too few to be divided: what sends the load takes time away \
+             from the target.",
+            experiment.cpus
+        )
     })
 }
 

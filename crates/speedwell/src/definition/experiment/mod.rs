@@ -50,6 +50,7 @@ use super::blanks;
 use super::keys::Keys;
 use super::tree::{self, Node};
 use crate::model::Value;
+use crate::model::assignment::Shares;
 use anyhow::Result;
 use params::Settings;
 use std::path::{Path, PathBuf};
@@ -69,6 +70,8 @@ pub struct Experiment {
     pub root: PathBuf,
     /// Processors that the target may use.
     pub cpus: u32,
+    /// How they are divided between the target and the load, if they are.
+    pub shares: Option<Shares>,
     /// Parameters with their values.
     pub params: Vec<(String, Value)>,
     /// What must be there.
@@ -145,7 +148,7 @@ fn of_tree(
     let settings = Settings::new(set);
     let plan = plan::read(&top)?;
     let shares = plan.pins.and_then(|pins| pins.divide(usable));
-    let cpus = shares.map_or(usable, |(target, _)| target);
+    let cpus = shares.map_or(usable, |shares| shares.target);
     let params = params::read(&top, &settings, cpus)?;
     let program = top.text("program")?;
     let general = general(root, cpus, &params, program.as_deref());
@@ -161,6 +164,7 @@ fn of_tree(
         question,
         root: root.to_owned(),
         cpus,
+        shares,
         params,
         requirements,
         variants,

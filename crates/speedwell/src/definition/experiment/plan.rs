@@ -3,6 +3,7 @@
 use super::variant::{self, Variant};
 use crate::definition::keys::Keys;
 use crate::model::Order;
+use crate::model::assignment::Shares;
 use anyhow::Result;
 use std::time::Duration;
 
@@ -44,10 +45,14 @@ pub struct Pins {
 impl Pins {
     /// Processors of the target and of the load, of so many that are usable; `None` if they are too
     /// few to be divided.
-    pub fn divide(self, usable: u32) -> Option<(u32, u32)> {
+    pub fn divide(self, usable: u32) -> Option<Shares> {
         let rest = usable.checked_sub(self.load).filter(|rest| *rest > 0)?;
         let target = self.target.unwrap_or(rest);
-        (usable >= DIVISIBLE && target <= rest).then_some((target, self.load))
+        let shares = Shares {
+            target,
+            load: self.load,
+        };
+        (usable >= DIVISIBLE && target <= rest).then_some(shares)
     }
 }
 

@@ -73,6 +73,7 @@ impl Experiment {
             proofs,
             figures: figure::read(&keys)?,
             also: group.also.clone(),
+            processors: self.shares,
             profile: None,
         })
     }

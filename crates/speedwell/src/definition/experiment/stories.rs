@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::assignment::{
-    Assignment, BodyRule, Change, Origin, Place, Proof, Ready, Stop, Warmup, Work,
+    Assignment, BodyRule, Change, Origin, Place, Proof, Ready, Shares, Stop, Warmup, Work,
 };
 use crate::model::{Better, Metric, Order, Verdict};
 use std::time::Duration;
@@ -237,9 +237,10 @@ fn few_processors_are_not_divided() {
         target: Some(2),
         load: 2,
     };
+    let shared = Some(Shares { target: 2, load: 2 });
     assert_eq!(
         (pins.divide(8), pins.divide(4), pins.divide(3)),
-        (Some((2, 2)), Some((2, 2)), None)
+        (shared, shared, None)
     );
     assert_eq!(
         Pins {

@@ -6,7 +6,7 @@ use super::proof::{self, Evidence};
 use super::{Done, Fallible, figures, instructions, stumble, target};
 use crate::model::assignment::{Assignment, Figure, Origin};
 use crate::model::performed::{Measure, Stage, Stumble};
-use crate::process::{self, Ended, Outcome, Stream};
+use crate::process::{self, CpuSet, Ended, Outcome, Spec, Stream};
 use regex::Regex;
 use std::time::{Instant, SystemTime};
 
@@ -17,8 +17,11 @@ const TAIL_LINES: usize = 20;
 ///
 /// # Errors
 /// The stage that failed.
-pub fn live(assignment: &Assignment, done: &mut Done) -> Fallible<()> {
-    let spec = target::spec(&assignment.target, None);
+pub fn live(assignment: &Assignment, pin: Option<CpuSet>, done: &mut Done) -> Fallible<()> {
+    let spec = Spec {
+        pin,
+        ..target::spec(&assignment.target, None)
+    };
     let mut output = Output::default();
     let counter = instructions::wanted(assignment, done);
     let (since, begin) = (SystemTime::now(), Instant::now());

@@ -13,7 +13,7 @@ use crate::model::Session;
 use crate::model::assignment::{Assignment, Service as Serving};
 use crate::model::load_run::LoadRun;
 use crate::model::performed::{Stage, Stumble};
-use crate::process::{self, Service, family_of};
+use crate::process::{self, CpuSet, Service, Spec, family_of};
 use crate::runner::profile::{Attached, Recording};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -32,6 +32,7 @@ const TAIL_LINES: usize = 20;
 pub fn live(
     assignment: &Assignment,
     serving: &Serving,
+    pin: Option<CpuSet>,
     loads: Loads,
     done: &mut Done,
 ) -> Fallible<()> {
@@ -44,7 +45,10 @@ pub fn live(
     }
     let port = listening::choose(serving.port)?;
     let counter = instructions::wanted(assignment, done);
-    let mut life = Life::start(assignment, serving, loads, port)?;
+    let mut spec = target::spec(&assignment.target, Some(port));
+    spec.farewell = target::farewell(&serving.stop);
+    spec.pin = pin;
+    let mut life = Life::start(assignment, serving, loads, (port, spec))?;
     let ended = life.measured(counter.as_ref(), done);
     let mut served = match ended {
         Ok(served) => served,
@@ -103,10 +107,8 @@ impl<'a> Life<'a> {
         assignment: &'a Assignment,
         serving: &'a Serving,
         loads: Loads<'a>,
-        port: u16,
+        (port, mut spec): (u16, Spec),
     ) -> Fallible<Life<'a>> {
-        let mut spec = target::spec(&assignment.target, Some(port));
-        spec.farewell = target::farewell(&serving.stop);
         let profiler = Profiler::wanted(assignment.profile.as_ref());
         if let Some(profiler) = &profiler {
             profiler.prepare(&mut spec);

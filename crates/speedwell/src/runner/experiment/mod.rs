@@ -14,6 +14,7 @@ mod life;
 mod listening;
 mod network;
 mod output;
+mod processors;
 mod profiling;
 mod proof;
 mod sending;
@@ -53,9 +54,10 @@ type Fallible<T> = Result<T, Stumble>;
 /// Performs a run. A failure is part of what it gives.
 pub fn perform(assignment: &Assignment, loads: Loads) -> Done {
     let mut done = Done::default();
+    let own = processors::divide(assignment.processors, &mut done);
     let ended = match &assignment.work {
-        Work::Command => command::live(assignment, &mut done),
-        Work::Server(service) => life::live(assignment, service, loads, &mut done),
+        Work::Command => command::live(assignment, own, &mut done),
+        Work::Server(service) => life::live(assignment, service, own, loads, &mut done),
     };
     done.performed.stumble = ended.err();
     done
