@@ -121,6 +121,7 @@ fn plan(description: &Description, request: &Request) -> anyhow::Result<Plan> {
             runs: Runs::Fixed(request.runs),
             precision: None,
             timeout_ms: TIMEOUT_MS,
+            budget_ms: None,
             samples: Samples::default(),
         },
         pin,

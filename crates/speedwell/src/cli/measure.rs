@@ -7,7 +7,9 @@ use crate::analysis::{self, Settings};
 use crate::define::{self, Side, Suite};
 use crate::environment;
 use crate::harness;
-use crate::model::{Design, Environment, Run, Runs, Session, State, Stopping, Variant};
+use crate::model::{
+    Design, Environment, Run, Runs, Sampling, Session, State, Stopping, Variant, milliseconds,
+};
 use crate::plan::Plan;
 use crate::process::{self, quote};
 use crate::runner::{self, Ended, Judge, Orders};
@@ -24,8 +26,6 @@ pub struct Plans {
     pub suite: Suite,
     /// The session that is gone on with, and what it has done.
     pub resumed: Option<Resumed>,
-    /// The time that measuring may take.
-    pub budget: Option<Duration>,
 }
 
 /// An earlier session.
@@ -72,7 +72,6 @@ impl Plans {
             plan,
             suite,
             resumed: None,
-            budget: None,
         })
     }
 }
@@ -92,7 +91,6 @@ impl Plans {
             plan: plan(args, variants, &suite),
             suite,
             resumed: None,
-            budget: None,
         })
     }
 }
@@ -133,7 +131,10 @@ impl Manner<'_> {
     /// The plan for what was found.
     pub fn plan(&self, variants: Vec<Variant>, suite: &Suite) -> Plan {
         let args = self;
-        let sampling = args.sampling.sampling(variants.len());
+        let sampling = Sampling {
+            budget_ms: args.execution.budget.map(milliseconds),
+            ..args.sampling.sampling(variants.len())
+        };
         let stopping = match sampling.runs {
             Runs::Fixed(runs) => Stopping::Fixed { runs },
             Runs::Sequential => Stopping::Sequential {
@@ -185,7 +186,6 @@ pub fn measure(
         plan,
         suite,
         resumed,
-        budget,
     } = plans;
     suite
         .warnings
@@ -194,7 +194,10 @@ pub fn measure(
     warn_of_undivided(&plan, args);
     let mut orders = Orders {
         fail_fast: args.execution.fail_fast,
-        budget: args.execution.budget.or(budget),
+        budget: args
+            .execution
+            .budget
+            .or(plan.sampling.budget_ms.map(Duration::from_millis)),
         ..Orders::default()
     };
     let mut recorder = match resumed {

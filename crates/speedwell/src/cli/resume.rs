@@ -33,13 +33,9 @@ pub fn plans(store: &Store, reference: &str) -> anyhow::Result<Plans> {
     let runs = store.session(number)?.runs;
     let done = store.finished_slots(number)?;
     let resumed = Some(Resumed { number, done, runs });
-    let budget = plan
-        .experiment()?
-        .and_then(|experiment| experiment.plan.budget);
     Ok(Plans {
         plan,
         suite: Suite::default(),
         resumed,
-        budget,
     })
 }

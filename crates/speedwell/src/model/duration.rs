@@ -19,3 +19,8 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     let duration = Duration::try_from_secs_f64(seconds).ok()?;
     (!duration.is_zero()).then_some(duration)
 }
+
+/// Whole milliseconds, at least one, as plans and assignments keep times.
+pub fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
+}

@@ -34,7 +34,7 @@ pub use calibration::Calibration;
 pub use case::{Case, CaseError};
 pub use code::{Code, Language, Nodes};
 pub use design::{DefinitionFile, Design, Order, Stopping};
-pub use duration::parse_duration;
+pub use duration::{milliseconds, parse_duration};
 pub use environment::{Environment, Program};
 pub use estimate::Estimate;
 pub use event::{Event, Observer};

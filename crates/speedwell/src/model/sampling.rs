@@ -57,6 +57,9 @@ pub struct Sampling {
     pub precision: Option<f64>,
     /// Time limit of one run.
     pub timeout_ms: u64,
+    /// The time that all measuring may take; a session that is resumed has it anew.
+    #[serde(default)]
+    pub budget_ms: Option<u64>,
     /// How a run is divided, where the harness decides that.
     #[serde(default)]
     pub samples: Samples,

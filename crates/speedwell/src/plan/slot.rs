@@ -156,6 +156,7 @@ mod tests {
                 runs: Runs::Fixed(runs),
                 precision: None,
                 timeout_ms: 1000,
+                budget_ms: None,
                 samples: Samples::default(),
             },
             pin: None,

@@ -120,9 +120,12 @@ fn files_are_written_where_one_is_unless_others_are_named() {
         "costs.html",
         "costs.json",
         "costs.md",
+        "costs.svg",
         "mine.md",
     ];
     assert_eq!(names(), written);
+    let markdown = std::fs::read_to_string(folder.join("costs.md")).unwrap();
+    assert!(markdown.contains("](<costs.svg>)"), "{markdown}");
     let text = std::fs::read_to_string(folder.join("costs.json")).unwrap();
     let found: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(all(&found, "changes", "candidate"), ["slow", "fast"]);
@@ -135,14 +138,10 @@ const WAITING: &str = "echo >> log\n\
 const PAIR: &str = "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n\
     [[group]]\nname = \"nap\"\nkind = \"command\"\n";
 
-#[test]
-fn an_interrupted_experiment_can_be_completed() {
-    let file = format!("{PAIR}target.command = [\"sh\", \"wait.sh\"]\n");
-    let project = Project::new()
-        .with("wait.sh", WAITING)
-        .with("nap.toml", &file);
+/// Starts an experiment whose runs add lines to `log`, and interrupts it in its seventh run.
+fn interrupt_in_run_7(project: &Project, words: &[&str]) {
     let mut child = project
-        .command(&["run", "nap.toml", "--runs=8", "--quiet"])
+        .command(words)
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -157,6 +156,31 @@ fn an_interrupted_experiment_can_be_completed() {
     // SAFETY: the process is the child started above, not yet waited for.
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_resumed_experiment_has_the_time_that_was_typed_once_more() {
+    let script = "echo >> log\nsleep 0.2\n";
+    let file = format!("{PAIR}target.command = [\"sh\", \"nap.sh\"]\n[plan]\nruns = 100\n");
+    let project = Project::new()
+        .with("nap.sh", script)
+        .with("nap.toml", &file);
+    interrupt_in_run_7(&project, &["run", "nap.toml", "--budget=6s"]);
+    project
+        .run(&["run", "--resume", "@latest"])
+        .expect_status(0);
+    // All 200 would take 40 seconds.
+    let runs = runs(&project).len();
+    assert!((8..200).contains(&runs), "{runs} runs");
+}
+
+#[test]
+fn an_interrupted_experiment_can_be_completed() {
+    let file = format!("{PAIR}target.command = [\"sh\", \"wait.sh\"]\n");
+    let project = Project::new()
+        .with("wait.sh", WAITING)
+        .with("nap.toml", &file);
+    interrupt_in_run_7(&project, &["run", "nap.toml", "--runs=8"]);
     assert_eq!(
         runs(&project).len(),
         6,

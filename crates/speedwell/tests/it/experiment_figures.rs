@@ -88,3 +88,51 @@ unit = "ms"
         .expect_status(2)
         .expect_stdout(&["end/end how=clean (old): failed at 'alive': exited with status 3"]);
 }
+
+#[test]
+fn where_times_leave_it_open_counted_instructions_are_told_beside_them() {
+    // Times swing between 400 and 2000 ms under both variants; counts are 100 and 200, give or take the seed.
+    let script = r#"
+echo >> turns
+echo "took $((400 + 1600 * ($(wc -l < turns) % 2))) ms"
+echo "executed $(($1 * 10 + $2 % 7))"
+"#;
+    let file = r#"
+[[variant]]
+name = "old"
+args = ["10", "{seed}"]
+[[variant]]
+name = "new"
+args = ["20", "{seed}"]
+[[group]]
+name = "work"
+kind = "command"
+metrics = ["time", "instructions"]
+[group.target]
+command = ["sh", "work.sh"]
+[group.metric.time]
+regex = 'took (\S+)'
+unit = "ms"
+[group.metric.instructions]
+regex = 'executed (\S+)'
+unit = "instructions"
+better = "lower"
+"#;
+    let project = Project::new()
+        .with("work.sh", script)
+        .with("work.toml", file);
+    let words = ["run", "work.toml", "--seed=1", "--runs=8", "--format=json"];
+    let found = data(&project.run(&words).expect_status(0));
+    assert_eq!(
+        all(&found, "changes", "verdict"),
+        ["unclear", "worse"],
+        "{found:#}"
+    );
+    let headline = found["headlines"][0].as_str().unwrap();
+    assert!(
+        headline.starts_with("time: new against old: unclear"),
+        "{headline}"
+    );
+    let counted = "; where that is unclear, instructions say: worse, ";
+    assert!(headline.contains(counted), "{headline}");
+}

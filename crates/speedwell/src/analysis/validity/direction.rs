@@ -105,3 +105,49 @@ pub(super) fn control_differs(control: &Comparison) -> Option<Finding> {
         ..Finding::new(Check::ControlDiffers, Level::Amber, says, remedy)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{measured, of_check, published};
+    use super::super::{Known, of};
+    use super::*;
+    use crate::analysis::Settings;
+
+    fn checked(again: f64, new: f64) -> Vec<Finding> {
+        let mut session = published(&["old", "old-again", "new"]);
+        measured(&mut session, "old", 1000.0, 249.0);
+        measured(&mut session, "old-again", again, 249.0);
+        measured(&mut session, "new", new, 249.0);
+        let compared = crate::analysis::of(&session, &Settings::default()).comparisons;
+        assert_eq!(&*compared[0].candidate, "old-again");
+        let known = Known {
+            never_better: vec!["new".to_owned()],
+            control: Some(&compared[0]),
+            ..Known::default()
+        };
+        of(&session, &known)
+    }
+
+    #[test]
+    fn a_control_that_differs_from_itself_is_told_and_is_what_counts_as_noise() {
+        let noisy = checked(1300.0, 1200.0);
+        let [differs] = of_check(&noisy, Check::ControlDiffers)[..] else {
+            panic!("{noisy:?}");
+        };
+        let says = "'old-again' is the same as 'old' and was found to differ from it in 1 of 1 cases: \
+                    'a concurrency=250'.";
+        assert_eq!(differs.says, says);
+        assert!(of_check(&noisy, Check::BetterThanPossible).is_empty());
+    }
+
+    #[test]
+    fn a_quiet_control_leaves_no_room_for_what_cannot_be() {
+        let quiet = checked(1000.0, 1200.0);
+        assert!(of_check(&quiet, Check::ControlDiffers).is_empty());
+        let [better] = of_check(&quiet, Check::BetterThanPossible)[..] else {
+            panic!("{quiet:?}");
+        };
+        let beyond = "beyond what the control differs from itself";
+        assert!(better.says.contains(beyond), "{}", better.says);
+    }
+}

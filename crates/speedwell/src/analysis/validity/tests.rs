@@ -12,7 +12,7 @@ use std::sync::Arc;
 const TOPOLOGIES: &str = include_str!("../../../tests/golden/published/topologies.csv");
 
 /// A session of others with these variants.
-fn published(variants: &[&str]) -> Session {
+pub(super) fn published(variants: &[&str]) -> Session {
     Session {
         id: String::new(),
         number: None,
@@ -67,7 +67,7 @@ fn add(session: &mut Session, case: &str, variant: &str, figures: &[(&str, f64)]
     });
 }
 
-fn of_check(found: &[Finding], check: Check) -> Vec<&Finding> {
+pub(super) fn of_check(found: &[Finding], check: Check) -> Vec<&Finding> {
     found
         .iter()
         .filter(|finding| finding.check == check)
@@ -377,7 +377,7 @@ fn variables_in_a_command_reach_the_instrument() {
 }
 
 /// Twelve runs of a side, with this many requests under way.
-fn measured(session: &mut Session, variant: &str, rate: f64, under_way: f64) {
+pub(super) fn measured(session: &mut Session, variant: &str, rate: f64, under_way: f64) {
     for run in 0..12 {
         let rate = rate + f64::from(run) / 7.0;
         let figures = [

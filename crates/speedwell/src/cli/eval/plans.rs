@@ -74,7 +74,6 @@ pub fn plans(args: &EvalArgs, codes: Vec<Named>) -> anyhow::Result<Plans> {
         plan,
         suite,
         resumed: None,
-        budget: None,
     })
 }
 

@@ -32,7 +32,7 @@ pub fn conclude(
     ));
     let output = OutputArgs {
         output: match args.output.output.is_empty() {
-            true => files(&experiment),
+            true => files(&experiment, document.charts().next().is_some()),
             false => args.output.output.clone(),
         },
         ..args.output.clone()
@@ -41,18 +41,20 @@ pub fn conclude(
     Ok(status(&found, args))
 }
 
-/// The files that the experiment asks for, named after it, in the current folder.
-fn files(experiment: &Experiment) -> Vec<PathBuf> {
+/// The files that the experiment asks for, named after it, in the current folder. Markdown shows its charts from files
+/// of their own.
+fn files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
     let forms = experiment.outputs.iter().flat_map(|output| match output {
         Wanted::Report(forms) => forms.as_slice(),
         _ => &[],
     });
-    let ending = |form: &String| match form.as_str() {
-        "markdown" => "md".to_owned(),
-        other => other.to_owned(),
-    };
-    forms
-        .map(|form| PathBuf::from(format!("{}.{}", experiment.name, ending(form))))
+    let endings = forms.flat_map(|form| match form.as_str() {
+        "markdown" if has_charts => vec!["md", "svg"],
+        "markdown" => vec!["md"],
+        other => vec![other],
+    });
+    endings
+        .map(|ending| PathBuf::from(format!("{}.{ending}", experiment.name)))
         .collect()
 }
 

@@ -43,12 +43,10 @@ pub fn told(plan: &Plan, tried_ns: &[Option<u64>]) -> anyhow::Result<Option<Stri
         0 => String::new(),
         count => format!(" and the time of {} requests", Value::Number(count as f64)),
     };
-    let budget = experiment.plan.budget.map(|budget| {
-        format!(
-            "; it ends after {} at the latest",
-            duration(budget.as_millis() as u64)
-        )
-    });
+    let budget = plan
+        .sampling
+        .budget_ms
+        .map(|budget| format!("; it ends after {} at the latest", duration(budget)));
     Ok(Some(format!(
         "{runs} runs of every case and variant would take about {shown}{more}{}.",
         budget.unwrap_or_default()

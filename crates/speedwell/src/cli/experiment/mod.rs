@@ -15,7 +15,7 @@ use super::options::{OrderName, RunArgs};
 use crate::define;
 use crate::define::Selection;
 use crate::definition::experiment::{Experiment, Group, control, source};
-use crate::model::{Order, Runs, Sampling, Stopping, Value, Variant};
+use crate::model::{Order, Runs, Sampling, Stopping, Value, Variant, milliseconds};
 use crate::plan::Plan;
 use anyhow::{Context, ensure};
 use std::path::Path;
@@ -44,15 +44,10 @@ pub fn plans(file: &Path, values: &[String], args: &RunArgs) -> anyhow::Result<P
     let mut plan = plan(args, variants, &suite);
     plan.design.experiment = Some(written);
     apply(&experiment, args, &mut plan);
-    let budget = experiment
-        .plan
-        .budget
-        .filter(|_| args.sampling.runs.is_none());
     Ok(Plans {
         plan,
         suite,
         resumed: None,
-        budget,
     })
 }
 
@@ -135,7 +130,11 @@ fn apply(experiment: &Experiment, args: &RunArgs, plan: &mut Plan) {
     }
     plan.sampling = Sampling {
         precision: sampling.precision.or(said.precision),
-        timeout_ms: u64::try_from(said.timeout.as_millis()).unwrap_or(u64::MAX),
+        timeout_ms: milliseconds(said.timeout),
+        budget_ms: plan.sampling.budget_ms.or(said
+            .budget
+            .filter(|_| sampling.runs.is_none())
+            .map(milliseconds)),
         ..plan.sampling.clone()
     };
     if args.execution.order == OrderName::Blocks {

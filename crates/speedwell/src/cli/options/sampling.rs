@@ -1,7 +1,7 @@
 //! How much is measured.
 
 use super::parse;
-use crate::model::{Length, Runs, Samples, Sampling};
+use crate::model::{Length, Runs, Samples, Sampling, milliseconds};
 use clap::Args;
 use std::time::Duration;
 
@@ -53,7 +53,8 @@ impl SamplingArgs {
         Sampling {
             runs,
             precision,
-            timeout_ms: self.timeout.as_millis() as u64,
+            timeout_ms: milliseconds(self.timeout),
+            budget_ms: None,
             samples: self.samples(),
         }
     }

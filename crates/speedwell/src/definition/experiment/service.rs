@@ -5,6 +5,7 @@ use super::verify;
 use crate::definition::keys::Keys;
 use crate::definition::tree::Content;
 use crate::model::assignment::{Ready, Service, Stop};
+use crate::model::milliseconds;
 use anyhow::Result;
 use std::path::Path;
 use std::time::Duration;
@@ -39,11 +40,6 @@ pub fn read(target: &Keys, load: &Keys, verify: Option<&Keys>, root: &Path) -> R
         load: traffic::read(load, root)?,
         verify: verify::read(verify)?,
     })
-}
-
-/// A duration in whole milliseconds.
-pub fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 fn port(target: &Keys) -> Result<Option<u16>> {

@@ -2,11 +2,10 @@
 
 use super::cases::Parameters;
 use super::environment;
-use super::service;
 use crate::definition::keys::{Keys, nearest_of};
 use crate::definition::tree::Content;
 use crate::model::assignment::Target;
-use crate::model::{Case, Value};
+use crate::model::{Case, Value, milliseconds};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,7 +43,7 @@ pub fn read(keys: &Keys, patch: &Keys, around: &Circumstances) -> Result<Target>
         },
         environment,
         expected_exit: expected_exit(keys, around)?,
-        limit_ms: service::milliseconds(limit),
+        limit_ms: milliseconds(limit),
     })
 }
 

@@ -3,11 +3,12 @@
 //! Most of it becomes options of `speedwell load`, so that a load means the same wherever it is asked
 //! for.
 
-use super::service::{check_path, milliseconds};
+use super::service::check_path;
 use crate::definition::keys::Keys;
 use crate::definition::load;
 use crate::definition::tree::Content;
 use crate::model::assignment::{Traffic, Warmup};
+use crate::model::milliseconds;
 use anyhow::Result;
 use std::path::Path;
 use std::time::Duration;

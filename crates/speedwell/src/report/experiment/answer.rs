@@ -22,7 +22,7 @@ pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
         let Some(first) = group.metrics.first() else {
             continue;
         };
-        let clauses = clauses(first, experiment);
+        let clauses = clauses(group, first, experiment);
         if !clauses.is_empty() {
             let subject = match found.groups.len() {
                 1 => first.metric.name.clone(),
@@ -39,7 +39,7 @@ pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
 }
 
 /// A clause for each comparison; the baseline is named where it is not that of the clause before.
-fn clauses(metric: &MetricFound, experiment: &Experiment) -> Vec<String> {
+fn clauses(group: &GroupFound, metric: &MetricFound, experiment: &Experiment) -> Vec<String> {
     let mut before = None;
     let own = metric
         .findings
@@ -52,9 +52,10 @@ fn clauses(metric: &MetricFound, experiment: &Experiment) -> Vec<String> {
         before = Some(&comparison.baseline);
         let candidate = label(experiment, &comparison.candidate);
         format!(
-            "{candidate}{}: {}",
+            "{candidate}{}: {}{}",
             baseline.unwrap_or_default(),
-            said(comparison)
+            said(comparison),
+            counted(group, comparison).unwrap_or_default()
         )
     })
     .collect()
@@ -62,8 +63,46 @@ fn clauses(metric: &MetricFound, experiment: &Experiment) -> Vec<String> {
 
 /// What a comparison says: verdicts with the number of cases and the size of the change.
 fn said(comparison: &Comparison) -> String {
-    let (good, bad) = good_and_bad(&comparison.metric);
     let total = comparison.rows.len();
+    let rows: Vec<&CaseComparison> = comparison.rows.iter().collect();
+    let parts = verdicts(comparison, &rows, total);
+    // The geometric mean over all cases, as if they were one.
+    let together = comparison.overall.filter(|_| total > 1);
+    let together =
+        together.map(|overall| format!("; all together {}", change_with_interval(&overall)));
+    match parts.is_empty() {
+        true => "nothing to compare".to_owned(),
+        false => parts.join(", ") + &together.unwrap_or_default(),
+    }
+}
+
+/// What counted instructions say where the metric itself leaves cases unclear: on a busy machine they often decide when
+/// times cannot.
+fn counted(group: &GroupFound, comparison: &Comparison) -> Option<String> {
+    let mut others = group.metrics.iter().skip(1);
+    let counts = others.find(|found| found.metric.name.starts_with("instructions"))?;
+    let mut pairs = counts.findings.comparisons.iter();
+    let counts = pairs.find(|known| {
+        (&known.baseline, &known.candidate) == (&comparison.baseline, &comparison.candidate)
+    })?;
+    let is_open = |row: &&CaseComparison| {
+        let mut unclear = comparison.rows_that_are(Verdict::Unclear);
+        row.verdict != Verdict::Unclear && unclear.any(|known| known.case == row.case)
+    };
+    let rows: Vec<&CaseComparison> = counts.rows.iter().filter(is_open).collect();
+    let parts = verdicts(counts, &rows, comparison.rows.len());
+    (!parts.is_empty()).then(|| {
+        format!(
+            "; where that is unclear, {} say: {}",
+            counts.metric.name.replace('_', " "),
+            parts.join(", ")
+        )
+    })
+}
+
+/// A part of a sentence for each verdict that some of these rows of a comparison have; there are `total` cases.
+fn verdicts(comparison: &Comparison, rows: &[&CaseComparison], total: usize) -> Vec<String> {
+    let (good, bad) = good_and_bad(&comparison.metric);
     let order = [
         Verdict::Worse,
         Verdict::Better,
@@ -71,7 +110,8 @@ fn said(comparison: &Comparison) -> String {
         Verdict::Unclear,
     ];
     let parts = order.into_iter().filter_map(|verdict| {
-        let rows: Vec<&CaseComparison> = comparison.rows_that_are(verdict).collect();
+        let of_verdict = rows.iter().filter(|row| row.verdict == verdict);
+        let rows: Vec<&CaseComparison> = of_verdict.copied().collect();
         if rows.is_empty() {
             return None;
         }
@@ -87,15 +127,7 @@ fn said(comparison: &Comparison) -> String {
             Verdict::Unclear => format!("unclear{place}{}", not_excluded(&rows)),
         })
     });
-    let parts: Vec<String> = parts.collect();
-    // The geometric mean over all cases, as if they were one.
-    let together = comparison.overall.filter(|_| total > 1);
-    let together =
-        together.map(|overall| format!("; all together {}", change_with_interval(&overall)));
-    match parts.is_empty() {
-        true => "nothing to compare".to_owned(),
-        false => parts.join(", ") + &together.unwrap_or_default(),
-    }
+    parts.collect()
 }
 
 /// The change, or the range of the changes of several cases.

@@ -14,6 +14,9 @@ const NS_PER_MS: f64 = 1e6;
 /// Times beyond this percentage are told as text: on a linear axis the slowest request rules the picture.
 const CLIPPED_AT: u32 = 98;
 
+/// With more lines than these, the spread of the runs would hide the lines.
+const MOST_WITH_RUNS: usize = 2;
+
 /// The curves of one picture.
 struct Picture<'a> {
     /// What they have in common.
@@ -151,7 +154,7 @@ impl<'a> Picture<'a> {
         let series: Vec<plot::PointSeries> = series
             .map(|((name, curve), colour)| plot::PointSeries {
                 name: name.clone(),
-                points: points(curve, &percents),
+                points: points(curve, &percents, self.curves.len() <= MOST_WITH_RUNS),
                 colour,
             })
             .collect();
@@ -170,8 +173,8 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The medians of the runs; every tenth with the fastest and the slowest run.
-fn points(curve: &Curve, percents: &RangeInclusive<u32>) -> Vec<plot::Point> {
+/// The medians of the runs; every tenth with the fastest and the slowest run if these are to be shown.
+fn points(curve: &Curve, percents: &RangeInclusive<u32>, with_runs: bool) -> Vec<plot::Point> {
     let wanted = curve
         .points
         .iter()
@@ -179,7 +182,7 @@ fn points(curve: &Curve, percents: &RangeInclusive<u32>) -> Vec<plot::Point> {
     let point = |(percent, times): &(u32, [f64; 3])| {
         let x = f64::from(*percent);
         let [middle, low, high] = times.map(|ns| ns / NS_PER_MS);
-        match curve.runs > 1 && percent % 10 == 0 {
+        match with_runs && curve.runs > 1 && percent % 10 == 0 {
             true => plot::Point::with_interval(x, middle, low, high),
             false => plot::Point::new(x, middle),
         }
