@@ -5,7 +5,7 @@
 use super::document::{Block, Document, Emphasis};
 use super::field::{Field, row_of};
 use super::table::{Cell, Column, Kind, Row, Table};
-use crate::analysis::validity::{Finding, Level};
+use crate::analysis::validity::{Finding, Level, joined};
 use serde_json::{Value, json};
 
 /// The name of the table, for machines.
@@ -77,7 +77,7 @@ fn place(finding: &Finding) -> String {
         [only] => Some(only.clone()),
         several => Some(format!("{} cases", several.len())),
     };
-    let variants = finding.variants.join(" and ");
+    let variants = joined(&finding.variants);
     let variants = Some(variants).filter(|names| !names.is_empty());
     let parts: Vec<String> = cases.into_iter().chain(variants).collect();
     match parts.is_empty() {

@@ -40,42 +40,88 @@ const LIMITS: [Limit; 3] = [
     },
 ];
 
-/// One finding per cell and limit that some of its runs exceed.
-pub(super) fn check(cells: &Cells<'_>) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for limit in &LIMITS {
-        found.extend(
-            cells
-                .cells
-                .iter()
-                .filter_map(|cell| of_cell(cells, cell, limit)),
-        );
-    }
-    found
+/// The runs of a cell that exceed a limit.
+struct Excess<'a, 's> {
+    cell: &'a Cell<'s>,
+    /// Counted from 1.
+    runs: Vec<usize>,
+    most: f64,
 }
 
-fn of_cell(cells: &Cells<'_>, cell: &Cell<'_>, limit: &Limit) -> Option<Finding> {
-    let mut runs = Vec::new();
-    let mut most = 0.0_f64;
-    for (run, number) in cell.runs.iter().zip(1..) {
-        if let Some(value) = run
-            .value_of(limit.metric)
-            .filter(|value| *value > limit.percent)
-        {
-            runs.push(number);
-            most = most.max(value);
+/// One finding per limit that some runs exceed: what else a machine did is seldom about one cell.
+pub(super) fn check(cells: &Cells<'_>) -> Vec<Finding> {
+    LIMITS
+        .iter()
+        .filter_map(|limit| of_limit(cells, limit))
+        .collect()
+}
+
+fn of_limit(cells: &Cells<'_>, limit: &Limit) -> Option<Finding> {
+    let excesses = cells.cells.iter().filter_map(|cell| excess(cell, limit));
+    let excesses: Vec<Excess<'_, '_>> = excesses.collect();
+    let worst = excesses
+        .iter()
+        .max_by(|one, other| one.most.total_cmp(&other.most))?;
+    let hits: usize = excesses.iter().map(|excess| excess.runs.len()).sum();
+    let up_to = if hits == 1 { "" } else { "up to " };
+    let percent = format!("{up_to}{:.0}", worst.most);
+    let (runs, place) = match &excesses[..] {
+        [only] => (only.runs.clone(), of_runs(&only.runs, only.cell.runs.len())),
+        several => {
+            let all: usize = cells.cells.iter().map(|cell| cell.runs.len()).sum();
+            let numbers: Vec<usize> = (1..=hits).collect();
+            let count = match hits == all {
+                true => of_runs(&numbers, all),
+                false => format!(" in {hits} of {all} runs"),
+            };
+            (Vec::new(), count + &most_of(cells, several, worst.cell))
+        }
+    };
+    let says = limit.says.replacen("{}", &percent, 1);
+    Some(Finding {
+        cases: once(excesses.iter().map(|excess| excess.cell.case.clone())),
+        variants: once(
+            excesses
+                .iter()
+                .flat_map(|excess| cells.variant_of(excess.cell)),
+        ),
+        runs,
+        ..Finding::new(
+            limit.check,
+            Level::Amber,
+            says.replacen("{}", &place, 1),
+            limit.remedy,
+        )
+    })
+}
+
+fn excess<'a, 's>(cell: &'a Cell<'s>, limit: &Limit) -> Option<Excess<'a, 's>> {
+    let values = cell.runs.iter().zip(1..).filter_map(|(run, number)| {
+        let value = run.value_of(limit.metric)?;
+        (value > limit.percent).then_some((number, value))
+    });
+    let (runs, values): (Vec<usize>, Vec<f64>) = values.unzip();
+    let most = values.into_iter().reduce(f64::max)?;
+    Some(Excess { cell, runs, most })
+}
+
+/// Where it was worst: `, most with 'cyan' in 'http server=koa'`.
+fn most_of(cells: &Cells<'_>, several: &[Excess<'_, '_>], worst: &Cell<'_>) -> String {
+    let cases = once(several.iter().map(|excess| excess.cell.case.clone()));
+    let names = cells.variant_of(worst).into_iter();
+    let case = (cases.len() > 1).then(|| worst.case.clone());
+    let names: Vec<String> = names.chain(case).collect();
+    let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    format!(", most with {}", names.join(" in "))
+}
+
+/// Each of them once, in order.
+fn once(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in names {
+        if !found.contains(&name) {
+            found.push(name);
         }
     }
-    let up_to = match runs.len() {
-        1 => "",
-        _ => "up to ",
-    };
-    let says = limit.says.replacen("{}", &format!("{up_to}{most:.0}"), 1);
-    let says = says.replacen("{}", &of_runs(&runs, cell.runs.len()), 1);
-    (!runs.is_empty()).then(|| Finding {
-        cases: vec![cell.case.clone()],
-        variants: cells.variant_of(cell),
-        runs,
-        ..Finding::new(limit.check, Level::Amber, says, limit.remedy)
-    })
+    found
 }

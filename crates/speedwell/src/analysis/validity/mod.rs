@@ -22,6 +22,8 @@ mod single_runs;
 #[cfg(test)]
 mod tests;
 
+pub use names::joined;
+
 use self::cells::Cells;
 pub(super) use self::ranking::refuse;
 use super::Comparison;

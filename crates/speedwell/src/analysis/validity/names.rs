@@ -7,7 +7,7 @@ pub(super) fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(super) fn joined(names: &[String]) -> String {
+pub fn joined(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [only] => only.clone(),

@@ -337,6 +337,30 @@ fn other_statuses_and_a_busy_machine_are_told() {
 }
 
 #[test]
+fn a_machine_that_was_always_busy_is_told_once() {
+    let mut session = published(&["old", "new"]);
+    for (case, variant, pressure) in [
+        ("a", "old", 12.0),
+        ("a", "new", 34.0),
+        ("b", "new", 9.0),
+        ("c", "new", 55.6),
+    ] {
+        let figures = [("throughput", pressure), ("pressure", pressure)];
+        add(&mut session, case, variant, &figures);
+    }
+    let found = of(&session, &Known::default());
+    let [pressure] = of_check(&found, Check::Pressure)[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(
+        pressure.says,
+        "Something waited for a processor up to 56 % of the time in 3 of 4 runs, most with 'new' in 'c'."
+    );
+    assert_eq!(pressure.cases, ["a", "c"]);
+    assert_eq!(pressure.variants, ["old", "new"]);
+}
+
+#[test]
 fn a_candidate_that_cannot_be_better_is_told_where_it_is() {
     let mut session = published(&["old", "new"]);
     for (case, new) in [("a", 132.0), ("b", 77.0), ("c", 102.0)] {

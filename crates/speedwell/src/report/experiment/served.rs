@@ -11,8 +11,12 @@ use std::ops::RangeInclusive;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Times beyond this percentage are told as text: on a linear axis the slowest request rules the picture.
-const CLIPPED_AT: u32 = 98;
+/// The picture ends at the first of these percentages at which it is not ruled by the slowest requests: on a linear axis
+/// a starved hundredth would press all others to the ground. Their times are told as text.
+const ENDS: [u32; 4] = [98, 97, 95, 90];
+
+/// How many times the time at 90 % is too high for a picture of them all.
+const TOO_HIGH: f64 = 4.0;
 
 /// With more lines than these, the spread of the runs would hide the lines.
 const MOST_WITH_RUNS: usize = 2;
@@ -115,6 +119,7 @@ impl<'a> Picture<'a> {
     }
 
     fn up_to_most(&self) -> Chart {
+        let end = self.end();
         let longest = self.curves.iter().map(|(_, curve)| {
             let ms = curve.at(100).unwrap_or(f64::NAN) / NS_PER_MS;
             let name = (self.short)(curve);
@@ -122,7 +127,7 @@ impl<'a> Picture<'a> {
         });
         let longest: Vec<String> = longest.collect();
         let subtitle = format!(
-            "{}; up to {CLIPPED_AT} %, the slowest request in ms: {}",
+            "{}; up to {end} %, the slowest request in ms: {}",
             self.about,
             longest.join(", ")
         );
@@ -130,7 +135,21 @@ impl<'a> Picture<'a> {
             plot::Axis::linear("percentage of the requests"),
             plot::Axis::linear("served within, ms"),
         );
-        self.lines("Percentage served", subtitle, axes, 0..=CLIPPED_AT)
+        self.lines("Percentage served", subtitle, axes, 0..=end)
+    }
+
+    /// The percentage at which the picture ends.
+    fn end(&self) -> u32 {
+        let highest = |percent: u32| {
+            let times = self
+                .curves
+                .iter()
+                .filter_map(|(_, curve)| curve.at(percent));
+            times.fold(0.0, f64::max)
+        };
+        let [most, .., least] = ENDS;
+        let fits = |percent: &u32| highest(*percent) <= TOO_HIGH * highest(least);
+        ENDS.into_iter().find(fits).unwrap_or(most)
     }
 
     fn of_the_slow(&self) -> Chart {
@@ -303,6 +322,24 @@ requests = 10
         assert_eq!(names(&charts[0]), ["new (with a cache)"]);
         assert_eq!(line_chart(&charts[0]).series[0].colour, None);
         assert_eq!(names(&charts[1]), ["old", "new (with a cache)"]);
+    }
+
+    #[test]
+    fn a_picture_ends_before_a_starved_hundredth_rules_it() {
+        let ends_at = |starved: std::ops::RangeInclusive<u32>| {
+            let mut group = group();
+            for (percent, times) in &mut group.curves[0].points {
+                if starved.contains(percent) {
+                    *times = [1e12; 3];
+                }
+            }
+            let charts = served(&group, Series::Variants, &[], &experiment());
+            line_chart(&charts[0]).series[0].points.len() - 1
+        };
+        assert_eq!(
+            [99..=100, 98..=100, 97..=100, 91..=100].map(ends_at),
+            [98, 97, 95, 90]
+        );
     }
 
     #[test]
