@@ -20,6 +20,7 @@ mod study;
 
 pub use changes::{band, forest_row};
 pub use every_run::{Lane, every_run};
+pub use gather::labels;
 pub use runs::bars;
 
 use super::document::Chart;

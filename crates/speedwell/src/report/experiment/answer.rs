@@ -18,11 +18,15 @@ const TOLD_AS_FACTOR: f64 = 1.0;
 /// One sentence for each group, then what the control says.
 pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
     let mut blocks = Vec::new();
+    let mut names = Names {
+        experiment,
+        told: Vec::new(),
+    };
     for group in &found.groups {
         let Some(first) = group.metrics.first() else {
             continue;
         };
-        let clauses = clauses(group, first, experiment);
+        let clauses = clauses(group, first, &mut names);
         if !clauses.is_empty() {
             let subject = match found.groups.len() {
                 1 => first.metric.name.clone(),
@@ -38,8 +42,24 @@ pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
     blocks
 }
 
+/// What variants are called in the answers: with their labels the first time.
+struct Names<'a> {
+    experiment: &'a Experiment,
+    told: Vec<String>,
+}
+
+impl Names<'_> {
+    fn call(&mut self, name: &str) -> String {
+        if self.told.iter().any(|known| known == name) {
+            return name.to_owned();
+        }
+        self.told.push(name.to_owned());
+        label(self.experiment, name)
+    }
+}
+
 /// A clause for each comparison; the baseline is named where it is not that of the clause before.
-fn clauses(group: &GroupFound, metric: &MetricFound, experiment: &Experiment) -> Vec<String> {
+fn clauses(group: &GroupFound, metric: &MetricFound, names: &mut Names<'_>) -> Vec<String> {
     let mut before = None;
     let own = metric
         .findings
@@ -47,10 +67,10 @@ fn clauses(group: &GroupFound, metric: &MetricFound, experiment: &Experiment) ->
         .iter()
         .filter(|comparison| !is_control(comparison));
     own.map(|comparison| {
+        let candidate = names.call(&comparison.candidate);
         let baseline = (before != Some(&comparison.baseline))
-            .then(|| format!(" against {}", label(experiment, &comparison.baseline)));
+            .then(|| format!(" against {}", names.call(&comparison.baseline)));
         before = Some(&comparison.baseline);
-        let candidate = label(experiment, &comparison.candidate);
         format!(
             "{candidate}{}: {}{}",
             baseline.unwrap_or_default(),
@@ -117,6 +137,7 @@ fn verdicts(comparison: &Comparison, rows: &[&CaseComparison], total: usize) -> 
         }
         let place = match (rows.len(), total) {
             (_, 1) => String::new(),
+            (2, 2) => " in both cases".to_owned(),
             (number, _) if number == total => format!(" in all {}", count(total, "case", "cases")),
             (number, _) => format!(" in {number} of {total}"),
         };

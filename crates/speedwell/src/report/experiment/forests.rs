@@ -1,10 +1,12 @@
 //! Changes of an experiment against the noise of its control.
 
 use super::answer::is_control;
+use crate::analysis::Comparison;
 use crate::analysis::experiment::{GroupFound, MetricFound};
-use crate::report::charts::{band, forest_row};
+use crate::report::charts::{band, forest_row, labels};
 use crate::report::document::Chart;
 use speedwell_plot as plot;
+use std::sync::Arc;
 
 /// One forest a metric: every case of every pair, with the change of the control against itself as the band.
 pub fn forests(group: &GroupFound) -> Vec<Chart> {
@@ -15,24 +17,28 @@ pub fn forests(group: &GroupFound) -> Vec<Chart> {
         .collect()
 }
 
+/// The rows of one pair of variants, with what sets each case apart from the others.
+fn pair(comparison: &Comparison) -> Vec<plot::ForestRow> {
+    let pair = format!("{} against {}", comparison.candidate, comparison.baseline);
+    let cases = comparison.rows.iter().map(|row| Arc::clone(&row.case));
+    let (_, names) = labels(&cases.collect::<Vec<_>>());
+    let rows = names.into_iter().filter_map(|(index, name)| {
+        let label = match comparison.rows.len() {
+            1 => pair.clone(),
+            _ => format!("{name}, {pair}"),
+        };
+        forest_row(&comparison.rows[index], label)
+    });
+    rows.collect()
+}
+
 fn forest(group: &GroupFound, metric: &MetricFound) -> Option<Chart> {
     let own = metric
         .findings
         .comparisons
         .iter()
         .filter(|comparison| !is_control(comparison));
-    let rows: Vec<plot::ForestRow> = own
-        .flat_map(|comparison| {
-            comparison.rows.iter().filter_map(move |row| {
-                let pair = format!("{} against {}", comparison.candidate, comparison.baseline);
-                let label = match comparison.rows.len() {
-                    1 => pair,
-                    _ => format!("{}, {pair}", row.case.id()),
-                };
-                forest_row(row, label)
-            })
-        })
-        .collect();
+    let rows: Vec<plot::ForestRow> = own.flat_map(pair).collect();
     let first = metric.findings.comparisons.first()?;
     let floor = metric
         .floor

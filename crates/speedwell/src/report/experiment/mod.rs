@@ -64,17 +64,17 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
     }
     let draws = draws_flames(experiment, output);
     document.append(profile_sections(&found.profiles, draws, output));
-    for group in &found.groups {
-        let whole = whole(group);
-        document.blocks.extend(gallery::gallery(&whole, output));
-    }
+    let everything = whole(&found.groups);
+    document
+        .blocks
+        .extend(gallery::gallery(&everything, output));
     document
 }
 
-/// All findings of a group in one.
-fn whole(group: &GroupFound) -> Findings {
+/// All findings of groups in one.
+fn whole(groups: &[GroupFound]) -> Findings {
     let mut whole = Findings::default();
-    for metric in &group.metrics {
+    for metric in groups.iter().flat_map(|group| &group.metrics) {
         whole
             .summaries
             .extend(metric.findings.summaries.iter().cloned());
@@ -122,7 +122,7 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
                 text: group.name.clone(),
             });
         }
-        let whole = whole(group);
+        let whole = whole(std::slice::from_ref(group));
         let part = match whole.comparisons.is_empty() {
             true => summary::summary(&whole.summaries, output),
             false => comparison(&whole, output),
@@ -132,7 +132,13 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
             .blocks
             .into_iter()
             .filter(|block| !matches!(block, Block::Headline(_)));
-        document.blocks.extend(body);
+        document.blocks.extend(body.map(|block| match block {
+            Block::Heading { level, text } if found.groups.len() > 1 => Block::Heading {
+                level: level + 1,
+                text,
+            },
+            block => block,
+        }));
         for (name, value) in part.data {
             match value {
                 Value::Array(items) if name == "comparisons" => compared.extend(items),
@@ -206,7 +212,10 @@ fn of_name(
             .flat_map(|group| served::tail(group, series, experiment))
             .collect(),
         "bar" => groups
-            .flat_map(|group| usual::bars(&whole(group).summaries, output.unit))
+            .flat_map(|group| {
+                let whole = whole(std::slice::from_ref(group));
+                usual::bars(&whole.summaries, output.unit)
+            })
             .collect(),
         "forest" => groups.flat_map(forests::forests).collect(),
         "factors" => groups

@@ -61,7 +61,8 @@ fn one(block: &Block, top: bool, writer: &mut Writer) {
 fn heading(level: u8, text: &str, top: bool, writer: &mut Writer) {
     let level = level.clamp(2, 4);
     let id = writer.new_id("part");
-    if top {
+    // A part of a part would make the list longer than a glance.
+    if top && level == 2 {
         writer.contents.push((id.clone(), text.to_owned()));
     }
     writer.raw(&format!(
