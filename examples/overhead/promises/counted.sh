@@ -2,8 +2,8 @@
 # counted.sh TEST: how many instructions node executes for a round of TEST, on any machine.
 #
 # Valgrind executes the program on a processor of its own and counts. What a start of node costs is not the question:
-# it cancels out between a few rounds and some more. One thread compiles, collects garbage and executes, so that the
-# count hardly depends on the machine; times of such a process mean nothing.
+# it cancels out between a few rounds and some more. One thread compiles, collects garbage and executes, always in the
+# same order, so that the count hardly depends on the machine; times of such a process mean nothing.
 set -eu
 
 few=2 more=5
@@ -12,7 +12,7 @@ few=2 more=5
 executed() {
   log=$(mktemp)
   valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null --smc-check=all-non-file \
-    --log-file="$log" node --single-threaded "$test.js" "$1" >/dev/null
+    --log-file="$log" node --predictable --hash-seed=1 --random-seed=1 "$test.js" "$1" >/dev/null
   sed -n 's/,//g; s/^==[0-9]*== I *refs: *\([0-9]*\)$/\1/p' "$log"
   rm -f "$log"
 }
