@@ -6,17 +6,20 @@ const test = require('node:test');
 const assert = require('node:assert');
 const fs = require('node:fs');
 const path = require('node:path');
+const { spawnSync } = require('node:child_process');
 const { ROOT, run } = require('./loaded.js');
 const { measure } = require('../promises/measure.js');
 
 const FOLDER = path.join(ROOT, 'promises');
 const files = fs.readdirSync(FOLDER).filter((file) => file.endsWith('-native.js'));
 
-test('there are five, and the definition file names them', () => {
-  const text = fs.readFileSync(path.join(ROOT, 'overhead.toml'), 'utf8');
-  assert.strictEqual(files.length, 5);
-  for (const file of files) assert.ok(text.includes(`"${path.basename(file, '.js')}"`), file);
-});
+for (const definition of ['overhead.toml', 'instructions.toml']) {
+  test(`there are five, and ${definition} names them`, () => {
+    const text = fs.readFileSync(path.join(ROOT, definition), 'utf8');
+    assert.strictEqual(files.length, 5);
+    for (const file of files) assert.ok(text.includes(`"${path.basename(file, '.js')}"`), file);
+  });
+}
 
 for (const file of files) {
   test(`${file} prints its name and its time`, async () => {
@@ -27,6 +30,17 @@ for (const file of files) {
     assert.ok(Number(value) > 0, value);
   });
 }
+
+const valgrind = spawnSync('valgrind', ['--version']);
+
+test('the instructions of a round are counted', { skip: valgrind.error && 'valgrind is not installed' }, () => {
+  const words = ['./counted.sh', 'fibonacci-async-es2017-native'];
+  const { status, stdout, stderr } = spawnSync('sh', words, { cwd: FOLDER, encoding: 'utf8' });
+  assert.strictEqual(status, 0, stderr);
+  const [, value] = /^Instructions\(fibonacci-async-es2017-native\): (\d+)\n$/.exec(stdout) ?? [];
+  // fibonacci(20) is 21,891 calls, each of which is at least a hundred instructions.
+  assert.ok(Number(value) > 2e6 && Number(value) < 1e9, value);
+});
 
 test('a wrong answer is an error, not a time', async () => {
   const wrong = measure(__filename, async () => 1, { expected: 2, warmup: 1, rounds: 1 });

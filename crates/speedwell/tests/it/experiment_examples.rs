@@ -158,3 +158,20 @@ fn the_cost_of_a_module_is_measured_and_reported() {
     assert!(project.path("crash-collector-overhead.md").is_file());
     opens(&project, "crash-collector-overhead.html", 3);
 }
+
+#[test]
+fn the_cost_of_a_module_in_instructions_is_an_experiment_of_the_same_tests() {
+    let project = Project::new();
+    let cases = |file: &str| -> BTreeSet<String> {
+        let file = repository().join("examples/overhead").join(file);
+        let words = ["run", file.to_str().unwrap(), "--list", "--filter=promises"];
+        let listed = project.run(&words).expect_status(0).stdout;
+        let tests = listed.split("test=").skip(1);
+        tests
+            .map(|rest| rest.split_whitespace().next().unwrap().to_owned())
+            .collect()
+    };
+    let counted = cases("instructions.toml");
+    assert_eq!(counted.len(), 5, "{counted:?}");
+    assert_eq!(counted, cases("overhead.toml"));
+}
