@@ -46,7 +46,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
     }
 }
 
-fn add(session: &mut Session, case: &str, variant: &str, figures: &[(&str, f64)]) {
+pub(super) fn add(session: &mut Session, case: &str, variant: &str, figures: &[(&str, f64)]) {
     let sample = |(metric, value): &(&str, f64)| Sample {
         metric: Arc::from(*metric),
         value: *value,
