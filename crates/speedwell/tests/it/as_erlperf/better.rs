@@ -1,5 +1,6 @@
 //! What the original does wrong, one test for each defect that can be seen from outside.
 
+use super::super::busy::{eventually, holds};
 use super::{as_erlperf, command, has_erlang};
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
@@ -98,20 +99,17 @@ fn a_search_tells_its_passes_and_the_best_of_them() {
         "-d",
         "200",
     ];
-    let called = as_erlperf(&words);
-    assert_eq!(called.status, 0, "{}", called.stderr);
-    let row = called.stdout.lines().nth(1).unwrap();
-    assert_eq!(row[50..].split_whitespace().next(), Some("1"), "{row}");
-    assert!(
-        called.stderr.contains("erlperf: 1 worker: "),
-        "{}",
-        called.stderr
-    );
-    assert!(
-        called.stderr.contains("erlperf: 2 workers: "),
-        "{}",
-        called.stderr
-    );
+    // Two workers do half of what one does, unless the machine stops for one of them.
+    eventually(1, || {
+        let called = as_erlperf(&words);
+        assert_eq!(called.status, 0, "{}", called.stderr);
+        for pass in ["erlperf: 1 worker: ", "erlperf: 2 workers: "] {
+            assert!(called.stderr.contains(pass), "{}", called.stderr);
+        }
+        let row = called.stdout.lines().nth(1).unwrap();
+        let best = row[50..].split_whitespace().next();
+        holds(best == Some("1"), || row.to_owned())
+    });
     let exported = as_erlperf(&[&words[..], &["--format", "json"]].concat());
     assert!(
         exported.stdout.contains("\"passes\""),
@@ -209,7 +207,7 @@ fn a_runner_that_fails_after_a_while_is_not_taken_for_one_that_ran() {
     if !has_erlang() {
         return;
     }
-    let code = "r(_, 20) -> erlang:error(boom); r(_, N) -> timer:sleep(1), N + 1.";
+    let code = "r(_, 5) -> erlang:error(boom); r(_, N) -> timer:sleep(1), N + 1.";
     let called = as_erlperf(&[code, "--init_runner", "0.", "-d", "500"]);
     assert_eq!(called.status, 2);
     assert_eq!(called.stdout, "");
