@@ -93,7 +93,7 @@ pub fn run(args: NewArgs) -> anyhow::Result<Status> {
     }
     let target = shell_words::quote(&written.target.to_string_lossy()).into_owned();
     if looks {
-        let status = look(&written.target);
+        let status = look(&written);
         status::note(&format!(
             "this was a first look; then: speedwell run {target}"
         ));
@@ -108,10 +108,10 @@ pub fn run(args: NewArgs) -> anyhow::Result<Status> {
 
 /// A first look: everything once, then as many blocks as fit into some seconds. What comes of it is a report like
 /// any other, with few runs.
-fn look(target: &Path) -> Status {
+fn look(written: &Written) -> Status {
     let words = |more: &[&str]| {
         let mut words: Vec<OsString> = ["speedwell", "run"].map(OsString::from).to_vec();
-        words.push(target.as_os_str().to_owned());
+        words.push(written.target.as_os_str().to_owned());
         words.extend(more.iter().map(OsString::from));
         words
     };
@@ -121,5 +121,6 @@ fn look(target: &Path) -> Status {
         return tried;
     }
     status::note("measuring for half a minute");
-    super::main(words(&["--budget", LOOK, "--runs", MOST_RUNS]))
+    let short = ["--budget", LOOK, "--runs", MOST_RUNS];
+    super::main(words(&[&short, written.shortened].concat()))
 }

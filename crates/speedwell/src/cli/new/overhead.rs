@@ -73,6 +73,7 @@ pub fn files(args: &OverheadArgs) -> Result<Written> {
     Ok(Written {
         files,
         target: file,
+        shortened: &[],
     })
 }
 

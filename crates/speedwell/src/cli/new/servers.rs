@@ -74,6 +74,7 @@ pub fn files(args: &ServersArgs) -> Result<Written> {
     Ok(Written {
         files: vec![(file.clone(), text)],
         target: file,
+        shortened: &[],
     })
 }
 

@@ -25,5 +25,7 @@ pub fn files(args: &TopologyArgs) -> Written {
             (server, SERVER.to_owned()),
         ],
         target: file,
+        // Six variants of it twice are a look already.
+        shortened: &["--set", "requests=500"],
     }
 }

@@ -10,6 +10,8 @@ pub struct Written {
     pub files: Vec<(PathBuf, String)>,
     /// What is measured afterwards: one of the files, or their folder.
     pub target: PathBuf,
+    /// Words that make the first look at it short.
+    pub shortened: &'static [&'static str],
 }
 
 /// Writes the files and the folders that they need.
