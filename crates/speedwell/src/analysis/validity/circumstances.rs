@@ -65,21 +65,25 @@ fn of_limit(cells: &Cells<'_>, limit: &Limit) -> Option<Finding> {
     let hits: usize = excesses.iter().map(|excess| excess.runs.len()).sum();
     let up_to = if hits == 1 { "" } else { "up to " };
     let percent = format!("{up_to}{:.0}", worst.most);
+    let cases = once(excesses.iter().map(|excess| excess.cell.case.clone()));
     let (runs, place) = match &excesses[..] {
         [only] => (only.runs.clone(), of_runs(&only.runs, only.cell.runs.len())),
-        several => {
+        _ => {
             let all: usize = cells.cells.iter().map(|cell| cell.runs.len()).sum();
             let numbers: Vec<usize> = (1..=hits).collect();
             let count = match hits == all {
                 true => of_runs(&numbers, all),
                 false => format!(" in {hits} of {all} runs"),
             };
-            (Vec::new(), count + &most_of(cells, several, worst.cell))
+            (
+                Vec::new(),
+                count + &most_with(cells, worst.cell, cases.len()),
+            )
         }
     };
     let says = limit.says.replacen("{}", &percent, 1);
     Some(Finding {
-        cases: once(excesses.iter().map(|excess| excess.cell.case.clone())),
+        cases,
         variants: once(
             excesses
                 .iter()
@@ -105,13 +109,11 @@ fn excess<'a, 's>(cell: &'a Cell<'s>, limit: &Limit) -> Option<Excess<'a, 's>> {
     Some(Excess { cell, runs, most })
 }
 
-/// Where it was worst: `, most with 'cyan' in 'http server=koa'`.
-fn most_of(cells: &Cells<'_>, several: &[Excess<'_, '_>], worst: &Cell<'_>) -> String {
-    let cases = once(several.iter().map(|excess| excess.cell.case.clone()));
-    let names = cells.variant_of(worst).into_iter();
-    let case = (cases.len() > 1).then(|| worst.case.clone());
-    let names: Vec<String> = names.chain(case).collect();
-    let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+/// Where it was worst, of so many cases: `, most with 'cyan' in 'http server=koa'`.
+fn most_with(cells: &Cells<'_>, worst: &Cell<'_>, cases: usize) -> String {
+    let case = (cases > 1).then(|| worst.case.clone());
+    let names = cells.variant_of(worst).into_iter().chain(case);
+    let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
     format!(", most with {}", names.join(" in "))
 }
 
