@@ -361,29 +361,6 @@ fn a_machine_that_was_always_busy_is_told_once() {
 }
 
 #[test]
-fn a_candidate_that_cannot_be_better_is_told_where_it_is() {
-    let mut session = published(&["old", "new"]);
-    for (case, new) in [("a", 132.0), ("b", 77.0), ("c", 102.0)] {
-        add(&mut session, case, "old", &[("throughput", 100.0)]);
-        add(&mut session, case, "new", &[("throughput", new)]);
-    }
-    let known = Known {
-        never_better: vec!["new".to_owned()],
-        ..Known::default()
-    };
-    let found = of(&session, &known);
-    let [better] = of_check(&found, Check::BetterThanPossible)[..] else {
-        panic!("{found:?}");
-    };
-    assert_eq!(better.cases, ["a", "c"]);
-    assert!(
-        better.says.contains("in 2 of 3 cases, by up to 32 % ('a')"),
-        "{}",
-        better.says
-    );
-}
-
-#[test]
 fn variables_in_a_command_reach_the_instrument() {
     let mut session = published(&["old"]);
     let case = Case::new("NODE_OPTIONS=--require=./m.js node bench.js", Vec::new());
