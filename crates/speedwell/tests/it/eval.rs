@@ -178,7 +178,7 @@ fn a_command_that_never_ends_is_ended_with_all_it_started() {
     project
         .run(&["eval", "sh", &sleep, "--runs", "1", "--timeout", "1s"])
         .expect_status(2)
-        .expect_stdout(&["did not end within 1 s"]);
+        .expect_stdout(&["timeout: did not end within"]);
     assert!(begin.elapsed() < Duration::from_secs(120));
     let left = std::process::Command::new("pgrep")
         .args(["-f", &format!("sleep {time}")])
@@ -236,7 +236,7 @@ fn a_search_finds_how_many_workers_a_lock_lets_through() {
     project
         .run(&["report"])
         .expect_status(0)
-        .expect_stdout(&["throughput ", " at ", "◀ here"]);
+        .expect_stdout(&["throughput ", "workers", "◀ here"]);
 }
 
 #[test]
