@@ -66,7 +66,7 @@ function processes() {
 // Which of them are still there after a while that is long enough to notice a closed line.
 async function leftovers(pids) {
   let left = pids;
-  for (let look = 0; look < 50 && left.length > 0; look++) {
+  for (let look = 0; look < 600 && left.length > 0; look++) {
     const running = new Set(processes().map(({ pid }) => pid));
     left = left.filter((pid) => running.has(pid));
     if (left.length > 0) await wait(100);

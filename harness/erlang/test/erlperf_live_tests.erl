@@ -18,26 +18,38 @@ a_job_changes_while_it_runs() ->
     Job = erlperf:start(#{runner => "r(_, N) -> timer:sleep(1), N.", init_runner => "1."}, 2),
     ?assertMatch({_, 3}, erlperf_job:handle(Job)),
     grows(Job),
-    ok = erlperf_job:set_concurrency(Job, 64),
-    ?assertEqual(64, erlperf_job:concurrency(Job)),
-    Many = grows(Job),
-    ok = erlperf_job:set_concurrency(Job, 1),
-    ?assertEqual(1, erlperf_job:concurrency(Job)),
-    ?assert(grows(Job) < Many),
+    %% A machine that stops meanwhile makes one of them do less, but not every time.
+    until(fun() ->
+        ok = erlperf_job:set_concurrency(Job, 64),
+        ?assertEqual(64, erlperf_job:concurrency(Job)),
+        Many = grows(Job),
+        ok = erlperf_job:set_concurrency(Job, 1),
+        ?assertEqual(1, erlperf_job:concurrency(Job)),
+        grows(Job) < Many
+    end, 9),
     Took = erlperf_job:measure(Job, 10),
     ?assert(Took >= 10000),
     Self = self(),
-    spawn(fun() -> Self ! {first, erlperf_job:measure(Job, 30)} end),
-    timer:sleep(20),
+    First = spawn(fun() -> Self ! {first, erlperf_job:measure(Job, 2000)} end),
+    %% It waits for its answer, two seconds and more.
+    until(fun() -> process_info(First, status) =:= {status, waiting} end, 10000),
     ?assertEqual({error, already_started}, erlperf_job:measure(Job, 1)),
-    receive {first, Long} -> ?assert(Long >= 30000) end,
+    receive {first, Long} -> ?assert(Long >= 2000000) end,
     ?assertEqual(high, erlperf_job:set_priority(Job, low)),
     ?assertMatch("-module(job_" ++ _, erlperf_job:source(Job)),
     Monitor = monitor(process, Job),
     erlperf_job:request_stop(Job),
     receive {'DOWN', Monitor, process, Job, normal} -> ok end,
     ?assertEqual(undefined, erlperf_job:sample(Job)),
-    ?assertEqual([], supervisor:which_children(erlperf_job_sup)).
+    until(fun() -> supervisor:which_children(erlperf_job_sup) =:= [] end, 10000).
+
+%% Looks until it is so, a few milliseconds apart.
+until(Is, Looks) ->
+    case Is() of
+        true -> ok;
+        false when Looks > 1 -> timer:sleep(3), until(Is, Looks - 1);
+        false -> error(never)
+    end.
 
 new_code_is_executed_at_once() ->
     load_module("do(N) -> timer:sleep(N)."),
@@ -81,6 +93,8 @@ monitors_write_the_known_columns() ->
     ok = erlperf_job:set_concurrency(Job, 1),
     From = erlang:system_time(millisecond),
     timer:sleep(2500),
+    %% On a busy machine the first lines come late.
+    until(fun() -> erlperf_history:get(From) =/= [] andalso has_lines(Log, 3) andalso has_lines(Cluster, 2) end, 10000),
     [{Time, #{time := Time, node := Node, jobs := Jobs, sched_util := Util}} | _] = erlperf_history:get(From),
     ?assertEqual(node(), Node),
     ?assert(Util >= 0 andalso Util =< 100),
@@ -101,6 +115,11 @@ monitors_write_the_known_columns() ->
     ?assertEqual(byte_size(ClusterHeader), byte_size(ClusterLine)),
     [file:delete(File) || File <- Files].
 
+%% Whether so many whole lines are in a file.
+has_lines(File, Count) ->
+    {ok, Text} = file:read_file(File),
+    length(binary:matches(Text, <<"\n">>)) >= Count.
+
 %% From the blank line above the header that names the job.
 lines_with(Name, Written) ->
     Lines = binary:split(Written, <<"\n">>, [global]),
@@ -117,7 +136,7 @@ the_cluster_monitor_sees_other_nodes() ->
         {ok, _} = rpc:call(Peer, application, ensure_all_started, [speedwell]),
         {ok, Watcher} = erlperf_cluster_monitor:start_link({?MODULE, collect, none}, 200, [node, sched_util]),
         ?assert(rpc:call(Peer, erlperf, run, ["timer:sleep(1).", #{sample_duration => 50}]) > 5),
-        timer:sleep(3000),
+        until(fun() -> lists:all(fun(Node) -> persistent_term:get({?MODULE, Node}, none) =/= none end, [Peer, node()]) end, 10000),
         ?assertEqual([node, sched_util], lists:sort(persistent_term:get({?MODULE, Peer}))),
         ?assertEqual([node, sched_util], lists:sort(persistent_term:get({?MODULE, node()}))),
         unlink(Watcher),

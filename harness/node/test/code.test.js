@@ -92,17 +92,25 @@ test('what cannot be copied to threads is an error that says so', async () => {
   assert.match(error.msg, /cannot be copied to worker threads/);
 });
 
-test('awaited workers that never wait take turns, and a stop is heard', async () => {
+/** What three awaited workers that never wait have counted until they were told to stop. */
+async function countedUntilStop(afterMs) {
   const harness = startHarness();
   const done = harness.done();
   harness.send(load('await null'), ['workers', { id: 2, job: 'a', n: 3 }],
                ['run', { id: 3, jobs: 'a', mode: 'continuous', interval_ns: 3e7, samples: 100000, warmup_ns: 0 }]);
   await harness.saw('workers');
-  setTimeout(() => harness.send(['stop', { id: 4, job: 'a' }], ['quit']), 200);
+  setTimeout(() => harness.send(['stop', { id: 4, job: 'a' }], ['quit']), afterMs);
   const { events, code } = await done;
   const counts = of(events, 'worker').map(({ count }) => Number(count.split(',').pop()));
   assert.strictEqual(code, 0);
   assert.strictEqual(counts.length, 3);
+  return counts;
+}
+
+test('awaited workers that never wait take turns, and a stop is heard', async () => {
+  let counts = await countedUntilStop(200);
+  // A busy machine may stop it before it has had a processor for a whole window.
+  for (const afterMs of [1000, 5000]) if (Math.max(...counts) === 0) counts = await countedUntilStop(afterMs);
   assert.ok(Math.min(...counts) > Math.max(...counts) / 4, `${counts}`);
 });
 

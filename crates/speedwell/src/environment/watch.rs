@@ -134,26 +134,49 @@ fn rss_bytes(tree: &Tree, pid: i32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::{Service, Spec};
     use std::time::Duration;
+
+    /// A child of its own: the processes of other tests come and go in this one.
+    fn child(script: &str) -> Service {
+        Service::start(Spec::new("/bin/sh").args(["-c", script])).unwrap()
+    }
 
     #[test]
     fn a_busy_process_and_a_sleeping_one_look_different() {
-        let own = std::process::id() as i32;
-        let mut watch = Watch::new(own);
-        let begin = Instant::now();
-        let mut sum = 0u64;
-        while begin.elapsed() < Duration::from_millis(200) {
-            sum = std::hint::black_box(sum.wrapping_add(1));
+        let busy = child("while :; do :; done");
+        let used = || cpu_ns_of(busy.pid()).unwrap();
+        // How much the machine lets it do is its own affair: what it did is seen beside.
+        let (begin, before_ns) = (Instant::now(), used());
+        let mut watch = Watch::new(busy.pid());
+        let (since, inside_ns) = (Instant::now(), used());
+        while used() < inside_ns + 200_000_000 {
+            std::thread::sleep(Duration::from_millis(5));
         }
-        let busy = watch.look();
-        // Other tests may be at work in this process, and other processes on the machine.
-        assert!(busy.cpus.is_some_and(|cpus| cpus > 0.2), "{busy:?}");
+        let (least_ns, shortest_s) = (used() - inside_ns, since.elapsed().as_secs_f64());
+        let seen = watch.look();
+        let (most_ns, longest_s) = (used() - before_ns, begin.elapsed().as_secs_f64());
+        let least = least_ns as f64 / 1e9 / longest_s;
+        let most = most_ns as f64 / 1e9 / shortest_s;
         assert!(
-            busy.rss_bytes.is_some_and(|bytes| bytes > 1 << 20),
-            "{busy:?}"
+            seen.cpus.is_some_and(|cpus| (least..=most).contains(&cpus)),
+            "{seen:?}, but {least} to {most}"
         );
-        std::thread::sleep(Duration::from_millis(50));
-        let asleep = watch.look();
+        assert!(
+            seen.rss_bytes.is_some_and(|bytes| bytes > 100_000),
+            "{seen:?}"
+        );
+
+        let lazy = child("while :; do sleep 0.01; done");
+        let mut watch = Watch::new(lazy.pid());
+        let mut asleep = Glance::default();
+        for _ in 0..600 {
+            std::thread::sleep(Duration::from_millis(50));
+            asleep = watch.look();
+            if asleep.voluntary_per_s.is_some_and(|rate| rate > 0.0) {
+                break;
+            }
+        }
         assert!(
             asleep.voluntary_per_s.is_some_and(|rate| rate > 0.0),
             "{asleep:?}"

@@ -140,7 +140,7 @@ mod tests {
             drop(listener);
             // A child that another test is about to start holds a copy until it becomes its program.
             let address = SocketAddr::from(([127, 0, 0, 1], port));
-            let is_gone = (0..200).any(|_| {
+            let is_gone = (0..3_000).any(|_| {
                 std::thread::sleep(std::time::Duration::from_millis(10));
                 sockets_at(address).is_empty()
             });

@@ -107,16 +107,15 @@ mod tests {
     use std::time::{Duration, Instant};
 
     fn shell(script: &str) -> Service {
-        let spec = Spec {
-            limit: Duration::from_secs(30),
-            ..Spec::new("/bin/sh").args(["-c", script])
-        };
+        let mut spec = Spec::new("/bin/sh").args(["-c", script]);
+        // Time enough to say goodbye, even on a busy machine.
+        spec.farewell.grace = Duration::from_secs(30);
         Service::start(spec).unwrap()
     }
 
     fn until(done: impl Fn() -> bool) {
         let begin = Instant::now();
-        while !done() && begin.elapsed() < Duration::from_secs(10) {
+        while !done() && begin.elapsed() < Duration::from_secs(50) {
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -183,9 +183,10 @@ fn every_format_has_a_line_for_each_case() {
     assert!(calibration_line(&project).contains("never calibrated"));
 }
 
-#[test]
-fn an_interrupted_calibration_reports_its_complete_comparisons_and_can_go_on() {
-    let project = Project::new().with("slow.fake", "case n=1\n* sleep:4\n");
+/// A calibration of 30 comparisons that got Ctrl-C after two of them, and what it said; none where it came to its
+/// end before the signal was sent.
+fn interrupted(run_ms: u32) -> Option<(Project, Answer)> {
+    let project = Project::new().with("slow.fake", &format!("case n=1\n* sleep:{run_ms}\n"));
     let words = [
         "doctor",
         "--calibrate",
@@ -201,24 +202,31 @@ fn an_interrupted_calibration_reports_its_complete_comparisons_and_can_go_on() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while project
-        .run(&["report", "--export", "jsonl"])
-        .stdout
-        .lines()
-        .count()
-        < 40
-    {
+    let stored = || {
+        let lines = project.run(&["report", "--export", "jsonl"]).stdout;
+        lines.lines().count()
+    };
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while stored() < 40 {
         assert!(Instant::now() < deadline, "40 runs were never stored");
         std::thread::sleep(Duration::from_millis(20));
     }
     // SAFETY: the process is the child started above, not yet waited for.
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
-    let answer = Answer::from(child.wait_with_output().unwrap())
+    let answer = Answer::from(child.wait_with_output().unwrap());
+    let is_complete = answer.stdout.contains("in 30 comparisons");
+    (!is_complete).then_some((project, answer))
+}
+
+#[test]
+fn an_interrupted_calibration_reports_its_complete_comparisons_and_can_go_on() {
+    // A busy machine may let it come to its end; the next one takes longer.
+    let found = [4, 16, 64].into_iter().find_map(interrupted);
+    let (project, answer) = found.expect("no calibration could be interrupted");
+    answer
         .expect_status(130)
         .expect_stderr(&["speedwell doctor --calibrate --resume @1"])
         .expect_stdout(&["interrupted", "0 false alarms in ", "do not vary enough"]);
-    assert!(!answer.stdout.contains("in 30 comparisons"), "{answer:#?}");
     project
         .run(&["doctor", "--calibrate", "--resume", "@1", "-r", "8"])
         .expect_status(0)

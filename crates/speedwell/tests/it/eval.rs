@@ -1,5 +1,7 @@
 //! `speedwell eval`, told with commands of a shell, which every machine has.
 
+use super::busy::{eventually, holds};
+use super::harness_driver::tool;
 use super::project::{Answer, Project};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -18,15 +20,21 @@ fn json(answer: &Answer) -> Value {
 #[test]
 fn a_command_is_timed_in_processes_of_its_own() {
     let project = Project::new();
-    let answer = eval(&project, &["sleep 0.02", "--format", "json"]).expect_status(0);
-    let code = &json(&answer)["codes"][0];
-    let median_ms = code["time_median_ns"].as_f64().unwrap() / 1e6;
-    // Starting a process takes a while, more on a busy machine.
-    assert!((20.0..60.0).contains(&median_ms), "{answer:#?}");
-    let per_s = code["throughput"].as_f64().unwrap();
-    let time_ms = code["time_ns"].as_f64().unwrap() / 1e6;
-    assert!((per_s * time_ms / 1000.0 - 1.0).abs() < 0.1, "{code}");
-    assert_eq!(code["runs"], 6);
+    eventually(1, || {
+        let answer = eval(&project, &["sleep 0.02", "--format", "json"]).expect_status(0);
+        let code = &json(&answer)["codes"][0];
+        assert_eq!(code["runs"], 6);
+        let median_ms = code["time_median_ns"].as_f64().unwrap() / 1e6;
+        assert!(median_ms >= 20.0, "{answer:#?}");
+        let per_s = code["throughput"].as_f64().unwrap();
+        let time_ms = code["time_ns"].as_f64().unwrap() / 1e6;
+        // Starting a process takes a while, more on a busy machine. Both figures are medians over the runs, so they
+        // tell the same only where most runs do.
+        let same = per_s * time_ms / 1000.0;
+        holds(median_ms < 60.0 && (same - 1.0).abs() < 0.1, || {
+            code.to_string()
+        })
+    });
     project.run(&["report"]).expect_status(0).expect_stdout(&[
         "sleep 0.02: ",
         "an iteration",
@@ -39,17 +47,19 @@ fn a_command_is_timed_in_processes_of_its_own() {
 #[test]
 fn commands_are_compared_and_the_first_is_the_baseline() {
     let project = Project::new();
-    let answer = project
-        .run(&["eval", "sh", "sleep 0.005", "sleep 0.05", "--time", "20ms"])
-        .expect_status(0)
-        .expect_stdout(&[
-            "sleep 0.05 is slower than sleep 0.005",
-            "Each code by itself",
-        ]);
-    let at = |text: &str| answer.stdout.rfind(text).unwrap();
-    assert!(at("\nsleep 0.005 ") < at("\nsleep 0.05 "), "{answer:#?}");
-    // The verdict came at the first look: a difference as large needs no more runs.
-    assert!(answer.stdout.contains("8 runs a side"), "{answer:#?}");
+    eventually(1, || {
+        let answer = project
+            .run(&["eval", "sh", "sleep 0.005", "sleep 0.05", "--time", "20ms"])
+            .expect_status(0)
+            .expect_stdout(&["Each code by itself"]);
+        let at = |text: &str| answer.stdout.rfind(text).unwrap();
+        assert!(at("\nsleep 0.005 ") < at("\nsleep 0.05 "), "{answer:#?}");
+        // The verdict came at the first look: a difference as large needs no more runs, unless the machine stopped
+        // during the quick ones.
+        let all = ["sleep 0.05 is slower than sleep 0.005", "8 runs a side"];
+        let is_told = all.iter().all(|text| answer.stdout.contains(text));
+        holds(is_told, || answer.stdout)
+    });
 }
 
 #[test]
@@ -130,10 +140,13 @@ fn what_prepares_an_execution_is_not_in_its_time() {
         "-n",
         "2",
     ];
-    let answer = project.run(&[&["eval", "sh"], &words[..]].concat());
-    let code = json(&answer.expect_status(0));
-    let time_ms = code["codes"][0]["time_ns"].as_f64().unwrap() / 1e6;
-    assert!(time_ms < 60.0, "{time_ms}");
+    // With what prepares it, it would be 100 ms and more every time.
+    eventually(1, || {
+        let answer = project.run(&[&["eval", "sh"], &words[..]].concat());
+        let code = json(&answer.expect_status(0));
+        let time_ms = code["codes"][0]["time_ns"].as_f64().unwrap() / 1e6;
+        holds(time_ms < 60.0, || format!("{time_ms} ms"))
+    });
 }
 
 #[test]
@@ -159,14 +172,16 @@ fn hooks_that_fail_are_told_by_their_name() {
 fn a_command_that_never_ends_is_ended_with_all_it_started() {
     let project = Project::new();
     let begin = Instant::now();
-    let sleep = "sleep 86399 & sleep 86398; wait";
+    // A time that no other process sleeps for.
+    let time = format!("86398.{}", std::process::id());
+    let sleep = format!("sleep {time} & sleep {time}; wait");
     project
-        .run(&["eval", "sh", sleep, "--runs", "1", "--timeout", "1s"])
+        .run(&["eval", "sh", &sleep, "--runs", "1", "--timeout", "1s"])
         .expect_status(2)
-        .expect_stdout(&["did not end within 1 s"]);
-    assert!(begin.elapsed() < Duration::from_secs(30));
+        .expect_stdout(&["timeout: did not end within"]);
+    assert!(begin.elapsed() < Duration::from_secs(120));
     let left = std::process::Command::new("pgrep")
-        .args(["-f", "sleep 8639[89]"])
+        .args(["-f", &format!("sleep {time}")])
         .output();
     let left = left.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     assert_eq!(left.unwrap_or_default(), "");
@@ -208,28 +223,32 @@ fn a_search_finds_how_many_workers_a_lock_lets_through() {
         "--format",
         "json",
     ];
-    let answer = project.run(&[&["eval", "sh", &code], &words[..]].concat());
-    if answer.stdout.contains("is there such a command") {
-        eprintln!("skipped: there is no 'flock'");
+    if tool(&["flock"]).is_none() {
         return;
     }
-    let found = json(&answer.expect_status(0));
-    let answer = found["scaling"][0]["concurrency"].as_u64().unwrap();
-    assert!(answer <= 2, "{found}");
+    // Where the machine stops during a pass, the next one may look better.
+    eventually(1, || {
+        let answer = project.run(&[&["eval", "sh", &code], &words[..]].concat());
+        let found = json(&answer.expect_status(0));
+        let answer = found["scaling"][0]["concurrency"].as_u64().unwrap();
+        holds(answer <= 2, || found.to_string())
+    });
     project
         .run(&["report"])
         .expect_status(0)
-        .expect_stdout(&["throughput ", " at ", "◀ here"]);
+        .expect_stdout(&["throughput ", "workers", "◀ here"]);
 }
 
 #[test]
 fn several_numbers_of_workers_are_levels_of_one_code() {
     let project = Project::new();
     let words = ["sleep 0.02", "-c", "1,4", "--format", "json"];
-    let found = json(&eval(&project, &words).expect_status(0));
-    let levels = &found["scaling"][0];
-    assert_eq!(levels["still_grows"], true, "{found}");
-    assert_eq!(levels["concurrency"], 4);
+    eventually(1, || {
+        let found = json(&eval(&project, &words).expect_status(0));
+        let levels = &found["scaling"][0];
+        let is_best = levels["still_grows"] == true && levels["concurrency"] == 4;
+        holds(is_best, || found.to_string())
+    });
 }
 
 #[test]
@@ -252,13 +271,20 @@ fn watching_is_a_line_for_every_window() {
         lines[0].contains("rate") && lines[0].contains("rss"),
         "{answer:#?}"
     );
-    let answer = project.run(&[&words[..], &["--format", "json"]].concat());
-    for line in answer.expect_status(0).stdout.lines() {
-        let line: Value = serde_json::from_str(line).unwrap();
-        let per_s = line["code0_per_s"].as_f64().unwrap();
-        assert!((5.0..100.0).contains(&per_s), "{line}");
-        assert!(line["rss_bytes"].as_f64().unwrap() > 1e5, "{line}");
-    }
+    // A busy machine may let a window go by without the end of an iteration.
+    eventually(1, || {
+        let answer = project.run(&[&words[..], &["--format", "json"]].concat());
+        let lines = answer.expect_status(0).stdout;
+        let lines = lines
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let odd = lines.into_iter().find(|line| {
+            let per_s = line["code0_per_s"].as_f64().unwrap_or(0.0);
+            assert!(line["rss_bytes"].as_f64().unwrap() > 1e5, "{line}");
+            !(5.0..100.0).contains(&per_s)
+        });
+        holds(odd.is_none(), || format!("{odd:?}"))
+    });
 }
 
 #[test]

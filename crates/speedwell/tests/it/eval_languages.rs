@@ -1,5 +1,6 @@
 //! `speedwell eval` in every language that is there: each mode once, and what goes wrong.
 
+use super::busy::{eventually, holds};
 use super::harness_driver::tool;
 use super::project::Project;
 use serde_json::Value;
@@ -116,18 +117,21 @@ fn each_mode(word: &str) {
             .expect_status(0)
     };
     let format = ["--format", "json"];
+    let figure = |words: &[&str], name: &str| {
+        let answer = eval(&[&[language.sleep], words, &format].concat());
+        json(&answer.stdout)["codes"][0][name].as_f64().unwrap()
+    };
     let timed = ["-i", "3", "-n", "2", "-r", "1", "-w", "0"];
-    let answer = eval(&[&[language.sleep], &timed[..], &format].concat());
-    let time_ns = json(&answer.stdout)["codes"][0]["time_ns"]
-        .as_f64()
-        .unwrap();
-    // Not less than was slept; more on a busy machine.
-    assert!((9.9e6..500e6).contains(&time_ns), "{time_ns}");
-    let answer = eval(&[&[language.sleep, "-c", "4"], &QUICK[..], &format].concat());
-    let per_s = json(&answer.stdout)["codes"][0]["throughput"]
-        .as_f64()
-        .unwrap();
-    assert!((20.0..405.0).contains(&per_s), "{per_s}");
+    let at_once = [&["-c", "4"], &QUICK[..]].concat();
+    // Not less than was slept; more on a busy machine, which may also stop between counting and looking at the clock.
+    eventually(1, || {
+        let time_ns = figure(&timed, "time_ns");
+        assert!(time_ns > 9.9e6, "{time_ns}");
+        let per_s = figure(&at_once, "throughput");
+        holds(time_ns < 500e6 && (20.0..405.0).contains(&per_s), || {
+            format!("{time_ns} ns an iteration, {per_s} a second at once")
+        })
+    });
     eval(&[&[language.plain, language.sleep], &QUICK[..], &["-q"]].concat())
         .expect_stdout(&["Each code by itself"]);
     let lines = eval(&[language.plain, "--watch", "-n", "2", "-t", "100ms"]).stdout;

@@ -1,7 +1,6 @@
 //! HTTP benchmarks: the tool is found once, its errors count, and its absence is said clearly.
 
 use super::project::{Answer, Project, node};
-use std::os::unix::fs::PermissionsExt;
 
 /// A library in the style of Node core's: it runs `wrk` and keeps the rate alone.
 const LIBRARY: &str = r#"
@@ -35,7 +34,7 @@ function main() { bench.http({ path: '/' }, () => {}); }
 /// Measures with `wrk`, asked for by name: our own generator is the usual one.
 fn measure(wrk: Option<&str>) -> Option<(Project, Answer)> {
     let node = node()?;
-    let project = Project::new()
+    let mut project = Project::new()
         .with("bench/common.js", LIBRARY)
         .with("bench/http/load.js", SCRIPT);
     let tools = project.path("tools");
@@ -48,9 +47,7 @@ fn measure(wrk: Option<&str>) -> Option<(Project, Answer)> {
     }
     if let Some(output) = wrk {
         let script = format!("#!/bin/sh\nprintf '%s\\n' '{output}'\n");
-        std::fs::write(tools.join("wrk"), script).unwrap();
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(tools.join("wrk"), executable).unwrap();
+        project = project.with_program("tools/wrk", &script);
     }
     let words = ["run", "bench/http", "--runs", "2", "--metric", "all"];
     let mut command = project.command(&words);
@@ -190,7 +187,7 @@ function main({ size }) {
   const server = http.createServer((request, response) => response.end('x'.repeat(size)));
   server.listen(0, '127.0.0.1', () => {
     const { port } = server.address();
-    bench.http({ port, path: '/', connections: 4, duration: 0.3 }, () => server.close());
+    bench.http({ port, path: '/', connections: 4, duration: 1.5 }, () => server.close());
   });
 }
 ";

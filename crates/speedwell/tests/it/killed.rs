@@ -14,6 +14,10 @@ const RECORD_INTO: &str = "SPEEDWELL_TEST_RECORD_INTO";
 
 const PLANNED: u32 = 2000;
 
+/// Bytes of an announcement. A pipe holds sixteen of them (pipe(7)), so that the program is never far ahead of
+/// who reads, however long that one has to wait for a processor.
+const ANNOUNCEMENT: usize = 4096;
+
 /// Not a test of its own: the program that the next test kills. It announces a slot on its output
 /// as soon as the recorder has returned from it.
 #[test]
@@ -34,7 +38,8 @@ fn a_program_that_records_until_it_is_killed() {
         recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
         recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
         recorder.observe(&Event::SlotDone(slot)).unwrap();
-        writeln!(out, "done {slot}").unwrap();
+        let line = format!("{:<1$}\n", format!("done {slot}"), ANNOUNCEMENT - 1);
+        out.write_all(line.as_bytes()).unwrap();
         out.flush().unwrap();
     }
     recorder
@@ -68,7 +73,7 @@ fn a_killed_session_keeps_every_slot_it_announced() {
             let line = line.unwrap();
             // The test harness may write its own words in front, on the same line.
             if let Some((_, slot)) = line.split_once("done ") {
-                announced.insert(slot.parse::<u32>().unwrap());
+                announced.insert(slot.trim_end().parse::<u32>().unwrap());
                 heard += 1;
             }
             if heard == patience {

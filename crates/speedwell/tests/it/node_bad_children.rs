@@ -16,7 +16,7 @@ fn measure(body: &str) -> Option<(Project, Answer)> {
     let project = Project::new()
         .with("g/bad.js", &script(body))
         .with("g/good.js", &good);
-    let answer = project.run(&["run", "g", "--runs", "1", "--timeout", "20s"]);
+    let answer = project.run(&["run", "g", "--runs", "1", "--timeout", "90s"]);
     Some((project, answer))
 }
 

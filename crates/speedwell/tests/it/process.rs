@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 fn shell(script: &str) -> Spec {
     let mut spec = Spec::new("sh").args(["-c", script]);
-    spec.limit = Duration::from_secs(20);
+    spec.limit = Duration::from_secs(120);
     spec
 }
 
@@ -42,7 +42,7 @@ fn a_child_that_never_ends_is_ended_at_its_limit() {
     spec.limit = Duration::from_millis(300);
     let begin = Instant::now();
     assert_eq!(ended(&spec), Ended::Timeout);
-    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn children_left_in_the_group_are_ended() {
     let outcome = run(&shell("sleep 600 >/dev/null 2>&1 & echo $!"), &mut ()).unwrap();
     assert_eq!(outcome.ended, Ended::Exit(0));
     let pid = pid_in(&outcome.stdout.text());
-    let deadline = Instant::now() + Duration::from_secs(2);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while alive(pid) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -69,9 +69,9 @@ fn children_left_in_the_group_are_ended() {
 #[test]
 fn a_child_that_holds_its_streams_open_does_not_hold_us() {
     let begin = Instant::now();
-    let outcome = run(&shell("sleep 30 & echo done"), &mut ()).unwrap();
+    let outcome = run(&shell("sleep 600 & echo done"), &mut ()).unwrap();
     assert_eq!(outcome.stdout.text(), "done\n");
-    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
 #[test]

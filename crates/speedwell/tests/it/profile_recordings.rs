@@ -4,11 +4,11 @@ use super::harness_driver::tool;
 use super::project::node;
 use speedwell::analysis::profile::{Direction, explain};
 use speedwell::model::{Profile, ProfileTool, WeightUnit};
-use speedwell::process::{Ended, Service, Spec};
+use speedwell::process::{Ended, Service, Spec, cpu_ns_of};
 use speedwell::runner::profile::{Recorder, Tool};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `heavy` gets three times as much of the same work as `light`; with a second word, `extra` as much as both.
 const TWO_FUNCTIONS: &str = r"
@@ -30,7 +30,7 @@ function fib(n) { return n < 2 ? 1 : fib(n - 1) + fib(n - 2); }
 function work(rounds) { let sum = 0; for (let i = 0; i < rounds; i++) sum += fib(24); return sum; }
 if (process.argv[2] === 'serve') {
   setInterval(() => work(20), 1);
-  console.log('ready');
+  require('fs').writeFileSync('ready', '');
 } else {
   console.log(work(150) > 0);
 }
@@ -213,6 +213,22 @@ fn without_perf_javascript_is_still_seen_and_the_reason_told() {
     assert_eq!(format!("{reason:#}"), "there is no perf in PATH");
 }
 
+#[track_caller]
+fn until(done: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it never came");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until a server has had so much processor time: how long that takes is up to the machine.
+fn works(server: &Service, time: Duration) {
+    let used = || Duration::from_nanos(cpu_ns_of(server.pid()).unwrap());
+    let enough = used() + time;
+    until(|| used() >= enough);
+}
+
 #[test]
 fn a_server_is_recorded_only_while_it_is_attached_to() {
     let (Some(node), Some(recorder)) = (node(), perf()) else {
@@ -223,9 +239,11 @@ fn a_server_is_recorded_only_while_it_is_attached_to() {
     recorder.prepare(&mut spec);
     let server = Service::start(spec).unwrap();
     // Its start must not be in the recording.
-    std::thread::sleep(Duration::from_millis(1500));
+    let ready = folder.path().join("ready");
+    until(|| ready.exists());
+    works(&server, Duration::from_millis(500));
     let attached = recorder.attach(server.pid(), folder.path()).unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    works(&server, Duration::from_millis(500));
     let recording = attached.stop().unwrap();
     assert!(!server.has_ended());
     server.stop().unwrap();

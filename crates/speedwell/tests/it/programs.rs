@@ -1,7 +1,6 @@
 //! google/benchmark programs as sources: measured in randomised blocks of fresh processes.
 
 use super::project::{Answer, Project};
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 /// A program with the options of google/benchmark: `NAMES` are its benchmarks, each of which takes
@@ -66,10 +65,7 @@ fn with_program(project: Project, name: &str, program: &Scripted<'_>) -> Project
         .replace("TIME", &program.time_us.to_string())
         .replace("BEFORE", program.before)
         .replace("BUILD", program.build);
-    let project = project.with(name, &text);
-    let executable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(project.path(name), executable).unwrap();
-    project
+    project.with_program(name, &text)
 }
 
 /// Two programs, the second twice as fast.

@@ -32,6 +32,24 @@ impl Project {
         self
     }
 
+    /// Adds a program. Another process writes it: a file that this one has open for writing may be inherited by a
+    /// child of another test that is just being started, and until that has become its program the kernel executes
+    /// no such file (execve(2), ETXTBSY).
+    pub fn with_program(self, path: &str, text: &str) -> Project {
+        let file = self.path(path);
+        let draft = self.folder.path().join(".draft");
+        std::fs::write(&draft, text).unwrap();
+        let script = "cp \"$0\" \"$1\" && chmod 755 \"$1\" && rm \"$0\"";
+        let mut copy = Command::new("sh");
+        let copied = copy.args(["-c", script]).args([&draft, &file]).status();
+        assert!(
+            copied.unwrap().success(),
+            "{} is not written",
+            file.display()
+        );
+        self
+    }
+
     /// A path in the project.
     pub fn path(&self, inside: &str) -> PathBuf {
         self.folder.path().join(inside)

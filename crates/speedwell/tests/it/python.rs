@@ -1,5 +1,6 @@
 //! Python benchmarks from file to verdict, and what goes wrong.
 
+use super::busy::{eventually, holds};
 use super::harness_driver::tool;
 use super::project::{Answer, Project, repository};
 
@@ -66,26 +67,28 @@ fn naps_that_overlap_are_counted_over_all_of_them() {
     let Some(project) = project("data/lists.py", LISTS) else {
         return;
     };
-    project
-        .run(&[&["run", "data", "--filter", "nap"], &QUICK[..]].concat())
-        .expect_status(0);
-    let csv = project
-        .run(&["report", "--format", "csv"])
-        .expect_status(0)
-        .stdout;
-    let rate = |concurrency: &str| -> f64 {
-        let line = csv.lines().find(|line| line.contains(concurrency));
-        let line = line.unwrap_or_else(|| panic!("no {concurrency} in {csv}"));
-        let numbers = line
-            .split(',')
-            .filter_map(|field| field.parse::<f64>().ok());
-        numbers.fold(0.0, f64::max)
-    };
-    let gain = rate("concurrency=4") / rate("concurrency=1");
-    assert!(
-        (2.0..10.0).contains(&gain),
-        "4 naps at once are {gain} times as many"
-    );
+    // A machine that stops during one of the few samples spoils the ratio.
+    eventually(1, || {
+        project
+            .run(&[&["run", "data", "--filter", "nap"], &QUICK[..]].concat())
+            .expect_status(0);
+        let csv = project
+            .run(&["report", "--format", "csv"])
+            .expect_status(0)
+            .stdout;
+        let rate = |concurrency: &str| -> f64 {
+            let line = csv.lines().find(|line| line.contains(concurrency));
+            let line = line.unwrap_or_else(|| panic!("no {concurrency} in {csv}"));
+            let numbers = line
+                .split(',')
+                .filter_map(|field| field.parse::<f64>().ok());
+            numbers.fold(0.0, f64::max)
+        };
+        let gain = rate("concurrency=4") / rate("concurrency=1");
+        holds((2.0..10.0).contains(&gain), || {
+            format!("4 naps at once are {gain} times as many")
+        })
+    });
 }
 
 #[test]

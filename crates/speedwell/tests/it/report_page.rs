@@ -254,9 +254,11 @@ fn the_theme_follows_the_system_until_the_reader_chooses() {
                    getComputedStyle(document.querySelector('.case text')).fill].join()";
     let light = page.value(colours);
     page.media("screen", true);
+    // Page and charts follow the system, when the browser gets to it.
+    page.wait_until(&format!("{colours} !== {light}"));
     let dark = page.value(colours);
-    assert_ne!(light, dark, "page and charts follow the system");
     page.media("screen", false);
+    page.wait_until(&format!("{colours} === {light}"));
     page.click("button.theme");
     assert_eq!(
         page.value(colours),
@@ -265,6 +267,7 @@ fn the_theme_follows_the_system_until_the_reader_chooses() {
     );
     page.click("button.theme");
     page.media("screen", true);
+    page.wait_until("matchMedia('(prefers-color-scheme: dark)').matches");
     assert_eq!(
         page.value(colours),
         light,
@@ -321,10 +324,8 @@ fn paper_shows_everything_and_no_controls() {
     let printed = page.send("Page.printToPDF", json!({}));
     assert!(printed["data"].as_str().unwrap().len() > 10_000);
     page.media("screen", false);
-    assert!(
-        page.value(closed).as_u64().unwrap() > 0,
-        "and afterwards as it was"
-    );
+    // And afterwards it is as it was.
+    page.wait_until(&format!("{closed} > 0"));
 }
 
 #[test]

@@ -331,7 +331,7 @@ fn ctrl_c_shows_what_there_is_and_ends_with_130() {
     if !has_erlang() {
         return;
     }
-    let mut child = command(&["timer:sleep(1).", "-v", "-s", "60"])
+    let mut child = command(&["timer:sleep(1).", "-v", "-s", "600"])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -348,7 +348,7 @@ fn ctrl_c_shows_what_there_is_and_ends_with_130() {
     assert!(killed.unwrap().success());
     let begin = Instant::now();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(begin.elapsed() < Duration::from_secs(20));
+    assert!(begin.elapsed() < Duration::from_secs(120));
 }
 
 #[test]

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::project::{Answer, Project};
-use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 /// Writes its arguments to stdout and two repetitions of `name` to the file that it is told.
@@ -28,10 +27,7 @@ fn project(programs: &[(&str, &str)]) -> Project {
     let project = Project::new();
     std::fs::create_dir(project.path("tmp")).unwrap();
     programs.iter().fold(project, |project, (name, text)| {
-        let project = project.with(name, text);
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(project.path(name), mode).unwrap();
-        project
+        project.with_program(name, text)
     })
 }
 
