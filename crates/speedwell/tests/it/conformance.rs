@@ -3,6 +3,7 @@
 //! The benchmarks are in `tests/conformance`, the same ones in every language. A language whose
 //! tools are missing is skipped.
 
+use super::busy::{eventually, holds};
 use super::harness_driver::{Harness, encoded};
 use std::time::{Duration, Instant};
 
@@ -274,33 +275,45 @@ fn stops_with_what_it_has(harness: &Harness) {
     } else {
         "once"
     };
-    let begin = Instant::now();
-    let mut talk = harness.start();
-    talk.say(&harness.load("a", name, values));
-    talk.say(&format!("run\tid=4\tjobs=a\tmode={mode}\n"));
-    talk.hear("loaded");
-    std::thread::sleep(Duration::from_millis(300));
-    talk.say("stop\tid=5\tjob=a\nquit\tid=6\n");
-    let ended = talk.end();
-    assert_eq!(ended.only("stopped").text("id"), "5");
-    assert_eq!(
-        (ended.only("end").text("id").as_str(), ended.code),
-        ("4", Some(0))
-    );
-    if timed {
-        let samples = ended.only("timed").list("ns").len();
+    let mut pause_ms = 100;
+    eventually(1, || {
+        // A busy machine may not let the run begin for longer than that.
+        pause_ms *= 3;
+        let begin = Instant::now();
+        let mut talk = harness.start();
+        talk.say(&harness.load("a", name, values));
+        talk.say(&format!("run\tid=4\tjobs=a\tmode={mode}\n"));
+        talk.hear("loaded");
+        std::thread::sleep(Duration::from_millis(pause_ms));
+        talk.say("stop\tid=5\tjob=a\nquit\tid=6\n");
+        let ended = talk.end();
+        assert_eq!(ended.only("stopped").text("id"), "5");
+        assert_eq!(
+            (ended.only("end").text("id").as_str(), ended.code),
+            ("4", Some(0))
+        );
+        if !timed {
+            return Ok(());
+        }
+        let timed = ended.all("timed");
+        let samples = timed.first().map_or(0, |timed| timed.list("ns").len());
         let most = begin.elapsed().as_millis() as usize / 20 + 1;
         assert!(
-            (2..=most).contains(&samples),
+            samples <= most,
             "{samples} samples of 20 ms, at most {most}"
         );
-    }
+        holds(samples >= 2, || format!("{samples} samples: {ended:#?}"))
+    });
 }
 
 fn times_a_known_sleep(harness: &Harness) {
-    if !is_timed(harness) {
-        return;
+    if is_timed(harness) {
+        // A busy machine makes sleeping longer, at times by milliseconds.
+        eventually(2, || sleep_of_20_ms(harness));
     }
+}
+
+fn sleep_of_20_ms(harness: &Harness) -> Result<(), String> {
     let load = harness.load("a", "sleeps", "\tvalue.ms=20");
     let run = "run\tid=4\tjobs=a\tmode=timed\tsamples=6\tloop=3\twarmup_ns=0\n".to_owned();
     let ended = harness.converse(&[load, run]);
@@ -318,12 +331,9 @@ fn times_a_known_sleep(harness: &Harness) {
         ),
         (6, vec!["3".to_owned()], "1")
     );
-    // The smallest, because a busy machine only makes sleeping longer, at times by milliseconds.
+    // The smallest is the one that others disturbed least.
     let least = times.iter().copied().fold(f64::INFINITY, f64::min) / 3e6;
-    assert!(
-        (20.0..25.0).contains(&least),
-        "{least} ms per iteration of 20 ms"
-    );
+    assert!(least >= 20.0, "{least} ms per iteration of 20 ms");
     let whole = ended.only("end").number("elapsed_ns");
     let measured: f64 = times.iter().sum();
     // Beyond the samples a busy machine may take its time, but not seconds.
@@ -332,12 +342,19 @@ fn times_a_known_sleep(harness: &Harness) {
         "{whole} ns in all, {measured} in samples"
     );
     assert_eq!(ended.stdout.trim(), "undone");
+    holds(least < 25.0, || {
+        format!("{least} ms per iteration of 20 ms")
+    })
 }
 
 fn adapts_the_iterations_to_the_time(harness: &Harness) {
-    if !is_timed(harness) {
-        return;
+    if is_timed(harness) {
+        // Whoever is held up as it looks for the number of iterations takes too few.
+        eventually(2, || samples_of_10_ms(harness));
     }
+}
+
+fn samples_of_10_ms(harness: &Harness) -> Result<(), String> {
     let load = harness.load("a", "answer", "\tvalue.n=10");
     let run = "run\tid=4\tjobs=a\tmode=timed\tsamples=5\tsample_ns=10000000\twarmup_ns=30000000\n"
         .to_owned();
@@ -349,31 +366,36 @@ fn adapts_the_iterations_to_the_time(harness: &Harness) {
         .map(|ns| ns.parse::<f64>().unwrap() / 1e6)
         .collect();
     times.sort_by(f64::total_cmp);
-    // A busy machine makes it longer.
-    assert!(
-        (3.0..60.0).contains(&times[2]),
-        "samples of 10 ms took {times:?}"
-    );
     assert!(ended.only("end").number("elapsed_ns") > 30e6);
     assert_eq!(
         ended.only("metric").list("value").len(),
         5,
         "one value for each sample"
     );
+    // A busy machine makes it longer.
+    holds((3.0..60.0).contains(&times[2]), || {
+        format!("samples of 10 ms took {times:?}")
+    })
 }
 
 fn undoes_what_it_prepared_when_the_commands_end(harness: &Harness) {
     if !is_timed(harness) {
         return;
     }
-    let mut talk = harness.start();
-    talk.say(&harness.load("a", "sleeps", "\tvalue.ms=20"));
-    talk.say("run\tid=4\tjobs=a\tmode=timed\tsamples=100000\tloop=1\twarmup_ns=0\n");
-    talk.hear("loaded");
-    std::thread::sleep(Duration::from_millis(100));
-    talk.close();
-    let ended = talk.end();
-    assert_eq!((ended.stdout.trim(), ended.code), ("undone", Some(0)));
+    let mut pause_ms = 100;
+    eventually(1, || {
+        // What a busy machine has not let be prepared until then is not undone.
+        let mut talk = harness.start();
+        talk.say(&harness.load("a", "sleeps", "\tvalue.ms=20"));
+        talk.say("run\tid=4\tjobs=a\tmode=timed\tsamples=100000\tloop=1\twarmup_ns=0\n");
+        talk.hear("loaded");
+        std::thread::sleep(Duration::from_millis(pause_ms));
+        pause_ms *= 5;
+        talk.close();
+        let ended = talk.end();
+        assert_eq!(ended.code, Some(0));
+        holds(ended.stdout.trim() == "undone", || format!("{ended:#?}"))
+    });
 }
 
 /// One test of each name for each language.
