@@ -101,8 +101,10 @@ fn a_connection_is_given_up_after_its_requests_or_its_time() {
     load.rules.lifetime_ns = Some(45 * MS);
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 20)]);
+    // A connection lasts for at least its time, which is enough for no more than six answers of 10 ms.
     let opened = measured.account.books.connections.opened;
-    assert!((3..=8).contains(&opened), "{opened}");
+    let most = measured.elapsed_ns / (45 * MS) + 1;
+    assert!((4..=most).contains(&opened), "{opened} of {most}");
 }
 
 #[test]
@@ -120,7 +122,9 @@ fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
     let server = Server::start(|mut asked| match asked.number % 10 {
         9 => {
             asked.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-            std::thread::sleep(Duration::from_millis(2));
+            // What the client has sent meanwhile is read, or closing would reset the connection.
+            let _ = asked.stream.shutdown(std::net::Shutdown::Write);
+            let _ = std::io::copy(asked.stream, &mut std::io::sink());
             Then::Close
         }
         _ => asked.answer("200 OK", "good"),

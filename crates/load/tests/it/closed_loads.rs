@@ -1,11 +1,11 @@
 //! Closed loads as they are carried out: how many requests, how long, and what the other side saw.
 
+use super::busy::{eventually, holds};
 use super::server::{Server, Then, carry_out, for_ms, good, rows};
 use speedwell_load::generator;
 use speedwell_load::load::{Load, Part};
 use speedwell_load::measured::Measured;
 use speedwell_load::pace::{Closed, Pace, Think};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -67,8 +67,9 @@ fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
 #[test]
 fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
     let silent = || Server::start(|_| Then::Hold);
+    // Long enough for a thread that others hold up to send at all.
     let server = silent();
-    let mut load = for_ms(server.load(3, 0), 120);
+    let mut load = for_ms(server.load(3, 0), 1500);
     load.drain_ns = 50 * MS;
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("in-flight", 3)]);
@@ -76,14 +77,11 @@ fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
 
     let server = silent();
     let load = for_ms(server.load(3, 0), 60_000);
-    let stop = Arc::new(AtomicBool::new(false));
-    let later = stop.clone();
-    let stopper = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(150));
-        later.store(true, Ordering::SeqCst);
+    let stop = AtomicBool::new(false);
+    let measured = generator::run(&load, &stop, &mut |_| {
+        stop.store(server.seen() == 3, Ordering::SeqCst);
     });
-    let measured = generator::run(&load, &stop, &mut |_| {}).unwrap();
-    stopper.join().unwrap();
+    let measured = measured.unwrap();
     measured.account.books.balance().unwrap();
     assert_eq!(rows(&measured), [("cancelled", 3)]);
     assert!(measured.is_interrupted);
@@ -91,18 +89,21 @@ fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
 
 #[test]
 fn the_warm_up_is_kept_apart() {
-    let server = good();
-    let load = Load {
-        warmup_ns: 130 * MS,
-        ..server.load(2, 500)
-    };
-    let measured = carry_out(&load);
-    measured.warmup.books.balance().unwrap();
-    assert_eq!(rows(&measured), [("ok", 500)]);
-    let warm = measured.warmup.books.attempts();
-    assert!(warm > 10, "{warm}");
-    assert_eq!(server.seen(), 500 + warm);
-    assert_eq!(measured.account.latency.service().count(), 500);
+    // A thread that others hold up as it begins has little of its warm-up left.
+    eventually(1, || {
+        let server = good();
+        let load = Load {
+            warmup_ns: 130 * MS,
+            ..server.load(2, 500)
+        };
+        let measured = carry_out(&load);
+        measured.warmup.books.balance().unwrap();
+        assert_eq!(rows(&measured), [("ok", 500)]);
+        let warm = measured.warmup.books.attempts();
+        assert_eq!(server.seen(), 500 + warm);
+        assert_eq!(measured.account.latency.service().count(), 500);
+        holds(warm > 10, || format!("{warm} requests warmed up"))
+    });
 }
 
 #[test]
@@ -112,10 +113,13 @@ fn clients_think_between_requests() {
         pace: Pace::Closed(Closed::new(4, Think::Fixed(20 * MS)).unwrap()),
         ..for_ms(server.load(4, 0), 400)
     };
-    let measured = carry_out(&load);
-    // At most 400 / 20 rounds of four, and not far fewer.
-    let ok = measured.account.books.succeeded();
-    assert!((40..=84).contains(&ok), "{ok}");
+    eventually(1, || {
+        let measured = carry_out(&load);
+        // At most 400 / 20 rounds of four, and not far fewer, unless others hold the client up.
+        let ok = measured.account.books.succeeded();
+        assert!(ok <= 84, "{ok}");
+        holds(ok >= 40, || format!("{ok} requests"))
+    });
 }
 
 #[test]
@@ -128,19 +132,26 @@ fn a_steady_load_ends_before_its_time_and_an_unsteady_one_does_not() {
         };
         carry_out(&load)
     };
-    let even = steady(
-        |mut asked| {
-            std::thread::sleep(Duration::from_millis(4));
-            asked.answer("200 OK", "good")
-        },
-        20_000,
-    );
-    let seconds = even.elapsed_ns as f64 / 1e9;
-    assert!((2.0..15.0).contains(&seconds), "{seconds}");
-    assert!(even.ok_in_time + 2 >= even.account.books.succeeded());
+    // On a busy machine a second may hardly ever be like the one before it.
+    eventually(1, || {
+        let even = steady(
+            |mut asked| {
+                std::thread::sleep(Duration::from_millis(4));
+                asked.answer("200 OK", "good")
+            },
+            20_000,
+        );
+        let seconds = even.elapsed_ns as f64 / 1e9;
+        assert!(seconds >= 2.0, "{seconds}");
+        assert!(even.ok_in_time + 2 >= even.account.books.succeeded());
+        holds(seconds < 15.0, || format!("{seconds} s"))
+    });
+    // Each answer takes 1 % longer than the one before, so that a second brings half as many as the last one: that
+    // is far from steady, whatever else the machine does.
     let slowing = steady(
         |mut asked| {
-            std::thread::sleep(Duration::from_micros(500 + 40 * asked.number.min(1000)));
+            let pause_s = 0.0005 * 1.01_f64.powi(asked.number.min(700) as i32);
+            std::thread::sleep(Duration::from_secs_f64(pause_s));
             asked.answer("200 OK", "good")
         },
         2_500,

@@ -9,6 +9,8 @@
 
 mod answers;
 mod books;
+#[path = "../../../speedwell/tests/it/busy.rs"]
+mod busy;
 mod chunks;
 mod closed_loads;
 mod heads;

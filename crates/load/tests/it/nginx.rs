@@ -55,7 +55,7 @@ impl Nginx {
             plain,
             two,
         };
-        for _ in 0..100 {
+        for _ in 0..1500 {
             if TcpStream::connect(two).is_ok() {
                 return Some(nginx);
             }

@@ -3,10 +3,13 @@
 //! generators that these rows come from; "every second" is by the number of the request.
 
 use super::server::{Asked, Server, Then, carry_out, load_to, rows};
+use speedwell_load::books::Class;
+use speedwell_load::generator;
 use speedwell_load::load::{ConnectionRules, Kind, Kinds, Load, Timeouts};
-use speedwell_load::measured::Measured;
+use speedwell_load::measured::{Measured, Tick};
 use std::net::TcpListener;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 const REQUESTS: u64 = 40;
 
@@ -207,19 +210,20 @@ fn an_answer_to_head_has_no_body_whatever_its_length_says() {
 
 #[test]
 fn an_answer_that_never_comes_runs_into_its_limit() {
-    let slow = |limits: Timeouts, handler: fn(Asked) -> Then| {
+    let slow = |limits: Timeouts, requests: u64, handler: fn(Asked) -> Then| {
         let server = Server::start(handler);
         let load = Load {
             rules: ConnectionRules {
                 timeouts: limits,
-                ..server.load(2, 8).rules
+                ..server.load(2, requests).rules
             },
-            ..server.load(2, 8)
+            ..server.load(2, requests)
         };
         let measured = carry_out(&load);
         (rows(&measured), measured.elapsed_ns)
     };
-    let limit = Some(50_000_000);
+    // So long that the server keeps to it where it is held up; all at once, because each takes that long.
+    let limit = Some(2_000_000_000);
     let never: fn(Asked) -> Then = |mut asked| match asked.number % 2 {
         0 => asked.answer("200 OK", "good"),
         _ => Then::Hold,
@@ -228,27 +232,32 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
         total_ns: limit,
         ..Timeouts::default()
     };
-    let (books, elapsed_ns) = slow(total, never);
-    assert_eq!(books, [("ok", 4), ("timeout.total", 4)]);
-    assert!(elapsed_ns >= 100_000_000, "{elapsed_ns}");
     let first_byte = Timeouts {
         first_byte_ns: limit,
         ..Timeouts::default()
     };
-    let (books, _) = slow(first_byte, never);
-    assert_eq!(books, [("ok", 4), ("timeout.first-byte", 4)]);
     // With the first byte in time, that limit is kept.
     let half: fn(Asked) -> Then = |mut asked| {
         asked.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
         Then::Hold
     };
     let both = Timeouts {
-        first_byte_ns: Some(20_000_000),
-        total_ns: limit,
+        first_byte_ns: limit,
+        total_ns: Some(3_000_000_000),
         ..Timeouts::default()
     };
-    let (books, _) = slow(both, half);
-    assert_eq!(books, [("timeout.total", 8)]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (books, elapsed_ns) = slow(total, 6, never);
+            assert_eq!(books, [("ok", 3), ("timeout.total", 3)]);
+            assert!(elapsed_ns >= 4_000_000_000, "{elapsed_ns}");
+        });
+        scope.spawn(|| {
+            let (books, _) = slow(first_byte, 4, never);
+            assert_eq!(books, [("ok", 2), ("timeout.first-byte", 2)]);
+        });
+        scope.spawn(|| assert_eq!(slow(both, 2, half).0, [("timeout.total", 2)]));
+    });
 }
 
 #[test]
@@ -264,7 +273,16 @@ fn a_server_that_does_not_listen_refuses_every_request() {
     // 1, 2, 4, ... 64, then 100 ms between attempts: nobody spins on a dead server.
     let least_ns = (127 + 12 * 100) * 1_000_000;
     assert!(measured.elapsed_ns > least_ns, "{}", measured.elapsed_ns);
-    assert!(measured.threads[0].busy() < 0.2, "{:?}", measured.threads);
+    does_not_spin(&measured);
+}
+
+/// A loop that goes round for nothing does so far more often than there are requests, looks at limits and ticks.
+#[track_caller]
+fn does_not_spin(measured: &Measured) {
+    let thread = &measured.threads[0];
+    let looks = 2 * thread.elapsed_ns / 20_000_000 + thread.elapsed_ns / 100_000_000;
+    let most = looks + 10 * measured.account.books.attempts();
+    assert!(thread.loops < most + 100, "{thread:?}, at most {most}");
 }
 
 #[test]
@@ -369,32 +387,62 @@ fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
         0..60 => good(asked),
         _ => Then::Close,
     });
-    let (seen, over) = (first.requests.clone(), first);
-    let restart = std::thread::spawn(move || {
-        while seen.load(std::sync::atomic::Ordering::SeqCst) < 60 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        drop(over);
-        std::thread::sleep(Duration::from_millis(400));
-        Server::on(TcpListener::bind(address).unwrap(), good)
-    });
     let mut load = load_to(address, 4, 0);
     load.stop.after_requests = None;
-    load.stop.after_ns = Some(1_500_000_000);
-    let measured = carry_out(&load);
-    let second = restart.join().unwrap();
-    assert!(second.seen() > 0);
+    load.stop.after_ns = Some(60_000_000_000);
+    let (is_over, gaps) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (measured, second, gap) = std::thread::scope(|scope| {
+        let restart = scope.spawn(|| {
+            until(|| first.seen() >= 60);
+            let begin = Instant::now();
+            drop(first);
+            // The second comes when the course has shown that there is none.
+            until(|| {
+                begin.elapsed() > Duration::from_millis(400) && gaps.load(Ordering::SeqCst) > 0
+            });
+            let gap = begin.elapsed();
+            let second = Server::on(TcpListener::bind(address).unwrap(), good);
+            until(|| second.seen() > 100);
+            is_over.store(true, Ordering::SeqCst);
+            (second, gap)
+        });
+        let measured = generator::run(&load, &is_over, &mut |progress| {
+            gaps.fetch_add(u64::from(is_gap(progress.tick)), Ordering::SeqCst);
+        });
+        let (second, gap) = restart.join().unwrap();
+        (measured.unwrap(), second, gap)
+    });
     let books = &measured.account.books;
-    let refused = books.errors(speedwell_load::books::Class::ConnectRefused);
-    // Four connections, each of which tries after 1, 2, 4, ... 64, 100, 100 ms.
-    assert!((8..=60).contains(&refused), "{:?}", rows(&measured));
+    books.balance().unwrap();
     assert!(books.succeeded() > 100, "{:?}", rows(&measured));
-    assert!(measured.threads[0].busy() < 0.5, "{:?}", measured.threads);
-    // The gap is in the timeline.
-    let gap = |tick: &speedwell_load::measured::Tick| tick.ok == 0 && tick.errors > 0;
     assert!(
-        measured.timeline.ticks.iter().any(gap),
+        books.succeeded() <= 60 + second.seen(),
+        "{:?}",
+        rows(&measured)
+    );
+    let refused = books.errors(Class::ConnectRefused);
+    // Four connections, each of which tries after 1, 2, 4, ... 64, 100, 100 ms.
+    let most = 4 * (9 + gap.as_millis() as u64 / 100);
+    assert!((1..=most).contains(&refused), "{:?}", rows(&measured));
+    does_not_spin(&measured);
+    assert!(
+        measured.timeline.ticks.iter().any(is_gap),
         "{:?}",
         measured.timeline
     );
+}
+
+/// An interval in which everything failed.
+fn is_gap(tick: &Tick) -> bool {
+    tick.ok == 0 && tick.errors > 0
+}
+
+/// Waits for something that must happen.
+#[track_caller]
+fn until(happens: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !happens() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "it never comes");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }

@@ -151,13 +151,14 @@ fn a_stream_that_takes_too_long_ends_alone() {
         3 => true,
         _ => stream.answer(),
     });
-    let mut load = server.load(2, 2, 16);
+    let mut load = server.load(2, 2, 8);
+    // So long that the server keeps to it with the others even where it is held up.
     load.rules.timeouts = Timeouts {
-        total_ns: Some(50 * MS),
+        total_ns: Some(2000 * MS),
         ..Timeouts::default()
     };
     let measured = carry_out(&load);
-    assert_eq!(rows(&measured), [("ok", 12), ("timeout.total", 4)]);
+    assert_eq!(rows(&measured), [("ok", 6), ("timeout.total", 2)]);
     assert_eq!(measured.account.books.connections.opened, 1);
 }
 
@@ -184,6 +185,7 @@ fn an_upload_that_the_window_stops_is_a_stall() {
     kind.method = "POST".to_owned();
     kind.body = Some(vec![b'x'; 200_000]);
     load.kinds = speedwell_load::load::Kinds::one(kind).unwrap();
-    load.rules.timeouts.total_ns = Some(60 * MS);
+    // By then the window is full, however busy the machine is.
+    load.rules.timeouts.total_ns = Some(1000 * MS);
     assert_eq!(rows(&carry_out(&load)), [("h2.flow-stall", 2)]);
 }

@@ -15,6 +15,7 @@ import signal
 import socketserver
 import subprocess
 import sys
+import threading
 import time
 from http.server import BaseHTTPRequestHandler
 
@@ -22,6 +23,7 @@ port = int(sys.argv[1])
 wishes = dict(word.split('=', 1) for word in sys.argv[2:])
 number = lambda name, usual=0: float(wishes.get(name, usual))
 answers = 0
+counting = threading.Lock()
 children = []
 
 
@@ -30,14 +32,16 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         global answers
-        answers += 1
-        if answers == number('dies', -1):
+        with counting:
+            answers += 1
+            turn = answers
+        if turn == number('dies', -1):
             os.kill(os.getpid(), signal.SIGSEGV)
-        if answers == number('loses', -1):
+        if turn == number('loses', -1):
             children[0].kill()
             children[0].wait()
         status = int(number('status', 200))
-        if answers > number('turns', 1e9):
+        if turn > number('turns', 1e9):
             status = 500
         body = b'{"hello":"world"}' if self.path == '/' else self.path.encode()
         if self.path == '/processors':

@@ -235,12 +235,12 @@ fn an_answer_that_never_comes_is_a_timeout_and_not_the_end_of_the_report() {
 #[test]
 fn a_test_by_time_ends_in_time_and_accounts_for_what_is_under_way() {
     let server = Server::start();
-    let called = as_ab("-q -k -t 0.5 -c 4", &server.url("/slow"));
+    let called = as_ab("-q -k -t 2 -c 4", &server.url("/slow"));
     assert_eq!(called.status, 0);
-    assert_eq!(called.value("Time taken for tests"), "0.500 seconds");
+    assert_eq!(called.value("Time taken for tests"), "2.000 seconds");
     let done = called.count("Complete requests");
     // Four clients, 20 ms each; on a busy machine fewer.
-    assert!((20..=100).contains(&done), "{done}");
+    assert!((20..=400).contains(&done), "{done}");
     let account = called.value("Account");
     assert!(account.contains(&format!(" = {done} ok")), "{account}");
     assert_eq!(called.stderr, "");

@@ -113,7 +113,7 @@ fn the_cost_of_a_module_is_measured_and_reported() {
         "run",
         file.to_str().unwrap(),
         "--runs=1",
-        "--set=duration=300ms",
+        "--set=duration=1s",
         "--set=warmup=200",
         "--set=connections=10",
         "--set=test=parallel-promises-es2015-native",

@@ -3,6 +3,7 @@
 //! The server is a real one that misbehaves as it is told (tests/experiment/server.py). The order goes over the
 //! private line as a plan would send it.
 
+use super::busy::{eventually, holds};
 use super::harness_driver::{Talk, encoded};
 use super::project::repository;
 use serde_json::{Value, json};
@@ -30,8 +31,8 @@ pub fn order(words: &[&str]) -> Value {
             "kind": "server",
             "port": null,
             "private_network": false,
-            "ready": { "path": "/", "status": 200, "within_ms": 10_000 },
-            "stop": { "signal": 15, "grace_ms": 3_000 },
+            "ready": { "path": "/", "status": 200, "within_ms": 30_000 },
+            "stop": { "signal": 15, "grace_ms": 20_000 },
             "children": null,
             "load": {
                 "client": "builtin",
@@ -127,11 +128,8 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
     assert_eq!(done["stumble"], Value::Null, "{done:#}");
     let known = |name: &str| figure(&done, name).unwrap_or_else(|| panic!("no {name} in {done:#}"));
     assert!(known("throughput") > 10.0 && known("latency_p50") > 1000.0);
-    // 4 clients without pause: the mean number under way cannot be more, and is hardly less.
-    assert!(
-        (2.0..4.2).contains(&known("effective_concurrency")),
-        "{done:#}"
-    );
+    // 4 clients without pause: the mean number under way cannot be more.
+    assert!(known("effective_concurrency") < 4.2, "{done:#}");
     assert!(
         known("cpu_per_request") > 10_000.0,
         "a request costs Python more than 10 us"
@@ -146,6 +144,14 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
     );
     let books = &done["load"]["measured"]["account"]["books"];
     assert!(books.is_object(), "the whole load is told");
+    // Nor is it much less, unless others hold the load up between an answer and the next request.
+    eventually(2, || {
+        let done = performed(&order(&[]));
+        let under_way = figure(&done, "effective_concurrency");
+        holds(under_way.is_some_and(|count| count > 2.0), || {
+            format!("{under_way:?}")
+        })
+    });
 }
 
 #[test]
@@ -199,7 +205,8 @@ fn a_server_that_is_not_ready_is_told_with_the_reason() {
         "ready",
         &["ended before it was ready", "status 3"],
     );
-    let done = performed(&three(&["children=3"]));
+    let children = with(order(&["children=3"]), "work/children", json!(3));
+    let done = performed(&children);
     assert_eq!(done["stumble"], Value::Null, "{done:#}");
 }
 
@@ -215,28 +222,31 @@ fn a_server_that_starts_slowly_is_waited_for() {
 
 #[test]
 fn a_stranger_at_the_port_is_not_measured() {
-    if is_missing("python3") {
-        return;
-    }
-    // The target itself listens elsewhere; the port is taken by another process while it starts.
+    // The target itself listens nowhere; the port is taken by another process once it has started.
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap()
         .port();
-    let order = with(order(&["starts=1", "port=0"]), "work/port", json!(port));
+    let folder = tempfile::tempdir().unwrap();
+    let started = folder.path().join("started");
+    let script = format!("touch '{}'; exec sleep 60", started.display());
+    let order = with(order(&[]), "work/port", json!(port));
+    let order = with(order, "target/command", json!(["/bin/sh", "-c", script]));
     let stranger = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(500));
-        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
-        std::thread::sleep(Duration::from_secs(4));
-        drop(listener);
+        let begin = Instant::now();
+        while !started.exists() {
+            assert!(begin.elapsed() < Duration::from_secs(30), "it never starts");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        TcpListener::bind(("127.0.0.1", port)).unwrap()
     });
     fails(
         &order,
         "ready",
         &["belongs to", "which the target did not start"],
     );
-    stranger.join().unwrap();
+    drop(stranger.join().unwrap());
 }
 
 #[test]
@@ -408,8 +418,11 @@ fn a_command_gives_what_it_prints_and_what_it_cost() {
     let done = performed(&order);
     assert_eq!(done["stumble"], Value::Null, "{done:#}");
     assert_eq!(figure(&done, "time"), Some(12.5e6));
-    let delay_ns = figure(&done, "delay").unwrap();
-    assert!((0.28e9..2e9).contains(&delay_ns), "{delay_ns}");
+    // Whoever is held up as a mark comes sees it late.
+    eventually(2, || {
+        let delay_ns = figure(&performed(&order), "delay").unwrap();
+        holds((0.28e9..2e9).contains(&delay_ns), || format!("{delay_ns}"))
+    });
     for name in ["wall_time", "cpu_time", "max_rss"] {
         assert!(
             figure(&done, name).is_some_and(|value| value > 0.0),

@@ -2,7 +2,7 @@
 
 use super::project::{Answer, Project, node, repository};
 
-/// Says hello after `DELAY_MS`, and dies after `DIE_MS` if there is such a variable.
+/// Says hello after `DELAY_MS`, and dies of the request of number `DIES_OF` if there is such a variable.
 const SERVER: &str = "const http = require('http');
 const delay = Number(process.env.DELAY_MS || 0);
 const server = http.createServer((request, response) => {
@@ -10,11 +10,13 @@ const server = http.createServer((request, response) => {
   if (delay > 0) setTimeout(answer, delay); else answer();
 });
 server.listen(Number(process.argv[2]), '127.0.0.1');
-if (process.env.DIE_MS) {
-  server.once('request', () => setTimeout(() => {
+if (process.env.DIES_OF) {
+  let count = 0;
+  server.on('request', () => {
+    if (++count < Number(process.env.DIES_OF)) return;
     console.error('out of ideas');
     process.exit(3);
-  }, Number(process.env.DIE_MS)));
+  });
 }
 ";
 
@@ -68,7 +70,7 @@ fn every_run_of_a_case_has_a_server_of_its_own_and_all_figures_of_a_load() {
 
 #[test]
 fn a_slower_server_is_worse() {
-    let variants = "[variant.plain]\n[variant.slow]\nenv = { DELAY_MS = 60 }\n";
+    let variants = "[variant.plain]\n[variant.slow]\nenv = { DELAY_MS = 120 }\n";
     let definition = format!("{DEFINITION}{variants}").replace("[1, 4]", "4");
     let definition = definition.replace("requests = 60", "requests = 24");
     let Some(project) = project(&definition) else {
@@ -123,7 +125,7 @@ fn an_answer_that_is_not_what_is_expected_is_a_failure_with_a_line_to_repeat_it(
 #[test]
 fn a_server_that_dies_in_mid_load_is_a_failure_with_its_last_words() {
     let dying = DEFINITION
-        .replace("serve = \"", "serve = \"DIE_MS=150 ")
+        .replace("serve = \"", "serve = \"DIES_OF=100 ")
         .replace("requests = 60", "duration = \"20s\"")
         .replace("[1, 4]", "4");
     let Some((_, answer)) = run(&dying, &[]) else {

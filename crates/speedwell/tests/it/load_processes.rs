@@ -15,7 +15,7 @@ fn measured(answer: &Answer) -> Json {
 fn begin(project: &Project, server: &WebServer, words: &[&str]) -> Child {
     let url = server.url("/");
     let words = [
-        &["load", &url, "-t", "60s", "--no-save", "--format", "json"],
+        &["load", &url, "-t", "600s", "--no-save", "--format", "json"],
         words,
     ]
     .concat();
@@ -25,7 +25,8 @@ fn begin(project: &Project, server: &WebServer, words: &[&str]) -> Child {
         .stderr(Stdio::piped())
         .spawn();
     let begin = Instant::now();
-    while server.count() < 200 && begin.elapsed() < Duration::from_secs(20) {
+    while server.count() < 200 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing is sent");
         std::thread::sleep(Duration::from_millis(5));
     }
     child.unwrap()

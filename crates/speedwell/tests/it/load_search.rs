@@ -52,7 +52,16 @@ fn serve(mut stream: TcpStream, free: &Free) {
     }
 }
 
-/// The JSON of a search.
+/// The JSON of a search that needs good answers at each level, which visits as short as these may end without
+/// where others hold the server or the generator up.
+fn tried(project: &Project, words: &str) -> Result<Value, String> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let answer = project.run(&words);
+    holds(answer.status == 0, || format!("{answer:#?}"))?;
+    serde_json::from_str(&answer.stdout).map_err(|error| format!("{error} in {answer:#?}"))
+}
+
+/// The JSON of what cannot fail.
 fn json(project: &Project, words: &str) -> Value {
     let words: Vec<&str> = words.split_whitespace().collect();
     let answer = project.run(&words).expect_status(0);
@@ -67,7 +76,7 @@ fn throughput_stops_growing_at_the_places_of_the_server() {
     // A busy machine makes sleeps longer, and then a place more or less cannot be told apart.
     eventually(2, || {
         let project = Project::new();
-        let found = json(&project, &words);
+        let found = tried(&project, &words)?;
         // Every visit is kept as a run of its own case, and the same answer follows from what was kept.
         project
             .run(&["report", "--x-axis", "concurrency"])
@@ -96,12 +105,16 @@ fn grew_up_to_the_places(found: &Value) -> Result<(), String> {
 
 #[test]
 fn a_list_measures_its_levels_and_no_others() {
-    let project = Project::new();
     let url = server();
-    let found = json(
+    eventually(1, || levels_of_a_list(&url));
+}
+
+fn levels_of_a_list(url: &str) -> Result<(), String> {
+    let project = Project::new();
+    let found = tried(
         &project,
         &format!("load {url} -c 1,2,8 -r 2 -t 100ms -w 0 --format json -o levels.svg"),
-    );
+    )?;
     let levels: Vec<(u64, u64)> = found["levels"]
         .as_array()
         .unwrap()
@@ -111,10 +124,11 @@ fn a_list_measures_its_levels_and_no_others() {
             (number("concurrency"), number("visits"))
         })
         .collect();
-    assert_eq!(levels, [(1, 2), (2, 2), (8, 2)]);
+    holds(levels == [(1, 2), (2, 2), (8, 2)], || format!("{found:#}"))?;
     let refused = found["scaling"][0]["usl"]["refused"].as_str().unwrap();
     assert!(refused.starts_with("3 levels are too few"), "{refused}");
     assert!(project.path("levels.svg").exists());
+    Ok(())
 }
 
 #[test]
@@ -123,24 +137,25 @@ fn the_highest_rate_is_what_the_server_can_serve() {
     let url = server();
     let words = format!("load {url} --rate max -t 300ms -w 50ms --format json");
     // Other tests may keep the machine so busy for a while that the generator is late at every rate.
-    let mut searches = (0..5).map(|_| json(&project, &words)["highest_rate"].clone());
-    let found = searches.find(|found| !found["kept"].is_null()).unwrap();
-    // 4 places of 5 ms serve at most 800 requests a second.
-    let kept = found["kept"].as_f64().unwrap();
-    let missed = found["missed"].as_f64().unwrap();
-    assert!(kept < missed && missed <= kept * 2.0, "{kept} {missed}");
-    assert!((5.0..=820.0).contains(&kept), "{kept}");
-    let impossible = json(
-        &project,
-        &format!("load {url} --rate max -t 200ms -w 0 --fail-on p50>1ms --format json"),
-    );
-    // No answer takes less than 5 ms, so no rate keeps this limit.
-    assert_eq!(impossible["highest_rate"]["kept"], Value::Null);
-    let rows = impossible["rates"].as_array().unwrap();
-    let has_why = rows
-        .iter()
-        .any(|row| row["missed"] == "--fail-on 'p50>1ms'");
-    assert!(has_why, "{rows:?}");
+    eventually(2, || {
+        let found = tried(&project, &words)?["highest_rate"].clone();
+        let of = |key: &str| found[key].as_f64().ok_or(format!("{found:#}"));
+        let (kept, missed) = (of("kept")?, of("missed")?);
+        // 4 places of 5 ms serve at most 800 requests a second.
+        assert!(kept <= 820.0, "{kept}");
+        holds(kept >= 5.0 && kept < missed && missed <= kept * 2.0, || {
+            format!("{kept} {missed}")
+        })
+    });
+    let words = format!("load {url} --rate max -t 200ms -w 0 --fail-on p50>1ms --format json");
+    eventually(2, || {
+        let impossible = tried(&project, &words)?;
+        // No answer takes less than 5 ms, so no rate keeps this limit.
+        assert_eq!(impossible["highest_rate"]["kept"], Value::Null);
+        let rows = impossible["rates"].as_array().unwrap();
+        let is_why = |row: &Value| row["missed"] == "--fail-on 'p50>1ms'";
+        holds(rows.iter().any(is_why), || format!("{rows:#?}"))
+    });
 }
 
 #[test]
@@ -170,18 +185,18 @@ fn a_server_that_fails_under_pressure_ends_the_climb() {
             });
         }
     });
-    let project = Project::new();
-    let found = json(
-        &project,
-        &format!("load {url} -c max -t 150ms -w 50ms --format json"),
-    );
-    let warnings = found["warnings"].to_string();
-    assert!(warnings.contains("with 4 requests under way"), "{warnings}");
-    let levels = found["levels"].as_array().unwrap();
-    let highest = levels.last().unwrap();
-    assert_eq!(highest["concurrency"], 4);
-    assert_eq!(highest["standing"], "failed");
-    assert!(found["scaling"][0]["concurrency"].as_u64() <= Some(3));
+    eventually(1, || {
+        let words = format!("load {url} -c max -t 150ms -w 50ms --format json");
+        let found = tried(&Project::new(), &words)?;
+        let warnings = found["warnings"].to_string();
+        let levels = found["levels"].as_array().unwrap();
+        let highest = levels.last().unwrap();
+        let is_right = warnings.contains("with 4 requests under way")
+            && highest["concurrency"] == 4
+            && highest["standing"] == "failed"
+            && found["scaling"][0]["concurrency"].as_u64() <= Some(3);
+        holds(is_right, || format!("{found:#}"))
+    });
 }
 
 #[test]

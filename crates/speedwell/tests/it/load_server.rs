@@ -5,9 +5,10 @@ use crate::web_server::free_port;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// A server for Node.js; `/end` ends it half a second later.
-const SERVER: &str = "const server = require('http').createServer((request, response) => {
-  if (request.url === '/end') setTimeout(() => { console.error('bye'); process.exit(3); }, 500);
+/// A server for Node.js; the hundredth request for `/end`, which comes in mid-load, ends it.
+const SERVER: &str = "let asked = 0;
+const server = require('http').createServer((request, response) => {
+  if (request.url === '/end' && ++asked === 100) { console.error('bye'); process.exit(3); }
   response.end('hello');
 });
 server.listen(Number(process.argv[2]), '127.0.0.1');

@@ -1,6 +1,7 @@
 //! The table of docs/load.md for people who come from other tools: each command on its right side does
 //! what it says, for a shorter time and with fewer requests.
 
+use crate::busy::{eventually, holds};
 use crate::project::Project;
 use crate::web_server::WebServer;
 
@@ -43,11 +44,15 @@ fn commands_of_other_tools_have_equivalents_that_work() {
         let mut words = shortened(words);
         words.extend(["--no-save".to_owned(), "--no-verify".to_owned()]);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let answer = project.run(&words).expect_status(0);
-        assert!(server.count() > before, "{command}: {}", answer.stderr);
-        // Lines are cut where the window ends.
-        let told: Vec<&str> = answer.stdout.split_whitespace().collect();
-        let told = told.join(" ");
-        assert!(told.contains("no request failed"), "{command}: {told}");
+        // Shortened so much, a load may be over before a busy machine has let it send anything.
+        eventually(1, || {
+            let answer = project.run(&words);
+            // Lines are cut where the window ends.
+            let told: Vec<&str> = answer.stdout.split_whitespace().collect();
+            let is_good = answer.status == 0 && told.join(" ").contains("no request failed");
+            holds(is_good && server.count() > before, || {
+                format!("{command}: {answer:#?}")
+            })
+        });
     }
 }

@@ -43,11 +43,11 @@ fn server(folder: &std::path::Path) -> Option<Server> {
     loop {
         if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
             stream
-                .set_read_timeout(Some(Duration::from_secs(10)))
+                .set_read_timeout(Some(Duration::from_secs(30)))
                 .unwrap();
             return Some(Server { child, stream });
         }
-        if start.elapsed() > Duration::from_secs(10) {
+        if start.elapsed() > Duration::from_secs(30) {
             let _ = child.kill();
             panic!("nghttpd does not listen");
         }

@@ -1,6 +1,7 @@
 //! How many requests are sent, over how many connections and streams, and how fast.
 
 use super::server::{Server, Setup, Then, good};
+use crate::busy::{eventually, holds};
 use crate::server::{carry_out, rows};
 use bytes::Bytes;
 use speedwell_load::generator;
@@ -8,7 +9,6 @@ use speedwell_load::load::{Kind, Kinds, Load, Part};
 use speedwell_load::measured::Latency;
 use speedwell_load::pace::{Closed, Pace, Rate, Schedule, Spacing, Stage, Stop, Think};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,7 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
 
 #[test]
 fn lanes_are_streams_of_one_connection() {
-    let server = Server::start(|_| Then::Late(5));
+    let server = Server::start(|_| Then::Late(20));
     let measured = carry_out(&server.load(12, 6, 240));
     assert_eq!(rows(&measured), [("ok", 240)]);
     assert_eq!(server.connections(), 2);
@@ -83,10 +83,12 @@ fn more_lanes_than_the_server_allows_wait_without_a_loss() {
     assert_eq!(server.connections(), 1);
     assert!(server.seen.most_at_once.load(Ordering::SeqCst) <= 3);
     // A request is timed from the moment in which its stream was opened, so what waits for one of
-    // three places does not count as slow.
-    let median = measured.account.latency.service().quantile(500_000);
-    let median_ns = median.unwrap().ns;
-    assert!((30 * MS..80 * MS).contains(&median_ns), "{median_ns} ns");
+    // three places does not count as slow: three at once can be served for no longer than three times the whole
+    // time, and ten at once, of which seven wait, are under way for ten times.
+    let service = measured.account.latency.service();
+    assert!(service.quantile(500_000).unwrap().ns >= 30 * MS);
+    let times = service.sum_ns() as f64 / measured.elapsed_ns as f64;
+    assert!(times < 5.0, "{times} at once");
 }
 
 /// The lag of the middle request of an open load, all of whose requests are answered.
@@ -143,19 +145,25 @@ fn an_open_load_connects_as_often_as_it_needs_to() {
     assert!(measured.most_connections >= 15);
     assert_eq!(server.connections(), u64::from(measured.most_connections));
 
-    let mut load = for_ms(load, 200);
+    // Long enough for connections that are slow to come about.
+    let mut load = for_ms(load, 1000);
     load.most_connections = 2;
     let measured = carry_out(&load);
     assert!(measured.reached_most_connections);
     assert_eq!(measured.most_connections, 2);
     let count: BTreeMap<_, _> = rows(&measured).into_iter().collect();
     let ok = count.get("ok").copied().unwrap_or(0);
-    assert_eq!(ok + count["unsent"], 40);
-    assert!(ok <= 6, "{count:?}");
+    assert_eq!(ok + count["unsent"], 200);
+    assert!(ok <= 22, "{count:?}");
 }
 
 #[test]
 fn a_load_by_time_ends_then_and_its_course_adds_up() {
+    // A busy machine leaves little of so short a time, or nobody to tell of it.
+    eventually(2, load_by_time);
+}
+
+fn load_by_time() -> Result<(), String> {
     let server = Server::start(|_| good());
     let mut load = for_ms(server.load(3, 1, 0), 250);
     load.warmup_ns = 150 * MS;
@@ -167,38 +175,34 @@ fn a_load_by_time_ends_then_and_its_course_adds_up() {
     .unwrap();
     measured.account.books.balance().unwrap();
     measured.warmup.books.balance().unwrap();
-    assert!(
-        told >= 2 && in_warmup >= 1,
-        "told {told} times, {in_warmup}"
-    );
     assert_eq!(measured.elapsed_ns, 250 * MS);
     let (ok, warm) = (
         measured.account.books.succeeded(),
         measured.warmup.books.succeeded(),
     );
-    assert!(ok > 10 && warm > 10, "{ok} and {warm}");
     assert_eq!(server.requests(), ok + warm);
     let course: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
     assert_eq!(course, ok + warm);
     assert!(measured.ok_in_time <= ok && measured.ok_in_time + 3 >= ok);
+    holds(told >= 2 && in_warmup >= 1, || {
+        format!("told {told} times, {in_warmup}")
+    })?;
+    holds(ok > 10 && warm > 10, || format!("{ok} and {warm}"))
 }
 
 #[test]
 fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
     let server = Server::start(|_| Then::Hold);
-    let mut load = for_ms(server.load(6, 3, 0), 120);
+    let mut load = for_ms(server.load(6, 3, 0), 2000);
     load.drain_ns = 50 * MS;
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("in-flight", 6)]);
     let load = for_ms(server.load(4, 2, 0), 60_000);
-    let stop = Arc::new(AtomicBool::new(false));
-    let later = stop.clone();
-    let stopper = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(250));
-        later.store(true, Ordering::SeqCst);
+    let (before, stop) = (server.requests(), AtomicBool::new(false));
+    let measured = generator::run(&load, &stop, &mut |_| {
+        stop.store(server.requests() == before + 4, Ordering::SeqCst);
     });
-    let measured = generator::run(&load, &stop, &mut |_| {}).unwrap();
-    stopper.join().unwrap();
+    let measured = measured.unwrap();
     measured.account.books.balance().unwrap();
     assert_eq!(rows(&measured), [("cancelled", 4)]);
     assert!(measured.is_interrupted);
@@ -276,7 +280,7 @@ fn servers_are_told_that_the_load_is_over() {
     carry_out(&server.load(3, 1, 9));
     let began = Instant::now();
     while server.seen.closed_with.lock().unwrap().len() < 3 {
-        assert!(began.elapsed() < Duration::from_secs(2), "nobody was told");
+        assert!(began.elapsed() < Duration::from_secs(30), "nobody was told");
         std::thread::sleep(Duration::from_millis(5));
     }
     // H3_NO_ERROR.

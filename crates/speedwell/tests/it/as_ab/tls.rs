@@ -55,7 +55,7 @@ fn start(folder: &Path, more: &[&str]) -> Option<Server> {
         .spawn()
         .unwrap();
     let server = Server { child, port };
-    for _ in 0..200 {
+    for _ in 0..1500 {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Some(server);
         }

@@ -141,14 +141,25 @@ fn stopped_after(pause_ms: u64, harness: &CodeHarness, code: Code) -> Result<(),
 }
 
 pub fn gives_up_a_runner_that_never_ends(harness: &CodeHarness) {
+    let mut pause_ms = 100;
+    eventually(1, || {
+        let given_up = given_up_after(pause_ms, harness);
+        pause_ms *= 5;
+        given_up
+    });
+}
+
+fn given_up_after(pause_ms: u64, harness: &CodeHarness) -> Result<(), String> {
     let mut talk = harness.with(harness.snippets.endless);
     talk.workers("a", 1);
     let run = talk.say_windows("a", 50, 2);
-    std::thread::sleep(Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(pause_ms));
     let begin = Instant::now();
     talk.say("stop", &[("job", "a")]);
     let answer = talk.answer_to(&run, "run");
-    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(begin.elapsed() < Duration::from_secs(30));
+    // Where a busy machine has not let the runner begin, there is nothing to give up.
+    holds(!answer.all("error").is_empty(), || format!("{answer:#?}"))?;
     let error = answer.only("error");
     assert_eq!(
         (error.text("stage"), error.text("job")),
@@ -160,6 +171,7 @@ pub fn gives_up_a_runner_that_never_ends(harness: &CodeHarness) {
         (ended.code, trace.as_slice()),
         (Some(0), &["done".to_owned()][..])
     );
+    Ok(())
 }
 
 pub fn undoes_when_the_commands_end(harness: &CodeHarness) {
@@ -191,7 +203,7 @@ pub fn leaves_a_runner_that_never_ends_when_the_commands_end(harness: &CodeHarne
     talk.close();
     let begin = Instant::now();
     let (ended, trace) = talk.end();
-    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(begin.elapsed() < Duration::from_secs(30));
     assert_eq!(
         (ended.code, trace.as_slice()),
         (Some(0), &["done".to_owned()][..])

@@ -175,11 +175,13 @@ pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
         let late = most_late_ns(&times, 1e8);
         assert_eq!(end.number("max_late_ns"), late, "{times:?}");
         let told_ns = end.number("elapsed_ns");
-        assert!(times[20] <= told_ns && told_ns <= seen_ns * 1.0001);
-        // The answer travels a few ms on a machine that is busy; a clock in wrong units is off by far more.
-        holds(told_ns > seen_ns * 0.98, || {
-            format!("{told_ns} ns, seen {seen_ns} ns")
-        })
+        assert!(times[20] <= told_ns);
+        // The answer travels a few ms on a machine that is busy, and the clock of Erlang is slewed now and then; one in
+        // wrong units is off by far more.
+        holds(
+            (0.98 * seen_ns..1.0001 * seen_ns).contains(&told_ns),
+            || format!("{told_ns} ns, seen {seen_ns} ns"),
+        )
     });
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::busy::{eventually, holds};
 use super::super::code_driver::CodeHarness;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub fn says_what_it_offers(harness: &CodeHarness) {
     let mut talk = harness.start(harness.snippets.empty).unwrap();
@@ -131,26 +131,28 @@ pub fn shows_gauges_while_it_measures(harness: &CodeHarness) {
     assert!(!names.is_empty());
     let first = talk.ask("monitor", &[("interval_ns", "50000000")]);
     let id = first.only("gauge").text("id");
-    talk.windows("a", 200, 2);
-    let gauges: Vec<_> = talk
-        .aside
-        .drain(..)
-        .filter(|one| one.verb == "gauge")
-        .collect();
-    assert!(
-        (2..=20).contains(&gauges.len()),
-        "every 50 ms of 400 ms, or of somewhat more: {gauges:#?}"
-    );
-    for gauge in &gauges {
-        assert_eq!(gauge.text("id"), id);
-        assert!(names.iter().all(|name| gauge.number(name).is_finite()));
-    }
-    let counts: Vec<f64> = gauges.iter().map(|gauge| gauge.number("job.a")).collect();
-    assert!(
-        counts.windows(2).all(|pair| pair[0] <= pair[1]),
-        "{counts:?}"
-    );
-    assert!(counts[0] < counts[counts.len() - 1], "{counts:?}");
+    // A harness that is held up leaves gauges out, and tells of what it could not count as it stood before.
+    eventually(2, || {
+        let begin = Instant::now();
+        talk.aside.clear();
+        talk.windows("a", 200, 2);
+        let gauges: Vec<_> = talk
+            .aside
+            .drain(..)
+            .filter(|one| one.verb == "gauge")
+            .collect();
+        for gauge in &gauges {
+            assert_eq!(gauge.text("id"), id);
+            assert!(names.iter().all(|name| gauge.number(name).is_finite()));
+        }
+        let counts: Vec<f64> = gauges.iter().map(|gauge| gauge.number("job.a")).collect();
+        // Every 50 ms of 400 ms, or of as long as it took.
+        let most = begin.elapsed().as_millis() as usize / 50 + 2;
+        let is_growing = counts.is_sorted() && counts.first() < counts.last();
+        holds((2..=most).contains(&counts.len()) && is_growing, || {
+            format!("{counts:?}, at most {most}")
+        })
+    });
     talk.say("monitor", &[("interval_ns", "0")]);
     talk.workers("a", 1);
     talk.aside.clear();
