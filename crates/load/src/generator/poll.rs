@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use std::io;
 
 /// Events that one wait may bring.
-const EVENTS: usize = 1024;
+pub(super) const EVENTS: usize = 1024;
 
 const NS_PER_S: u64 = 1_000_000_000;
 

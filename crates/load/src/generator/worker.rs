@@ -17,6 +17,7 @@ use super::connection::{Connection, State};
 use super::core::Core;
 use super::mailbox::Mailbox;
 use super::pacing::Pacing;
+use super::poll::EVENTS;
 use super::self_check::SelfCheck;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -255,8 +256,13 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Gives up what has taken too long. What has come by now is taken first: a thread that was held up itself
+    /// would take answers that wait in its sockets for late ones.
     fn check_limits(&mut self, now_ns: u64) {
         self.next_limits_ns = now_ns.saturating_add(self.limits_every_ns);
+        for _ in 0..=self.connections.len() / EVENTS {
+            self.receive(0, now_ns);
+        }
         for id in 0..self.connections.len() as u32 {
             self.connections[id as usize].check_limits(now_ns, &mut self.core);
             self.settle(id, now_ns);
@@ -291,6 +297,12 @@ impl<'a> Worker<'a> {
             false => until_ns.saturating_sub(now_ns),
         };
         self.check.report.loops += 1;
+        self.receive(timeout_ns, now_ns);
+        self.last_ended = under_way.saturating_sub(self.core.ledger.under_way);
+    }
+
+    /// Waits until something happens to sockets, at most so long, and takes it.
+    fn receive(&mut self, timeout_ns: u64, now_ns: u64) {
         self.core.traffic.calls += 1;
         // A wait that fails is a bug of the loop, and ends in the drain's limit of time.
         let ready = self.core.poll.wait(timeout_ns).unwrap_or(0);
@@ -303,7 +315,6 @@ impl<'a> Worker<'a> {
                 self.settle(id, now_ns);
             }
         }
-        self.last_ended = under_way.saturating_sub(self.core.ledger.under_way);
     }
 
     /// After anything happened to a connection: its clients think, or it is listed as having room.

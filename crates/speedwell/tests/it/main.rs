@@ -56,6 +56,7 @@ mod load_processes;
 mod load_report;
 mod load_search;
 mod load_server;
+mod load_stopped;
 mod load_words;
 mod new_files;
 mod node_bad_children;

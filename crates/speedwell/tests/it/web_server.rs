@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A request as it came over the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +84,9 @@ fn talk(mut stream: impl Read + Write, seen: &Seen) {
         let stays = is_old && head.contains("connection: keep-alive");
         let closes = head.contains("connection: close") || (is_old && !stays);
         seen.lock().unwrap().push(request);
+        if path == "/later" {
+            std::thread::sleep(Duration::from_millis(100));
+        }
         let kept = if stays {
             "Connection: keep-alive\r\n"
         } else {

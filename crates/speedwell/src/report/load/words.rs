@@ -50,7 +50,7 @@ pub fn sentence(remark: &Remark, load: &LoadFindings<'_>) -> String {
         } => format!(
             "Other programs took the processor from the generator {} times a second, which up to {} of the \
              requests met: the longest times may be theirs. Quiet the machine, or use --pin or --rt.",
-            spell(*switches_per_s, 0),
+            few(*switches_per_s),
             share(*met)
         ),
         other => of_requests(other, load),
@@ -116,6 +116,16 @@ fn of_requests(remark: &Remark, load: &LoadFindings<'_>) -> String {
         ),
         _ => String::new(),
     }
+}
+
+/// A number of events in a second; once in some seconds is not never.
+fn few(rate: f64) -> String {
+    let decimals = match rate {
+        10.0.. => 0,
+        1.0.. => 1,
+        _ => 2,
+    };
+    spell(rate, decimals)
 }
 
 fn answers(number: u64) -> String {
@@ -186,7 +196,10 @@ fn unfinished(unsent: u64, in_flight: u64, cancelled: u64) -> String {
 }
 
 fn unsteady(halves: &Halves) -> String {
-    let change = share((halves.second / halves.first - 1.0).abs());
+    let change = match halves.first > 0.0 {
+        true => format!(" by {}", share((halves.second / halves.first - 1.0).abs())),
+        false => String::new(),
+    };
     let (what, first, second) = match halves.course {
         Course::Throughput => ("Throughput", rate(halves.first), rate(halves.second)),
         Course::Median => (
@@ -201,7 +214,29 @@ fn unsteady(halves: &Halves) -> String {
         "fell"
     };
     format!(
-        "{what} {way} by {change} from the first half ({first}) to the second ({second}): the load was not \
+        "{what} {way}{change} from the first half ({first}) to the second ({second}): the load was not \
          steady, and one figure for the whole is that of neither. Use a longer --warmup or load for longer."
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_half_without_answers_has_no_percentage() {
+        let halves = Halves {
+            course: Course::Throughput,
+            first: 0.0,
+            second: 93.3,
+        };
+        let told = unsteady(&halves);
+        let begin = "Throughput rose from the first half (0.00/s) to the second (93.3/s)";
+        assert!(told.starts_with(begin), "{told}");
+    }
+
+    #[test]
+    fn what_happens_once_in_some_seconds_is_not_told_as_never() {
+        assert_eq!([0.25, 4.96, 50.0].map(few), ["0.25", "5.0", "50"]);
+    }
 }

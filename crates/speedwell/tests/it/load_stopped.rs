@@ -1,0 +1,44 @@
+//! `speedwell load` whose own process is stopped for a while, as a busy machine or Ctrl-Z does it.
+
+use crate::busy::{eventually, holds};
+use crate::project::{Answer, Project};
+use crate::web_server::WebServer;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// Loads with a limit of one second, and stops the loader for two when `begun` requests have come.
+fn stopped_for_two_seconds(words: &[&str], begun: usize) -> Answer {
+    let (project, server) = (Project::new(), WebServer::start());
+    let url = server.url("/later");
+    let load = ["load", &url, "--no-save", "--no-verify", "--timeout", "1s"];
+    let mut command = project.command(&[&load, words].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    while server.count() < begun {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let pid = child.id() as i32;
+    // SAFETY: the process is the child started above, not yet waited for.
+    unsafe { libc::kill(pid, libc::SIGSTOP) };
+    std::thread::sleep(Duration::from_secs(2));
+    // SAFETY: as before.
+    unsafe { libc::kill(pid, libc::SIGCONT) };
+    Answer::from(child.wait_with_output().unwrap())
+}
+
+/// The server answers each request after a tenth of a second, so all answers have come long before the limit: they
+/// wait in the sockets of a process that could not read them.
+#[test]
+fn answers_that_came_while_it_was_stopped_are_not_taken_for_late_ones() {
+    for words in [
+        &["-n", "200", "-c", "20"][..],
+        &["-n", "200", "--rate", "100", "-c", "100"],
+    ] {
+        eventually(1, || {
+            let answer = stopped_for_two_seconds(words, 50);
+            let told: Vec<&str> = answer.stdout.split_whitespace().collect();
+            let is_good = told.join(" ").contains("no request failed");
+            holds(is_good, || format!("{words:?}: {answer:#?}"))
+        });
+    }
+}
