@@ -8,11 +8,12 @@ use super::harness_driver::tool;
 use super::project::{Project, repository};
 use serde_json::Value;
 
-/// The answer of a search over at most 8 workers.
-fn answer(words: &[&str]) -> u64 {
+/// The answer of a search over at most 8 workers with samples of that length.
+fn answer(words: &[&str], sample_ms: u32) -> u64 {
     let project = Project::new();
     let folder = repository().join("crates/speedwell/tests/eval");
     let folder = folder.to_string_lossy();
+    let sample = format!("{sample_ms}ms");
     let search = [
         "-c",
         "max",
@@ -21,7 +22,7 @@ fn answer(words: &[&str]) -> u64 {
         "--path",
         &folder,
         "-t",
-        "150ms",
+        &sample,
         "--format",
         "json",
     ];
@@ -32,11 +33,13 @@ fn answer(words: &[&str]) -> u64 {
     found["scaling"][0]["concurrency"].as_u64().unwrap()
 }
 
-/// A search may be led astray by what else the machine does, but not every time.
+/// A search may be led astray by what else the machine does, but not every time, and less the longer it looks.
 #[track_caller]
 fn expect(truth: u64, words: &[&str]) {
+    let mut sample_ms = 75;
     eventually(2, || {
-        let answer = answer(words);
+        sample_ms = (2 * sample_ms).min(1200);
+        let answer = answer(words, sample_ms);
         holds(answer == truth, || format!("{answer} instead of {truth}"))
     });
 }
