@@ -29,9 +29,9 @@ pub(super) struct Batcher {
 }
 
 impl Batcher {
-    pub fn new(batching: Batching, is_closed: bool) -> Batcher {
+    pub fn new(batching: Batching, may_pause: bool) -> Batcher {
         let most_ns = match batching {
-            Batching::Adaptive { most_ns } if is_closed => most_ns,
+            Batching::Adaptive { most_ns } if may_pause => most_ns,
             _ => 0,
         };
         Batcher {

@@ -19,6 +19,7 @@ use super::mailbox::Mailbox;
 use super::pacing::Pacing;
 use super::poll::EVENTS;
 use super::self_check::SelfCheck;
+use crate::load::Http;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -76,8 +77,10 @@ impl<'a> Worker<'a> {
         .into_iter()
         .flatten()
         .min();
+        // Acknowledgements and timers of QUIC would wait together with the answers.
+        let may_pause = load.is_closed() && !matches!(load.http, Http::Three);
         Worker {
-            batcher: Batcher::new(load.rules.batching, load.is_closed()),
+            batcher: Batcher::new(load.rules.batching, may_pause),
             core,
             connections: Vec::new(),
             pacing,
@@ -261,7 +264,7 @@ impl<'a> Worker<'a> {
     fn check_limits(&mut self, now_ns: u64) {
         self.next_limits_ns = now_ns.saturating_add(self.limits_every_ns);
         for _ in 0..=self.connections.len() / EVENTS {
-            self.receive(0, now_ns);
+            self.receive(now_ns, now_ns);
         }
         for id in 0..self.connections.len() as u32 {
             self.connections[id as usize].check_limits(now_ns, &mut self.core);
@@ -283,27 +286,28 @@ impl<'a> Worker<'a> {
     /// Waits for answers and takes them.
     fn wait(&mut self, mut now_ns: u64, until_ns: u64) {
         let under_way = self.core.ledger.under_way;
-        #[cfg(feature = "http3")]
-        if self.core.quic.is_some() {
-            return self.wait_for_streams(now_ns, until_ns);
-        }
         if let Some(pause) = self.batcher.pause(under_way, self.last_ended) {
             now_ns = self.check.pause(pause, &self.core.clock);
             self.core.traffic.calls += 1;
         }
         let until_ns = until_ns.min(self.next_tick_ns).min(self.next_limits_ns);
-        let timeout_ns = match self.core.load.rules.busy_poll {
-            true => 0,
-            false => until_ns.saturating_sub(now_ns),
+        let until_ns = match self.core.load.rules.busy_poll {
+            true => now_ns,
+            false => until_ns,
         };
         self.check.report.loops += 1;
-        self.receive(timeout_ns, now_ns);
+        self.receive(now_ns, until_ns);
         self.last_ended = under_way.saturating_sub(self.core.ledger.under_way);
     }
 
-    /// Waits until something happens to sockets, at most so long, and takes it.
-    fn receive(&mut self, timeout_ns: u64, now_ns: u64) {
+    /// Waits until something happens, at most until then, and takes it.
+    fn receive(&mut self, now_ns: u64, until_ns: u64) {
         self.core.traffic.calls += 1;
+        #[cfg(feature = "http3")]
+        if self.core.quic.is_some() {
+            return self.receive_from_streams(now_ns, until_ns);
+        }
+        let timeout_ns = until_ns.saturating_sub(now_ns);
         // A wait that fails is a bug of the loop, and ends in the drain's limit of time.
         let ready = self.core.poll.wait(timeout_ns).unwrap_or(0);
         for at in 0..ready {

@@ -3,16 +3,8 @@
 use super::Worker;
 
 impl Worker<'_> {
-    /// Waits for what happens on connections, and takes it. Answers are not waited for in batches:
-    /// acknowledgements and timers of QUIC would wait with them.
-    pub(super) fn wait_for_streams(&mut self, now_ns: u64, until_ns: u64) {
-        let until_ns = until_ns.min(self.next_tick_ns).min(self.next_limits_ns);
-        let until_ns = match self.core.load.rules.busy_poll {
-            true => now_ns,
-            false => until_ns,
-        };
-        self.check.report.loops += 1;
-        self.core.traffic.calls += 1;
+    /// Waits until something happens on connections, at most until then, and takes it.
+    pub(super) fn receive_from_streams(&mut self, now_ns: u64, until_ns: u64) {
         let mut happened = std::mem::take(&mut self.happened);
         if let Some(engine) = &mut self.core.quic {
             engine.wait(until_ns, &mut happened);
