@@ -19,7 +19,7 @@ a_job_changes_while_it_runs() ->
     ?assertMatch({_, 3}, erlperf_job:handle(Job)),
     grows(Job),
     %% A machine that stops meanwhile makes one of them do less, but not every time.
-    until(fun() ->
+    speedwell_patience:until(fun() ->
         ok = erlperf_job:set_concurrency(Job, 64),
         ?assertEqual(64, erlperf_job:concurrency(Job)),
         Many = grows(Job),
@@ -32,7 +32,7 @@ a_job_changes_while_it_runs() ->
     Self = self(),
     First = spawn(fun() -> Self ! {first, erlperf_job:measure(Job, 2000)} end),
     %% It waits for its answer, two seconds and more.
-    until(fun() -> process_info(First, status) =:= {status, waiting} end, 10000),
+    speedwell_patience:until(fun() -> process_info(First, status) =:= {status, waiting} end, 10000),
     ?assertEqual({error, already_started}, erlperf_job:measure(Job, 1)),
     receive {first, Long} -> ?assert(Long >= 2000000) end,
     ?assertEqual(high, erlperf_job:set_priority(Job, low)),
@@ -41,15 +41,7 @@ a_job_changes_while_it_runs() ->
     erlperf_job:request_stop(Job),
     receive {'DOWN', Monitor, process, Job, normal} -> ok end,
     ?assertEqual(undefined, erlperf_job:sample(Job)),
-    until(fun() -> supervisor:which_children(erlperf_job_sup) =:= [] end, 10000).
-
-%% Looks until it is so, a few milliseconds apart.
-until(Is, Looks) ->
-    case Is() of
-        true -> ok;
-        false when Looks > 1 -> timer:sleep(3), until(Is, Looks - 1);
-        false -> error(never)
-    end.
+    speedwell_patience:until(fun() -> supervisor:which_children(erlperf_job_sup) =:= [] end, 10000).
 
 new_code_is_executed_at_once() ->
     load_module("do(N) -> timer:sleep(N)."),
@@ -94,7 +86,7 @@ monitors_write_the_known_columns() ->
     From = erlang:system_time(millisecond),
     timer:sleep(2500),
     %% On a busy machine the first lines come late.
-    until(fun() -> erlperf_history:get(From) =/= [] andalso has_lines(Log, 3) andalso has_lines(Cluster, 2) end, 10000),
+    speedwell_patience:until(fun() -> erlperf_history:get(From) =/= [] andalso has_lines(Log, 3) andalso has_lines(Cluster, 2) end, 10000),
     [{Time, #{time := Time, node := Node, jobs := Jobs, sched_util := Util}} | _] = erlperf_history:get(From),
     ?assertEqual(node(), Node),
     ?assert(Util >= 0 andalso Util =< 100),
@@ -136,7 +128,7 @@ the_cluster_monitor_sees_other_nodes() ->
         {ok, _} = rpc:call(Peer, application, ensure_all_started, [speedwell]),
         {ok, Watcher} = erlperf_cluster_monitor:start_link({?MODULE, collect, none}, 200, [node, sched_util]),
         ?assert(rpc:call(Peer, erlperf, run, ["timer:sleep(1).", #{sample_duration => 50}]) > 5),
-        until(fun() -> lists:all(fun(Node) -> persistent_term:get({?MODULE, Node}, none) =/= none end, [Peer, node()]) end, 10000),
+        speedwell_patience:until(fun() -> lists:all(fun(Node) -> persistent_term:get({?MODULE, Node}, none) =/= none end, [Peer, node()]) end, 10000),
         ?assertEqual([node, sched_util], lists:sort(persistent_term:get({?MODULE, Peer}))),
         ?assertEqual([node, sched_util], lists:sort(persistent_term:get({?MODULE, node()}))),
         unlink(Watcher),

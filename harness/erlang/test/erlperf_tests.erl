@@ -65,18 +65,10 @@ squeeze_stops_where_nothing_is_gained_test() ->
     Code = #{runner => "gen_server:call(squeezed, work).",
              init => {?MODULE, start_server, []}, done => "gen_server:stop(squeezed)."},
     %% A machine that stops during a pass makes the next one look better, but not every time.
-    until(fun() ->
+    speedwell_patience:until(fun() ->
         {_, Workers} = erlperf:run(Code, #{sample_duration => 200}, #{threshold => 2, max => 8}),
         Workers =< 4
     end, 6).
-
-%% Looks until it is so, a few milliseconds apart.
-until(Is, Looks) ->
-    case Is() of
-        true -> ok;
-        false when Looks > 1 -> timer:sleep(3), until(Is, Looks - 1);
-        false -> error(never)
-    end.
 
 start_server() -> gen_server:start_link({local, squeezed}, ?MODULE, [], []).
 init([]) -> {ok, none}.
@@ -103,7 +95,7 @@ nothing_is_left_after_a_run_test() ->
     erlperf:run(#{runner => "ets:lookup(left, x).", init => "ets:new(left, [named_table, public])."}, ?SHORT),
     ?assertEqual(undefined, ets:info(left)),
     %% Processes that were told to end do so when they get to it; those of earlier tests may have gone meanwhile.
-    until(fun() -> processes() -- Processes =:= [] end, 10000),
+    speedwell_patience:until(fun() -> processes() -- Processes =:= [] end, 10000),
     ?assertEqual([], [Module || {Module, _} <- code:all_loaded()] -- Modules).
 
 an_isolated_run_has_a_node_of_its_own_test_() ->
@@ -114,7 +106,7 @@ an_isolated_run_has_a_node_of_its_own_test_() ->
 
 calls_are_recorded_test() ->
     Caller = spawn_link(fun Loop() -> lists:seq(1, 3), timer:sleep(1), Loop() end),
-    until(fun() ->
+    speedwell_patience:until(fun() ->
         Recorded = erlperf:record(lists, seq, 2, 500),
         lists:any(fun(Calls) -> lists:member({lists, seq, [1, 3]}, Calls) end, Recorded)
     end, 6),
