@@ -2,6 +2,7 @@
 //! books once, under the right name. Forty requests over two connections, as in the comparison of
 //! generators that these rows come from; "every second" is by the number of the request.
 
+use super::busy::wait_until;
 use super::server::{Asked, Server, Then, carry_out, load_to, rows};
 use speedwell_load::books::Class;
 use speedwell_load::generator;
@@ -393,16 +394,16 @@ fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
     let (is_over, gaps) = (AtomicBool::new(false), AtomicU64::new(0));
     let (measured, second, gap) = std::thread::scope(|scope| {
         let restart = scope.spawn(|| {
-            until(|| first.seen() >= 60);
+            wait_until(|| first.seen() >= 60);
             let begin = Instant::now();
             drop(first);
             // The second comes when the course has shown that there is none.
-            until(|| {
+            wait_until(|| {
                 begin.elapsed() > Duration::from_millis(400) && gaps.load(Ordering::SeqCst) > 0
             });
             let gap = begin.elapsed();
             let second = Server::on(TcpListener::bind(address).unwrap(), good);
-            until(|| second.seen() > 100);
+            wait_until(|| second.seen() > 100);
             is_over.store(true, Ordering::SeqCst);
             (second, gap)
         });
@@ -435,14 +436,4 @@ fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
 /// An interval in which everything failed.
 fn is_gap(tick: &Tick) -> bool {
     tick.ok == 0 && tick.errors > 0
-}
-
-/// Waits for something that must happen.
-#[track_caller]
-fn until(happens: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !happens() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "it never comes");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }

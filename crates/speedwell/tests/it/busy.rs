@@ -1,5 +1,7 @@
 //! Patience with a busy machine, on which a figure may be off while nothing is wrong.
 
+use std::time::{Duration, Instant};
+
 /// Tries something that a busy machine may spoil, three times as often as a machine needs that has little else
 /// to do. What is wrong fails every time.
 #[track_caller]
@@ -13,6 +15,16 @@ pub fn eventually(tries: usize, mut attempt: impl FnMut() -> Result<(), String>)
         }
     }
     panic!("{tries} times in a row: {complaints:#?}");
+}
+
+/// Waits for something that must happen.
+#[track_caller]
+pub fn wait_until(done: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "it never came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// `Err` with a text unless the condition holds.

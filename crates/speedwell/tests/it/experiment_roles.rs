@@ -5,7 +5,6 @@ use super::experiment_life::{failure, is_missing, order, performed};
 use super::project::{Answer, Project, repository};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::PermissionsExt;
 
 /// A load tool that notes its words and the variables of itself, of the process that started it, and of that one's
 /// parent; it answers what the real one once wrote.
@@ -51,10 +50,8 @@ connections = 2
     let golden = repository().join("crates/speedwell/tests/golden/ab/ab_keepalive.out");
     let project = Project::new()
         .with("roles.toml", &file)
-        .with("tools/ab", CLIENT)
-        .with("tools/answer", &std::fs::read_to_string(golden).unwrap());
-    let executable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(project.path("tools/ab"), executable).unwrap();
+        .with("tools/answer", &std::fs::read_to_string(golden).unwrap())
+        .with_program("tools/ab", CLIENT);
     let path = std::env::var("PATH").unwrap();
     let tools = project.path("tools");
     let mut command = project.command(&["run", "roles.toml", "--runs=1"]);

@@ -1,10 +1,11 @@
 //! `speedwell load` from several processes, stopped in its course, and by other tools.
 
+use crate::busy::wait_until;
 use crate::project::{Answer, Project};
 use crate::web_server::WebServer;
 use serde_json::Value as Json;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn measured(answer: &Answer) -> Json {
     let document: Json = serde_json::from_str(&answer.stdout).unwrap();
@@ -24,11 +25,7 @@ fn begin(project: &Project, server: &WebServer, words: &[&str]) -> Child {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let begin = Instant::now();
-    while server.count() < 200 {
-        assert!(begin.elapsed() < Duration::from_secs(60), "nothing is sent");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(|| server.count() >= 200);
     child.unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! `speedwell load` whose own process is stopped for a while, as a busy machine or Ctrl-Z does it.
 
-use crate::busy::{eventually, holds};
+use crate::busy::{eventually, holds, wait_until};
 use crate::project::{Answer, Project};
 use crate::web_server::WebServer;
 use std::process::Stdio;
@@ -14,9 +14,7 @@ fn stopped_for_two_seconds(words: &[&str], begun: usize) -> Answer {
     let mut command = project.command(&[&load, words].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
-    while server.count() < begun {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until(|| server.count() >= begun);
     let pid = child.id() as i32;
     // SAFETY: the process is the child started above, not yet waited for.
     unsafe { libc::kill(pid, libc::SIGSTOP) };

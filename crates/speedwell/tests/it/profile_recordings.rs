@@ -1,5 +1,6 @@
 //! Programs recorded with the tools of this machine: their functions are found with the shares that they have.
 
+use super::busy::wait_until;
 use super::harness_driver::tool;
 use super::project::node;
 use speedwell::analysis::profile::{Direction, explain};
@@ -8,7 +9,7 @@ use speedwell::process::{Ended, Service, Spec, cpu_ns_of};
 use speedwell::runner::profile::{Recorder, Tool};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `heavy` gets three times as much of the same work as `light`; with a second word, `extra` as much as both.
 const TWO_FUNCTIONS: &str = r"
@@ -213,20 +214,11 @@ fn without_perf_javascript_is_still_seen_and_the_reason_told() {
     assert_eq!(format!("{reason:#}"), "there is no perf in PATH");
 }
 
-#[track_caller]
-fn until(done: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "it never came");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// Waits until a server has had so much processor time: how long that takes is up to the machine.
 fn works(server: &Service, time: Duration) {
     let used = || Duration::from_nanos(cpu_ns_of(server.pid()).unwrap());
     let enough = used() + time;
-    until(|| used() >= enough);
+    wait_until(|| used() >= enough);
 }
 
 #[test]
@@ -240,7 +232,7 @@ fn a_server_is_recorded_only_while_it_is_attached_to() {
     let server = Service::start(spec).unwrap();
     // Its start must not be in the recording.
     let ready = folder.path().join("ready");
-    until(|| ready.exists());
+    wait_until(|| ready.exists());
     works(&server, Duration::from_millis(500));
     let attached = recorder.attach(server.pid(), folder.path()).unwrap();
     works(&server, Duration::from_millis(500));
