@@ -192,6 +192,9 @@ pub fn measure(
         .iter()
         .for_each(|warning| status::warn(warning));
     warn_of_undivided(&plan, args);
+    if !args.output.quiet {
+        status::warn_if_busy();
+    }
     let mut orders = Orders {
         fail_fast: args.execution.fail_fast,
         budget: args

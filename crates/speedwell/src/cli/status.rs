@@ -1,5 +1,7 @@
 //! Exit statuses and the one way of telling an error.
 
+use crate::environment::busy_machine;
+
 /// The exit status of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status(u8);
@@ -64,6 +66,13 @@ fn told(error: &anyhow::Error) -> String {
 /// Prints a warning.
 pub fn warn(sentence: &str) {
     eprintln!("warning: {sentence}");
+}
+
+/// Says on one line that the machine is busy with other things, if it is: to be called before anything is measured.
+pub fn warn_if_busy() {
+    if let Some(sentence) = busy_machine() {
+        warn(&sentence);
+    }
 }
 
 /// Prints a remark that is no warning.

@@ -30,6 +30,16 @@ impl Resource {
             Resource::Io => "io",
         }
     }
+
+    /// Pressure in percent beyond which figures get noisier, and beyond which they are likely to be wrong. Even a
+    /// small pressure on memory means that pages are being reclaimed while we measure, which is worse than waiting
+    /// for a processor now and then.
+    pub fn limits_percent(self) -> (f64, f64) {
+        match self {
+            Resource::Memory => (1.0, 10.0),
+            Resource::Cpu | Resource::Io => (5.0, 25.0),
+        }
+    }
 }
 
 /// Share of the last 10 seconds, in percent, in which some task waited for the resource

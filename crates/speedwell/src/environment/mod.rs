@@ -6,6 +6,7 @@
 //! test can hand over a machine of its own making. Start with `capture.rs` and `check.rs`.
 
 mod activity;
+mod busy;
 mod capture;
 mod check;
 mod control_group;
@@ -18,6 +19,7 @@ mod tree;
 mod version;
 mod watch;
 
+pub use busy::busy_machine;
 pub use capture::capture;
 pub use check::{Check, State, checks, free_disk};
 pub use stretch::{Spent, Stretch};

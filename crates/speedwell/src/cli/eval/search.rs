@@ -42,6 +42,9 @@ pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
     } = plans::plans(&args, named)?;
     plan.sampling.samples = samples(&args);
     let measuring = args.measuring();
+    if !measuring.output.quiet {
+        status::warn_if_busy();
+    }
     let mut store = measuring.open_store()?;
     let header = measure::header(&plan, suite, &measuring);
     let recorder = store.begin(&header, &serde_json::to_string(&plan)?)?;

@@ -41,17 +41,12 @@ fn load(tree: &Tree) -> Check {
     .remedy(WHO)
 }
 
-/// Even a small pressure on memory means that pages are being reclaimed while we measure, which
-/// is worse than waiting for a processor now and then.
 fn pressure(tree: &Tree, resource: Resource) -> Check {
     let name = format!("{} pressure", resource.name());
     let Some(percent) = activity::pressure_percent(tree, resource) else {
         return Check::unknown(name);
     };
-    let (warning, bad) = match resource {
-        Resource::Memory => (1.0, 10.0),
-        Resource::Cpu | Resource::Io => (5.0, 25.0),
-    };
+    let (warning, bad) = resource.limits_percent();
     let found = format!("tasks waited in {percent:.1} % of the last 10 seconds");
     Check::new(name, beyond(percent, warning, bad), found).remedy(match resource {
         Resource::Cpu => WHO,
