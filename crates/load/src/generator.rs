@@ -59,6 +59,15 @@ pub enum StartError {
     Load(&'static str),
 }
 
+impl StartError {
+    fn waiting(why: std::io::Error) -> StartError {
+        StartError::System {
+            what: "wait for sockets",
+            why,
+        }
+    }
+}
+
 /// How a load stands, told about ten times a second.
 #[derive(Debug)]
 pub struct Progress<'a> {

@@ -20,6 +20,11 @@ pub enum Class {
     TlsVerify,
     /// The server did not agree to the protocol.
     TlsAlpn,
+    /// TLS broke on a connection whose handshake was done.
+    TlsRecord,
+    /// A body that lasts until the end of the connection ended without the close_notify of TLS, so anybody on the
+    /// way may have cut it off (RFC 8446, section 6.1).
+    TlsTruncated,
     /// The request could not be written.
     Send,
     /// The server reset the connection before it answered.
@@ -62,6 +67,8 @@ pub enum Class {
     H2Refused,
     /// The HTTP/2 flow control stood still.
     H2FlowStall,
+    /// The server asked for more than it took: header blocks or control frames without end.
+    H2Flood,
     /// The server broke a rule of HTTP/2.
     H2Protocol,
     /// The server ended the HTTP/3 connection.
@@ -121,6 +128,16 @@ const WORDS: [(Class, &str, &str); Class::COUNT] = [
         Class::TlsAlpn,
         "tls.alpn",
         "the server did not agree to the protocol",
+    ),
+    (
+        Class::TlsRecord,
+        "tls.record",
+        "TLS broke after the handshake",
+    ),
+    (
+        Class::TlsTruncated,
+        "tls.truncated",
+        "the answer was cut off without the close_notify of TLS",
     ),
     (Class::Send, "send", "the request could not be written"),
     (
@@ -224,6 +241,11 @@ const WORDS: [(Class, &str, &str); Class::COUNT] = [
         "the HTTP/2 flow control stood still",
     ),
     (
+        Class::H2Flood,
+        "h2.flood",
+        "the server flooded the HTTP/2 connection with header blocks or control frames",
+    ),
+    (
         Class::H2Protocol,
         "h2.protocol",
         "the server broke a rule of HTTP/2",
@@ -267,7 +289,7 @@ const WORDS: [(Class, &str, &str); Class::COUNT] = [
 
 impl Class {
     /// How many there are.
-    pub const COUNT: usize = 37;
+    pub const COUNT: usize = 40;
 
     /// Every class, in the order in which they are listed.
     pub fn all() -> impl Iterator<Item = Class> {

@@ -30,6 +30,8 @@ pub(super) struct Traffic {
 pub(super) struct Channel {
     socket: OwnedFd,
     tls: Option<Box<ClientConnection>>,
+    /// The server said over TLS that it sends no more.
+    has_said_goodbye: bool,
     /// What has yet to be written, from `out_at` on. Its memory goes from connection to connection.
     out: Vec<u8>,
     out_at: usize,
@@ -44,6 +46,8 @@ pub(super) enum Read {
     Drained,
     /// The other side sends no more.
     End,
+    /// The connection was closed without the last word of TLS.
+    Truncated,
     /// The connection was reset.
     Reset,
     /// TLS broke.
@@ -63,6 +67,7 @@ impl Channel {
         Ok(Channel {
             socket,
             tls,
+            has_said_goodbye: false,
             out,
             out_at: 0,
         })
@@ -140,6 +145,9 @@ impl Channel {
         let read = match socket::receive(&self.socket, buffer) {
             Received::Bytes(read) => read,
             Received::Drained => return Read::Drained,
+            Received::End if self.tls.is_some() && !self.has_said_goodbye => {
+                return Read::Truncated;
+            }
             Received::End => return Read::End,
             Received::Reset => return Read::Reset,
         };
@@ -189,18 +197,20 @@ impl Channel {
         let Some(tls) = self.tls.as_deref_mut() else {
             return Ok(false);
         };
+        let was_up = !tls.is_handshaking();
         let (mut wants_more, mut failure, mut is_over) = (true, None, false);
         while !bytes.is_empty() && wants_more && failure.is_none() {
             if tls.read_tls(&mut bytes).is_err() {
-                failure = Some(Class::TlsHandshake);
+                failure = Some(broken(was_up));
                 break;
             }
             match tls.process_new_packets() {
                 Ok(state) => is_over = state.peer_has_closed(),
-                Err(error) => failure = Some(class_of(&error)),
+                Err(error) => failure = Some(class_of(&error, was_up)),
             }
             wants_more = drain(tls, &mut on);
         }
+        self.has_said_goodbye |= is_over;
         // An alert that tells the server why is sent before the connection is given up.
         self.seal();
         let flushed = self.flush(traffic);
@@ -231,14 +241,33 @@ fn drain(tls: &mut ClientConnection, mut on: impl FnMut(&[u8]) -> bool) -> bool 
     }
 }
 
-/// The class of a handshake that failed.
-fn class_of(error: &rustls::Error) -> Class {
+/// The class of TLS that broke, before or after its handshake was done.
+fn broken(was_up: bool) -> Class {
+    match was_up {
+        true => Class::TlsRecord,
+        false => Class::TlsHandshake,
+    }
+}
+
+/// The class of an error of TLS. A server of TLS 1.3 looks at our certificate when our side of the handshake is done
+/// already (RFC 8446, section 4.4.2.4), so its verdict is one of the handshake whenever it comes.
+fn class_of(error: &rustls::Error, was_up: bool) -> Class {
     match error {
         rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
             Class::TlsVerify
         }
         rustls::Error::NoApplicationProtocol
         | rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => Class::TlsAlpn,
-        _ => Class::TlsHandshake,
+        rustls::Error::AlertReceived(
+            AlertDescription::CertificateRequired
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied,
+        ) => Class::TlsHandshake,
+        _ => broken(was_up),
     }
 }

@@ -20,6 +20,9 @@ use crate::latency::Freed;
 use crate::load::Load;
 use crate::measured::Latency;
 
+/// So many buffers are read of one connection before the others, and the clock, have their turn.
+const READS_OF_A_TURN: u32 = 16;
+
 /// How a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
@@ -115,15 +118,20 @@ impl Connection {
         self.state = State::Connecting;
         core.ledger.books(self.is_warmup).connections.attempt();
         core.opening += 1;
-        let token = (u64::from(self.generation) << 32) | u64::from(self.id);
+        let token = self.token();
         #[cfg(feature = "http3")]
         if core.quic.is_some() {
             return self.open_quic(token, core);
         }
-        match core.connect(self.id, token, std::mem::take(&mut self.memory)) {
+        match core.connect(token, std::mem::take(&mut self.memory)) {
             Ok(channel) => self.channel = Some(channel),
             Err(class) => self.fail_to_open(class, core),
         }
+    }
+
+    /// What its events are known by.
+    fn token(&self) -> u64 {
+        (u64::from(self.generation) << 32) | u64::from(self.id)
     }
 
     /// Something happened to the socket.
@@ -228,10 +236,22 @@ impl Connection {
         (measured, warmup)
     }
 
-    /// Reads until the socket is empty.
+    /// Reads until the socket is empty, or its turn is over: a server that never stops sending would otherwise keep
+    /// the loop from its clock and from all other connections.
     fn read(&mut self, has_ended: bool, core: &mut Core) {
         let (had_room, mut ended_reads) = (self.has_room(core.load), 0);
+        let mut reads = 0;
         loop {
+            reads += 1;
+            if reads > READS_OF_A_TURN {
+                core.unread.push(Happened {
+                    token: self.token(),
+                    readable: true,
+                    writable: false,
+                    ended: has_ended,
+                });
+                break;
+            }
             let Some(channel) = &mut self.channel else {
                 return;
             };
@@ -262,6 +282,7 @@ impl Connection {
                 Read::Drained if has_ended && ended_reads < 2 => ended_reads += 1,
                 Read::Drained => break,
                 Read::End => return self.lose(Lost::End, core),
+                Read::Truncated => return self.lose(Lost::Truncated, core),
                 Read::Reset => return self.lose(Lost::Reset, core),
                 Read::Broken(class) => return self.lose(Lost::Failed(class), core),
             }
@@ -278,7 +299,8 @@ impl Connection {
         match fed {
             Fed::Open => {}
             Fed::Closed => self.lose(Lost::Announced, core),
-            Fed::Stray => self.stray(core),
+            Fed::Goodbye if self.pending.is_none() => self.lose(Lost::Announced, core),
+            Fed::Stray | Fed::Goodbye => self.stray(core),
             Fed::Broken(class) => {
                 // HTTP/2 tells the server what it did wrong, if the server still listens.
                 if let Some(channel) = &mut self.channel {
@@ -307,10 +329,9 @@ impl Connection {
         let (State::Open, Some(channel)) = (self.state, &mut self.channel) else {
             return;
         };
-        let mut written = self.protocol.flush(channel, &mut core.traffic);
-        if written.is_ok() && channel.is_waiting() {
-            written = channel.flush(&mut core.traffic);
-        }
+        let written = channel
+            .flush(&mut core.traffic)
+            .and_then(|()| self.protocol.flush(channel, &mut core.traffic));
         if written.is_err() {
             self.lose(Lost::Failed(Class::Send), core);
         }

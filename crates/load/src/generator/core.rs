@@ -4,7 +4,7 @@ use super::channel::{Channel, Tls, Traffic};
 use super::clock::Clock;
 use super::ledger::Ledger;
 use super::pacing::Place;
-use super::poll::Poll;
+use super::poll::{Happened, Poll};
 #[cfg(feature = "http3")]
 use super::quic;
 use super::seen::Seen;
@@ -35,6 +35,8 @@ pub(super) struct Core<'a> {
     pub quic: Option<quic::Engine>,
     /// The first request, looked at closely.
     pub seen: Option<Seen>,
+    /// What connections had more to say than one turn takes: they are not announced again.
+    pub unread: Vec<Happened>,
     /// Requests that ended since the loop last looked.
     pub ended: u32,
     /// Connections that are open, and the most there were.
@@ -46,7 +48,8 @@ pub(super) struct Core<'a> {
     pub failed_to_open: Vec<Class>,
     /// The fewest and the most requests on one connection.
     pub uses: Option<(u64, u64)>,
-    /// Attempts to connect, for the turn of addresses.
+    /// Attempts to connect, counted on from those that the threads before this one begin with: whose turn it is
+    /// among the addresses.
     attempts: usize,
     place: Place,
 }
@@ -77,13 +80,16 @@ impl<'a> Core<'a> {
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             tls,
             seen: None,
+            unread: Vec::new(),
             ended: 0,
             open: 0,
             most_open: 0,
             opening: 0,
             failed_to_open: Vec::new(),
             uses: None,
-            attempts: 0,
+            attempts: (0..place.index)
+                .map(|index| Place { index, ..place }.connections(load) as usize)
+                .sum(),
             place,
         })
     }
@@ -120,16 +126,16 @@ impl<'a> Core<'a> {
     }
 
     /// The address for the next attempt to connect.
-    pub fn next_address(&mut self, id: u32) -> &'a Address {
+    pub fn next_address(&mut self) -> &'a Address {
         let addresses = &self.load.target.addresses;
-        let address = &addresses[(id as usize + self.attempts) % addresses.len()];
-        self.attempts += usize::from(addresses.len() > 1);
+        let address = &addresses[self.attempts % addresses.len()];
+        self.attempts = self.attempts.wrapping_add(1);
         address
     }
 
     /// Begins to connect to the next address.
-    pub fn connect(&mut self, id: u32, token: u64, memory: Vec<u8>) -> Result<Channel, Class> {
-        let address = self.next_address(id);
+    pub fn connect(&mut self, token: u64, memory: Vec<u8>) -> Result<Channel, Class> {
+        let address = self.next_address();
         // socket, its option, connect, watching it, and closing it in the end.
         self.traffic.calls += 5;
         let socket = socket::begin(address, self.load.target.local).map_err(socket::class_of)?;

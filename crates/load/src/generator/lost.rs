@@ -14,6 +14,8 @@ pub(super) enum Fed {
     Closed,
     /// Bytes arrived that no request asked for.
     Stray,
+    /// The server says that it closes the connection because nothing was asked for.
+    Goodbye,
     /// It cannot be understood any further.
     Broken(Class),
 }
@@ -23,6 +25,8 @@ pub(super) enum Fed {
 pub(super) enum Lost {
     /// The other side closed it.
     End,
+    /// It was closed without the last word of TLS.
+    Truncated,
     /// The other side reset it.
     Reset,
     /// The other side said with its last answer that it would.
@@ -61,6 +65,8 @@ impl Lost {
     /// Whether the server gave up an idle connection as the request was on its way, so that it was
     /// not begun.
     pub fn is_stale(self, sent: &Sent, phase: Phase) -> bool {
-        matches!(self, Lost::End | Lost::Reset) && sent.is_reused && is_before_first_byte(phase)
+        matches!(self, Lost::End | Lost::Truncated | Lost::Reset)
+            && sent.is_reused
+            && is_before_first_byte(phase)
     }
 }

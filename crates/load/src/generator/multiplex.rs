@@ -116,6 +116,7 @@ impl Multiplex {
             Err(ConnectionError::NotHttp2 | ConnectionError::NoSettings) => {
                 Fed::Broken(Class::ProtocolStatusLine)
             }
+            Err(ConnectionError::Flood) => Fed::Broken(Class::H2Flood),
             Err(_) => Fed::Broken(Class::H2Protocol),
         }
     }
@@ -137,7 +138,7 @@ impl Multiplex {
                     ledger.cancelled(&sent, now_ns);
                     continue;
                 }
-                Lost::End | Lost::Reset if is_announced => Class::H2GoAway,
+                Lost::End | Lost::Truncated | Lost::Reset if is_announced => Class::H2GoAway,
                 _ => lost.class(&sent, phase),
             };
             ledger.failed(&sent, class, now_ns, &Summary::default());

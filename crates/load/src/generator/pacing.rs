@@ -13,6 +13,16 @@ pub(super) struct Place {
     pub of: u32,
 }
 
+impl Place {
+    /// Connections that the thread has when it begins.
+    pub fn connections(self, load: &Load) -> u32 {
+        match &load.pace {
+            Pace::Closed(closed) => closed.clients_of(self.index, self.of).div_ceil(load.lanes),
+            Pace::Open(_) => part_of(u64::from(load.connections), self.index, self.of) as u32,
+        }
+    }
+}
+
 /// The requests of a thread.
 pub(super) enum Pacing<'a> {
     Closed(ClosedPacing),

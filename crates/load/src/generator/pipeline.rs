@@ -66,7 +66,10 @@ impl Pipeline {
     pub fn feed(&mut self, mut bytes: &[u8], now_ns: u64, ledger: &mut Ledger) -> Fed {
         loop {
             let Some(first) = self.under_way.front_mut() else {
-                return Fed::Stray;
+                return match is_goodbye(bytes) {
+                    true => Fed::Goodbye,
+                    false => Fed::Stray,
+                };
             };
             if first.first_byte_ns == NEVER {
                 first.first_byte_ns = now_ns;
@@ -98,8 +101,9 @@ impl Pipeline {
         ledger: &mut Ledger,
     ) -> Option<Fed> {
         let sent = self.under_way.pop_front()?;
-        if !rest.is_empty() && self.under_way.is_empty() {
-            // Bytes that nobody asked for put in doubt where the answer ended.
+        let is_goodbye = is_goodbye(rest);
+        if !rest.is_empty() && self.under_way.is_empty() && !is_goodbye {
+            // Bytes that nobody asked for put in doubt where the answer ended (RFC 9112, section 6.3).
             ledger.failed(&sent, Class::ProtocolExtraBytes, now_ns, &summary);
             return Some(Fed::Closed);
         }
@@ -113,6 +117,8 @@ impl Pipeline {
         }
         if let Some(next) = self.under_way.front() {
             self.reply.begin(next.asked);
+        } else if is_goodbye {
+            return Some(Fed::Goodbye);
         }
         rest.is_empty().then_some(Fed::Open)
     }
@@ -121,12 +127,15 @@ impl Pipeline {
     pub fn lose(&mut self, lost: Lost, now_ns: u64, ledger: &mut Ledger) -> Option<Sent> {
         let phase = self.reply.phase();
         let ending = match lost {
-            Lost::End => self.reply.finish().ok(),
+            Lost::End | Lost::Truncated => self.reply.finish().ok(),
             _ => None,
         };
         let mut again = None;
         if let Some(first) = self.under_way.pop_front() {
             match ending {
+                Some(Ending::Complete(summary)) if lost == Lost::Truncated => {
+                    ledger.failed(&first, Class::TlsTruncated, now_ns, &summary);
+                }
                 Some(Ending::Complete(summary)) => {
                     let answer = Answer {
                         summary,
@@ -166,6 +175,15 @@ fn class_of(error: ReplyError) -> Class {
         ReplyError::Early => Class::ProtocolEarly,
         ReplyError::Extra => Class::ProtocolExtraBytes,
     }
+}
+
+/// Whether bytes on an idle connection are, or begin, the answer 408: the server says that it waited long enough for
+/// a request, and closes (RFC 9110, section 15.5.9).
+fn is_goodbye(bytes: &[u8]) -> bool {
+    [b"HTTP/1.1 408", b"HTTP/1.0 408"].iter().any(|status| {
+        let length = bytes.len().min(status.len());
+        length > 0 && bytes[..length] == status[..length]
+    })
 }
 
 /// Whether a phase is one in which nothing of an answer had come.

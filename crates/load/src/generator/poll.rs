@@ -2,9 +2,9 @@
 
 use super::clock::NEVER;
 use rustix::buffer::spare_capacity;
-use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
 
@@ -17,6 +17,9 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub(super) struct Poll {
     epoll: OwnedFd,
     events: Vec<Event>,
+    /// Whether `epoll_pwait2` can be called. Kernels before 5.11 do not have it, and some sandboxes forbid what they
+    /// do not know.
+    waits_exactly: bool,
 }
 
 /// What happened to a socket.
@@ -37,6 +40,7 @@ impl Poll {
         Ok(Poll {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             events: Vec::with_capacity(EVENTS),
+            waits_exactly: true,
         })
     }
 
@@ -60,15 +64,49 @@ impl Poll {
             tv_nsec: (timeout_ns % NS_PER_S) as i64,
         });
         self.events.clear();
-        match epoll::wait(
-            &self.epoll,
-            spare_capacity(&mut self.events),
-            timeout.as_ref(),
-        ) {
+        let waited = match self.waits_exactly {
+            true => epoll::wait(
+                &self.epoll,
+                spare_capacity(&mut self.events),
+                timeout.as_ref(),
+            ),
+            false => self.wait_in_two_steps(timeout.as_ref()),
+        };
+        match waited {
             Ok(count) => Ok(count),
             Err(Errno::INTR) => Ok(0),
+            Err(Errno::NOSYS | Errno::PERM) if self.waits_exactly => {
+                self.waits_exactly = false;
+                self.wait(timeout_ns)
+            }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Waits as exactly, with a call more: `ppoll` knows nanoseconds on every kernel, but only whether anything
+    /// happened; what it was is then fetched without waiting.
+    fn wait_in_two_steps(&mut self, timeout: Option<&Timespec>) -> Result<usize, Errno> {
+        let mut watched = [PollFd::new(&self.epoll, PollFlags::IN)];
+        if poll(&mut watched, timeout)? == 0 {
+            return Ok(0);
+        }
+        let room = self.events.spare_capacity_mut();
+        // SAFETY: the kernel writes at most `room.len()` events to memory that has room for them. `Event` has the
+        // layout of the kernel's `epoll_event`, as `libc::epoll_event` has.
+        let count = unsafe {
+            libc::epoll_wait(
+                self.epoll.as_raw_fd(),
+                room.as_mut_ptr().cast(),
+                room.len() as i32,
+                0,
+            )
+        };
+        let count = usize::try_from(count).map_err(|_| {
+            Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL)
+        })?;
+        // SAFETY: so many events were written from the beginning of the memory on, which was empty.
+        unsafe { self.events.set_len(count) };
+        Ok(count)
     }
 
     /// What happened, by its place among what the last wait brought.

@@ -89,13 +89,10 @@ pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
     let (mailbox, end_ns) = (Mailbox::new(true), AtomicU64::new(NEVER));
     let ledger = Ledger::new(&load, NEVER);
     let core = Core::new(&load, &source, tls, ledger, Clock::start(), place);
-    let mut core = core.map_err(|why| StartError::System {
-        what: "wait for sockets",
-        why,
-    })?;
+    let mut core = core.map_err(StartError::waiting)?;
     core.seen = Some(Seen::default());
     let mut worker = Worker::new(core, Pacing::new(&load, place), &mailbox, stop, &end_ns);
-    let end = worker.send_all(1);
+    let end = worker.send_all(1).map_err(StartError::waiting)?;
     #[cfg(feature = "http3")]
     worker.say_goodbye();
     let row = worker.core.ledger.rows.first().copied();

@@ -123,7 +123,8 @@ impl Protocol {
                 }
             }
             Protocol::Two(streams) => {
-                while !streams.output().is_empty() {
+                // What waits for room stays where its amount is limited.
+                while !streams.output().is_empty() && !channel.is_waiting() {
                     let written = streams.output().len();
                     channel.send(streams.output(), traffic)?;
                     streams.written(written);

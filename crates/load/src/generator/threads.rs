@@ -16,7 +16,7 @@ use crate::load::{Address, Http, Load};
 use crate::measured::Measured;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -52,7 +52,11 @@ pub(super) fn run(
                 let ledger = Ledger::new(load, window_end_ns);
                 let finished = Core::new(load, source, tls, ledger, clock, place)
                     .map(|core| Worker::new(core, Pacing::new(load, place), mailbox, stop, end_ns))
-                    .map(|worker| worker.run(connections_of(load, place)));
+                    .and_then(|worker| worker.run(place.connections(load)));
+                if finished.is_err() {
+                    // What the others would measure is not the load: they end, too.
+                    end_ns.store(0, Ordering::Relaxed);
+                }
                 // The receiver lives until all threads have told.
                 let _ = tell.send(finished);
             });
@@ -67,10 +71,7 @@ pub(super) fn run(
     });
     let window_end_ns = window_end_ns.min(end_ns.into_inner());
     let all: std::io::Result<Vec<Finished>> = finished.into_iter().collect();
-    let all = all.map_err(|why| StartError::System {
-        what: "wait for sockets",
-        why,
-    })?;
+    let all = all.map_err(StartError::waiting)?;
     course.gather(&mailboxes);
     let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(put_together(
@@ -145,18 +146,6 @@ fn threads_of(load: &Load) -> u32 {
     match &load.pace {
         crate::pace::Pace::Closed(closed) => load.threads.min(closed.concurrency).max(1),
         crate::pace::Pace::Open(_) => load.threads,
-    }
-}
-
-/// Connections that a thread has when it begins.
-fn connections_of(load: &Load, place: Place) -> u32 {
-    match &load.pace {
-        crate::pace::Pace::Closed(closed) => closed
-            .clients_of(place.index, place.of)
-            .div_ceil(load.lanes),
-        crate::pace::Pace::Open(_) => {
-            crate::pace::part_of(u64::from(load.connections), place.index, place.of) as u32
-        }
     }
 }
 

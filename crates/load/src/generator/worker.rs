@@ -17,11 +17,12 @@ use super::connection::{Connection, State};
 use super::core::Core;
 use super::mailbox::Mailbox;
 use super::pacing::Pacing;
-use super::poll::EVENTS;
+use super::poll::{EVENTS, Happened};
 use super::self_check::SelfCheck;
 use crate::load::Http;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Accounts are handed over, and the thread looks at itself, this often.
@@ -105,13 +106,19 @@ impl<'a> Worker<'a> {
     }
 
     /// Sends the thread's part of the load.
-    pub fn run(mut self, connections: u32) -> Finished {
-        let end = self.send_all(connections);
-        self.finish(end)
+    ///
+    /// # Errors
+    /// The operating system does not let it wait for sockets.
+    pub fn run(mut self, connections: u32) -> io::Result<Finished> {
+        let end = self.send_all(connections)?;
+        Ok(self.finish(end))
     }
 
     /// Sends and receives until there is no more to do.
-    pub fn send_all(&mut self, connections: u32) -> End {
+    ///
+    /// # Errors
+    /// See [`Worker::run`].
+    pub fn send_all(&mut self, connections: u32) -> io::Result<End> {
         self.begin(connections);
         let (mut is_interrupted, mut ended_by_time) = (false, false);
         let mut drain_end_ns = NEVER;
@@ -139,19 +146,19 @@ impl<'a> Worker<'a> {
                 }
             }
             if now_ns >= self.next_limits_ns {
-                self.check_limits(now_ns);
+                self.check_limits(now_ns)?;
             }
             let until_ns = match is_sending {
                 true => self.next_wake_ns().min(self.core.ledger.window_end_ns),
                 false => drain_end_ns,
             };
-            self.wait(now_ns, until_ns);
+            self.wait(now_ns, until_ns)?;
         };
-        End {
+        Ok(End {
             at_ns,
             by_time: ended_by_time,
             is_interrupted,
-        }
+        })
     }
 
     fn begin(&mut self, connections: u32) {
@@ -261,15 +268,16 @@ impl<'a> Worker<'a> {
 
     /// Gives up what has taken too long. What has come by now is taken first: a thread that was held up itself
     /// would take answers that wait in its sockets for late ones.
-    fn check_limits(&mut self, now_ns: u64) {
+    fn check_limits(&mut self, now_ns: u64) -> io::Result<()> {
         self.next_limits_ns = now_ns.saturating_add(self.limits_every_ns);
         for _ in 0..=self.connections.len() / EVENTS {
-            self.receive(now_ns, now_ns);
+            self.receive(now_ns, now_ns)?;
         }
         for id in 0..self.connections.len() as u32 {
             self.connections[id as usize].check_limits(now_ns, &mut self.core);
             self.settle(id, now_ns);
         }
+        Ok(())
     }
 
     fn next_wake_ns(&self) -> u64 {
@@ -284,40 +292,49 @@ impl<'a> Worker<'a> {
     }
 
     /// Waits for answers and takes them.
-    fn wait(&mut self, mut now_ns: u64, until_ns: u64) {
+    fn wait(&mut self, mut now_ns: u64, until_ns: u64) -> io::Result<()> {
         let under_way = self.core.ledger.under_way;
         if let Some(pause) = self.batcher.pause(under_way, self.last_ended) {
             now_ns = self.check.pause(pause, &self.core.clock);
             self.core.traffic.calls += 1;
         }
         let until_ns = until_ns.min(self.next_tick_ns).min(self.next_limits_ns);
-        let until_ns = match self.core.load.rules.busy_poll {
+        let until_ns = match self.core.load.rules.busy_poll || !self.core.unread.is_empty() {
             true => now_ns,
             false => until_ns,
         };
         self.check.report.loops += 1;
-        self.receive(now_ns, until_ns);
+        self.receive(now_ns, until_ns)?;
         self.last_ended = under_way.saturating_sub(self.core.ledger.under_way);
+        Ok(())
     }
 
     /// Waits until something happens, at most until then, and takes it.
-    fn receive(&mut self, now_ns: u64, until_ns: u64) {
+    fn receive(&mut self, now_ns: u64, until_ns: u64) -> io::Result<()> {
         self.core.traffic.calls += 1;
         #[cfg(feature = "http3")]
         if self.core.quic.is_some() {
-            return self.receive_from_streams(now_ns, until_ns);
+            self.receive_from_streams(now_ns, until_ns);
+            return Ok(());
         }
-        let timeout_ns = until_ns.saturating_sub(now_ns);
-        // A wait that fails is a bug of the loop, and ends in the drain's limit of time.
-        let ready = self.core.poll.wait(timeout_ns).unwrap_or(0);
+        let unread = std::mem::take(&mut self.core.unread);
+        let ready = self.core.poll.wait(until_ns.saturating_sub(now_ns))?;
         for at in 0..ready {
             let happened = self.core.poll.happened(at);
-            let id = happened.token as u32;
-            let connection = &mut self.connections[id as usize];
-            if connection.is_meant(happened.token) {
-                connection.on_event(happened, &mut self.core);
-                self.settle(id, now_ns);
-            }
+            self.take(happened, now_ns);
+        }
+        for happened in unread {
+            self.take(happened, now_ns);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, happened: Happened, now_ns: u64) {
+        let id = happened.token as u32;
+        let connection = &mut self.connections[id as usize];
+        if connection.is_meant(happened.token) {
+            connection.on_event(happened, &mut self.core);
+            self.settle(id, now_ns);
         }
     }
 

@@ -4,9 +4,9 @@
 use super::frame::{self, HEAD_BYTES, Head, MAX_31, flag, kind};
 use super::{Connection, ConnectionError, ErrorCode, Event, Settings, StreamError};
 
-/// Bytes of answers that a peer may provoke before it takes any of them. One that never reads and
-/// always asks would fill the memory otherwise.
-const MAX_PROVOKED_BYTES: usize = 1 << 20;
+/// Bytes of answers that a peer may provoke before it takes any of them: nearly four thousand to PING. One that
+/// never reads and always asks would fill the memory otherwise, on every connection that it has.
+const MAX_PROVOKED_BYTES: usize = 1 << 16;
 
 impl Connection {
     pub(super) fn control(

@@ -3,7 +3,7 @@
 use super::busy::{eventually, holds};
 use super::server::{Server, Then, carry_out, for_ms, good, rows};
 use speedwell_load::generator;
-use speedwell_load::load::{Load, Part};
+use speedwell_load::load::{Address, Load, Part};
 use speedwell_load::measured::Measured;
 use speedwell_load::pace::{Closed, Pace, Think};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +25,29 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
         assert_eq!(measured.threads.len(), threads as usize);
         assert_eq!(measured.most_connections, 5);
         assert_eq!(measured.ok_in_time, 1234);
+    }
+}
+
+#[test]
+fn connections_are_dealt_out_evenly_to_all_addresses() {
+    for (addresses, threads) in [(2, 1), (3, 1), (4, 1), (2, 2), (4, 3)] {
+        let servers: Vec<Server> = (0..addresses).map(|_| good()).collect();
+        let mut load = Load {
+            threads,
+            ..servers[0].load(12, 240)
+        };
+        let others = servers[1..].iter().map(|server| server.address);
+        load.target.addresses.extend(others.map(Address::Internet));
+        assert_eq!(rows(&carry_out(&load)), [("ok", 240)]);
+        let connections = servers
+            .iter()
+            .map(|server| server.connections.load(Ordering::SeqCst));
+        let connections: Vec<u64> = connections.collect();
+        assert_eq!(
+            connections,
+            vec![12 / addresses; addresses as usize],
+            "{threads} threads"
+        );
     }
 }
 

@@ -13,6 +13,7 @@ mod books;
 mod busy;
 mod chunks;
 mod closed_loads;
+mod forbidden_calls;
 mod heads;
 mod http2;
 #[cfg(feature = "http3")]

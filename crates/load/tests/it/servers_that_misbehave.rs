@@ -8,6 +8,8 @@ use speedwell_load::books::Class;
 use speedwell_load::generator;
 use speedwell_load::load::{ConnectionRules, Kind, Kinds, Load, Timeouts};
 use speedwell_load::measured::{Measured, Tick};
+use speedwell_load::pace::{Closed, Pace, Think};
+use std::io::Write;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -373,6 +375,56 @@ fn bytes_behind_an_answer_put_it_in_doubt() {
         Then::Hold
     });
     assert_eq!(rows, [("ok", 20), ("protocol.extra-bytes", 20)]);
+}
+
+#[test]
+fn a_server_that_closes_an_idle_connection_with_408_spoils_no_answer() {
+    // The goodbye comes together with the answer, or when the connection has been idle for a while.
+    let goodbye = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let (measured, _) = forty(move |mut asked| {
+        let good = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
+        asked.say(&format!("{good}{goodbye}"));
+        Then::Close
+    });
+    assert_eq!(rows(&measured), [("ok", 40)]);
+    assert_eq!(measured.account.replies.stray_bytes, 0);
+    assert_eq!(measured.account.books.connections.opened, 40);
+
+    let server = Server::start(move |mut asked| {
+        asked.answer("200 OK", "good");
+        asked.say(goodbye);
+        Then::Close
+    });
+    let load = Load {
+        pace: Pace::Closed(Closed::new(2, Think::Fixed(20_000_000)).unwrap()),
+        ..server.load(2, 6)
+    };
+    let measured = carry_out(&load);
+    let good = measured.account.books.succeeded();
+    // A machine that holds the client up lets its next request meet the goodbye, or the end.
+    assert!(good >= 1, "{:?}", rows(&measured));
+    assert_eq!(measured.account.replies.stray_bytes, 0);
+}
+
+#[test]
+fn a_server_that_never_stops_sending_does_not_outlast_the_limits() {
+    // Answers before the answer may be as many as a server likes (RFC 9110, section 15.2).
+    let server = Server::start(|asked| {
+        let interim = b"HTTP/1.1 102 Processing\r\n\r\n".repeat(40_000);
+        while asked.stream.write_all(&interim).is_ok() {}
+        Then::Close
+    });
+    let mut load = server.load(4, 4);
+    load.rules.timeouts.total_ns = Some(300_000_000);
+    let measured = carry_out(&load);
+    assert_eq!(rows(&measured), [("timeout.total", 4)]);
+    let service = measured.account.latency.all_sent().service;
+    // A turn is a megabyte of each connection; without turns a limit waits for the server to pause.
+    assert!(
+        service.greatest_ns() < Some(3_000_000_000),
+        "{:?}",
+        service.greatest_ns()
+    );
 }
 
 #[test]

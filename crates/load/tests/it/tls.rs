@@ -9,7 +9,7 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use speedwell_load::generator;
 use speedwell_load::load::{Http, Identity, Load, TlsOptions, Trust};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -202,6 +202,74 @@ fn what_is_not_tls_breaks_the_handshake() {
     waiting.rules.timeouts.connect_ns = Some(50_000_000);
     waiting.stop.after_requests = Some(2);
     assert_eq!(rows(&carry_out(&waiting)), [("timeout.connect", 2)]);
+}
+
+/// Answers the first request on each connection with these bytes, then does `then` to the raw socket and ends.
+fn serve_once(
+    config: Arc<ServerConfig>,
+    answer: &'static [u8],
+    then: fn(&mut ServerConnection, &mut TcpStream),
+) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let config = config.clone();
+            std::thread::spawn(move || {
+                let connection = ServerConnection::new(config).unwrap();
+                let mut stream = StreamOwned::new(connection, socket.unwrap());
+                let mut buffer = [0; 4096];
+                if stream.read(&mut buffer).is_ok_and(|read| read > 0) {
+                    let _ = stream.write_all(answer);
+                    let (mut connection, mut socket) = stream.into_parts();
+                    then(&mut connection, &mut socket);
+                    let _ = socket.shutdown(Shutdown::Write);
+                    let _ = std::io::copy(&mut socket, &mut std::io::sink());
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn tls_that_breaks_after_the_handshake_is_no_handshake_that_failed() {
+    let papers = Papers::new("record");
+    let config = papers.server_config(false, &[]);
+    // A record of application data that nobody has a key for.
+    let address = serve_once(config, b"", |_, socket| {
+        let _ = socket.write_all(b"\x17\x03\x03\x00\x20this is no ciphertext of ours, no");
+    });
+    let measured = carry_out(&load(address, papers.trusted()));
+    assert_eq!(rows(&measured), [("tls.record", 40)]);
+    assert_eq!(measured.account.books.connections.failed, 0);
+}
+
+#[test]
+fn a_body_until_the_end_is_whole_only_when_tls_says_goodbye() {
+    let papers = Papers::new("cut");
+    let config = papers.server_config(false, &[]);
+    const ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\n\r\nhello";
+    let cut = serve_once(config.clone(), ANSWER, |_, _| {});
+    assert_eq!(
+        rows(&carry_out(&load(cut, papers.trusted()))),
+        [("tls.truncated", 40)]
+    );
+    let polite = serve_once(config.clone(), ANSWER, |tls, socket| {
+        tls.send_close_notify();
+        let _ = tls.complete_io(socket);
+    });
+    assert_eq!(
+        rows(&carry_out(&load(polite, papers.trusted()))),
+        [("ok", 40)]
+    );
+    // A length says by itself what is whole.
+    let stated = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngood";
+    let rude = serve_once(config, stated, |_, _| {});
+    assert_eq!(
+        rows(&carry_out(&load(rude, papers.trusted()))),
+        [("ok", 40)]
+    );
 }
 
 #[test]

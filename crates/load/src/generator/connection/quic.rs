@@ -13,7 +13,7 @@ impl Connection {
     /// Begins to connect.
     pub(super) fn open_quic(&mut self, token: u64, core: &mut Core) {
         let local = core.load.target.local;
-        let address = core.next_address(self.id).clone();
+        let address = core.next_address().clone();
         let (Protocol::Three(streams), Some(engine)) = (&mut self.protocol, &mut core.quic) else {
             return;
         };

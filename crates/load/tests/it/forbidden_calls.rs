@@ -1,0 +1,97 @@
+//! What the operating system does not know, or does not allow: a load goes on without it, or ends with its name.
+
+use super::server::{Server, good, rows};
+use speedwell_load::generator;
+use speedwell_load::load::Load;
+use speedwell_load::measured::Measured;
+use speedwell_load::pace::{Pace, Rate, Schedule, Spacing, Stage};
+use std::sync::atomic::AtomicBool;
+
+/// Makes a system call fail for the thread that calls, and for those that it starts. False where that is not allowed.
+fn forbid(call: libc::c_long, errno: i32) -> bool {
+    const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+    let filter = |code: u32, yes: u8, no: u8, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt: yes,
+        jf: no,
+        k,
+    };
+    // Loads the number of the call, and answers with the error if it is the one.
+    let mut program = [
+        filter(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        filter(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            0,
+            1,
+            call as u32,
+        ),
+        filter(
+            libc::BPF_RET | libc::BPF_K,
+            0,
+            0,
+            libc::SECCOMP_RET_ERRNO | errno as u32,
+        ),
+        filter(libc::BPF_RET | libc::BPF_K, 0, 0, ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the program lives until the calls return, which copy it; they change the calling thread only.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
+    }
+}
+
+/// Carries a load out in a thread for which waiting for sockets fails with `errno`.
+fn without_exact_waits(load: &Load, errno: i32) -> Option<Result<Measured, String>> {
+    let forbidden = || {
+        forbid(libc::SYS_epoll_pwait2, errno).then(|| {
+            let measured = generator::run(load, &AtomicBool::new(false), &mut |_| {});
+            measured.map_err(|error| error.to_string())
+        })
+    };
+    let done = std::thread::scope(|scope| scope.spawn(forbidden).join().unwrap());
+    if done.is_none() {
+        eprintln!("skipped: this machine does not allow a filter of system calls");
+    }
+    done
+}
+
+fn at_rate(server: &Server) -> Load {
+    let stage = Stage::constant(Rate::per_second(500.0).unwrap());
+    Load {
+        pace: Pace::Open(Schedule::new(vec![stage], Spacing::Even).unwrap()),
+        most_connections: 50,
+        ..server.load(2, 100)
+    }
+}
+
+#[test]
+fn a_kernel_without_exact_waits_is_served_without_spinning() {
+    for errno in [libc::ENOSYS, libc::EPERM] {
+        let server = good();
+        for load in [server.load(2, 100), at_rate(&server)] {
+            let Some(measured) = without_exact_waits(&load, errno) else {
+                return;
+            };
+            let measured = measured.unwrap();
+            assert_eq!(rows(&measured), [("ok", 100)], "{errno}");
+            let thread = measured.threads[0];
+            let looks = thread.elapsed_ns / 20_000_000 + thread.elapsed_ns / 100_000_000;
+            assert!(thread.loops < 10 * 100 + 2 * looks + 100, "{thread:?}");
+        }
+    }
+}
+
+#[test]
+fn a_wait_that_fails_in_another_way_ends_the_load_with_its_name() {
+    let server = good();
+    let Some(ended) = without_exact_waits(&server.load(2, 100), libc::EIO) else {
+        return;
+    };
+    let error = ended.unwrap_err();
+    assert!(error.starts_with("cannot wait for sockets: "), "{error}");
+    assert!(error.contains("os error 5"), "{error}");
+}
