@@ -21,7 +21,7 @@ pub fn list(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
         case: job
             .case
             .clone()
-            .or_else(|| Case::parse(&job.label).ok())
+            .or_else(|| job.label_as_case())
             .unwrap_or_else(|| {
                 // A label that is no id is the name of a file whose cases only it knows.
                 Case::new(&job.label, Vec::new())

@@ -207,8 +207,10 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
     if extension == "toml" {
         return definition_source(file);
     }
-    let languages = ["js", "cjs", "mjs", "cpp", "cc", "cxx", "py"];
-    if !languages.contains(&extension) {
+    let languages = [
+        "js", "cjs", "mjs", "ts", "cts", "mts", "cpp", "cc", "cxx", "py",
+    ];
+    if !languages.contains(&extension) || declares_types_only(file) {
         bail!("files ending in '.{extension}' are not known to hold benchmarks");
     }
     let text =
@@ -348,6 +350,16 @@ fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
         let mut above = file.ancestors().skip(1).take(4);
         above.find(has_library).filter(|_| asks)
     })
+}
+
+/// `index.d.ts`: what TypeScript says about code that lies elsewhere.
+fn declares_types_only(file: &Path) -> bool {
+    let stem = file.file_stem().unwrap_or_default();
+    let ending = file.extension().unwrap_or_default().to_string_lossy();
+    ending.ends_with("ts")
+        && Path::new(stem)
+            .extension()
+            .is_some_and(|inner| inner == "d")
 }
 
 fn relative_name(file: &Path, root: &Path) -> String {

@@ -82,7 +82,16 @@ fn parameters(benchmark: &Message) -> Vec<Parameter> {
 }
 
 fn job(event: &Message, benchmark: &Message, draft: &Job) -> Job {
-    let mut arguments = event.list("args");
+    let job = job_with(event.list("args"), event, benchmark, draft);
+    let measured = event.list("measured");
+    Job {
+        measured: (!measured.is_empty())
+            .then(|| Box::new(job_with(measured, event, benchmark, draft))),
+        ..job
+    }
+}
+
+fn job_with(mut arguments: Vec<String>, event: &Message, benchmark: &Message, draft: &Job) -> Job {
     let pairs = arguments.iter().filter_map(|word| word.split_once('='));
     let values = pairs.map(|(name, text)| {
         let value = Value::parse(text, kind_of(benchmark, name));

@@ -251,6 +251,7 @@ mod tests {
             unavailable: None,
             case: None,
             code: None,
+            measured: None,
         };
         let (seen, fault) = observation(&job, &events);
         (seen.expect("something was reported"), fault)

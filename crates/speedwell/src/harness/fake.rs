@@ -31,7 +31,7 @@ impl Harness for Fake {
         };
         let mut description = Description::default();
         for line in text.lines().filter_map(|line| line.strip_prefix("case")) {
-            let case = match Case::parse(&format!("{}{line}", source.name)) {
+            let case = match Case::with_values(&source.name, line) {
                 Ok(case) => case,
                 Err(error) => return fault(source, error.to_string()),
             };
@@ -133,6 +133,7 @@ fn job(source: &Source, case: Case, test: bool) -> Job {
         unavailable: None,
         case: Some(case),
         code: None,
+        measured: None,
     }
 }
 
@@ -155,10 +156,9 @@ fn note_parameters(parameters: &mut Vec<Parameter>, case: &Case) {
 fn word(job: &Job, setting: &Setting<'_>) -> Option<String> {
     let text = std::fs::read_to_string(&job.source.file).ok()?;
     let mut lines = text.lines().skip_while(|line| {
-        let case = line
-            .strip_prefix("case")
-            .map(|rest| format!("{}{rest}", job.source.name));
-        case.and_then(|id| Case::parse(&id).ok())
+        let values = line.strip_prefix("case");
+        values
+            .and_then(|values| Case::with_values(&job.source.name, values).ok())
             .is_none_or(|case| case.id() != job.label)
     });
     lines.next();

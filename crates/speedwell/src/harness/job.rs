@@ -149,6 +149,10 @@ pub struct Job {
     /// The code that is measured, where it is the same under every variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
+    /// In a trial the same case with the values that are measured, where the trial's are smaller: a
+    /// small value may contradict another parameter.
+    #[serde(skip)]
+    pub measured: Option<Box<Job>>,
 }
 
 impl Job {
@@ -156,6 +160,22 @@ impl Job {
     pub fn name_under(&self, variant: &str) -> &str {
         let own = self.names.iter().find(|(known, _)| known == variant);
         own.map_or(&self.label, |(_, name)| name)
+    }
+
+    /// What the variant calls the benchmark of the case: the name without the values, which are the
+    /// same under every variant.
+    pub fn benchmark_under(&self, variant: &str) -> Option<&str> {
+        let case = self.case.as_ref()?;
+        let id = case.id();
+        let values = id.strip_prefix(&case.benchmark).unwrap_or_default();
+        let own = self.name_under(variant).strip_suffix(values);
+        Some(own.unwrap_or(&case.benchmark))
+    }
+
+    /// The case as far as the label tells it, with the kinds of its values guessed.
+    pub fn label_as_case(&self) -> Option<Case> {
+        let values = self.label.strip_prefix(&self.source.name)?;
+        Case::with_values(&self.source.name, values).ok()
     }
 }
 

@@ -20,7 +20,8 @@ impl Harness for Node {
         match harness_spec(&request.program, source, None) {
             Ok(spec) => {
                 let draft = draft(source, request);
-                protocol::describe(source, request, &spec, &spec, &draft)
+                let plain = by_hand(&request.program, source, &[], &request.words());
+                protocol::describe(source, request, &spec, &plain, &draft)
             }
             Err(cause) => protocol::failed(source, cause, &Spec::new(&request.program)),
         }
@@ -109,21 +110,36 @@ fn measuring_spec(job: &Job, setting: &Setting<'_>) -> Result<Spec, Cause> {
 
 /// The line that a person would type to see the same case.
 fn plain_spec(job: &Job, setting: &Setting<'_>) -> Spec {
-    let mut spec = Spec::new(&setting.program)
-        .args(setting.variant.arguments.iter().chain(&job.flags).cloned())
-        .args([job.source.file.to_string_lossy()])
-        .args(job.arguments.iter().cloned());
-    spec.environment = setting.variant.environment.clone();
+    let flags: Vec<String> = setting
+        .variant
+        .arguments
+        .iter()
+        .chain(&job.flags)
+        .cloned()
+        .collect();
+    Spec {
+        environment: setting.variant.environment.clone(),
+        limit: setting.limit,
+        ..by_hand(&setting.program, &job.source, &flags, &job.arguments)
+    }
+}
+
+/// A start of the file without us, except that it finds our package.
+fn by_hand(
+    program: &std::path::Path,
+    source: &Source,
+    flags: &[String],
+    arguments: &[String],
+) -> Spec {
+    let mut spec = Spec::new(program);
     if let Ok(folder) = sources::NODE.folder() {
         let register = folder.join("register.cjs");
-        spec.arguments.splice(
-            0..0,
-            ["-r".to_owned(), register.to_string_lossy().into_owned()],
-        );
+        spec = spec.args(["-r".to_owned(), register.to_string_lossy().into_owned()]);
     }
-    spec.directory = Some(job.source.directory.clone());
-    spec.limit = setting.limit;
-    spec
+    spec.directory = Some(source.directory.clone());
+    spec.args(flags.iter().cloned())
+        .args([source.file.to_string_lossy()])
+        .args(arguments.iter().cloned())
 }
 
 fn perform_whole(job: &Job, setting: &Setting<'_>, spec: &Spec) -> Attempt {

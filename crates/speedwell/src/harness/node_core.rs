@@ -111,6 +111,13 @@ fn enumerate_trial(source: &Source, request: &Request) -> Probed {
         }
     };
     found.cases.retain(|case| keeps_sets(case, request));
+    for case in &mut found.cases {
+        let measured = usual.cases.iter().find(|usual| same_words(case, usual));
+        case.measured = measured
+            .filter(|m| m.args != case.args)
+            .cloned()
+            .map(Box::new);
+    }
     let mut seen = Vec::new();
     found.cases.retain(|case| {
         let new = !seen.contains(case);
@@ -143,6 +150,17 @@ fn words_left_out(usual: &Enumeration, small: &Enumeration, request: &Request) -
         .collect()
 }
 
+/// Whether two cases differ in numbers at most.
+fn same_words(case: &Recorded, other: &Recorded) -> bool {
+    let own = values(&case.args);
+    let others = values(&other.args);
+    own.len() == others.len()
+        && own.iter().zip(&others).all(|(one, two)| {
+            let numbers = matches!((&one.1, &two.1), (Value::Number(_), Value::Number(_)));
+            one.0 == two.0 && (numbers || one.1 == two.1)
+        })
+}
+
 fn keeps_sets(case: &Recorded, request: &Request) -> bool {
     request.sets.iter().all(|(name, _)| {
         value_of(case, name)
@@ -172,16 +190,24 @@ fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choi
         .cases
         .into_iter()
         .map(|case| {
-            let label = Case::new(&source.name, values(&case.args)).id();
-            job(
-                source,
-                request,
-                label,
-                Route::Direct,
-                case.flags,
-                case.args,
-                tool,
-            )
+            let made = |case: Recorded| {
+                let label = Case::new(&source.name, values(&case.args)).id();
+                let (flags, arguments) = (case.flags, case.args);
+                job(
+                    source,
+                    request,
+                    label,
+                    Route::Direct,
+                    flags,
+                    arguments,
+                    tool,
+                )
+            };
+            let measured = case.measured.clone().map(|case| Box::new(made(*case)));
+            Job {
+                measured,
+                ..made(case)
+            }
         })
         .collect();
     description
@@ -260,6 +286,7 @@ pub(super) fn job(
         unavailable,
         case: None,
         code: None,
+        measured: None,
     }
 }
 

@@ -36,6 +36,9 @@ pub(super) struct Recorded {
     pub args: Vec<String>,
     #[serde(rename = "execArgv")]
     pub flags: Vec<String>,
+    /// In a trial the same case with the values that are measured; see [`super::Job::measured`].
+    #[serde(skip)]
+    pub measured: Option<Box<Recorded>>,
 }
 
 /// An exception that ended the enumeration.

@@ -93,6 +93,7 @@ pub(super) fn draft(source: &Source, request: &Request) -> Job {
         unavailable: None,
         case: None,
         code: None,
+        measured: None,
     }
 }
 
@@ -135,10 +136,8 @@ fn load(job: &Job, setting: &Setting<'_>) -> Message {
         .with("form", "case")
         .with("path", job.source.file.display())
         .with("root", job.source.root.display());
-    if let Some(case) = &job.case {
-        let own = job.name_under(&setting.variant.name);
-        let own = Case::parse(own).unwrap_or_else(|_| case.clone());
-        message = message.with("benchmark", own.benchmark);
+    if let Some(benchmark) = job.benchmark_under(&setting.variant.name) {
+        message = message.with("benchmark", benchmark);
     }
     if job.test {
         message = message.with("test", 1);

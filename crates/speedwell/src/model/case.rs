@@ -47,12 +47,23 @@ impl Case {
         id
     }
 
-    /// Reads an id back. The benchmark is everything up to the first blank.
+    /// Reads an id back whose benchmark has no blank in its name: where the name is known, see
+    /// [`Case::with_values`].
     ///
     /// # Errors
     /// A word that is not `name=value`, or a broken quoted value.
     pub fn parse(id: &str) -> Result<Case, CaseError> {
-        let (benchmark, mut rest) = id.split_once(' ').unwrap_or((id, ""));
+        let (benchmark, rest) = id.split_once(' ').unwrap_or((id, ""));
+        Case::with_values(benchmark, rest)
+    }
+
+    /// The case of `benchmark` with the values in `words`: `len=16 type=utf8`. The name of a
+    /// benchmark may hold anything that a path may, so an id alone does not tell where it ends.
+    ///
+    /// # Errors
+    /// A word that is not `name=value`, or a broken quoted value.
+    pub fn with_values(benchmark: &str, words: &str) -> Result<Case, CaseError> {
+        let mut rest = words;
         let mut values = Vec::new();
         while !rest.trim_start().is_empty() {
             rest = rest.trim_start();
@@ -139,6 +150,16 @@ mod tests {
             let case = Case::new("zz/s.js", vec![("q".into(), text(awkward))]);
             assert_eq!(Case::parse(&case.id()), Ok(case), "{awkward:?}");
         }
+    }
+
+    #[test]
+    fn a_benchmark_with_blanks_in_its_name_keeps_its_values() {
+        let case = Case::with_values("my bench/a=1 b.js", " n=5 s=\"x y\"").unwrap();
+        assert_eq!(case.benchmark, "my bench/a=1 b.js");
+        assert_eq!(
+            case.values,
+            [("n".into(), Value::Number(5.0)), ("s".into(), text("x y"))]
+        );
     }
 
     #[test]

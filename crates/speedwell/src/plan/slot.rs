@@ -139,6 +139,7 @@ mod tests {
             unavailable: None,
             case: None,
             code: None,
+            measured: None,
         };
         Plan {
             jobs: vec![job; jobs],

@@ -2,7 +2,7 @@
 
 use super::execute::Ended;
 use crate::definition::experiment::Experiment;
-use crate::harness::{self, Attempt, Setting};
+use crate::harness::{self, Attempt, Harness, Job, Setting};
 use crate::model::{Cause, Event, Failure, Observer, Run};
 use crate::plan::Plan;
 use crate::process::interrupted;
@@ -106,11 +106,24 @@ fn work(
         // A closed channel means that nobody wants to know any more.
         if sender.send(Told::Begins(at)).is_err()
             || sender
-                .send(Told::Ended(at, Box::new(harness.perform(job, &setting))))
+                .send(Told::Ended(at, Box::new(tried(harness, job, &setting))))
                 .is_err()
         {
             return;
         }
+    }
+}
+
+/// Performs a job with the small values of a trial; if it fails, with those that are measured. Small
+/// values are ours: one that contradicts another parameter says nothing about the file.
+fn tried(harness: &dyn Harness, job: &Job, setting: &Setting<'_>) -> Attempt {
+    let attempt = harness.perform(job, setting);
+    let broken = |failure: &Failure| !failure.cause.is_skip();
+    match &job.measured {
+        Some(measured) if attempt.failure.as_ref().is_some_and(broken) && !interrupted() => {
+            harness.perform(measured, setting)
+        }
+        _ => attempt,
     }
 }
 

@@ -61,6 +61,7 @@ mod load_words;
 mod new_files;
 mod node_bad_children;
 mod node_csv;
+mod node_files;
 mod node_fixtures;
 mod process;
 mod profile_recordings;

@@ -15,7 +15,7 @@ async function describe(session, command) {
   const fields = { id: command.id };
   const { bench, options } = await open(session, { file, argv, root: command.text('root'), hooks: {}, fields });
   const parameters = declared(bench);
-  const cases = command.text('test') === '1' ? testCases(bench, options) : bench.queue;
+  const cases = command.text('test') === '1' ? testCases(bench, options) : bench.queue.map((values) => ({ values }));
   session.channel.send('benchmark', {
     ...fields,
     name: bench.name,
@@ -24,8 +24,10 @@ async function describe(session, command) {
     setup: typeof options.setup === 'function' ? 1 : undefined,
     ...parameters,
   });
-  for (const values of cases) {
-    session.channel.send('case', { ...fields, benchmark: bench.name, args: caseArguments(values) });
+  for (const { values, measured } of cases) {
+    session.channel.send('case', {
+      ...fields, benchmark: bench.name, args: caseArguments(values), measured: measured && caseArguments(measured),
+    });
   }
   session.channel.send('described', { ...fields, count: 1, cases: cases.length });
 }
@@ -47,13 +49,17 @@ function typeOf(values) {
 }
 
 /**
- * Every allowed case made quick, each once. Node core tests only the first value of every parameter, so broken
- * cases stay unseen until somebody measures them.
+ * Every allowed case made quick, each once, with the first case that it was made of: a quick value may contradict
+ * another parameter. Node core tests only the first value of every parameter, so broken cases stay unseen until
+ * somebody measures them.
  */
 function testCases(bench, options) {
   const seen = new Map();
   for (const values of bench.queue) {
-    for (const made of quickCases(values, options.test || {})) seen.set(JSON.stringify(made), made);
+    for (const made of quickCases(values, options.test || {})) {
+      const key = JSON.stringify(made);
+      if (!seen.has(key)) seen.set(key, { values: made, measured: key === JSON.stringify(values) ? undefined : values });
+    }
   }
   return [...seen.values()];
 }

@@ -12,6 +12,7 @@ const { provide, provideToModules } = require('../resolve.js');
 const { HarnessError, atStage } = require('./session.js');
 
 const ENDED_EMPTY = 'the file did not call createBenchmark';
+const NEEDS_TYPES = 'does not run TypeScript; 22.18, 23.6 and newer versions do';
 let opened = 0;
 
 /**
@@ -20,6 +21,9 @@ let opened = 0;
  */
 async function open(session, { file, argv, root, hooks, fields }) {
   const absolute = realPath(file);
+  if (/\.[cm]?ts$/.test(absolute) && !process.features.typescript) {
+    throw new HarnessError('compile', 'NoTypeScript', `Node.js ${process.versions.node} ${NEEDS_TYPES}`);
+  }
   let fail;
   const failed = new Promise((resolve, reject) => { fail = reject; });
   let adopted = null;
@@ -33,6 +37,7 @@ async function open(session, { file, argv, root, hooks, fields }) {
       },
     };
   });
+  session.opened = true;
   session.current = { stage: 'compile', fields, fail: (error) => fail(staged(error)) };
   if (root) process.env.SPEEDWELL_BENCHMARK_ROOT = root;
   process.argv = [process.argv[0], absolute, ...argv];
@@ -78,14 +83,30 @@ function realPath(file) {
   }
 }
 
-/** Whether node takes `file` for an ES module: by its name, else by the nearest package.json. */
+/** A statement that only an ES module has, at the beginning of a line. */
+const MODULE_STATEMENT = /^\s*(?:import\s*['"{*]|import\s[^=(]*\sfrom\s*['"]|export\s)/m;
+
+/** Whether node takes `file` for an ES module: by its name, by the nearest package.json, else by its syntax. */
 function isModule(file) {
   if (file.endsWith('.mjs') || file.endsWith('.mts')) return true;
   if (!/\.[jt]s$/.test(file)) return false;
-  for (let folder = path.dirname(file); ; folder = path.dirname(folder)) {
-    const description = path.join(folder, 'package.json');
-    if (fs.existsSync(description)) return JSON.parse(fs.readFileSync(description, 'utf8')).type === 'module';
-    if (folder === path.dirname(folder) || path.basename(folder) === 'node_modules') return false;
+  const type = packageType(path.dirname(file));
+  // Versions that look at the syntax (22.7) have in-thread hooks later or at the same time.
+  return type ? type === 'module' : Boolean(Module.registerHooks) && hasModuleStatement(file);
+}
+
+function packageType(folder) {
+  const description = path.join(folder, 'package.json');
+  if (fs.existsSync(description)) return JSON.parse(fs.readFileSync(description, 'utf8')).type;
+  const parent = path.dirname(folder);
+  return folder === parent || path.basename(folder) === 'node_modules' ? undefined : packageType(parent);
+}
+
+function hasModuleStatement(file) {
+  try {
+    return MODULE_STATEMENT.test(fs.readFileSync(file, 'utf8'));
+  } catch {
+    return false;
   }
 }
 

@@ -4,6 +4,9 @@
 // what an error looks like on the wire, and what the runtime says about itself. How a file is opened, described and
 // measured lies in the files beside it, which are loaded when they are needed.
 
+const path = require('path');
+const { writeAll } = require('../wire.js');
+
 const PROTOCOL = '1';
 
 class Session {
@@ -13,6 +16,8 @@ class Session {
     /** What is going on, for errors that come out of the event loop: `{ stage, fields, fail }`. */
     this.current = null;
     this.leaving = false;
+    /** Whether a benchmark file is executed here, and not code. */
+    this.opened = false;
     /** Set while gauges are shown. */
     this.monitor = null;
   }
@@ -134,9 +139,14 @@ class Session {
     this.channel.send('unloaded', { id: command.id, job: name });
   }
 
-  /** Sends an `error` event. `fatal` says that this process is about to end. */
+  /**
+   * Sends an `error` event. `fatal` says that this process is about to end. The stack of an error of a benchmark file
+   * goes to stderr as well, where its author would see it without us: of a SyntaxError it shows the line.
+   */
   fail(error, fields, fatal = false) {
-    this.channel.send('error', { ...fields, ...errorFields(error), fatal: fatal ? 1 : 0 });
+    const described = errorFields(error);
+    if (this.opened && described.stack) writeAll(2, `${ownFrames(described.stack)}\n`);
+    this.channel.send('error', { ...fields, ...described, fatal: fatal ? 1 : 0 });
   }
 
   /** An error that no caller can catch: it belongs to whatever is going on. */
@@ -178,6 +188,13 @@ function errorFields(error) {
   if (!(thrown instanceof Error)) return { stage, class: typeof thrown, msg: String(thrown) };
   const { name, message, stack = '' } = thrown;
   return { stage, class: name, msg: message, stack, line: lineOf(stack) };
+}
+
+/** The stack without the frames of node and of this harness. */
+function ownFrames(stack) {
+  const foreign = [`(${path.resolve(__dirname, '..', '..')}${path.sep}`, 'node:internal/'];
+  const isFrame = (line) => /^\s+at /.test(line);
+  return stack.split('\n').filter((line) => !isFrame(line) || !foreign.some((mark) => line.includes(mark))).join('\n');
 }
 
 /** What stacks call code that was given as text: `[runner]:2` or, in a frame, `[runner]:2:5`. */

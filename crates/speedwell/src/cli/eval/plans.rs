@@ -127,5 +127,6 @@ pub fn job(
         unavailable: None,
         case: Some(case),
         code,
+        measured: None,
     })
 }

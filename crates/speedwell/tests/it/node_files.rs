@@ -1,0 +1,146 @@
+//! Benchmark files of Node.js as people have them: odd names, values that contradict each other when they are made
+//! small, errors while a file is loaded, TypeScript.
+
+use super::project::{Answer, Project, node, repository};
+
+/// Asserts that the benchmark file `path` is measured under its own name.
+#[track_caller]
+fn measured(project: &Project, path: &str, name: &str) {
+    let words = ["run", path, "--runs", "1", "-n", "1", "-t", "1ms"];
+    let answer = project.run(&words).expect_status(0);
+    assert!(answer.stdout.contains(name), "{name}: {answer:#?}");
+}
+
+const COUNTS: &str = "const { createBenchmark } = require('speedwell');\n\
+     const bench = createBenchmark(main, { n: [1000] });\n\
+     function main({ n }) { bench.start(); for (let i = 0; i < n; i++); bench.end(n); }\n";
+
+#[test]
+fn names_with_blanks_and_other_characters_are_measured() {
+    if node().is_none() {
+        return;
+    }
+    let python = "import speedwell\n\n\n@speedwell.benchmark(size=[1])\ndef add(bench, size):\n    \
+                  for _ in bench:\n        size + 1\n";
+    let project = Project::new()
+        .with("my bench/co py.js", COUNTS)
+        .with("my bench/a=1,b %41 c.js", COUNTS)
+        .with("my bench/li sts.py", python);
+    measured(&project, "my bench/co py.js", "my bench/co py.js");
+    measured(
+        &project,
+        "my bench/a=1,b %41 c.js",
+        "my bench/a=1,b %41 c.js",
+    );
+    let listed = project.run(&["run", "my bench", "--list"]).expect_status(0);
+    assert_eq!(listed.stdout.matches("my bench/").count(), 3, "{listed:#?}");
+    measured(&project, "my bench/li sts.py", "my bench/li sts/add");
+}
+
+#[test]
+fn names_with_blanks_work_with_made_up_numbers() {
+    let project = Project::new().with("my bench/a =b.fake", "case n=1\n* 10\ncase n=2\n* 20\n");
+    let answer = project.run(&["run", "my bench", "--runs", "1"]);
+    let answer = answer
+        .expect_status(0)
+        .expect_stdout(&["my bench/a =b.fake"]);
+    assert!(!answer.stdout.contains("failed"), "{answer:#?}");
+}
+
+/// A file whose small values contradict each other, and a check that makes it fail.
+fn contradicting(condition: &str) -> String {
+    format!(
+        "createBenchmark(main, {{ len: [100], method: ['equal', 'notEqual'], n: [5] }});\n\
+         function main({{ len, method, n }}) {{\n\
+           if ({condition}) throw new Error('they are equal');\n\
+           bench.start(); for (let i = 0; i < n; i++); bench.end(n);\n}}\n"
+    )
+}
+
+fn tried(condition: &str, common: bool) -> Option<Answer> {
+    node()?;
+    let head = match common {
+        true => "const { createBenchmark } = require('../common.js');\nconst bench = ",
+        false => "const { createBenchmark } = require('speedwell');\nconst bench = ",
+    };
+    let text = format!("{head}{}", contradicting(condition));
+    let project = Project::new().with("benchmark/g/deep.js", &text);
+    let project = match common {
+        true => {
+            let library = repository().join("harness/node/common.js");
+            let text = format!("module.exports = require({library:?});");
+            project.with("benchmark/common.js", &text)
+        }
+        false => project,
+    };
+    Some(project.run(&["run", "benchmark/g/deep.js", "--test"]))
+}
+
+#[test]
+fn a_trial_does_not_fail_where_only_its_small_values_do() {
+    let condition = "method === 'notEqual' && len < 2";
+    for common in [false, true] {
+        let Some(answer) = tried(condition, common) else {
+            return;
+        };
+        let answer = answer.expect_status(0);
+        answer.expect_stdout(&["1 of 1 benchmark files work: 2 cases"]);
+    }
+    let broken = tried("method === 'notEqual'", false)
+        .unwrap()
+        .expect_status(2);
+    broken.expect_stdout(&["1 failed", "they are equal", "len=100"]);
+}
+
+#[test]
+fn a_syntax_error_shows_its_line_and_can_be_repeated() {
+    let Some(_) = node() else { return };
+    let bad = "const { createBenchmark } = require('speedwell');\n\
+               const bench = createBenchmark(main, { n: [1] });\n\
+               function main({ n }) {\n  bench.start(\n  bench.end(n);\n}\n";
+    let project = Project::new().with("g/bad.js", bad);
+    let answer = project
+        .run(&["run", "g/bad.js", "--runs", "1"])
+        .expect_status(2);
+    let answer = answer.expect_stdout(&["SyntaxError: missing )", "bad.js:5", "bench.end(n);"]);
+    let line = answer.stdout.split("to repeat it: ").nth(1).unwrap();
+    let line = line.lines().next().unwrap();
+    assert!(!line.contains("PATH=") && line.contains("bad.js"), "{line}");
+    let repeated = std::process::Command::new("sh")
+        .args(["-c", line])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&repeated.stderr).into_owned();
+    assert!(
+        said.contains("bad.js:5") && said.contains("SyntaxError"),
+        "{line}\n{said}"
+    );
+}
+
+#[test]
+fn type_script_is_measured_or_refused_by_what_node_can_do() {
+    let Some(node) = node() else { return };
+    let text = "import { createBenchmark } from 'speedwell';\n\
+                const bench = createBenchmark(main, { n: [1000] });\n\
+                function main({ n }: { n: number }): void {\n\
+                  bench.start(); for (let i = 0; i < n; i++); bench.end(n);\n}\n";
+    let project = Project::new().with("g/count.ts", text).with(
+        "g/count.d.ts",
+        "export declare function createBenchmark(): void;\n",
+    );
+    let question = ["-p", "Boolean(process.features.typescript)"];
+    let answer = std::process::Command::new(node)
+        .args(question)
+        .output()
+        .unwrap();
+    let answer_of_ours = project.run(&["run", "g", "--runs", "1"]);
+    if answer.stdout.starts_with(b"true") {
+        answer_of_ours
+            .expect_status(0)
+            .expect_stdout(&["g/count.ts"]);
+    } else {
+        answer_of_ours
+            .expect_status(2)
+            .expect_stdout(&["does not run TypeScript; 22.18"]);
+    }
+}
