@@ -16,44 +16,30 @@ pub struct Sources {
 }
 
 /// The Node.js harness.
-pub static NODE: Sources = Sources::new(
-    "node",
-    include_dir!("$CARGO_MANIFEST_DIR/../../harness/node"),
-);
+pub static NODE: Sources = Sources::new("node", include_dir!("$CARGO_MANIFEST_DIR/harness/node"));
 
 /// The C++ header.
-pub static CPP: Sources =
-    Sources::new("cpp", include_dir!("$CARGO_MANIFEST_DIR/../../harness/cpp"));
+pub static CPP: Sources = Sources::new("cpp", include_dir!("$CARGO_MANIFEST_DIR/harness/cpp"));
 
 /// What measures code in C; and in C++, with `code.hpp` of [`CPP`].
-pub static C: Sources = Sources::new("c", include_dir!("$CARGO_MANIFEST_DIR/../../harness/c"));
+pub static C: Sources = Sources::new("c", include_dir!("$CARGO_MANIFEST_DIR/harness/c"));
 
 /// What measures code in Rust: a crate of its own.
-pub static RUST: Sources = Sources::new(
-    "rust",
-    include_dir!("$CARGO_MANIFEST_DIR/../../harness/rust"),
-);
+pub static RUST: Sources = Sources::new("rust", include_dir!("$CARGO_MANIFEST_DIR/harness/rust"));
 
 /// What measures code in Go: a module.
-pub static GO: Sources = Sources::new("go", include_dir!("$CARGO_MANIFEST_DIR/../../harness/go"));
+pub static GO: Sources = Sources::new("go", include_dir!("$CARGO_MANIFEST_DIR/harness/go"));
 
 /// What measures code in Java: a package.
-pub static JAVA: Sources = Sources::new(
-    "java",
-    include_dir!("$CARGO_MANIFEST_DIR/../../harness/java"),
-);
+pub static JAVA: Sources = Sources::new("java", include_dir!("$CARGO_MANIFEST_DIR/harness/java"));
 
 /// The Python harness.
-pub static PYTHON: Sources = Sources::new(
-    "python",
-    include_dir!("$CARGO_MANIFEST_DIR/../../harness/python"),
-);
+pub static PYTHON: Sources =
+    Sources::new("python", include_dir!("$CARGO_MANIFEST_DIR/harness/python"));
 
 /// The Erlang application, whose harness measures Elixir as well.
-pub static ERLANG: Sources = Sources::new(
-    "erlang",
-    include_dir!("$CARGO_MANIFEST_DIR/../../harness/erlang"),
-);
+pub static ERLANG: Sources =
+    Sources::new("erlang", include_dir!("$CARGO_MANIFEST_DIR/harness/erlang"));
 
 impl Sources {
     const fn new(name: &'static str, files: Dir<'static>) -> Sources {

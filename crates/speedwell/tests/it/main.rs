@@ -63,6 +63,7 @@ mod node_bad_children;
 mod node_csv;
 mod node_files;
 mod node_fixtures;
+mod packages;
 mod process;
 mod profile_recordings;
 mod profiles;

@@ -1,0 +1,18 @@
+# The program with the languages that Debian has. Measure inside a container only what is used in one: its
+# network and file system are layers of their own.
+#   docker build -t speedwell . && docker run --rm -v "$PWD:/work" speedwell run examples/node
+FROM rust:1.90-slim-bookworm AS build
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+WORKDIR /source
+COPY Cargo.toml Cargo.lock ./
+COPY crates crates
+COPY harness harness
+RUN cargo build --release --locked --package speedwell
+
+FROM debian:bookworm-slim
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates g++ nodejs python3 \
+ && rm -rf /var/lib/apt/lists/*
+COPY --from=build /source/target/release/speedwell /usr/local/bin/speedwell
+WORKDIR /work
+ENTRYPOINT ["speedwell"]

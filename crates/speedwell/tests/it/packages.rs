@@ -1,0 +1,204 @@
+//! What can be installed, used from a folder that knows nothing of this repository. `scripts/check-packages`
+//! does the same with the release program, maturin and `cargo publish`, which take minutes.
+
+use super::harness_driver::tool;
+use super::project::{Project, repository};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn executed(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    output
+}
+
+/// The platform in the words of npm; only those that have a package.
+fn platform() -> Option<&'static str> {
+    let known = match std::env::consts::ARCH {
+        "x86_64" => Some("linux-x64"),
+        "aarch64" => Some("linux-arm64"),
+        _ => None,
+    };
+    if known.is_none() {
+        eprintln!("skipped: no npm package is declared for this processor");
+    }
+    known
+}
+
+/// Lays out `node_modules` as `npm install` does: the packed library, and the program's package beside it.
+fn install_npm_packages(folder: &Path, platform: &str) {
+    executed(
+        Command::new("npm")
+            .args(["pack", "--silent", "--offline", "--pack-destination"])
+            .arg(folder)
+            .arg(repository().join("harness/node")),
+    );
+    let library = folder.join("node_modules/speedwell");
+    std::fs::create_dir_all(&library).unwrap();
+    let packed = folder.join(format!("speedwell-{VERSION}.tgz"));
+    executed(
+        Command::new("tar")
+            .args(["--strip-components=1", "-xzf"])
+            .arg(&packed)
+            .arg("-C")
+            .arg(&library),
+    );
+    let package = folder.join("node_modules/@speedwell-bench").join(platform);
+    std::fs::create_dir_all(package.join("bin")).unwrap();
+    let declared = repository()
+        .join("packages/npm")
+        .join(platform)
+        .join("package.json");
+    std::fs::copy(declared, package.join("package.json")).unwrap();
+    let program = package.join("bin/speedwell");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_speedwell"), program).unwrap();
+}
+
+#[test]
+fn the_npm_packages_start_the_program_and_pass_its_exit_status_on() {
+    let (Some(_), Some(_), Some(platform)) = (tool(&["npm"]), tool(&["node"]), platform()) else {
+        return;
+    };
+    let text = "const { createBenchmark } = require('speedwell');\n\
+                createBenchmark(() => {}, { n: [1, 2] });\n";
+    let project = Project::new().with("group/file.js", text);
+    install_npm_packages(&project.path("."), platform);
+    let start = |words: &[&str]| {
+        let mut command = Command::new("node");
+        command
+            .arg("node_modules/speedwell/bin/speedwell.cjs")
+            .args(words)
+            .current_dir(project.path("."))
+            .env("XDG_CACHE_HOME", project.path("cache"));
+        command.output().unwrap()
+    };
+    let listed = start(&["run", "--list", "group/file.js"]);
+    let stdout = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(stdout.contains("group/file.js n=2"), "{listed:?}");
+    assert_eq!(start(&["run", "absent.js"]).status.code(), Some(2));
+}
+
+#[test]
+fn an_npm_package_without_its_program_says_what_is_missing() {
+    let Some(_) = tool(&["node"]) else { return };
+    let launcher = repository().join("harness/node/bin/speedwell.cjs");
+    let output = Command::new("node").arg(launcher).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("hint: npm leaves it out"), "{stderr}");
+}
+
+/// The interpreter that has hatchling, which builds Python packages; scripts/install-test-tools makes it.
+fn python_with_hatchling() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    let python = cache.join("speedwell/test-tools/python/bin/python");
+    if !python.with_file_name("hatchling").is_file() {
+        eprintln!("skipped: hatchling is not installed");
+        return None;
+    }
+    Some(python)
+}
+
+#[test]
+fn a_python_file_works_by_hand_once_the_package_is_installed() {
+    let Some(python) = python_with_hatchling() else {
+        return;
+    };
+    let text = "import speedwell\n\n@speedwell.benchmark(size=[10, 20])\ndef build(size):\n    \
+                return list(range(size))\n\nspeedwell.main()\n";
+    let project = Project::new().with("lists.py", text);
+    executed(
+        Command::new(&python)
+            .args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"])
+            .args(["--no-build-isolation", "--disable-pip-version-check"])
+            .args(["--target", "site"])
+            .arg(repository().join("harness/python"))
+            .current_dir(project.path(".")),
+    );
+    let listed = executed(
+        Command::new("python3")
+            .args(["lists.py", "--list"])
+            .current_dir(project.path("."))
+            .env("PYTHONPATH", "site"),
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&listed.stdout),
+        "build size=10\nbuild size=20\n"
+    );
+    for typed in ["py.typed", "__init__.pyi"] {
+        assert!(project.path("site/speedwell").join(typed).is_file());
+    }
+}
+
+#[test]
+fn every_package_has_the_version_of_the_program() {
+    let pinned = |file: &str, lines: &[String]| {
+        let text = std::fs::read_to_string(repository().join(file)).unwrap();
+        for line in lines {
+            assert!(text.contains(line.as_str()), "{file} lacks {line}");
+        }
+    };
+    let json = format!(r#""version": "{VERSION}""#);
+    let python = format!(r#"version = "{VERSION}""#);
+    let programs = ["linux-arm64", "linux-x64"]
+        .map(|platform| format!(r#""@speedwell-bench/{platform}": "{VERSION}""#));
+    pinned("harness/node/package.json", &[json.clone()]);
+    pinned("harness/node/package.json", &programs);
+    pinned("packages/npm/linux-x64/package.json", &[json.clone()]);
+    pinned("packages/npm/linux-arm64/package.json", &[json]);
+    pinned("harness/python/pyproject.toml", &[python.clone()]);
+    let needs = format!(r#""speedwell-benchmark=={VERSION}""#);
+    pinned("packages/python/pyproject.toml", &[python, needs]);
+}
+
+#[test]
+fn the_crate_that_is_published_carries_every_harness() {
+    let Some(_) = tool(&["cargo"]) else { return };
+    let listed = executed(
+        Command::new("cargo")
+            .args(["package", "--list", "--allow-dirty", "--package"])
+            .arg("speedwell")
+            .current_dir(repository()),
+    );
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    for needed in [
+        "harness/node/harness.cjs",
+        "harness/python/harness.py",
+        "harness/cpp/speedwell.hpp",
+        "harness/erlang/src/erlperf.erl",
+        "src/main.rs",
+    ] {
+        assert!(
+            listed.lines().any(|line| line == needed),
+            "no {needed} in {listed}"
+        );
+    }
+    assert!(!listed.contains("tests/it/"), "tests are published");
+}
+
+#[test]
+fn the_image_is_built_from_folders_that_exist_and_are_sent() {
+    let read = |name: &str| std::fs::read_to_string(repository().join(name)).unwrap();
+    let sent = read(".dockerignore");
+    let file = read("Dockerfile");
+    let copied = file
+        .lines()
+        .filter_map(|line| line.strip_prefix("COPY "))
+        .filter(|line| !line.starts_with("--from"))
+        .flat_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words[..words.len() - 1].to_vec()
+        });
+    let mut count = 0;
+    for source in copied {
+        count += 1;
+        assert!(repository().join(source).exists(), "{source}");
+        let line = format!("!{source}");
+        assert!(sent.lines().any(|known| known == line), "{source}");
+    }
+    assert!(count >= 4, "the Dockerfile copies {count} things");
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env node
+'use strict';
+
+// Starts the program that the package for this platform carries, and ends as it ends.
+
+const { spawn } = require('node:child_process');
+const { constants } = require('node:os');
+
+const platform = `${process.platform}-${process.arch}`;
+
+function fail(message, hint) {
+  process.stderr.write(`speedwell: ${message}\nhint: ${hint}\n`);
+  process.exit(2);
+}
+
+function find() {
+  try {
+    return require.resolve(`@speedwell-bench/${platform}/bin/speedwell`);
+  } catch {
+    return fail(`there is no program for '${platform}' beside this package`,
+      'npm leaves it out with --omit=optional; on other platforms, build it with cargo');
+  }
+}
+
+const program = find();
+const child = spawn(program, process.argv.slice(2), { stdio: 'inherit' });
+// A terminal sends these to the program as well, which saves what was measured before it ends.
+for (const signal of ['SIGINT', 'SIGQUIT']) process.on(signal, () => {});
+for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+child.on('error', (error) => fail(`cannot start '${program}': ${error.message}`, 'is the file executable?'));
+child.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
