@@ -180,6 +180,13 @@ source(Quoted) ->
 
 -spec fail(atom(), atom(), integer() | none, iodata()) -> no_return().
 fail(Stage, Part, Line, Message) ->
-    Error = #{stage => Stage, class => case Stage of parse -> syntax; _ -> compile end, part => Part,
-              msg => lists:flatten(unicode:characters_to_list(Message))},
+    Text = lists:flatten(unicode:characters_to_list(Message)),
+    Error = #{stage => Stage, class => case Stage of parse -> syntax; _ -> compile end, part => Part, msg => Text ++ hint(Text)},
     throw({code, case is_integer(Line) andalso Line > 0 of true -> Error#{line => Line}; false -> Error end}).
+
+%% Expressions have no variable for the worker's state, whatever older versions of Elixir take the name for.
+hint(Text) ->
+    case re:run(Text, "undefined (function state/0|variable \"state\")") of
+        {match, _} -> "\nhint: the state is an argument of a function: 'fn state -> ... end'";
+        nomatch -> ""
+    end.

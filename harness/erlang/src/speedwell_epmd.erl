@@ -5,7 +5,7 @@
 
 -export([start_link/0, register_node/2, register_node/3, listen_port_please/2, address_please/3,
          port_please/2, port_please/3, names/1]).
--export([free_name/0]).
+-export([free_name/0, listening/2]).
 
 %% The version of the handshake since OTP 23.
 -define(VERSION, 6).
@@ -17,6 +17,30 @@ free_name() ->
     {ok, Port} = inet:port(Socket),
     gen_tcp:close(Socket),
     "speedwell_" ++ integer_to_list(Port).
+
+%% The port on which a node is said to listen; otherwise what is missing: the host, its daemon, or that name among
+%% the others.
+-spec listening(string(), string()) -> {ok, inet:port_number()} | {error, address | epmd | {unknown, [string()]}}.
+listening(Name, Host) ->
+    case {port(Name), inet:getaddr(Host, inet)} of
+        {_, {error, _}} -> {error, address};
+        {none, {ok, Address}} ->
+            case erl_epmd:names(Address) of
+                {ok, Known} ->
+                    case lists:keyfind(Name, 1, Known) of
+                        {_, Port} -> {ok, Port};
+                        false -> {error, {unknown, [Other || {Other, _} <- Known]}}
+                    end;
+                {error, _} -> {error, epmd}
+            end;
+        {Port, {ok, Address}} ->
+            %% Such a name is registered nowhere: somebody listens, or nobody does.
+            case gen_tcp:connect(Address, Port, [], 5000) of
+                {error, econnrefused} -> {error, {unknown, []}};
+                {ok, Socket} -> gen_tcp:close(Socket), {ok, Port};
+                {error, _} -> {ok, Port}
+            end
+    end.
 
 start_link() -> ignore.
 

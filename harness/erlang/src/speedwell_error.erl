@@ -23,18 +23,23 @@ of_failure(#{stage := Stage, class := Class, reason := Reason, stack := Stack}) 
     ++ [{stack, lists:join("\n", [call(Call) || Call <- Own])} || Own =/= []] ++ [{fatal, 0}].
 
 %% Where Elixir is there, errors have a message in its words.
-message(error, Reason, Stack) ->
-    case erlang:function_exported('Elixir.Exception', normalize, 3) of
-        true ->
-            try 'Elixir.Exception':message('Elixir.Exception':normalize(error, Reason, Stack))
-            catch _:_ -> term(Reason)
-            end;
-        false -> term(Reason)
-    end;
 message(timeout, Text, _) ->
     Text;
+message(error, Reason, Stack) ->
+    in_elixir(Reason, fun() -> 'Elixir.Exception':message('Elixir.Exception':normalize(error, Reason, Stack)) end);
+message(throw, Reason, _) ->
+    in_elixir(Reason, fun() -> ["(throw) ", 'Elixir.Kernel':inspect(Reason)] end);
+message(exit, Reason, _) ->
+    in_elixir(Reason, fun() -> ["(exit) ", 'Elixir.Exception':format_exit(Reason)] end);
 message(_, Reason, _) ->
     term(Reason).
+
+%% Code that was compiled by an earlier process has loaded nothing of Elixir yet.
+in_elixir(Reason, Words) ->
+    case code:ensure_loaded('Elixir.Exception') of
+        {module, _} -> try Words() catch _:_ -> term(Reason) end;
+        {error, _} -> term(Reason)
+    end.
 
 term(Reason) ->
     io_lib:format("~0tp", [Reason]).

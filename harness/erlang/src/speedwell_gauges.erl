@@ -2,12 +2,37 @@
 %% ports, tables and memory. Used by the protocol's monitor and by the one of the shell.
 -module(speedwell_gauges).
 
--export([start/0, look/1, schema/0]).
+-export([watch/2, start/0, look/1, schema/0]).
+-export([watching/4]).
 
 -export_type([last/0]).
 
 %% Sums of (active, total) for normal, dirty CPU and dirty IO schedulers.
 -opaque last() :: {{integer(), integer()}, {integer(), integer()}, {integer(), integer()}}.
+
+%% Has a node look at itself at once and then at every point of a grid. The caller, to which the process over there is
+%% linked, gets {gauges, Pid, Map}. In the map `pid` is the operating system's process, or 0 if the node runs where
+%% the caller cannot see it.
+-spec watch(node(), IntervalMs :: pos_integer()) -> pid().
+watch(Node, IntervalMs) ->
+    spawn_link(Node, ?MODULE, watching, [self(), place(), IntervalMs, none]).
+
+%% Which processes have which numbers: the machine since its start, and the name space within.
+place() ->
+    {file:read_file("/proc/sys/kernel/random/boot_id"), file:read_link("/proc/self/ns/pid")}.
+
+watching(Hearer, Place, IntervalMs, none) ->
+    process_flag(priority, high),
+    Pid = case place() of
+        {{ok, _}, {ok, _}} = Place -> list_to_integer(os:getpid());
+        _ -> 0
+    end,
+    watching(Hearer, Pid, IntervalMs, {erlang:monotonic_time(millisecond), start()});
+watching(Hearer, Pid, IntervalMs, {Due, Last}) ->
+    {Gauges, Next} = look(Last),
+    Hearer ! {gauges, self(), Gauges#{pid => Pid}},
+    erlang:send_after(Due + IntervalMs, self(), tick, [{abs, true}]),
+    receive tick -> watching(Hearer, Pid, IntervalMs, {Due + IntervalMs, Next}) end.
 
 %% Switches the counting of scheduler time on; it ends with the calling process.
 -spec start() -> last().

@@ -14,7 +14,8 @@
     %% Ids of `stop` that came while a run was waiting for its turn.
     early = false :: boolean(),
     jobs = #{} :: #{binary() => pid()},
-    monitor = off :: off | {reference(), map(), speedwell_gauges:last()}
+    %% The process that looks at the gauges, on the node of the jobs.
+    monitor = off :: off | #{watcher := pid(), id := binary(), interval_ms := pos_integer()}
 }).
 
 -spec start() -> pid().
@@ -36,7 +37,7 @@ descriptors() ->
         [In, Out] -> {list_to_integer(In), list_to_integer(Out)}
     end.
 
-loop(State = #state{port = Port, current = Current, monitor = Monitor}) ->
+loop(State = #state{port = Port, current = Current}) ->
     receive
         {Port, {data, Bytes}} -> loop(next(received(Bytes, State)));
         {Port, eof} -> loop(ended(State));
@@ -45,7 +46,7 @@ loop(State = #state{port = Port, current = Current, monitor = Monitor}) ->
         {'EXIT', Pid, Reason} when element(1, Current) =:= Pid, Reason =/= normal ->
             loop(next((send(broken(Reason), State))#state{current = none}));
         {'EXIT', Port, _} -> close(State);
-        {tick, Ref} when element(1, Monitor) =:= Ref -> loop(tick(State));
+        {gauges, Watcher, Gauges} -> loop(gauges(Watcher, Gauges, State));
         _ -> loop(State)
     end.
 
@@ -123,23 +124,42 @@ told(Line, Port) ->
 
 watch(Fields, State) ->
     Id = maps:get(<<"id">>, Fields, <<>>),
+    Off = unwatched(State),
     case binary_to_integer(maps:get(<<"interval_ns">>, Fields, <<"0">>)) of
-        0 -> send(speedwell_wire:encode(gauge, [{id, Id}]), State#state{monitor = off});
-        IntervalNs ->
-            Ref = make_ref(),
-            Every = #{id => Id, interval_ms => max(1, IntervalNs div 1000000), due => erlang:monotonic_time(millisecond)},
-            tick(State#state{monitor = {Ref, Every, speedwell_gauges:start()}})
+        0 -> send(speedwell_wire:encode(gauge, [{id, Id}]), Off);
+        IntervalNs -> watched(Id, max(1, IntervalNs div 1000000), Off)
     end.
 
-%% Gauges now, and again at the next point of an absolute grid.
-tick(State = #state{monitor = {Ref, Every = #{id := Id, interval_ms := Interval, due := Due}, Last}, jobs = Jobs}) ->
-    {Gauges, Next} = speedwell_gauges:look(Last),
-    Time = erlang:convert_time_unit(erlang:monotonic_time(), native, nanosecond),
-    Counts = [{["job.", Name], Count} || {Name, Job} <- maps:to_list(Jobs), Count <- count(Job)],
-    Fields = [{id, Id}, {t_ns, Time} | [{Name, maps:get(Name, Gauges)} || {Name, _} <- speedwell_gauges:schema()]],
-    erlang:send_after(Due + Interval, self(), {tick, Ref}, [{abs, true}]),
-    send(speedwell_wire:encode(gauge, Fields ++ Counts),
-         State#state{monitor = {Ref, Every#{due => Due + Interval}, Next}}).
+watched(Id, IntervalMs, State = #state{jobs = Jobs}) ->
+    Watcher = speedwell_gauges:watch(measured_node(Jobs), IntervalMs),
+    State#state{monitor = #{watcher => Watcher, id => Id, interval_ms => IntervalMs}}.
+
+unwatched(State = #state{monitor = #{watcher := Watcher}}) ->
+    unlink(Watcher),
+    exit(Watcher, kill),
+    State#state{monitor = off};
+unwatched(State) ->
+    State.
+
+%% Jobs that are measured elsewhere are all on one node.
+measured_node(Jobs) ->
+    case [node(Job) || Job <- maps:values(Jobs), node(Job) =/= node()] of
+        [Node | _] -> Node;
+        [] -> node()
+    end.
+
+gauges(Watcher, Gauges, State = #state{monitor = #{watcher := Watcher, id := Id, interval_ms := IntervalMs}, jobs = Jobs}) ->
+    case measured_node(Jobs) =:= node(Watcher) of
+        true ->
+            Time = erlang:convert_time_unit(erlang:monotonic_time(), native, nanosecond),
+            Counts = [{["job.", Name], Count} || {Name, Job} <- maps:to_list(Jobs), Count <- count(Job)],
+            Own = [{Name, maps:get(Name, Gauges)} || {Name, _} <- speedwell_gauges:schema()],
+            send(speedwell_wire:encode(gauge, [{id, Id}, {t_ns, Time}, {pid, maps:get(pid, Gauges)}] ++ Own ++ Counts), State);
+        false ->
+            watched(Id, IntervalMs, unwatched(State))
+    end;
+gauges(_, _, State) ->
+    State.
 
 %% A job that is ending does not answer.
 count(Job) ->

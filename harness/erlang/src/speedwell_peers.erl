@@ -6,7 +6,7 @@
 -export([attend/1]).
 
 %% What a job needs on a node that has nothing of ours.
--define(MODULES, [speedwell_job, speedwell_worker, speedwell_histogram, speedwell_code, speedwell_empty]).
+-define(MODULES, [speedwell_job, speedwell_worker, speedwell_histogram, speedwell_code, speedwell_empty, speedwell_gauges]).
 %% A virtual machine starts within a second; a crowded machine takes longer.
 -define(PATIENCE_MS, 20000).
 
@@ -18,9 +18,11 @@ place(#{<<"node">> := Name} = Fields, _Paths) ->
     distributed(name_like(Node)),
     case maps:find(<<"cookie">>, Fields) of
         {ok, Cookie} -> erlang:set_cookie(Node, binary_to_atom(Cookie, utf8));
-        error -> ok
+        error -> [erlang:set_cookie(Node, Cookie) || Cookie <- cookie_of_user()]
     end,
-    net_kernel:connect_node(Node) =:= true orelse throw({refused, ["cannot connect to the node '", Name, "'"]}),
+    %% Hidden: whatever cluster the node belongs to does not take us for a member of it.
+    net_kernel:hidden_connect_node(Node) =:= true
+        orelse throw({refused, ["cannot connect to the node '", Name, "'" | unreachable(Node, maps:is_key(<<"cookie">>, Fields))]}),
     lend(Node),
     Node;
 place(#{<<"nodes">> := Text}, Paths) ->
@@ -76,6 +78,27 @@ connected(Peer, Deadline) ->
                 andalso throw({refused, ["the node '", atom_to_list(Peer), "' did not start"]}),
             timer:sleep(10),
             connected(Peer, Deadline)
+    end.
+
+%% What every node of the user takes that is given none.
+cookie_of_user() ->
+    Folders = [[Home] || Home <- [os:getenv("HOME")], Home =/= false]
+              ++ [[Config, "erlang"] || Config <- [os:getenv("XDG_CONFIG_HOME")], Config =/= false],
+    Files = [filename:join(Folder ++ [".erlang.cookie"]) || Folder <- Folders],
+    lists:sublist([list_to_atom(string:trim(binary_to_list(Text))) || File <- Files, {ok, Text} <- [file:read_file(File)]], 1).
+
+%% A node that is there and does not let us in has another cookie, as a rule.
+unreachable(Node, HasCookie) ->
+    [Name, Host] = string:split(atom_to_list(Node), "@"),
+    case catch speedwell_epmd:listening(Name, Host) of
+        {ok, _} when HasCookie -> [": it refuses the connection\nhint: is '--node-cookie' its erlang:get_cookie()?"];
+        {ok, _} -> [": it refuses the connection\nhint: give its cookie with '--node-cookie'"];
+        {error, address} -> [": ", Host, " is nowhere to be found"];
+        {error, epmd} -> [": no Erlang node is registered on ", Host, "\nhint: start it with -sname or -name"];
+        {error, {unknown, []}} -> [": no Erlang node is registered on ", Host, "\nhint: start it with -sname or -name"];
+        {error, {unknown, Others}} ->
+            [": no node of this name runs on ", Host, "\nhint: running there: ", lists:join(", ", Others)];
+        _ -> []
     end.
 
 %% A node talks to nodes with the same kind of names only.
@@ -166,7 +189,18 @@ stop() ->
     [rpc:call(Node, code, Action, [Module], 1000) || {lent, Node, Modules} <- All, Module <- Modules,
                                                     Action <- [purge, delete, purge]],
     [rpc:cast(Peer, erlang, halt, []) || {peer, Peer} <- All],
-    gone([Peer || {peer, Peer} <- All], erlang:monotonic_time(millisecond) + 2000).
+    gone([Peer || {peer, Peer} <- All], erlang:monotonic_time(millisecond) + 2000),
+    forget().
+
+%% Whoever starts peers later gets new ones.
+forget() ->
+    case whereis(?MODULE) of
+        undefined -> ok;
+        Keeper ->
+            Monitor = erlang:monitor(process, Keeper),
+            exit(Keeper, kill),
+            receive {'DOWN', Monitor, process, Keeper, _} -> ok end
+    end.
 
 gone(Peers, Deadline) ->
     case [Peer || Peer <- Peers, lists:member(Peer, nodes())] of

@@ -2,7 +2,8 @@
 -module(speedwell_harness_tests).
 -export([a_run_has_points_on_its_grid/0, hooks_are_executed_where_they_belong/0, only_new_workers_are_initialised/0,
          errors_name_their_stage/0, a_run_can_be_stopped/0, gauges_are_told/0, code_is_kept_in_the_cache/0,
-         a_cluster_needs_no_daemon/0, timed_runs_have_samples/0, elixir_has_the_same_loops/0]).
+         a_cluster_needs_no_daemon/0, timed_runs_have_samples/0, elixir_has_the_same_loops/0,
+         gauges_are_those_of_the_node/0, a_node_out_of_reach_says_why/0, errors_of_kept_code_are_in_its_language/0]).
 -include_lib("eunit/include/eunit.hrl").
 -import(speedwell_driver, [start/0, start/2, ask/4, until/2, close/1, tell/3]).
 
@@ -11,7 +12,8 @@
 all_test_() ->
     [{timeout, 120, {atom_to_list(Name), fun() -> ?MODULE:Name() end}} || Name <- [
         a_run_has_points_on_its_grid, hooks_are_executed_where_they_belong, only_new_workers_are_initialised,
-        errors_name_their_stage, a_run_can_be_stopped, gauges_are_told, code_is_kept_in_the_cache,
+        errors_name_their_stage, a_run_can_be_stopped, gauges_are_told, gauges_are_those_of_the_node,
+        a_node_out_of_reach_says_why, code_is_kept_in_the_cache, errors_of_kept_code_are_in_its_language,
         a_cluster_needs_no_daemon, timed_runs_have_samples, elixir_has_the_same_loops]].
 
 load(Harness, Job, Fields) ->
@@ -118,6 +120,44 @@ gauges_are_told() ->
     ?assert(length(Counts) > 3 andalso lists:last(Counts) > hd(Counts)),
     close(Harness).
 
+%% Code on another node has the gauges of that node, and the process of the operating system that it is.
+gauges_are_those_of_the_node() ->
+    [Peer] = speedwell_peers:start(1, []),
+    try
+        Harness = start(),
+        {<<"loaded">>, _} = load(Harness, a, [
+            {runner, "timer:sleep(1)"}, {init, "[spawn_link(fun() -> timer:sleep(infinity) end) || _ <- lists:seq(1, 700)]"},
+            {node, Peer}, {cookie, erlang:get_cookie()}]),
+        [{<<"gauge">>, Gauge}] = ask(Harness, monitor, [{id, 7}, {interval_ns, 1000000000}], [<<"gauge">>]),
+        ?assertEqual(rpc:call(Peer, os, getpid, []), binary_to_list(maps:get(<<"pid">>, Gauge))),
+        ?assert(binary_to_integer(maps:get(<<"processes">>, Gauge)) > 700, Gauge),
+        %% The cluster of the node does not take the harness for a member of it.
+        ?assertEqual([node()], rpc:call(Peer, erlang, nodes, [])),
+        [{exit, 0}] = close(Harness)
+    after
+        speedwell_peers:stop()
+    end.
+
+a_node_out_of_reach_says_why() ->
+    [Peer] = speedwell_peers:start(1, []),
+    try
+        Refused = fun(Node, Cookie) ->
+            Harness = start(),
+            {<<"error">>, #{<<"stage">> := <<"protocol">>, <<"msg">> := Message}}
+                = load(Harness, a, [{runner, "ok"}, {node, Node}] ++ [{cookie, Cookie} || Cookie =/= none]),
+            close(Harness),
+            Message
+        end,
+        Name = atom_to_binary(Peer, utf8),
+        ?assertMatch({_, _}, binary:match(Refused(Peer, wrong), <<"'", Name/binary, "': it refuses the connection\nhint: is '--node-cookie'">>)),
+        ?assertMatch({_, _}, binary:match(Refused(Peer, none), <<"it refuses the connection\nhint: give its cookie">>)),
+        Missing = list_to_atom(speedwell_epmd:free_name() ++ "@127.0.0.1"),
+        ?assertMatch({_, _}, binary:match(Refused(Missing, wrong), <<"no Erlang node is registered on 127.0.0.1\nhint: start it">>)),
+        ?assertMatch({_, _}, binary:match(Refused('n@nowhere.invalid', wrong), <<"nowhere.invalid is nowhere to be found">>))
+    after
+        speedwell_peers:stop()
+    end.
+
 timed_runs_have_samples() ->
     Harness = start(),
     {<<"loaded">>, _} = load(Harness, a, [{runner, "timer:sleep(1)"}]),
@@ -150,6 +190,28 @@ code_is_kept_in_the_cache() ->
     file:del_dir(filename:join(Folder, "erlang")),
     file:del_dir(Folder).
 
+%% Code from the cache loads nothing of Elixir; its exceptions have Elixir's own message all the same.
+errors_of_kept_code_are_in_its_language() ->
+    case elixir() of
+        none -> io:format(user, "skipped: there is no Elixir~n", []);
+        Ebin ->
+            Folder = filename:join(os:getenv("TMPDIR", "/tmp"), "speedwell-elixir-" ++ os:getpid()),
+            Message = fun(Runner) ->
+                Harness = start(["-pa", Ebin], [{"SPEEDWELL_CACHE", Folder}]),
+                [{<<"loaded">>, _}] = ask(Harness, load, [{job, a}, {form, text}, {lang, elixir}, {runner, Runner}], ?ENDS),
+                Events = run(Harness, "a", 5),
+                close(Harness),
+                [Text] = [Text || {<<"error">>, #{<<"msg">> := Text}} <- Events],
+                Text
+            end,
+            [?assertEqual({Text, Text}, {Message(Runner), Message(Runner)})
+             || {Runner, Text} <- [{"raise \"boom\"", <<"boom">>}, {"throw %{a: \"b\"}", <<"(throw) %{a: \"b\"}">>},
+                                   {"Map.fetch!(%{}, :k)", <<"key :k not found in: %{}">>}]],
+            [file:delete(Each) || Each <- filelib:wildcard(filename:join([Folder, "erlang", "*"]))],
+            file:del_dir(filename:join(Folder, "erlang")),
+            file:del_dir(Folder)
+    end.
+
 a_cluster_needs_no_daemon() ->
     Harness = start(),
     {<<"loaded">>, _} = load(Harness, a, [{nodes, 3}, {runner, "2 = length(nodes()), erpc:call(hd(nodes()), erlang, node, [])"}]),
@@ -168,6 +230,8 @@ elixir_has_the_same_loops() ->
             end,
             ?assertMatch({<<"error">>, #{<<"stage">> := <<"parse">>, <<"line">> := <<"2">>}}, Load([{runner, "1\n+ )"}])),
             ?assertMatch({<<"error">>, #{<<"stage">> := <<"compile">>}}, Load([{runner, "nope()"}])),
+            {<<"error">>, #{<<"msg">> := Unknown}} = Load([{runner, "state + 1"}, {init_runner, "1"}]),
+            ?assertMatch({_, _}, binary:match(Unknown, <<"\nhint: the state is an argument of a function: 'fn state -> ... end'">>)),
             {<<"loaded">>, #{<<"arity">> := <<"2">>}} = Load([{init, "20"}, {init_runner, "fn shared -> shared + 1 end"},
                                                              {runner, "fn 21, n when n >= 21 -> n + 1 end"}]),
             {<<"loaded">>, _} = Load([{name, b}, {runner, "count = 1\nresult = 2\ncount + result"}]),

@@ -8,7 +8,7 @@ use crate::cli::measure::Plans;
 use crate::cli::options::EvalArgs;
 use crate::cli::{Status, status};
 use crate::environment::Watch;
-use crate::harness::code::{self, Gone, Live};
+use crate::harness::code::{self, Answer, Gone, Live};
 use crate::harness::{self, Job, Message};
 use crate::model::{Length, Samples, Variant};
 use crate::report::{Format, WatchLine, WatchLines};
@@ -93,18 +93,22 @@ fn watch(
     format: Format,
 ) -> anyhow::Result<Result<(), Gone>> {
     let names: Vec<String> = (0..codes.len()).map(|at| format!("code{at}")).collect();
-    let (mut live, gauges) = match open(codes, &names, job, interval) {
+    let (mut live, gauges, first) = match open(codes, &names, job, interval) {
         Ok(opened) => opened,
         Err(gone) => return Ok(Err(gone)),
     };
     let own = codes.iter().map(|code| code.0.clone()).collect();
     let mut state = State {
-        machine: Watch::new(live.pid()),
+        machine: Some(Watch::new(live.pid())),
+        pid: live.pid(),
         counts: BTreeMap::new(),
         gauges: BTreeMap::new(),
         rates: BTreeMap::new(),
         lines: WatchLines::new(format, own, &gauges),
     };
+    for event in &first.events {
+        state.hear(event, &names)?;
+    }
     let mut written = Ok(());
     let answer = live.run(&names, samples, true, Some(FOR_EVER / 4), &mut |event| {
         if written.is_ok() {
@@ -129,13 +133,13 @@ fn watch(
     Ok(live.end().map(drop))
 }
 
-/// A process with all codes loaded and its gauges on; which ones it has.
+/// A process with all codes loaded and its gauges on; which ones it has, and their first values.
 fn open(
     codes: &[Watched],
     names: &[String],
     job: &Job,
     interval: Duration,
-) -> Result<(Live, Vec<String>), Gone> {
+) -> Result<(Live, Vec<String>, Answer), Gone> {
     let program = harness::of(job.source.kind).usual_program(&job.source);
     let plain = Variant::plain("watched");
     let mut spec = code::start(&codes[0].1, &program, &plain)?;
@@ -150,13 +154,16 @@ fn open(
             }
         }
     }
-    live.monitor(interval)?;
-    Ok((live, gauges.unwrap_or_default()))
+    let first = live.monitor(interval)?;
+    Ok((live, gauges.unwrap_or_default(), first))
 }
 
 /// What was heard since the last line.
 struct State {
-    machine: Watch,
+    /// Absent where the measured process runs on another machine.
+    machine: Option<Watch>,
+    /// The process that is measured.
+    pid: i32,
     /// Time and count of each job at its last sample.
     counts: BTreeMap<String, (u64, u64)>,
     gauges: BTreeMap<String, String>,
@@ -166,9 +173,21 @@ struct State {
 }
 
 impl State {
+    /// The harness may measure in another process than its own: on a node that is running already.
+    fn follow(&mut self, pid: Option<i32>) {
+        let Some(pid) = pid.filter(|pid| *pid != self.pid) else {
+            return;
+        };
+        self.pid = pid;
+        self.machine = (pid > 0).then(|| Watch::new(pid));
+    }
+
     fn hear(&mut self, event: &Message, jobs: &[String]) -> anyhow::Result<()> {
         if event.verb == "gauge" {
-            let told = event.keys().filter(|key| !matches!(*key, "id" | "t_ns"));
+            self.follow(event.number("pid"));
+            let told = event
+                .keys()
+                .filter(|key| !matches!(*key, "id" | "t_ns" | "pid"));
             for key in told {
                 let value = event.get(key).unwrap_or_default();
                 self.gauges.insert(key.to_owned(), value);
@@ -203,7 +222,7 @@ impl State {
                 .filter_map(|job| rates.get(job).copied())
                 .collect(),
             gauges: self.gauges.clone(),
-            machine: self.machine.look(),
+            machine: self.machine.as_mut().map(Watch::look).unwrap_or_default(),
         };
         let mut out = std::io::stdout().lock();
         out.write_all(self.lines.line(&line).as_bytes())?;
