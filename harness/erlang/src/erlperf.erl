@@ -66,31 +66,32 @@ benchmark([_ | _], _, _) ->
 %% Starts a permanent job in the running application.
 -spec start(code(), pos_integer()) -> pid().
 start(Code, Concurrency) ->
-    case supervisor:start_child(erlperf_job_sup, [code(Code)]) of
-        {ok, Job} ->
-            ok = erlperf_job:set_concurrency(Job, Concurrency),
-            Job;
-        {error, Reason} -> erlang:error(Reason)
-    end.
+    {ok, Job} = supervisor:start_child(erlperf_job_sup, [code(Code)]),
+    ok = erlperf_job:set_concurrency(Job, Concurrency),
+    Job.
 
-%% Records calls of a function by all processes for so many milliseconds: for each process a list, which can be
-%% a runner. Tracing is one for the whole node, and slows it down meanwhile.
--spec record(module(), atom(), arity() | '_', pos_integer()) -> [[{module(), atom(), list()}]].
+%% Records the calls of a function by all processes for so many milliseconds, in the order in which they were made:
+%% a list that can be a runner. Tracing is one for the whole node, and slows it down meanwhile.
+-spec record(module(), atom(), arity() | '_', pos_integer()) -> [{module(), atom(), list()}].
 record(Module, Function, Arity, Ms) ->
     Pattern = {Module, Function, Arity},
+    {Tracer, Monitor} = spawn_opt(fun() -> recording([]) end, [link, monitor, {message_queue_data, off_heap}]),
     erlang:trace_pattern(Pattern, true, [global]),
-    erlang:trace(all, true, [call]),
+    erlang:trace(all, true, [call, {tracer, Tracer}]),
     timer:sleep(Ms),
     erlang:trace(all, false, [call]),
     erlang:trace_pattern(Pattern, false, [global]),
     Delivered = erlang:trace_delivered(all),
     receive {trace_delivered, all, Delivered} -> ok end,
-    [lists:reverse(Calls) || Calls <- maps:values(recorded(#{}))].
+    unlink(Tracer),
+    Tracer ! stop,
+    receive {'DOWN', Monitor, process, Tracer, {recorded, Calls}} -> Calls end.
 
-recorded(Calls) ->
+%% Everything that was delivered lies before `stop`.
+recording(Calls) ->
     receive
-        {trace, Pid, call, Mfa} -> recorded(maps:update_with(Pid, fun(Before) -> [Mfa | Before] end, [Mfa], Calls))
-    after 0 -> Calls
+        {trace, _, call, Mfa} -> recording([Mfa | Calls]);
+        stop -> exit({recorded, lists:reverse(Calls)})
     end.
 
 %% Average, deviation and order statistics of samples.

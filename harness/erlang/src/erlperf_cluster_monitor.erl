@@ -1,10 +1,10 @@
-%% Shows what the monitors of all connected nodes tell: a line for each node and interval, to a device, a file or
-%% a function.
+%% Shows what the history keeps of the monitors of all connected nodes: a line for each node and interval, to a
+%% device, a file or a function.
 -module(erlperf_cluster_monitor).
 -behaviour(gen_server).
 
 -export([start_link/0, start_link/3]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -type handler() :: io:device() | file:filename_all() | {module(), atom(), State :: term()}.
 
@@ -13,8 +13,10 @@
     interval :: pos_integer(),
     due :: integer(),
     fields :: [atom()],
-    %% Told since the last line.
-    told = [] :: [{integer(), map()}],
+    %% The history, if it was started for us.
+    history :: none | pid(),
+    %% What the history has and was shown.
+    shown :: #{{Time :: integer(), node()} => []},
     header = "" :: iodata()
 }).
 
@@ -31,7 +33,7 @@
 start_link() -> start_link(group_leader(), 1000, undefined).
 
 %% A function is called as Module:Function([{Time, Map}], State) and gives the next state. The maps have the
-%% fields that are asked for, or all.
+%% fields that are asked for, or all; lines have them in that order. Starts the history if there is none.
 -spec start_link(handler(), pos_integer(), [atom()] | undefined) -> {ok, pid()} | {error, term()}.
 start_link(Handler, Interval, Fields) ->
     gen_server:start_link(?MODULE, {Handler, Interval, Fields}, []).
@@ -40,11 +42,24 @@ init({Handler, Interval, Fields}) ->
     case opened(Handler) of
         {error, Reason} -> {stop, Reason};
         Opened ->
-            ok = pg:join(erlperf, cluster_monitor, self()),
-            Wanted = case Fields of undefined -> [time, node, jobs | [Name || {Name, _, _, _} <- ?COLUMNS]]; _ -> Fields end,
+            Wanted = case Fields of
+                undefined -> [time, node] ++ [Name || {Name, _, _, _} <- ?COLUMNS] ++ [jobs];
+                _ -> Fields
+            end,
+            History = history(),
             {ok, scheduled(#state{handler = Opened, interval = Interval, due = erlang:monotonic_time(millisecond),
-                                  fields = Wanted})}
+                                  fields = Wanted, history = History, shown = keys(erlperf_history:get(0))})}
     end.
+
+history() ->
+    case erlperf_history:start_link() of
+        {ok, Pid} -> Pid;
+        {error, {already_started, _}} -> none
+    end.
+
+key({Time, #{node := Node}}) -> {Time, Node}.
+
+keys(Samples) -> maps:from_list([{key(Sample), []} || Sample <- Samples]).
 
 opened({Module, Function, State}) when is_atom(Module), is_atom(Function) -> {Module, Function, State};
 opened(Device) when is_pid(Device); is_atom(Device) -> {device, Device};
@@ -61,43 +76,50 @@ scheduled(State = #state{interval = Interval, due = Due}) ->
 handle_call(_, _, State) -> {reply, ok, State}.
 handle_cast(_, State) -> {noreply, State}.
 
-handle_info(#{time := Time, node := _} = Map, State = #state{told = Told}) ->
-    {noreply, State#state{told = [{Time, Map} | Told]}};
-handle_info(tick, State = #state{told = []}) ->
-    {noreply, scheduled(State)};
-handle_info(tick, State = #state{told = Told}) ->
-    {noreply, scheduled(shown(lists:sort(fun before/2, Told), State#state{told = []}))};
+%% What came late is shown late; the clock of another node may be ahead of ours, then its lines have to wait.
+handle_info(tick, State = #state{shown = Before}) ->
+    Known = erlperf_history:get(0),
+    Fresh = [Sample || Sample <- Known, not is_map_key(key(Sample), Before)],
+    Next = scheduled(State#state{shown = keys(Known)}),
+    {noreply, case Fresh of [] -> Next; _ -> shown(Fresh, Next) end};
 handle_info(_, State) ->
     {noreply, State}.
 
-before({TimeA, #{node := A}}, {TimeB, #{node := B}}) -> {TimeA, A} =< {TimeB, B}.
+terminate(_, #state{history = none}) -> ok;
+terminate(_, #state{history = History}) -> gen_server:stop(History).
 
-shown(Told, State = #state{handler = {device, Device}, fields = Fields, header = Last}) ->
-    Jobs = lists:usort([Job || {_, #{jobs := Known}} <- Told, {Job, _} <- Known]),
+shown(Samples, State = #state{handler = {device, Device}, fields = Fields, header = Last}) ->
+    Jobs = lists:usort([Job || {_, #{jobs := Known}} <- Samples, {Job, _} <- Known]),
     Columns = case lists:member(jobs, Fields) of true -> Jobs; false -> [] end,
     Header = header(Fields, Columns),
-    ok = write(Device, [[Header || Header =/= Last], [line(Map, Fields, Columns) || {_, Map} <- Told]]),
+    ok = write(Device, [[Header || Header =/= Last], [line(Map, Fields, Columns) || {_, Map} <- Samples]]),
     State#state{header = Header};
-shown(Told, State = #state{handler = {Module, Function, Own}, fields = Fields}) ->
-    Next = Module:Function([{Time, maps:with(Fields, Map)} || {Time, Map} <- Told], Own),
+shown(Samples, State = #state{handler = {Module, Function, Own}, fields = Fields}) ->
+    Next = Module:Function([{Time, maps:with(Fields, Map)} || {Time, Map} <- Samples], Own),
     State#state{handler = {Module, Function, Next}}.
 
 write({file_descriptor, _, _} = File, Text) -> file:write(File, Text);
 write(Device, Text) -> io:put_chars(Device, Text).
 
 header(Fields, Jobs) ->
-    [[["      date     time    TZ "] || has(time, Fields)],
-     [string:pad("node", 22) || has(node, Fields)],
-     [string:pad(Title, Width, leading) || {Name, Title, Width, _} <- ?COLUMNS, has(Name, Fields)],
-     [string:pad(pid_to_list(Job), ?JOB_WIDTH, leading) || Job <- Jobs], "\n"].
+    [[title(Field, Jobs) || Field <- Fields], "\n"].
 
-line(#{time := Time, node := Node, jobs := Known} = Map, Fields, Jobs) ->
-    [[[erlperf_file_log:time(Time), " "] || has(time, Fields)],
-     [string:pad(atom_to_list(Node), 22) || has(node, Fields)],
-     [string:pad(cell(Kind, maps:get(Name, Map)), Width, leading) || {Name, _, Width, Kind} <- ?COLUMNS, has(Name, Fields)],
-     [string:pad(count(lists:keyfind(Job, 1, Known)), ?JOB_WIDTH, leading) || Job <- Jobs], "\n"].
+title(time, _) -> "      date     time    TZ ";
+title(node, _) -> string:pad("node", 22);
+title(jobs, Jobs) -> [string:pad(pid_to_list(Job), ?JOB_WIDTH, leading) || Job <- Jobs];
+title(Name, _) ->
+    {Name, Title, Width, _} = lists:keyfind(Name, 1, ?COLUMNS),
+    string:pad(Title, Width, leading).
 
-has(Name, Fields) -> lists:member(Name, Fields).
+line(Map, Fields, Jobs) ->
+    [[field(Field, Map, Jobs) || Field <- Fields], "\n"].
+
+field(time, #{time := Time}, _) -> [erlperf_file_log:time(Time), " "];
+field(node, #{node := Node}, _) -> string:pad(atom_to_list(Node), 22);
+field(jobs, #{jobs := Known}, Jobs) -> [string:pad(count(lists:keyfind(Job, 1, Known)), ?JOB_WIDTH, leading) || Job <- Jobs];
+field(Name, Map, _) ->
+    {Name, _, Width, Kind} = lists:keyfind(Name, 1, ?COLUMNS),
+    string:pad(cell(Kind, maps:get(Name, Map)), Width, leading).
 
 cell(percent, Value) -> io_lib:format("~.2f", [float(Value)]);
 cell(number, Value) -> integer_to_list(Value);

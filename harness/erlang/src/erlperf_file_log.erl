@@ -17,7 +17,7 @@ start_link() -> start_link(group_leader()).
 
 %% To a device, or to the end of a file.
 -spec start_link(io:device() | file:filename_all()) -> {ok, pid()} | {error, term()}.
-start_link(Target) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Target, []).
+start_link(Target) -> gen_server:start_link(?MODULE, Target, []).
 
 init(Target) ->
     case opened(Target) of
@@ -36,7 +36,8 @@ handle_cast(_, State) -> {noreply, State}.
 handle_info(#{jobs := Jobs} = Map, State = #state{lines = Lines, jobs = Known}) ->
     Pids = [Job || {Job, _} <- Jobs],
     Header = Pids =/= Known orelse Lines rem ?HEADER_EVERY =:= 0,
-    ok = write(State#state.device, [[header(Pids) || Header], line(Map)]),
+    [ok = write(State#state.device, header(Pids)) || Header],
+    ok = write(State#state.device, line(Map)),
     {noreply, State#state{jobs = Pids, lines = case Header of true -> 1; false -> Lines + 1 end}};
 handle_info(_, State) ->
     {noreply, State}.

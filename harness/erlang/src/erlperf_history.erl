@@ -8,7 +8,7 @@
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() -> start_link(120000).
 
-%% Keeps what is younger than so many milliseconds.
+%% Keeps what is younger than so many milliseconds by the clock of this node.
 -spec start_link(pos_integer()) -> {ok, pid()} | {error, term()}.
 start_link(Duration) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Duration, []).
 
@@ -31,7 +31,7 @@ handle_cast(_, Duration) -> {noreply, Duration}.
 
 handle_info(#{time := Time, node := Node} = Map, Duration) ->
     ets:insert(?MODULE, {{Time, Node}, Map}),
-    forget(Time - Duration),
+    forget(erlang:system_time(millisecond) - Duration),
     {noreply, Duration};
 handle_info(_, Duration) ->
     {noreply, Duration}.

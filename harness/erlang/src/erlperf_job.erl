@@ -1,37 +1,48 @@
 %% Jobs for the shell: code that is executed by workers all the time, with a concurrency that can be changed while
-%% it runs. The process behind it is `speedwell_job`; here are the names and results of erlperf.
+%% it runs. The process behind it is `speedwell_job`; here are the names, results and errors of erlperf.
 -module(erlperf_job).
 
 -export([start/1, start_link/1, request_stop/1, concurrency/1, set_concurrency/2, measure/2, sample/1, handle/1,
          source/1, set_priority/2]).
 -export([start_parked/1]).
 
-%% A job without workers.
+-export_type([handle/0]).
+
+-opaque handle() :: speedwell_job:handle().
+
+%% A job without workers, an ordinary OTP process: gen_server:stop/1 ends it and waits, and a supervisor may start it.
+%% Code that makes no sense is an exception of class `error`: {generate, _} or {compile, Errors, Warnings}.
 -spec start(map()) -> {ok, pid()} | {error, term()}.
 start(Code) ->
-    begun(Code, #{live => true, order => oldest}).
+    registered(speedwell_job:start(prepared(Code), permanent())).
 
 %% The job ends with the caller, and the caller with the job.
 -spec start_link(map()) -> {ok, pid()} | {error, term()}.
 start_link(Code) ->
-    begun(Code, #{live => true, order => oldest, parent => self()}).
+    registered(speedwell_job:start_link(prepared(Code), permanent())).
 
-%% A job whose workers wait for runs, which ends with the caller.
+%% A job whose workers wait for runs, which ends with the caller. What it fails with is told to whoever waits for it,
+%% and is not logged.
 -spec start_parked(map()) -> {ok, pid()} | {error, term()}.
 start_parked(Code) ->
-    begun(Code, #{watched => self()}).
+    registered(speedwell_job:start(prepared(Code), #{watched => self(), on_done_error => fun report/1})).
 
-begun(Code, Options) ->
+permanent() ->
+    #{live => true, order => oldest, on_done_error => fun report/1, exit_reason => fun speedwell_error:exit_reason/1}.
+
+prepared(#{runner := _} = Code) ->
     case speedwell_code:prepare(Code) of
-        {ok, Ready} ->
-            Given = Options#{exit_reason => fun speedwell_error:exit_reason/1, on_done_error => fun report/1},
-            case speedwell_job:start(Ready, Given) of
-                {ok, Job} -> erlperf_monitor:register(Job, handle_of(Ready), 0), {ok, Job};
-                {error, Failure} -> {error, speedwell_error:exit_reason(Failure)}
-            end;
-        {error, #{stage := Stage, part := Part, msg := Message}} ->
-            {error, {generate, {Stage, Part, Message}}}
+        {ok, Ready} -> Ready;
+        {error, Error} -> erlang:error(speedwell_code:reason(Error))
     end.
+
+registered({ok, Job}) ->
+    erlperf_monitor:register(Job, handle(Job), 0),
+    {ok, Job};
+registered({error, {shutdown, {speedwell_failed, Failure}}}) ->
+    {error, speedwell_error:exit_reason(Failure)};
+registered(Error) ->
+    Error.
 
 report(#{class := Class, reason := Reason, stack := Stack}) ->
     error_logger:error_msg("Exception while executing 'done': ~p:~tp~n~tp", [Class, Reason, Stack]).
@@ -39,8 +50,7 @@ report(#{class := Class, reason := Reason, stack := Stack}) ->
 %% Ends the workers, executes done, ends the job. Does not wait for it.
 -spec request_stop(pid()) -> ok.
 request_stop(Job) ->
-    spawn(speedwell_job, close, [Job]),
-    ok.
+    speedwell_job:request_stop(Job).
 
 %% Workers that there are.
 -spec concurrency(pid()) -> non_neg_integer().
@@ -53,31 +63,29 @@ set_concurrency(Job, Count) ->
     speedwell_job:set_workers(Job, Count).
 
 %% Microseconds that so many iterations take in one more process. One at a time.
--spec measure(pid(), pos_integer()) -> non_neg_integer() | {error, term()}.
+-spec measure(pid(), pos_integer()) -> non_neg_integer() | already_started | {error, term()}.
 measure(Job, Count) ->
     speedwell_job:measure(Job, Count).
 
-%% Iterations so far; undefined when the job has ended.
--spec sample(pid()) -> non_neg_integer() | undefined.
+%% Iterations so far; undefined when the job has ended. Of a handle it is read at once, whatever the job does.
+-spec sample(handle() | pid()) -> non_neg_integer() | undefined.
 sample(Job) ->
     try speedwell_job:sample(Job) catch exit:_ -> undefined end.
 
-%% The loop that the workers are in.
--spec handle(pid()) -> {module(), arity()}.
+%% What sample/1 reads from, on the node of the job.
+-spec handle(pid()) -> handle().
 handle(Job) ->
-    handle_of(speedwell_job:ready(Job)).
-
-handle_of(#{module := Module, extra := Extra, arity := Arity}) ->
-    {Module, 2 + length(Extra) + min(1, Arity)}.
+    speedwell_job:handle(Job).
 
 %% The text of the module that is executed for a job or for a code map.
 -spec source(pid() | map()) -> string().
-source(Job) when is_pid(Job) ->
-    maps:get(source, speedwell_job:ready(Job));
-source(Code) ->
-    speedwell_code:source(Code).
+source(#{} = Code) ->
+    speedwell_code:source(Code);
+source(Job) ->
+    maps:get(source, speedwell_job:ready(Job)).
 
-%% Returns the priority before. Workers always have the normal one.
+%% The priority of the job's process while it has workers; without any it is that of its starter. Returns the
+%% priority before. Workers always have the normal one.
 -spec set_priority(pid(), erlang:priority_level()) -> erlang:priority_level().
 set_priority(Job, Priority) ->
     speedwell_job:set_priority(Job, Priority).

@@ -10,12 +10,9 @@
     interval :: pos_integer(),
     due :: integer(),
     last :: speedwell_gauges:last(),
-    %% Jobs in the order of their coming, with the iterations told last.
-    jobs = [] :: [{pid(), reference(), non_neg_integer()}]
+    %% Jobs in the order of their coming, with their handles and the iterations told last.
+    jobs = [] :: [{pid(), reference(), erlperf_job:handle(), non_neg_integer()}]
 }).
-
-%% How long a job may take to answer: one that is busy with `done` does not.
--define(PATIENCE_MS, 200).
 
 -spec start() -> {ok, pid()} | {error, term()}.
 start() -> start(#{}).
@@ -31,9 +28,9 @@ start_link() -> start_link(#{}).
 start_link(Options) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
 
 %% From now on the job is among those that are told. Without a running monitor nothing happens.
--spec register(pid(), {module(), arity()}, non_neg_integer()) -> ok.
-register(Job, _Handle, Sample) ->
-    gen_server:cast(?MODULE, {register, Job, Sample}).
+-spec register(pid(), erlperf_job:handle(), non_neg_integer()) -> ok.
+register(Job, Handle, Sample) ->
+    gen_server:cast(?MODULE, {register, Job, Handle, Sample}).
 
 -spec unregister(pid()) -> ok.
 unregister(Job) ->
@@ -51,18 +48,18 @@ scheduled(State = #state{interval = Interval, due = Due}) ->
 
 handle_call(_, _, State) -> {reply, ok, State}.
 
-handle_cast({register, Job, Sample}, State = #state{jobs = Jobs}) ->
-    {noreply, State#state{jobs = Jobs ++ [{Job, erlang:monitor(process, Job), Sample}]}};
+handle_cast({register, Job, Handle, Sample}, State = #state{jobs = Jobs}) ->
+    {noreply, State#state{jobs = Jobs ++ [{Job, erlang:monitor(process, Job), Handle, Sample}]}};
 handle_cast({unregister, Job}, State) ->
     {noreply, without(Job, State)}.
 
 handle_info(tick, State = #state{last = Last, jobs = Jobs}) ->
     {Gauges, Next} = speedwell_gauges:look(Last),
-    Read = [{Job, Monitor, Before, sample(Job, Before)} || {Job, Monitor, Before} <- Jobs],
+    Read = [{Entry, sample(Handle, Before)} || {_, _, Handle, Before} = Entry <- Jobs],
     Map = Gauges#{time => erlang:system_time(millisecond), node => node(),
-                  jobs => [{Job, Now - Before} || {Job, _, Before, Now} <- Read]},
+                  jobs => [{Job, Now - Before} || {{Job, _, _, Before}, Now} <- Read]},
     [Pid ! Map || Group <- [{?MODULE, node()}, cluster_monitor], Pid <- members(Group)],
-    {noreply, scheduled(State#state{last = Next, jobs = [{Job, Monitor, Now} || {Job, Monitor, _, Now} <- Read]})};
+    {noreply, scheduled(State#state{last = Next, jobs = [setelement(4, Entry, Now) || {Entry, Now} <- Read]})};
 handle_info({'DOWN', _, process, Job, _}, State) ->
     {noreply, without(Job, State)};
 handle_info(_, State) ->
@@ -71,8 +68,9 @@ handle_info(_, State) ->
 without(Gone, State = #state{jobs = Jobs}) ->
     State#state{jobs = lists:keydelete(Gone, 1, Jobs)}.
 
-sample(Job, Before) ->
-    try gen_server:call(Job, sample, ?PATIENCE_MS) catch exit:_ -> Before end.
+%% A job that ended a moment ago did nothing since.
+sample(Handle, Before) ->
+    case erlperf_job:sample(Handle) of undefined -> Before; Now -> Now end.
 
 members(Group) ->
     try pg:get_members(erlperf, Group) catch error:badarg -> [] end.

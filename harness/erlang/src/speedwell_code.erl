@@ -3,7 +3,7 @@
 %% Start at prepare/2. Texts are read by `speedwell_text`; Elixir is written by `speedwell_elixir`.
 -module(speedwell_code).
 
--export([prepare/1, prepare/2, source/1, load/1, unload/1]).
+-export([prepare/1, prepare/2, source/1, reason/1, load/1, unload/1]).
 
 -export_type([code/0, ready/0, hook/0]).
 
@@ -29,7 +29,7 @@ prepare(Code) ->
 name() ->
     list_to_atom("job_" ++ os:getpid() ++ "_" ++ integer_to_list(erlang:unique_integer([positive]))).
 
-%% Errors are maps with stage, class, msg, part and, where known, line.
+%% Errors are maps with stage, class, msg, part and, where known, line. `reason` is what erlperf calls it.
 -spec prepare(code(), module()) -> {ok, ready()} | {error, map()}.
 prepare(Code, Module) ->
     try
@@ -47,8 +47,13 @@ source(Code) ->
     try generate(Code, benchmark) of
         #{source := Source} -> Source
     catch
-        throw:{code, Error} -> erlang:error({generate, Error})
+        throw:{code, Error} -> erlang:error(reason(Error))
     end.
+
+%% An error as the reason of an exception, in the shapes that erlperf gives it.
+-spec reason(map()) -> term().
+reason(#{reason := Reason}) -> Reason;
+reason(#{stage := Stage, part := Part, msg := Message}) -> {generate, {Stage, Part, Message}}.
 
 -spec load(ready()) -> ok.
 load(#{module := Module, binary := Binary}) ->
@@ -91,10 +96,20 @@ found(Part, Hooks) ->
 
 part(_, Fun) when is_function(Fun) -> {'fun', Fun};
 part(_, {M, F, A}) when is_atom(M), is_atom(F), is_list(A) -> {mfa, M, F, A};
-part(_, [{_, _, _} | _] = List) -> {list, List};
-part(Part, Text) when is_list(Text); is_binary(Text) -> speedwell_text:read(Part, Text);
-part(Part, Other) ->
-    refuse(Part, io_lib:format("~0tp is neither text nor a function", [Other])).
+part(Part, [{_, _, _} | _] = List) ->
+    case [Call || Call <- List, not speedwell_text:is_call(Call)] of
+        [] -> {list, List};
+        [Other | _] -> refuse(Part, io_lib:format("~0tp is no call {Module, Function, Arguments}", [Other]), invalid(Part, Other))
+    end;
+part(Part, Given) ->
+    case speedwell_text:is_text(Given) of
+        true -> speedwell_text:read(Part, Given);
+        false -> refuse(Part, io_lib:format("~0tp is neither text nor a function", [Given]), {parse, Part, Given})
+    end.
+
+invalid(init, _) -> {init, 0, invalid};
+invalid(runner, Other) -> {runner, 0, invalid, Other};
+invalid(Part, Other) -> {Part, 1, invalid, Other}.
 
 %% A hook: what is called, and the forms and text that it adds to the module.
 hook(_, {mfa, _, _, _} = Mfa, _) -> #{hook => Mfa};
@@ -124,24 +139,27 @@ check(RunnerArity, Hooks) ->
                              {_, #{hook := Hook}} -> takes(Hook);
                              false -> 0
                          end end,
-    [refuse(Part, io_lib:format("~s/1 requires init function defined", [Part]))
+    [refuse(Part, io_lib:format("~s/1 requires init function defined", [Part]), {Part, 1, requires, init})
      || Part <- [done, init_runner], Takes(Part) =:= 1, not Has(init)],
-    [refuse(Part, io_lib:format("~s takes ~w arguments, at most ~w can be given", [Part, Takes(Part), Most]))
+    [refuse(Part, io_lib:format("~s takes ~w arguments, at most ~w can be given", [Part, Takes(Part), Most]),
+            {Part, Takes(Part), not_supported})
      || {Part, Most} <- [{init, 0}, {init_runner, 1}, {done, 1}], Takes(Part) > Most],
     RunnerArity > 2 andalso
         refuse(runner, io_lib:format("runner/~w cannot be called: a runner takes at most state and previous result",
-                                     [RunnerArity])),
+                                     [RunnerArity]), {runner, RunnerArity, not_supported}),
     RunnerArity > 0 andalso not Has(init_runner) andalso
-        refuse(runner, io_lib:format("runner/~w requires init_runner function defined", [RunnerArity])),
+        refuse(runner, io_lib:format("runner/~w requires init_runner function defined", [RunnerArity]),
+               {runner, RunnerArity, requires, init_runner}),
     ok.
 
 takes({local, _, Arity}) -> Arity;
 takes({'fun', Fun}) -> element(2, erlang:fun_info(Fun, arity));
 takes(_) -> 0.
 
--spec refuse(atom(), iodata()) -> no_return().
-refuse(Part, Message) ->
-    throw({code, #{stage => compile, class => signature, part => Part, msg => lists:flatten(Message)}}).
+-spec refuse(atom(), iodata(), term()) -> no_return().
+refuse(Part, Message, Reason) ->
+    throw({code, #{stage => compile, class => signature, part => Part, msg => lists:flatten(Message),
+                   reason => {generate, Reason}}}).
 
 %% Errors and stacks then name the part, with lines counted in the user's own text.
 in_file(Part, Forms) ->
@@ -152,7 +170,7 @@ compile(#{forms := Forms, exports := Exports} = Generated, Module) ->
     case compile:forms(All, [binary, return_errors]) of
         {ok, Module, Binary} -> (maps:without([forms, exports], Generated))#{binary => Binary};
         {ok, Module, Binary, _} -> (maps:without([forms, exports], Generated))#{binary => Binary};
-        {error, Errors, _} -> throw({code, first(Errors)})
+        {error, Errors, Warnings} -> throw({code, (first(Errors))#{reason => {compile, Errors, Warnings}}})
     end.
 
 first([{_, []} | Rest]) -> first(Rest);

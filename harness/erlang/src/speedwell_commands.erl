@@ -18,12 +18,11 @@ perform(Verb, Fields, Jobs, Main) ->
         throw:{code, Error} ->
             event(Context, error, job(Context) ++ speedwell_error:of_code(Error)),
             Jobs;
-        %% A job that has ended while it was asked.
-        exit:{{speedwell_failed, Failure}, _} -> lost(Context, Failure);
         error:Reason:Stack ->
             %% Ours alone: user code fails in processes of its own.
             protocol_error(Context, io_lib:format("~0tp in ~0tp", [Reason, Stack]));
-        exit:{Gone, {gen_server, call, _}} -> lost(Context, #{stage => run, class => exit, reason => Gone, stack => []})
+        %% A job that has ended while it was asked.
+        exit:{Reason, {gen_server, call, _}} -> lost(Context, speedwell_job:failure(Reason))
     end.
 
 lost(Context = #context{jobs = Jobs, fields = Fields}, Failure) ->
@@ -76,8 +75,8 @@ load(Context = #context{fields = Fields, jobs = Jobs, main = Main}) ->
         {ok, Job} ->
             event(Context, loaded, [{job, Name}, {form, Form}, {arity, Arity}, {source, Source}]),
             Jobs#{Name => Job};
-        {error, Failure} ->
-            event(Context, error, [{job, Name} | speedwell_error:of_failure(Failure)]),
+        {error, Reason} ->
+            event(Context, error, [{job, Name} | speedwell_error:of_failure(speedwell_job:failure(Reason))]),
             Jobs
     end.
 

@@ -1,55 +1,64 @@
 %% A job: one piece of code and its workers. The job's process executes init, so servers that init starts
 %% and links live as long as the job; it starts and ends workers, hands runs to them, and executes done.
 %% It knows nothing of the protocol or of figures. A run is conducted by `speedwell_run`. Start at start/2.
-%%
-%% The process is a plain loop that understands calls of gen_server. So it can end with the very reason
-%% that user code failed with, without a crash report on the standard output, which is not ours.
 -module(speedwell_job).
+-behaviour(gen_server).
 
--export([start/2, set_workers/2, workers/1, go_live/1, sample/1, measure/2, ready/1, set_priority/2,
-         run/3, release/2, abandon/3, close/1]).
--export([init/3]).
+-export([start/2, start_link/2, set_workers/2, workers/1, go_live/1, sample/1, handle/1, measure/2, ready/1,
+         set_priority/2, run/3, release/2, abandon/3, close/1, request_stop/1, failure/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 %% parent: the job ends with it. node: where. order: which workers end first when there are too many.
 %% watched: the job ends when this process does.
-%% on_done_error: called with the error of a failing `done`. exit_reason: what the job exits with when it fails.
+%% on_done_error: called with the error of a failing `done`.
+%% exit_reason: what the job exits with when it fails, unless it is {shutdown, {speedwell_failed, Failure}}, which
+%% nobody logs: the harness reports failures itself, and its standard output belongs to the user's code.
 -type options() :: #{parent => pid(), node => node(), order => newest | oldest, live => boolean(),
                      watched => pid(),
                      on_done_error => fun((map()) -> term()),
-                     exit_reason => fun((map()) -> term()), priority => high | normal}.
+                     exit_reason => fun((map()) -> term()), priority => erlang:priority_level()}.
 %% `then` is how `done` failed afterwards.
 -type failure() :: #{stage := atom(), class := atom(), reason := term(), stack := list(), then => failure()}.
--export_type([options/0, failure/0]).
+%% What iterations are counted in, readable without the job on its own node.
+-opaque handle() :: {pid(), counters:counters_ref()}.
+-export_type([options/0, failure/0, handle/0]).
 
 -record(job, {
     ready :: speedwell_code:ready(),
     options :: options(),
     shared :: term(),
     %% Oldest first.
-    workers = [] :: [{pid(), counters:counters_ref()}],
-    %% Iterations of workers that are gone.
-    retired = 0 :: non_neg_integer(),
+    workers = [] :: [pid()],
+    %% Iterations of all workers, those that are gone included.
+    counted :: counters:counters_ref(),
     live = false :: boolean(),
     flag :: atomics:atomics_ref(),
+    %% The priority while there are workers, and the one to return to.
+    priority :: erlang:priority_level(),
+    idle_priority :: erlang:priority_level(),
     %% Who waits for new workers, and which of them have still to get ready.
     waiting = none :: none | {gen_server:from(), [pid()], [pid()]},
+    %% Changes of the number of workers that came meanwhile.
+    later = [] :: [{non_neg_integer(), gen_server:from()}],
     run = none :: none | map(),
-    measuring = none :: none | {pid(), reference(), gen_server:from()}
+    measuring = none :: none | {pid(), reference(), gen_server:from()},
+    %% Whether `done` was executed.
+    closed = false :: boolean()
 }).
 
-%% Starts a job without workers. Fails if init does.
--spec start(speedwell_code:ready(), options()) -> {ok, pid()} | {error, failure()}.
+%% Starts a job without workers. Fails if init does, with the reason that the job exited with.
+-spec start(speedwell_code:ready(), options()) -> {ok, pid()} | {error, term()}.
+start(Ready, #{node := Node} = Options) when Node =/= node() ->
+    try erpc:call(Node, gen_server, start, [?MODULE, {Ready, Options}, []])
+    catch error:{erpc, Reason} -> {error, Reason}
+    end;
 start(Ready, Options) ->
-    Ref = make_ref(),
-    Node = maps:get(node, Options, node()),
-    {Pid, Monitor} = spawn_opt(Node, ?MODULE, init, [{self(), Ref}, Ready, Options], [monitor]),
-    receive
-        {Ref, Answer} ->
-            erlang:demonitor(Monitor, [flush]),
-            case Answer of started -> {ok, Pid}; _ -> Answer end;
-        {'DOWN', Monitor, process, Pid, Reason} ->
-            {error, #{stage => init, class => exit, reason => Reason, stack => []}}
-    end.
+    gen_server:start(?MODULE, {Ready, Options}, []).
+
+%% The same, linked to the caller.
+-spec start_link(speedwell_code:ready(), options()) -> {ok, pid()} | {error, term()}.
+start_link(Ready, Options) ->
+    gen_server:start_link(?MODULE, {Ready, Options}, []).
 
 %% Starts or ends workers until there are so many, and waits for init_runner of all new ones.
 -spec set_workers(pid(), non_neg_integer()) -> ok.
@@ -62,18 +71,27 @@ workers(Job) -> ask(Job, workers).
 -spec go_live(pid()) -> ok.
 go_live(Job) -> ask(Job, go_live).
 
-%% Iterations so far.
--spec sample(pid()) -> non_neg_integer().
+%% Iterations so far, asked of the job; or read from its handle, which does not wait for the job and gives
+%% undefined when it has ended.
+-spec sample(pid() | handle()) -> non_neg_integer() | undefined.
+sample({Job, Counted}) ->
+    case is_process_alive(Job) of
+        true -> counters:get(Counted, 1);
+        false -> undefined
+    end;
 sample(Job) -> ask(Job, sample).
 
+-spec handle(pid()) -> handle().
+handle(Job) -> ask(Job, handle).
+
 %% Microseconds for so many iterations of one more worker.
--spec measure(pid(), pos_integer()) -> non_neg_integer() | {error, already_started | term()}.
+-spec measure(pid(), pos_integer()) -> non_neg_integer() | already_started | {error, term()}.
 measure(Job, Count) -> ask(Job, {measure, Count}).
 
 -spec ready(pid()) -> speedwell_code:ready().
 ready(Job) -> ask(Job, ready).
 
-%% Returns the one before.
+%% The priority of the job's process while it has workers. Returns the one before.
 -spec set_priority(pid(), erlang:priority_level()) -> erlang:priority_level().
 set_priority(Job, Priority) -> ask(Job, {priority, Priority}).
 
@@ -104,13 +122,22 @@ close(Job) ->
     Failure = try ask(Job, close) catch exit:_ -> none end,
     receive {'DOWN', Monitor, process, Job, _} -> Failure end.
 
+%% The same without waiting. What `done` fails with is for on_done_error.
+-spec request_stop(pid()) -> ok.
+request_stop(Job) ->
+    gen_server:cast(Job, stop).
+
+%% Why a job failed, from the reason that it exited with.
+-spec failure(term()) -> failure().
+failure({shutdown, {speedwell_failed, Failure}}) -> Failure;
+failure(Reason) -> #{stage => run, class => exit, reason => Reason, stack => []}.
+
 ask(Job, Request) ->
     gen_server:call(Job, Request, infinity).
 
 %% The job's process
 
--spec init({pid(), reference()}, speedwell_code:ready(), options()) -> no_return().
-init({Starter, Ref}, Ready = #{module := Module, init := Hook}, Options) ->
+init({Ready = #{module := Module, init := Hook}, Options}) ->
     process_flag(trap_exit, true),
     Parent = maps:get(parent, Options, none),
     is_pid(Parent) andalso link(Parent),
@@ -118,88 +145,115 @@ init({Starter, Ref}, Ready = #{module := Module, init := Hook}, Options) ->
     speedwell_code:load(Ready),
     try speedwell_worker:call(Module, Hook, undefined) of
         Shared ->
-            process_flag(priority, maps:get(priority, Options, high)),
-            Starter ! {Ref, started},
-            loop(#job{ready = Ready, options = Options, shared = Shared, flag = atomics:new(1, []),
-                      live = maps:get(live, Options, false)})
+            {priority, Idle} = process_info(self(), priority),
+            {ok, #job{ready = Ready, options = Options, shared = Shared, flag = atomics:new(1, []),
+                      counted = counters:new(1, [write_concurrency]), live = maps:get(live, Options, false),
+                      priority = maps:get(priority, Options, high), idle_priority = Idle}}
     catch
         Class:Reason:Stack ->
-            %% Told before the module goes: afterwards the stack has no lines of it any more.
-            Starter ! {Ref, {error, #{stage => init, class => Class, reason => Reason, stack => Stack}}},
+            Exit = exit_reason(#{stage => init, class => Class, reason => Reason, stack => Stack}, Options),
             speedwell_code:unload(Ready),
             is_pid(Parent) andalso unlink(Parent),
-            exit(normal)
+            {stop, Exit}
     end.
 
-loop(Job = #job{options = Options}) ->
-    receive
-        {'$gen_call', From, Request} -> loop(call(Request, From, Job));
-        {run, Conductor, Ref, Mode, Epoch, What} -> loop(begin_run(Conductor, Ref, Mode, Epoch, What, Job));
-        {release, Ref} -> loop(end_run(Ref, Job));
-        {abandon, Ref, Failure} -> loop(give_up(Ref, Failure, Job));
-        {ready, Pid} -> loop(got_ready(Pid, Job));
-        {failed, Pid, Failure} -> loop(failed(Pid, Failure, Job));
-        {point, Pid, K, Point} -> loop(told({point, place(Pid, Job), K, Point}, Job));
-        {last_point, _} -> loop(last_point(Job));
-        {report, Pid, Report} -> loop(got_report(Pid, Report, Job));
-        {'DOWN', Monitor, process, Pid, Reason} -> loop(down(Monitor, Pid, Reason, Job));
-        {'EXIT', Pid, Reason} ->
-            case maps:get(parent, Options, none) of
-                Pid -> stop(Reason, Job);
-                _ -> loop(linked_gone(Pid, Reason, Job))
-            end;
-        _ -> loop(Job)
+handle_call(close, _From, Job) ->
+    Ended = ended(Job),
+    Failure = done(Ended),
+    tell(Failure, Ended),
+    {stop, normal, Failure, Ended#job{closed = true}};
+handle_call(Request, From, Job) ->
+    {noreply, call(Request, From, Job)}.
+
+handle_cast(stop, Job) ->
+    {stop, normal, Job};
+handle_cast(_, Job) ->
+    {noreply, Job}.
+
+handle_info(Message, Job) ->
+    case heard(Message, Job) of
+        #job{} = Next -> {noreply, Next};
+        {stop, _, _} = Stop -> Stop
     end.
 
-call({workers, Count}, From, Job = #job{workers = Workers}) when Count >= length(Workers) ->
-    New = [start_worker(Job) || _ <- lists:seq(1, Count - length(Workers))],
-    Pids = [Pid || {Pid, _} <- New],
-    all_ready(Job#job{workers = Workers ++ New, waiting = {From, Pids, Pids}});
-call({workers, Count}, From, Job = #job{workers = Workers, options = Options}) ->
-    Surplus = length(Workers) - Count,
-    {Ending, Staying} = case maps:get(order, Options, newest) of
-        oldest -> lists:split(Surplus, Workers);
-        newest -> {Kept, Last} = lists:split(Count, Workers), {Last, Kept}
-    end,
-    gen_server:reply(From, ok),
-    (kill(Ending, Job))#job{workers = Staying};
+%% Whatever ended the job: by now its user code knows.
+terminate(_, #job{ready = Ready, closed = Closed} = Job) ->
+    Closed orelse begin Ended = ended(Job), tell(done(Ended), Ended) end,
+    speedwell_code:unload(Ready).
+
+%% A log entry of a job has no use for its compiled module.
+format_status(Status) ->
+    maps:map(fun(state, #job{ready = #{source := Source}, workers = Workers}) ->
+                     #{source => Source, workers => length(Workers)};
+                (_, Value) -> Value
+             end, Status).
+
+heard({run, Conductor, Ref, Mode, Epoch, What}, Job) -> begin_run(Conductor, Ref, Mode, Epoch, What, Job);
+heard({release, Ref}, Job) -> end_run(Ref, Job);
+heard({abandon, Ref, Failure}, Job) -> give_up(Ref, Failure, Job);
+heard({ready, Pid}, Job) -> got_ready(Pid, Job);
+heard({failed, Pid, Failure}, Job) -> failed(Pid, Failure, Job);
+heard({point, Pid, K, Point}, Job) -> told({point, place(Pid, Job), K, Point}, Job);
+heard({last_point, _}, Job) -> last_point(Job);
+heard({report, Pid, Report}, Job) -> got_report(Pid, Report, Job);
+heard({'DOWN', Monitor, process, Pid, Reason}, Job) -> down(Monitor, Pid, Reason, Job);
+heard({'EXIT', Parent, Reason}, #job{options = #{parent := Parent}} = Job) -> {stop, Reason, Job};
+heard({'EXIT', Pid, Reason}, Job) -> linked_gone(Pid, Reason, Job);
+heard(_, Job) -> Job.
+
+call({workers, Count}, From, Job = #job{waiting = {_, _, _}, later = Later}) ->
+    Job#job{later = Later ++ [{Count, From}]};
+call({workers, Count}, From, Job) ->
+    with_workers(Count, From, Job);
 call(workers, From, Job) ->
     answer(From, length(Job#job.workers), Job);
 call(go_live, From, Job) ->
-    [Pid ! {speedwell, self(), {live, Job#job.flag}} || {Pid, _} <- Job#job.workers],
+    [Pid ! {speedwell, self(), {live, Job#job.flag}} || Pid <- Job#job.workers],
     answer(From, ok, Job#job{live = true});
-call(sample, From, Job = #job{retired = Retired, workers = Workers}) ->
-    answer(From, Retired + sum(Workers), Job);
+call(sample, From, Job) ->
+    answer(From, counters:get(Job#job.counted, 1), Job);
+call(handle, From, Job) ->
+    answer(From, {self(), Job#job.counted}, Job);
 call({measure, _}, From, Job = #job{measuring = {_, _, _}}) ->
-    answer(From, {error, already_started}, Job);
+    answer(From, already_started, Job);
 call({measure, Count}, From, Job = #job{ready = Ready, shared = Shared}) ->
     Measure = fun() -> exit({measured, speedwell_worker:once(Ready, Shared, Count)}) end,
     {Pid, Monitor} = spawn_monitor(Measure),
     Job#job{measuring = {Pid, Monitor, From}};
 call(ready, From, Job) ->
     answer(From, Job#job.ready, Job);
-call({priority, Priority}, From, Job) ->
-    answer(From, process_flag(priority, Priority), Job);
-call(close, From, Job) ->
-    Ended = ended(Job),
-    Failure = done(Ended),
-    tell(Failure, Ended),
-    gen_server:reply(From, Failure),
-    finish(normal, Ended).
+call({priority, Priority}, From, Job = #job{priority = Before}) ->
+    answer(From, Before, prioritised(Job#job{priority = Priority})).
 
 answer(From, Answer, Job) ->
     gen_server:reply(From, Answer),
     Job.
 
-sum(Workers) ->
-    lists:sum([counters:get(Published, 1) || {_, Published} <- Workers]).
-
 %% Workers
 
-start_worker(#job{ready = Ready, shared = Shared}) ->
-    Published = counters:new(1, []),
-    {Pid, _} = speedwell_worker:start(Ready, Shared, Published),
-    {Pid, Published}.
+with_workers(Count, From, Job = #job{workers = Workers}) when Count >= length(Workers) ->
+    New = [start_worker(Job) || _ <- lists:seq(1, Count - length(Workers))],
+    all_ready(prioritised(Job#job{workers = Workers ++ New, waiting = {From, New, New}}));
+with_workers(Count, From, Job = #job{workers = Workers, options = Options}) ->
+    Surplus = length(Workers) - Count,
+    {Ending, Staying} = case maps:get(order, Options, newest) of
+        oldest -> lists:split(Surplus, Workers);
+        newest -> {Kept, Last} = lists:split(Count, Workers), {Last, Kept}
+    end,
+    kill(Ending),
+    answer(From, ok, prioritised(Job#job{workers = Staying})).
+
+start_worker(#job{ready = Ready, shared = Shared, counted = Counted}) ->
+    {Pid, _} = speedwell_worker:start(Ready, Shared, Counted),
+    Pid.
+
+%% Workers may keep all schedulers busy, and the job has to be heard all the same.
+prioritised(Job = #job{workers = []}) ->
+    process_flag(priority, Job#job.idle_priority),
+    Job;
+prioritised(Job) ->
+    process_flag(priority, Job#job.priority),
+    Job.
 
 got_ready(Pid, Job = #job{waiting = {From, Left, New}}) ->
     all_ready(Job#job{waiting = {From, lists:delete(Pid, Left), New}});
@@ -207,31 +261,31 @@ got_ready(_, Job) ->
     Job.
 
 %% New workers of a live job start together, when the last of them is ready.
-all_ready(Job = #job{waiting = {From, [], New}, live = Live, flag = Flag}) ->
+all_ready(Job = #job{waiting = {From, [], New}, live = Live, flag = Flag, later = Later}) ->
     Live andalso [Pid ! {speedwell, self(), {live, Flag}} || Pid <- New],
     gen_server:reply(From, ok),
-    Job#job{waiting = none};
+    Free = Job#job{waiting = none},
+    case Later of
+        [] -> Free;
+        [{Count, Next} | Rest] -> with_workers(Count, Next, Free#job{later = Rest})
+    end;
 all_ready(Job) ->
     Job.
 
 %% Ends workers at once, wherever they are in user code, and waits until they are gone.
-kill(Ending, Job = #job{retired = Retired}) ->
-    [begin
-         unlink(Pid),
-         exit(Pid, kill),
-         receive {'DOWN', _, process, Pid, _} -> ok end
-     end || {Pid, _} <- Ending],
-    Job#job{retired = Retired + sum(Ending)}.
+kill(Ending) ->
+    [begin unlink(Pid), exit(Pid, kill) end || Pid <- Ending],
+    [receive {'DOWN', _, process, Pid, _} -> ok end || Pid <- Ending].
 
 place(Pid, #job{workers = Workers}) ->
-    length(lists:takewhile(fun({Other, _}) -> Other =/= Pid end, Workers)).
+    length(lists:takewhile(fun(Other) -> Other =/= Pid end, Workers)).
 
 %% Runs
 
 begin_run(Conductor, Ref, Mode, {Node, Epoch, Left}, What, Job = #job{workers = Workers}) ->
     Flag = atomics:new(1, []),
     Here = case node() of Node -> Epoch; _ -> erlang:monotonic_time() + Left end,
-    [Pid ! {speedwell, self(), {Mode, Flag, Here, What}} || {Pid, _} <- Workers],
+    [Pid ! {speedwell, self(), {Mode, Flag, Here, What}} || Pid <- Workers],
     Run = #{conductor => Conductor, ref => Ref, flag => Flag, points => length(Workers), reports => #{}},
     no_workers(Job#job{run = Run}).
 
@@ -262,7 +316,7 @@ give_up(_, _, Job) -> Job.
 got_report(Pid, Report, Job = #job{run = Run = #{reports := Reports}, workers = Workers}) ->
     case Reports#{Pid => Report} of
         All when map_size(All) =:= length(Workers) ->
-            (told({reports, [maps:get(Worker, All) || {Worker, _} <- Workers]}, Job))#job{run = none};
+            (told({reports, [maps:get(Worker, All) || Worker <- Workers]}, Job))#job{run = none};
         Some ->
             Job#job{run = Run#{reports => Some}}
     end;
@@ -271,15 +325,24 @@ got_report(_, _, Job) ->
 
 %% Endings
 
--spec failed(pid(), failure(), #job{}) -> no_return() | #job{}.
 failed(Pid, Failure, Job = #job{workers = Workers}) ->
-    case lists:keymember(Pid, 1, Workers) of
+    case lists:member(Pid, Workers) of
         true -> fail(Failure, Job);
         false -> Job
     end.
 
-fail(Failure, Job) ->
-    stop({speedwell_failed, Failure}, Job).
+%% Ends the job with what user code failed with; what `done` fails with comes second.
+fail(Failure, Job = #job{options = Options}) ->
+    Ended = ended(Job),
+    All = case done(Ended) of
+        none -> Failure;
+        Later when is_map_key(exit_reason, Options) -> tell(Later, Ended), Failure;
+        Later -> Failure#{then => Later}
+    end,
+    {stop, exit_reason(All, Options), Ended#job{closed = true}}.
+
+exit_reason(Failure, #{exit_reason := Plain}) -> Plain(Failure);
+exit_reason(Failure, _) -> {shutdown, {speedwell_failed, Failure}}.
 
 down(Monitor, Pid, Reason, Job = #job{measuring = {Pid, Monitor, From}}) ->
     Answer = case Reason of
@@ -288,7 +351,7 @@ down(Monitor, Pid, Reason, Job = #job{measuring = {Pid, Monitor, From}}) ->
     end,
     answer(From, Answer, Job#job{measuring = none});
 down(_, Pid, _, Job = #job{options = #{watched := Pid}}) ->
-    stop(normal, Job);
+    {stop, normal, Job};
 down(_, Pid, Reason, Job) ->
     %% Killed from outside, or by a process that the user's code is linked with.
     Stage = case Job#job.waiting of {_, Left, _} -> case lists:member(Pid, Left) of true -> init_runner; _ -> run end;
@@ -298,25 +361,17 @@ down(_, Pid, Reason, Job) ->
 %% A server that init started has died: there is nothing left to measure.
 linked_gone(_, normal, Job) -> Job;
 linked_gone(Pid, Reason, Job = #job{workers = Workers}) ->
-    case lists:keymember(Pid, 1, Workers) of
+    case lists:member(Pid, Workers) of
         %% The same is told by the monitor.
         true -> Job;
         false -> fail(#{stage => run, class => exit, reason => Reason, stack => []}, Job)
     end.
 
--spec stop(term(), #job{}) -> no_return().
-stop(Reason, Job) ->
-    Ended = ended(Job),
-    case {Reason, done(Ended)} of
-        %% What came first is told first.
-        {{speedwell_failed, Failure}, #{} = Later} -> finish({speedwell_failed, Failure#{then => Later}}, Ended);
-        {_, Later} -> tell(Later, Ended), finish(Reason, Ended)
-    end.
-
 %% Ends all workers.
 ended(Job = #job{workers = Workers, measuring = Measuring}) ->
     case Measuring of {Pid, _, _} -> exit(Pid, kill); none -> ok end,
-    (kill([W || W = {Worker, _} <- Workers, is_process_alive(Worker) orelse flushed(Worker)], Job))#job{workers = []}.
+    kill([Worker || Worker <- Workers, is_process_alive(Worker) orelse flushed(Worker)]),
+    Job#job{workers = []}.
 
 %% Executes done: how it failed, if it did.
 done(#job{ready = #{module := Module, done := Done}, shared = Shared}) ->
@@ -334,11 +389,3 @@ tell(Failure, #job{options = Options}) ->
 %% Of a worker that is gone already the news may have arrived.
 flushed(Worker) ->
     receive {'DOWN', _, process, Worker, _} -> false after 0 -> false end.
-
--spec finish(term(), #job{}) -> no_return().
-finish(Reason, #job{ready = Ready, options = Options}) ->
-    speedwell_code:unload(Ready),
-    case {Reason, Options} of
-        {{speedwell_failed, Failure}, #{exit_reason := Plain}} -> exit(Plain(Failure));
-        _ -> exit(Reason)
-    end.

@@ -37,11 +37,8 @@ with_workers(Job) ->
     end.
 
 failed(Name, Reason, Send) ->
-    Failure = case Reason of
-        {speedwell_failed, Known} -> Known;
-        _ -> #{stage => run, class => exit, reason => Reason, stack => []}
-    end,
-    [Send(error, [{job, Name} | speedwell_error:of_failure(Each)], []) || Each <- speedwell_error:all(Failure)],
+    [Send(error, [{job, Name} | speedwell_error:of_failure(Each)], [])
+     || Each <- speedwell_error:all(speedwell_job:failure(Reason))],
     true.
 
 continuous(Names, Pids, Workers, Fields, Send) ->

@@ -30,17 +30,23 @@ with_jobs(Codes, #{priority := Priority}, Body) ->
 started([], Jobs) ->
     lists:reverse(Jobs);
 started([Code | Codes], Jobs) ->
-    case erlperf_job:start_parked(Code) of
-        {ok, Job} -> started(Codes, [Job | Jobs]);
-        {error, Reason} ->
+    try {ok, Job} = erlperf_job:start_parked(Code), Job of
+        Job -> started(Codes, [Job | Jobs])
+    catch
+        Class:Reason:Stack ->
             [speedwell_job:close(Job) || Job <- Jobs],
-            exit(Reason)
+            erlang:raise(Class, Reason, Stack)
     end.
 
 workers(Job, Count) ->
     try speedwell_job:set_workers(Job, Count)
-    catch exit:{Reason, {gen_server, call, _}} -> exit(Reason)
+    catch exit:{Reason, {gen_server, call, _}} -> failed(Job, Reason)
     end.
+
+%% What users of erlperf know and match: a job that ended while it was measured, with the reason of its code.
+-spec failed(pid(), term()) -> no_return().
+failed(Job, Reason) ->
+    erlang:error({benchmark, {'EXIT', Job, speedwell_error:exit_reason(speedwell_job:failure(Reason))}}).
 
 %% One piece of code has its windows one after the other; of several, each has one in every round.
 rounds(Jobs, Options = #{samples := Samples, warmup := Warmup}) ->
@@ -80,7 +86,7 @@ windows(Job, Samples, Warmup, #{sample_duration := {timed, Loop}, concurrency :=
                  Ns = erlang:convert_time_unit(Native, native, nanosecond),
                  {round(Ns / 1000), Ns, Loop / max(1, Ns)}
              end || Reports <- lists:nthtail(Warmup, Kept)];
-        {[{Job, {failed, Reason}}], _} -> exit(Reason)
+        {[{Job, {failed, Reason}}], _} -> failed(Job, Reason)
     end;
 windows(Job, Samples, Warmup, #{sample_duration := Ms, concurrency := Workers}) ->
     Interval = Ms * 1000000,
@@ -89,7 +95,7 @@ windows(Job, Samples, Warmup, #{sample_duration := Ms, concurrency := Workers}) 
         {[{Job, {ok, Reports}}], _} ->
             Differences = [differences(Points) || #{points := Points} <- Reports],
             [window([lists:nth(K, Each) || Each <- Differences], Interval) || K <- lists:seq(1, Samples)];
-        {[{Job, {failed, Reason}}], _} -> exit(Reason)
+        {[{Job, {failed, Reason}}], _} -> failed(Job, Reason)
     end.
 
 differences([{T1, C1} | [{T2, C2} | _] = Rest]) -> [{T2 - T1, C2 - C1} | differences(Rest)];

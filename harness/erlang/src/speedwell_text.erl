@@ -2,7 +2,7 @@
 %% expressions. Knows nothing of loops or jobs; `speedwell_code` puts them around it.
 -module(speedwell_text).
 
--export([read/2, variables/1]).
+-export([read/2, variables/1, is_text/1, is_call/1]).
 
 -export_type([part/0]).
 
@@ -25,7 +25,17 @@ read(Part, Chars) ->
     case erl_scan:string(Given, {1, 1}) of
         {ok, [], _} -> fail(Part, {1, 1}, "there is no code");
         {ok, Tokens, End} -> parse(Part, Text, Tokens, End);
-        {error, {Location, Module, What}, _} -> fail(Part, Location, Module:format_error(What))
+        {error, {{Line, _}, Module, What}, {End, _}} ->
+            fail(Part, Line, Module:format_error(What), #{reason => {generate, {scan, Part, {Line, Module, What}, End}}})
+    end.
+
+%% Whether it can be read at all.
+-spec is_text(term()) -> boolean().
+is_text(Given) ->
+    try unicode:characters_to_list(Given) of
+        Text -> is_list(Text)
+    catch
+        error:badarg -> false
     end.
 
 %% The final dot is forgiven. It decides one thing: a tuple {M, F, A} with a dot is an expression.
@@ -45,7 +55,7 @@ literal(Form, Part, Text, Tokens) ->
     try erl_parse:normalise(Form) of
         {M, F, A} when is_atom(M), is_atom(F), is_list(A) -> {mfa, M, F, A};
         [_ | _] = List ->
-            case lists:all(fun is_mfa/1, List) of
+            case lists:all(fun is_call/1, List) of
                 true -> {list, List};
                 false -> parse(Part, Text, Tokens)
             end;
@@ -54,8 +64,10 @@ literal(Form, Part, Text, Tokens) ->
         error:_ -> parse(Part, Text, Tokens)
     end.
 
-is_mfa({M, F, A}) -> is_atom(M) andalso is_atom(F) andalso is_list(A);
-is_mfa(_) -> false.
+%% Whether it is a call as a tuple.
+-spec is_call(term()) -> boolean().
+is_call({M, F, A}) -> is_atom(M) andalso is_atom(F) andalso is_list(A);
+is_call(_) -> false.
 
 parse(Part, Text, Tokens) ->
     case {erl_parse:parse_form(Tokens), erl_parse:parse_exprs(Tokens)} of
@@ -88,6 +100,9 @@ variables(Tokens) ->
 
 -spec fail(atom(), term(), iodata()) -> no_return().
 fail(Part, Location, Message) ->
+    fail(Part, Location, Message, #{}).
+
+-spec fail(atom(), term(), iodata(), map()) -> no_return().
+fail(Part, Location, Message, More) ->
     Line = case Location of {L, _} -> L; L -> L end,
-    throw({code, #{stage => parse, class => syntax, line => Line, part => Part,
-                   msg => lists:flatten(Message)}}).
+    throw({code, More#{stage => parse, class => syntax, line => Line, part => Part, msg => lists:flatten(Message)}}).

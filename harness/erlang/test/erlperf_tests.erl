@@ -81,14 +81,50 @@ compare_takes_turns_test() ->
     [_, _] = erlperf:benchmark([#{runner => "r(X) -> X.", init_runner => "2."}, #{runner => fun(X) -> X end, init_runner => "2."}],
                                ?SHORT, undefined).
 
-crashes_have_the_reason_of_the_code_test() ->
-    ?assertExit({boom, [{_, _, _, _} | _]}, erlperf:run("erlang:error(boom).", ?SHORT)),
-    ?assertExit({{nocatch, ball}, _}, erlperf:run("throw(ball).", ?SHORT)),
-    ?assertExit(normal, erlperf:run("exit(normal).", ?SHORT)),
-    ?assertExit(shutdown, erlperf:run("exit(shutdown).", ?SHORT)),
-    ?assertExit({generate, {compile, runner, "variable 'X' is unbound"}}, erlperf:run("X.", ?SHORT)),
-    ?assertExit({i, _}, erlperf:run(#{runner => "ok.", init => "erlang:error(i)."}, ?SHORT)),
-    ?assertExit({i, _}, erlperf:run(#{runner => "ok.", init_runner => "erlang:error(i)."}, ?SHORT)).
+crashes_name_the_job_and_the_reason_of_the_code_test() ->
+    Crash = fun(Code, Options) ->
+        try erlperf:run(Code, Options) catch error:{benchmark, {'EXIT', Job, Reason}} when is_pid(Job) -> Reason end
+    end,
+    ?assertMatch({boom, [{_, _, _, _} | _]}, Crash("erlang:error(boom).", ?SHORT)),
+    ?assertMatch({{nocatch, ball}, _}, Crash({erlang, throw, [ball]}, ?SHORT#{concurrency => 2})),
+    ?assertMatch({undef, [{'$cannot_be', there, [], _} | _]}, Crash({'$cannot_be', there, []}, ?SHORT)),
+    ?assertMatch(normal, Crash("exit(normal).", ?SHORT)),
+    ?assertMatch(shutdown, Crash("exit(shutdown).", ?SHORT)),
+    ?assertMatch({boom, _}, Crash("erlang:error(boom).", #{sample_duration => {timed, 5}})),
+    ?assertMatch({i, _}, Crash(#{runner => "ok.", init_runner => "erlang:error(i)."}, ?SHORT)),
+    ?assertError({badmatch, {error, {i, [_ | _]}}}, erlperf:run(#{runner => "ok.", init => "erlang:error(i)."}, ?SHORT)),
+    %% In a comparison the job that went well has ended, too.
+    Before = processes(),
+    ?assertError({benchmark, _}, erlperf:compare(["ok.", "erlang:error(boom)."], ?SHORT)),
+    speedwell_patience:until(fun() -> processes() -- Before =:= [] end, 10000).
+
+code_that_makes_no_sense_is_named_as_erlperf_names_it_test() ->
+    Cases = [
+        {#{runner => []}, {generate, {parse, runner, "there is no code"}}},
+        {#{runner => {[]}}, {generate, {parse, runner, {[]}}}},
+        {#{runner => [make_ref()]}, {generate, {parse, runner, '_'}}},
+        {#{runner => {erlang, node, []}, init => []}, {generate, {parse, init, "there is no code"}}},
+        {#{runner => "foo(."}, {generate, {parse, runner, "syntax error before: '.'"}}},
+        {#{runner => "\n\"open"}, {generate, {scan, runner, {2, erl_scan, '_'}, 2}}},
+        {#{runner => [{rand, uniform, []}, {rand, uniform, 1}]}, {generate, {runner, 0, invalid, {rand, uniform, 1}}}},
+        {#{runner => "ok.", init => [{a, b, []}, {a, b, c}]}, {generate, {init, 0, invalid}}},
+        {#{runner => "r(X) -> X."}, {generate, {runner, 1, requires, init_runner}}},
+        {#{runner => fun(_, _) -> ok end}, {generate, {runner, 2, requires, init_runner}}},
+        {#{runner => fun(_, _, _) -> ok end, init_runner => "1."}, {generate, {runner, 3, not_supported}}},
+        {#{runner => "ok.", init_runner => "i(X) -> X."}, {generate, {init_runner, 1, requires, init}}},
+        {#{runner => "ok.", done => fun(_) -> ok end}, {generate, {done, 1, requires, init}}},
+        {#{runner => "X."}, {compile, [{"runner", [{'_', erl_lint, {unbound_var, 'X'}}]}], '_'}}
+    ],
+    [begin
+         Given = try Call(Code) catch error:Reason -> Reason end,
+         ?assert(is_like(Given, Shape), {Code, Given})
+     end || {Code, Shape} <- Cases, Call <- [fun erlperf_job:start_link/1, fun(C) -> erlperf:run(C, ?SHORT) end]].
+
+%% '_' is anything.
+is_like(_, '_') -> true;
+is_like(Term, Shape) when is_tuple(Term), is_tuple(Shape) -> is_like(tuple_to_list(Term), tuple_to_list(Shape));
+is_like([A | As], [B | Bs]) -> is_like(A, B) andalso is_like(As, Bs);
+is_like(Term, Shape) -> Term =:= Shape.
 
 nothing_is_left_after_a_run_test() ->
     {Processes, Modules} = {processes(), [Module || {Module, _} <- code:all_loaded()]},
@@ -106,9 +142,18 @@ an_isolated_run_has_a_node_of_its_own_test_() ->
 
 calls_are_recorded_test() ->
     Caller = spawn_link(fun Loop() -> lists:seq(1, 3), timer:sleep(1), Loop() end),
-    speedwell_patience:until(fun() ->
-        Recorded = erlperf:record(lists, seq, 2, 500),
-        lists:any(fun(Calls) -> lists:member({lists, seq, [1, 3]}, Calls) end, Recorded)
-    end, 6),
+    self() ! not_a_trace,
+    speedwell_patience:until(fun() -> lists:member({lists, seq, [1, 3]}, erlperf:record(lists, seq, 2, 500)) end, 6),
     unlink(Caller),
-    exit(Caller, kill).
+    exit(Caller, kill),
+    receive not_a_trace -> ok end,
+    receive Other -> ?assertEqual(nothing, Other) after 0 -> ok end.
+
+what_was_recorded_can_be_run_in_its_order_test() ->
+    {Caller, Monitor} = spawn_monitor(fun() -> receive go -> [ets:module_info(Key) || Key <- [module, md5, module]] end end),
+    Pid = spawn_link(fun() -> timer:sleep(50), Caller ! go end),
+    Recorded = erlperf:record(ets, module_info, '_', 500),
+    receive {'DOWN', Monitor, process, Caller, _} -> ok end,
+    ?assertEqual([{ets, module_info, [Key]} || Key <- [module, md5, module]], Recorded),
+    ?assert(erlperf:run(Recorded, ?SHORT) > 0),
+    ?assertNot(is_process_alive(Pid)).
