@@ -8,7 +8,7 @@
 // A bench that cannot go on has nothing to print.
 #![allow(clippy::expect_used)]
 
-use speedwell::define::{Selection, read};
+use speedwell::define::{Selection, read, sources};
 use speedwell::harness::{self, Job, Setting};
 use speedwell::model::{Samples, Variant, median};
 use speedwell::process::{Spec, run};
@@ -84,7 +84,9 @@ fn job(file: &std::path::Path, sets: &[(&str, &str)]) -> Job {
         ..Selection::default()
     };
     let target = file.to_string_lossy().into_owned();
-    let suite = read(&[target], &selection, &Variant::plain("bench"), &|_, _| ())
+    let here = std::env::current_dir().expect("there is a current folder");
+    let sources = sources(&target, &here).expect("the file is there");
+    let suite = read(sources, &selection, &Variant::plain("bench"), &|_, _| ())
         .expect("the file is a benchmark");
     suite.jobs.into_iter().next().expect("it has a case")
 }

@@ -107,6 +107,7 @@ fn session() -> Session {
             runs_per_block: 2,
             threshold: None,
             experiment: None,
+            definitions: Vec::new(),
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

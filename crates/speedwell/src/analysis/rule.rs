@@ -183,6 +183,7 @@ mod tests {
             runs_per_block,
             threshold: None,
             experiment: None,
+            definitions: Vec::new(),
         }
     }
 

@@ -69,6 +69,7 @@ impl Story {
             runs_per_block: 2,
             threshold: None,
             experiment: None,
+            definitions: Vec::new(),
         };
         let session = Session {
             id: "story".into(),

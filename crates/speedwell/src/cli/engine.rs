@@ -116,6 +116,7 @@ fn plan(description: &Description, request: &Request) -> anyhow::Result<Plan> {
             runs_per_block: if compares { 2 } else { 1 },
             threshold: None,
             experiment: None,
+            definitions: Vec::new(),
         },
         sampling: Sampling {
             runs: Runs::Fixed(request.runs),

@@ -8,7 +8,8 @@ use crate::define::{self, Side, Suite};
 use crate::environment;
 use crate::harness;
 use crate::model::{
-    Design, Environment, Run, Runs, Sampling, Session, State, Stopping, Variant, milliseconds,
+    Design, Environment, Event, Observer, Run, Runs, Sampling, Session, State, Stopping, Variant,
+    milliseconds,
 };
 use crate::plan::Plan;
 use crate::process::{self, quote};
@@ -50,9 +51,10 @@ impl Plans {
         if let Some(file) = define::experiment(&targets, &std::env::current_dir()?)? {
             return experiment::plans(&file, &values, args);
         }
+        let sources = define::all_sources(&targets, &std::env::current_dir()?)?;
         let declared = match args.variants.is_any() {
             true => Vec::new(),
-            false => define::declared_variants(&targets, &std::env::current_dir()?)?,
+            false => define::declared_variants(&sources)?,
         };
         let mut variants = args.variants.variants(declared)?;
         for variant in &mut variants {
@@ -62,7 +64,7 @@ impl Plans {
         }
         let selection = args.selection.selection(&values, args.execution.trial())?;
         let shown = args.output.progress();
-        let suite = define::read(&targets, &selection, &variants[0], &|done, all| {
+        let suite = define::read(sources, &selection, &variants[0], &|done, all| {
             if shown {
                 super::progress::describing(done, all);
             }
@@ -155,6 +157,7 @@ impl Manner<'_> {
             runs_per_block: if variants.len() > 1 { 2 } else { 1 },
             threshold: args.comparison.threshold,
             experiment: None,
+            definitions: suite.definitions(),
         };
         Plan {
             jobs: suite.jobs.clone(),
@@ -213,27 +216,40 @@ pub fn measure(
     let number = recorder.number();
     let judge = Decider::new(&plan, settings);
     let mut progress = Progress::new(args.output.progress());
-    let ended = runner::execute(&plan, orders, &judge, &mut [&mut recorder, &mut progress])?;
+    let executed = runner::execute(&plan, orders, &judge, &mut [&mut recorder, &mut progress]);
     drop(progress);
-    drop(recorder);
-    if ended == Ended::Interrupted && !args.store.no_save {
-        let db = args
-            .store
-            .db
-            .as_ref()
-            .map(|db| format!(" --db {}", quote(&db.to_string_lossy())));
-        status::note(&format!(
-            "interrupted; what was measured is kept, go on with: speedwell {} --resume @{number}{}",
-            args.command,
-            db.unwrap_or_default()
-        ));
-    }
-    let status = match ended {
-        Ended::Interrupted => Status::INTERRUPTED,
-        Ended::Failed | Ended::Complete => Status::DONE,
+    let status = match executed {
+        Ok(Ended::Interrupted) => {
+            note_resume("interrupted; what was measured is kept", number, args);
+            Status::INTERRUPTED
+        }
+        Ok(Ended::Failed | Ended::Complete) => Status::DONE,
+        // A full disk ends the measuring, but what was kept until then has been paid for.
+        Err(error) => {
+            status::tell(&error);
+            // Where even that cannot be written, the end of this process says the same.
+            let _ = recorder.observe(&Event::Finished { interrupted: true });
+            note_resume("what was measured until then is kept", number, args);
+            Status::COULD_NOT
+        }
     };
+    drop(recorder);
     process::forget_interrupt();
     Ok((store.session(number)?, status))
+}
+
+/// How a session that ended early is gone on with.
+fn note_resume(why: &str, number: i64, args: &RunArgs) {
+    if args.store.no_save {
+        return;
+    }
+    let db = args.store.db.as_ref();
+    let db = db.map(|db| format!(" --db {}", quote(&db.to_string_lossy())));
+    status::note(&format!(
+        "{why}, go on with: speedwell {} --resume @{number}{}",
+        args.command,
+        db.unwrap_or_default()
+    ));
 }
 
 /// Options that divide a run into samples say nothing to files that measure once per process.

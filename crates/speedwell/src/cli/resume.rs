@@ -2,11 +2,14 @@
 
 use super::measure::{Plans, Resumed};
 use crate::define::Suite;
+use crate::definition;
 use crate::harness::{Job, Kind};
+use crate::model::DefinitionFile;
 use crate::plan::Plan;
 use crate::process;
 use crate::store::{Reference, Store};
 use anyhow::{Context, bail};
+use std::sync::Arc;
 
 /// The plan of the session that `reference` names.
 ///
@@ -19,10 +22,13 @@ pub fn plans(store: &Store, reference: &str) -> anyhow::Result<Plans> {
     let Some(text) = store.plan(number)? else {
         bail!("session @{number} was imported: there is nothing to go on with");
     };
-    let plan: Plan = serde_json::from_str(&text)
+    let mut plan: Plan = serde_json::from_str(&text)
         .with_context(|| format!("the plan of session @{number} cannot be read"))?;
-    // The text of an experiment is kept with its plan.
-    let is_gone = |job: &&Job| job.source.kind != Kind::Experiment && !job.source.file.exists();
+    attach_definitions(&mut plan)?;
+    // The text of a definition file is kept with its plan.
+    let is_kept =
+        |job: &Job| job.source.kind == Kind::Experiment || job.source.definition.is_some();
+    let is_gone = |job: &&Job| !is_kept(job) && !job.source.file.exists();
     let missing = plan.jobs.iter().find(is_gone);
     if let Some(job) = missing {
         bail!(
@@ -38,4 +44,27 @@ pub fn plans(store: &Store, reference: &str) -> anyhow::Result<Plans> {
         suite: Suite::default(),
         resumed,
     })
+}
+
+/// Gives jobs the text of their definition file, as it was when the session began. Plans of earlier versions do
+/// not hold it, so that the file is read, once.
+fn attach_definitions(plan: &mut Plan) -> anyhow::Result<()> {
+    let known = plan.design.definitions.iter().cloned().map(Arc::new);
+    let mut known: Vec<Arc<DefinitionFile>> = known.collect();
+    let loads = plan.jobs.iter_mut().map(|job| &mut job.source);
+    for source in loads.filter(|source| source.kind == Kind::Load) {
+        let own = known
+            .iter()
+            .find(|known| known.file == source.file)
+            .cloned();
+        let own = match own {
+            Some(own) => own,
+            None => {
+                known.push(Arc::new(definition::source(&source.file, &[])?));
+                known[known.len() - 1].clone()
+            }
+        };
+        source.definition = Some(own);
+    }
+    Ok(())
 }

@@ -1,9 +1,8 @@
 //! Asking every file for its cases, and checking the user's values against what they declare.
 
 use super::Selection;
-use super::target::sources;
 use crate::harness::{self, Description, Job, Kind, Parameter, Request, Source};
-use crate::model::{Cause, Failure, Value, Variant, nearest};
+use crate::model::{Cause, DefinitionFile, Failure, Value, Variant, nearest};
 use crate::process::interrupted;
 use anyhow::bail;
 use std::collections::{BTreeSet, HashMap};
@@ -30,22 +29,18 @@ pub struct Suite {
     pub files: usize,
 }
 
-/// Finds the benchmarks of `targets` and their cases; `baseline` is what they are described under.
+/// Asks the benchmarks of `sources` for their cases; `baseline` is what they are described under.
 /// `progress` is told how many of how many files have been described.
 ///
 /// # Errors
-/// An unknown target, nothing left after filtering, or a value that no benchmark can take.
+/// Nothing left after filtering, or a value that no benchmark can take.
 pub fn read(
-    targets: &[String],
+    sources: Vec<Source>,
     selection: &Selection,
     baseline: &Variant,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> anyhow::Result<Suite> {
-    let here = std::env::current_dir()?;
-    let mut wanted = Vec::new();
-    for target in targets {
-        wanted.extend(sources(target, &here)?);
-    }
+    let mut wanted = sources;
     // A file with several benchmarks has to be asked for their names first.
     wanted.retain(|source| source.kind.holds_several() || selection.wants(&source.name));
     if wanted.is_empty() {
@@ -201,6 +196,18 @@ fn hint(name: &str, declared: &[&Parameter]) -> String {
 }
 
 impl Suite {
+    /// The definition files of its benchmarks, as they were read.
+    pub fn definitions(&self) -> Vec<DefinitionFile> {
+        let mut found: Vec<DefinitionFile> = Vec::new();
+        for job in self.jobs.iter().filter(|job| job.source.kind == Kind::Load) {
+            let definition = job.source.definition.as_deref();
+            if let Some(definition) = definition.filter(|new| !found.contains(new)) {
+                found.push(definition.clone());
+            }
+        }
+        found
+    }
+
     /// Failures that are not merely benchmarks which cannot run here.
     pub fn broken(&self) -> impl Iterator<Item = &Failure> {
         self.failures

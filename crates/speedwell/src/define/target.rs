@@ -4,12 +4,23 @@
 //! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, a
 //! folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
 
-use crate::definition;
+use crate::definition::{self, experiment::Experiment};
 use crate::harness::{self, Kind, Source};
 use crate::model::{Variant, nearest};
 use anyhow::{Context, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Every benchmark file that one of `targets` means. Definition files are read here, and only here.
+///
+/// # Errors
+/// See [`sources`].
+pub fn all_sources(targets: &[String], here: &Path) -> anyhow::Result<Vec<Source>> {
+    let found: anyhow::Result<Vec<_>> =
+        targets.iter().map(|target| sources(target, here)).collect();
+    Ok(found?.into_iter().flatten().collect())
+}
 
 /// Every benchmark file that `target` means: a file, a folder, or the name of a group below the
 /// current folder or its `benchmark` folder.
@@ -129,6 +140,7 @@ pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> Source {
         root: root.to_owned(),
         // Scripts of the original expect to be started in the checkout's root.
         directory: root.parent().unwrap_or(root).to_owned(),
+        definition: None,
     }
 }
 
@@ -139,6 +151,7 @@ fn fake_source(file: &Path, root: &Path) -> Option<Source> {
         file: file.to_owned(),
         root: root.to_owned(),
         directory: root.to_owned(),
+        definition: None,
     })
 }
 
@@ -200,6 +213,7 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
         file: file.to_owned(),
         root: root.clone(),
         directory: here.to_owned(),
+        definition: None,
     };
     if harness::is_program_with_harness(file) || harness::is_google_benchmark(file) {
         return Ok(program_source(file, here));
@@ -245,7 +259,8 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
 
 /// A definition file. Its benchmarks are named after it alone, and its commands are started beside it.
 fn definition_source(file: &Path) -> anyhow::Result<Source> {
-    let name = definition::read(file)?.name;
+    let text = definition::source(file, &[])?;
+    let name = definition::of(&text)?.name;
     let folder = file.parent().unwrap_or(Path::new("/"));
     Ok(Source {
         kind: Kind::Load,
@@ -253,6 +268,7 @@ fn definition_source(file: &Path) -> anyhow::Result<Source> {
         file: file.to_owned(),
         root: folder.to_owned(),
         directory: folder.to_owned(),
+        definition: Some(Arc::new(text)),
     })
 }
 
@@ -261,15 +277,17 @@ fn definition_source(file: &Path) -> anyhow::Result<Source> {
 fn experiment_sources(file: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
+    let text = definition::source(file, &[])?;
+    // What is wrong with the file is reported when it is read with the values that were set.
+    let experiment = Experiment::of(&text);
     let mut found = vec![Source {
         kind: Kind::Experiment,
         name: stem.to_string_lossy().into_owned(),
         file: file.to_owned(),
         root: folder.to_owned(),
         directory: folder.to_owned(),
+        definition: Some(Arc::new(text)),
     }];
-    // What is wrong with the file is told when it is read with the values that were set.
-    let experiment = definition::experiment::read(file, &[]);
     for benchmark in experiment
         .iter()
         .flat_map(|experiment| &experiment.groups)
@@ -298,23 +316,17 @@ pub fn experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<Path
     }
 }
 
-/// The variants that definition files among `targets` declare.
+/// The variants that definition files among `sources` declare.
 ///
 /// # Errors
-/// Unknown targets, and variants of one file that would be those of other benchmarks, too.
-pub fn declared_variants(targets: &[String], here: &Path) -> anyhow::Result<Vec<Variant>> {
+/// Variants of one file that would be those of other benchmarks, too.
+pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
     let mut declared = Vec::new();
-    let mut files = 0;
-    for target in targets {
-        for source in sources(target, here)? {
-            files += 1;
-            if source.kind == Kind::Load {
-                let variants = definition::read(&source.file)?.variants;
-                declared.extend(variants.into_iter().map(|patch| patch.variant));
-            }
-        }
+    for source in sources.iter().filter(|source| source.kind == Kind::Load) {
+        let variants = definition::of(source.definition()?)?.variants;
+        declared.extend(variants.into_iter().map(|patch| patch.variant));
     }
-    if files > 1 && !declared.is_empty() {
+    if sources.len() > 1 && !declared.is_empty() {
         bail!(
             "variants of a definition file are measured by themselves, not beside other benchmarks\n\
              hint: run the files one after the other"
@@ -336,6 +348,7 @@ pub fn program_source(file: &Path, here: &Path) -> Source {
         file: file.to_owned(),
         root: root.to_owned(),
         directory: here.to_owned(),
+        definition: None,
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! It decides what such a file may say and checks it whole before anything is started: an unknown key
 //! is an error with its line and the nearest known one. It must not know how benchmarks are performed.
-//! Start at [`read`] for files with `[benchmark.NAME]` (docs/definition-files.md), at
-//! [`experiment::read`] for those with `[[group]]` (docs/experiments.md).
+//! [`source`] reads the text; start at [`of`] for files with `[benchmark.NAME]` (docs/definition-files.md), at
+//! [`experiment::Experiment::of`] for those with `[[group]]` (docs/experiments.md).
 
 mod blanks;
 pub mod experiment;
@@ -18,6 +18,7 @@ pub use blanks::{escape, fill, names as blanks_of};
 pub use load::LoadBenchmark;
 pub use variant::Patch;
 
+use crate::model::DefinitionFile;
 use anyhow::{Context, Result, bail, ensure};
 use keys::Keys;
 use std::path::{Path, PathBuf};
@@ -45,17 +46,34 @@ pub fn is_one(file: &Path) -> bool {
         })
 }
 
-/// Reads a definition file.
+/// The text of a definition file. `set` are names with values that take the place of what the file says of
+/// `[params]` and of parameters of groups; several pairs of one name are several values.
 ///
 /// # Errors
-/// It cannot be read, is no TOML, or says something that has no meaning.
-pub fn read(file: &Path) -> Result<Definition> {
+/// It cannot be read.
+pub fn source(file: &Path, set: &[(String, String)]) -> Result<DefinitionFile> {
     let shown = file.display();
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the definition file '{shown}'"))?;
+    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
+    Ok(DefinitionFile {
+        file: std::path::absolute(file)?,
+        text,
+        set: set.to_vec(),
+        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+    })
+}
+
+/// What a definition file with benchmarks means.
+///
+/// # Errors
+/// It is no TOML, or says something that has no meaning.
+pub fn of(written: &DefinitionFile) -> Result<Definition> {
+    let file = &written.file;
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let folder = file.parent().unwrap_or(Path::new("."));
-    parse(&text, &stem, folder).with_context(|| format!("in the definition file '{shown}'"))
+    parse(&written.text, &stem, folder)
+        .with_context(|| format!("in the definition file '{}'", file.display()))
 }
 
 fn parse(text: &str, stem: &str, folder: &Path) -> Result<Definition> {

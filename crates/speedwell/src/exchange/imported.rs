@@ -168,6 +168,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             runs_per_block: 1,
             threshold: None,
             experiment: None,
+            definitions: Vec::new(),
         },
         variants,
         metrics: Vec::new(),

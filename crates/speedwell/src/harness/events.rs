@@ -17,6 +17,12 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
         .case
         .clone()
         .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let results = events.all("timed").count() + events.all("once").count();
+    if results > 1 {
+        let reason =
+            format!("reported {results} results for one run, of which one at most is true");
+        return (None, Some(Cause::Invalid { reason }));
+    }
     if let Some(timed) = events.first("timed") {
         return observe_timed(case, timed, events);
     }
@@ -238,6 +244,7 @@ mod tests {
             file: "/g/b.cpp".into(),
             root: "/".into(),
             directory: "/".into(),
+            definition: None,
         };
         let job = Job {
             source,

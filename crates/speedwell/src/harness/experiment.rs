@@ -12,10 +12,10 @@ use super::attempt::{failure, start_reason};
 use super::events::Events;
 use super::job::{Description, Job, Parameter, Request, Setting, Source};
 use super::{Attempt, Harness, Message, Observation, own_program, protocol};
-use crate::definition::experiment::{self, Experiment, control};
+use crate::definition::experiment::{Experiment, control};
 use crate::model::assignment::{Assignment, Warmup, Work};
 use crate::model::performed::{Performed, Stumble};
-use crate::model::{Case, Cause, Sample};
+use crate::model::{Case, Cause, DefinitionFile, Sample};
 use crate::process::{Channel, Outcome, Spec, run};
 use anyhow::{Context, anyhow};
 use std::path::PathBuf;
@@ -33,9 +33,11 @@ pub struct Experiments;
 
 impl Harness for Experiments {
     fn describe(&self, source: &Source, request: &Request) -> Description {
-        let read =
-            experiment::source(&source.file, &request.sets).and_then(|text| Experiment::of(&text));
-        let experiment = match read {
+        let written = source.definition().map(|definition| DefinitionFile {
+            set: request.sets.clone(),
+            ..definition.clone()
+        });
+        let experiment = match written.and_then(|written| Experiment::of(&written)) {
             Ok(experiment) => experiment,
             Err(error) => return protocol::unreadable(source, &error),
         };

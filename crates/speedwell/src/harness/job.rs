@@ -1,10 +1,12 @@
 //! What is to be described or performed: plain data that a plan can store and a later session resume.
 
 use crate::definition::experiment::Experiment;
-use crate::model::{Case, Code, Failure, Language, Samples, Value, Variant};
+use crate::model::{Case, Code, DefinitionFile, Failure, Language, Samples, Value, Variant};
 use crate::process::CpuSet;
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Which harness performs a file.
@@ -57,6 +59,21 @@ pub struct Source {
     pub root: PathBuf,
     /// Working directory of its processes.
     pub directory: PathBuf,
+    /// What a definition file says. It is read once for a session, so that all runs are of the same text; a
+    /// plan keeps it once for all its jobs, in its design.
+    #[serde(skip)]
+    pub definition: Option<Arc<DefinitionFile>>,
+}
+
+impl Source {
+    /// What the definition file says.
+    ///
+    /// # Errors
+    /// It is none, or has not been read.
+    pub fn definition(&self) -> anyhow::Result<&DefinitionFile> {
+        let definition = self.definition.as_deref();
+        definition.with_context(|| format!("'{}' has not been read", self.file.display()))
+    }
 }
 
 /// What a description is asked for.

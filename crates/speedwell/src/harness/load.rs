@@ -9,7 +9,7 @@ use super::job::{Description, Job, Parameter, Request, Setting, Source};
 use super::protocol::{self, Loop};
 use super::{Attempt, Harness, node_core, own_program};
 use crate::definition::{self, Definition, LoadBenchmark, blanks_of, fill};
-use crate::model::{Case, Value};
+use crate::model::{Case, TooManyCases, Value};
 use crate::process::{Channel, Spec, quote};
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct Load;
 
 impl Harness for Load {
     fn describe(&self, source: &Source, request: &Request) -> Description {
-        let definition = match definition::read(&source.file) {
+        let definition = match source.definition().and_then(definition::of) {
             Ok(definition) => definition,
             Err(error) => return protocol::unreadable(source, &error),
         };
@@ -30,7 +30,10 @@ impl Harness for Load {
                 values: values.clone(),
             });
             description.parameters.extend(own);
-            let cases = cases(load, request);
+            let cases = match cases(load, request) {
+                Ok(cases) => cases,
+                Err(error) => return protocol::unreadable(source, &error.into()),
+            };
             let jobs = cases
                 .into_iter()
                 .map(|case| protocol::job_of(source, request, case));
@@ -60,16 +63,15 @@ impl Harness for Load {
     }
 
     fn usual_program(&self, source: &Source) -> PathBuf {
-        let definition = definition::read(&source.file).ok();
+        let definition = source.definition().and_then(definition::of).ok();
         let program = definition.and_then(|definition| definition.program);
         program.unwrap_or_else(own_program)
     }
 }
 
 /// Every combination of the values, those that the user set in the place of the declared ones.
-fn cases(load: &LoadBenchmark, request: &Request) -> Vec<Case> {
-    let mut rows: Vec<Vec<(String, Value)>> = vec![Vec::new()];
-    for (name, declared) in &load.parameters {
+fn cases(load: &LoadBenchmark, request: &Request) -> Result<Vec<Case>, TooManyCases> {
+    let values_of = |(name, declared): &(String, Vec<Value>)| {
         let set = request.sets.iter().filter(|(known, _)| known == name);
         let set: Vec<Value> = set
             .filter_map(|(_, text)| match declared.first() {
@@ -77,37 +79,34 @@ fn cases(load: &LoadBenchmark, request: &Request) -> Vec<Case> {
                 None => Some(Value::guess(text)),
             })
             .collect();
-        let values = if set.is_empty() { declared } else { &set };
-        rows = rows
-            .into_iter()
-            .flat_map(|row| {
-                values.iter().map(move |value| {
-                    let mut row = row.clone();
-                    row.push((name.clone(), value.clone()));
-                    row
-                })
-            })
-            .collect();
-    }
-    rows.into_iter()
+        let values = if set.is_empty() {
+            declared.clone()
+        } else {
+            set
+        };
+        (name.clone(), values)
+    };
+    let parameters: Vec<_> = load.parameters.iter().map(values_of).collect();
+    let rows = Case::combinations(&parameters)?.into_iter();
+    Ok(rows
         .map(|mut values| {
             // Figures of different clients are different measurements.
             let client = load.client.clone().map(Value::Text);
             values.extend(client.map(|client| ("client".to_owned(), client)));
             Case::new(&load.name, values)
         })
-        .collect()
+        .collect())
 }
 
 /// The words of `speedwell load` for one run.
 fn words(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Vec<String>> {
     let case = job.case.as_ref().context("the case is not known")?;
-    let definition = definition::read(&job.source.file)?;
+    let definition = definition::of(job.source.definition()?)?;
     let load = definition
         .loads
         .iter()
         .find(|load| load.name == case.benchmark);
-    let load = load.with_context(|| format!("'{}' is gone", case.benchmark))?;
+    let load = load.with_context(|| format!("the file has no benchmark '{}'", case.benchmark))?;
     let (serve, url) = patched(&definition, load, setting)?;
     let port = node_core::free_port().context("no port is free")?;
     let filled = |text: &str, program: &str| {

@@ -27,6 +27,34 @@ pub enum CaseError {
     BadQuote(String),
 }
 
+/// More combinations than anybody could measure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TooManyCases {
+    /// How many values each parameter has.
+    counts: Vec<usize>,
+    /// How many combinations that makes.
+    product: f64,
+}
+
+impl fmt::Display for TooManyCases {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts: Vec<String> = self.counts.iter().map(usize::to_string).collect();
+        let product = match self.product < 1e15 {
+            true => format!("{}", self.product),
+            false => format!("{:.0e}", self.product),
+        };
+        write!(
+            out,
+            "its parameters make {} = {product} cases, and {} are possible\nhint: give fewer values, or set some \
+             with --set NAME=VALUE",
+            counts.join(" x "),
+            Case::MOST
+        )
+    }
+}
+
+impl std::error::Error for TooManyCases {}
+
 impl Case {
     /// A case of `benchmark`.
     pub fn new(benchmark: impl Into<String>, values: Vec<(String, Value)>) -> Case {
@@ -34,6 +62,38 @@ impl Case {
             benchmark: benchmark.into(),
             values,
         }
+    }
+
+    /// The most cases that one benchmark may have. Node.js core's whole folder has some ten thousand.
+    pub const MOST: usize = 100_000;
+
+    /// Every combination of the values, the last parameter changing fastest.
+    ///
+    /// # Errors
+    /// There are more than [`Case::MOST`], which is known before any of them is made.
+    pub fn combinations(
+        parameters: &[(String, Vec<Value>)],
+    ) -> Result<Vec<Vec<(String, Value)>>, TooManyCases> {
+        let counts = parameters.iter().map(|(_, values)| values.len());
+        let product = counts.clone().map(|count| count as f64).product::<f64>();
+        if product > Case::MOST as f64 {
+            return Err(TooManyCases {
+                counts: counts.collect(),
+                product,
+            });
+        }
+        let mut rows: Vec<Vec<(String, Value)>> = vec![Vec::new()];
+        for (name, values) in parameters {
+            let longer = rows.iter().flat_map(|row| {
+                values.iter().map(move |value| {
+                    let mut row = row.clone();
+                    row.push((name.clone(), value.clone()));
+                    row
+                })
+            });
+            rows = longer.collect();
+        }
+        Ok(rows)
     }
 
     /// The canonical identity: `group/name len=16 type=utf8`, parameters sorted by name.
@@ -172,5 +232,37 @@ mod tests {
             Case::parse("g/b s=\"x"),
             Err(CaseError::BadQuote(_))
         ));
+    }
+
+    #[test]
+    fn combinations_are_counted_before_they_are_made() {
+        let values = |count: usize| {
+            (0..count)
+                .map(|n| Value::Number(n as f64))
+                .collect::<Vec<_>>()
+        };
+        let parameters = |names: &str, count| -> Vec<_> {
+            names
+                .chars()
+                .map(|name| (name.to_string(), values(count)))
+                .collect()
+        };
+        let rows = Case::combinations(&parameters("ab", 2)).unwrap();
+        let texts = rows.into_iter().map(|row| Case::new("g", row).id());
+        assert_eq!(
+            texts.collect::<Vec<_>>(),
+            ["g a=0 b=0", "g a=0 b=1", "g a=1 b=0", "g a=1 b=1"]
+        );
+        assert_eq!(
+            Case::combinations(&parameters("abcde", 10)).unwrap().len(),
+            Case::MOST
+        );
+        let told = Case::combinations(&parameters("abcdefgh", 100))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            told.contains("100 x 100 x 100 x 100 x 100 x 100 x 100 x 100 = 1e16 cases"),
+            "{told}"
+        );
     }
 }

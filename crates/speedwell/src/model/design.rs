@@ -56,16 +56,19 @@ pub struct Design {
     /// The definition file of the experiment, if it is one: what a report needs to know beside the figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<DefinitionFile>,
+    /// The definition files of the benchmarks that were measured, if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub definitions: Vec<DefinitionFile>,
 }
 
-/// The definition file of an experiment as it was read. A later change of the file changes no session.
+/// A definition file as it was read, once for the whole session. A later change of the file changes no session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DefinitionFile {
     /// Where it lay.
     pub file: PathBuf,
     /// Its text.
     pub text: String,
-    /// Values that took the place of what it says.
+    /// Values that took the place of what it says; benchmarks get theirs otherwise.
     pub set: Vec<(String, String)>,
     /// Processors that could be used.
     pub cpus: u32,

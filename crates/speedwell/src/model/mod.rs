@@ -31,7 +31,7 @@ mod variant;
 mod verdict;
 
 pub use calibration::Calibration;
-pub use case::{Case, CaseError};
+pub use case::{Case, CaseError, TooManyCases};
 pub use code::{Code, Language, Nodes};
 pub use design::{DefinitionFile, Design, Order, Stopping};
 pub use duration::{milliseconds, parse_duration};

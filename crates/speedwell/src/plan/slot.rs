@@ -126,6 +126,7 @@ mod tests {
             file: "/b".into(),
             root: "/".into(),
             directory: "/".into(),
+            definition: None,
         };
         let job = Job {
             source,
@@ -152,6 +153,7 @@ mod tests {
                 runs_per_block: 2,
                 threshold: None,
                 experiment: None,
+                definitions: Vec::new(),
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

@@ -208,6 +208,7 @@ mod tests {
             runs_per_block: 2,
             threshold: Some(0.05),
             experiment: None,
+            definitions: Vec::new(),
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -237,6 +238,7 @@ mod tests {
             runs_per_block: 1,
             threshold: None,
             experiment: None,
+            definitions: Vec::new(),
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }

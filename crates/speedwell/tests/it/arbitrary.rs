@@ -224,6 +224,7 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         runs_per_block: 2,
         threshold: None,
         experiment: None,
+        definitions: Vec::new(),
     }
 }
 

@@ -178,3 +178,35 @@ fn the_example_of_the_documentation_works() {
         .expect_status(0)
         .expect_stdout(&["servers/", "old", "new"]);
 }
+
+#[test]
+fn a_definition_that_is_edited_while_it_is_measured_stays_what_it_was() {
+    // The server's own command edits the file, so that it has another text from the first run on.
+    let edit =
+        "sed -i -e s/requests...60/requests=7/ -e s/benchmark.hello/benchmark.bye/ servers.toml";
+    let definition = DEFINITION
+        .replace(
+            "{program} server.js",
+            &format!("{edit} && exec {{program}} server.js"),
+        )
+        .replace("[1, 4]", "1");
+    let Some((project, answer)) = run(&definition, &[]) else {
+        return;
+    };
+    answer.expect_status(0);
+    let now = std::fs::read_to_string(project.path("servers.toml")).unwrap();
+    assert!(
+        now.contains("requests=7") && now.contains("[benchmark.bye]"),
+        "{now}"
+    );
+    let data = project.run(&["report", "--export", "jsonl"]).stdout;
+    assert_eq!(data.matches(r#""iterations":60"#).count() % 2, 0, "{data}");
+    assert!(
+        data.contains(r#""iterations":60"#) && !data.contains(r#""iterations":7,"#),
+        "{data}"
+    );
+    assert!(
+        data.contains("requests = 60"),
+        "the text is kept with the session: {data}"
+    );
+}

@@ -28,6 +28,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
             runs_per_block: 1,
             threshold: None,
             experiment: None,
+            definitions: Vec::new(),
         },
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
         metrics: [

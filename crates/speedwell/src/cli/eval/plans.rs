@@ -116,6 +116,7 @@ pub fn job(
             file: here.clone(),
             root: here.clone(),
             directory: here,
+            definition: None,
         },
         label: case.id(),
         route: Route::Direct,

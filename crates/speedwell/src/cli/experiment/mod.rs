@@ -14,8 +14,8 @@ use super::measure::{Plans, plan};
 use super::options::{OrderName, RunArgs};
 use crate::define;
 use crate::define::Selection;
-use crate::definition::experiment::{Experiment, Group, control, source};
-use crate::model::{Order, Runs, Sampling, Stopping, Value, Variant, milliseconds};
+use crate::definition::experiment::{Experiment, Group, control};
+use crate::model::{DefinitionFile, Order, Runs, Sampling, Stopping, Value, Variant, milliseconds};
 use crate::plan::Plan;
 use anyhow::{Context, ensure};
 use std::path::Path;
@@ -31,15 +31,19 @@ pub fn plans(file: &Path, values: &[String], args: &RunArgs) -> anyhow::Result<P
         file.display()
     );
     let mut selection = args.selection.selection(values, args.execution.trial())?;
-    let written = source(file, &selection.sets)?;
+    let target = file.to_string_lossy().into_owned();
+    let sources = define::sources(&target, &std::env::current_dir()?)?;
+    let written = DefinitionFile {
+        set: selection.sets.clone(),
+        ..sources[0].definition()?.clone()
+    };
     let experiment = Experiment::of(&written)?;
     if !args.execution.list {
         requirements::check(&experiment, args.output.progress())?;
     }
     divide_values(&experiment, &mut selection);
     let variants = variants(&experiment, args)?;
-    let target = file.to_string_lossy().into_owned();
-    let mut suite = define::read(&[target], &selection, &variants[0], &|_, _| ())?;
+    let mut suite = define::read(sources, &selection, &variants[0], &|_, _| ())?;
     suite.warnings.extend(shared_processors(&experiment));
     let mut plan = plan(args, variants, &suite);
     plan.design.experiment = Some(written);

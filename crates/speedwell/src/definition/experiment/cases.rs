@@ -68,17 +68,8 @@ pub fn combine(
     parameters: &Parameters,
     settings: &Settings,
 ) -> Result<Vec<Case>> {
-    let mut rows: Vec<Vec<(String, Value)>> = vec![Vec::new()];
-    for (name, values) in parameters {
-        let longer = rows.iter().flat_map(|row| {
-            values.iter().map(move |value| {
-                let mut row = row.clone();
-                row.push((name.clone(), value.clone()));
-                row
-            })
-        });
-        rows = longer.collect();
-    }
+    let rows = Case::combinations(parameters);
+    let mut rows = rows.map_err(|error| group.error("parameters", error))?;
     let mut excluded = Vec::new();
     for keys in group.list("exclude")? {
         excluded.push(matches(&keys, parameters, settings)?);

@@ -44,7 +44,6 @@ pub use profile::{Profile, Tool, When};
 pub use requirement::{Need, Requirement};
 pub use spot::Spot;
 pub use variant::Variant;
-pub use written::source;
 
 use super::blanks;
 use super::keys::Keys;
@@ -128,12 +127,12 @@ fn has_groups(tree: &Node) -> bool {
     })
 }
 
-/// Reads an experiment; see [`source`] and [`Experiment::of`].
+/// Reads an experiment; see [`super::source`] and [`Experiment::of`].
 ///
 /// # Errors
 /// It cannot be read, or says something that has no meaning; messages name the line.
 pub fn read(file: &Path, set: &[(String, String)]) -> Result<Experiment> {
-    Experiment::of(&source(file, set)?)
+    Experiment::of(&super::source(file, set)?)
 }
 
 fn of_tree(

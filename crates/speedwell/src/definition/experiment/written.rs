@@ -1,4 +1,4 @@
-//! The text of a definition file, and the experiment that it means.
+//! The experiment that the text of a definition file means.
 //!
 //! The text is kept with every session, so that a report can be made again when the file has changed.
 
@@ -7,24 +7,6 @@ use crate::definition::tree;
 use crate::model::DefinitionFile;
 use anyhow::{Context, Result};
 use std::path::Path;
-
-/// The text of a definition file. `set` are names with values that take the place of what the file says of
-/// `[params]` and of parameters of groups; several pairs of one name are several values.
-///
-/// # Errors
-/// It cannot be read.
-pub fn source(file: &Path, set: &[(String, String)]) -> Result<DefinitionFile> {
-    let shown = file.display();
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the definition file '{shown}'"))?;
-    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
-    Ok(DefinitionFile {
-        file: std::path::absolute(file)?,
-        text,
-        set: set.to_vec(),
-        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
-    })
-}
 
 impl Experiment {
     /// What a definition file means.

@@ -67,6 +67,7 @@ pub fn session() -> Session {
             runs_per_block: 2,
             threshold: None,
             experiment: None,
+            definitions: Vec::new(),
         },
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],
