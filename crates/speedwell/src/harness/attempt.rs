@@ -8,6 +8,9 @@ use std::sync::Arc;
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
+/// Larger figures are none: squares of them, which every variance needs, are no longer finite.
+const LARGEST: f64 = 1e150;
+
 /// One process, over: what it reported, what it cost, and why it failed if it did.
 ///
 /// A process may report and fail: what it had measured is kept, and so is the failure.
@@ -57,7 +60,8 @@ impl Attempt {
         job: &Job,
         setting: &Setting<'_>,
     ) -> Attempt {
-        let cause = outcome.cause(spec.limit).or(reported);
+        let impossible = || observations.iter().find_map(impossible);
+        let cause = outcome.cause(spec.limit).or(reported).or_else(impossible);
         for seen in &mut observations {
             seen.notes.extend(remarks(outcome));
         }
@@ -116,6 +120,24 @@ impl Attempt {
             ..Attempt::default()
         }
     }
+}
+
+/// What no measurement can give. Everything is looked at here, whoever reported it: a harness, a command, or a benchmark
+/// that writes to the harness's line itself.
+fn impossible(seen: &Observation) -> Option<Cause> {
+    let reason = seen.samples.iter().find_map(|sample| {
+        let (name, value) = (&sample.metric, sample.value);
+        let metric = seen.metrics.iter().find(|metric| metric.name == **name);
+        let is_time = metric.is_some_and(|metric| metric.unit == "ns");
+        if !value.is_finite() || value.abs() > LARGEST {
+            return Some(format!(
+                "reported the impossible figure {value:e} for '{name}'"
+            ));
+        }
+        (is_time && value < 0.0)
+            .then(|| format!("reported {value} ns for '{name}', but no time is below zero"))
+    })?;
+    Some(Cause::Invalid { reason })
 }
 
 /// What a reader of the values should know about the end of their process.

@@ -4,7 +4,7 @@
 //! so a program that is being measured is never replaced. Which headers go in is known from the
 //! last compilation, which lists them (`-MMD`). Start with [`build`].
 
-use super::cache_folder;
+use super::cache::{self, cache_folder};
 use super::sources::Sources;
 use crate::model::Cause;
 use crate::process::{Ended, Spec, replay, run};
@@ -155,10 +155,12 @@ fn find_or_compile(recipe: &Recipe, cache: &Path) -> Result<PathBuf, Failed> {
     };
     fs::create_dir_all(cache).map_err(|error| cannot(error, cache))?;
     remove_unused(cache);
-    call(&spec, &recipe.shown())?;
+    let called = call(&spec, &recipe.shown());
     let rules = draft.with_extension("d");
     let inputs = prerequisites(&fs::read_to_string(&rules).unwrap_or_default(), recipe);
+    // A compiler that refuses the file may have listed its headers before.
     let _ = fs::remove_file(&rules);
+    called.inspect_err(|_| cache::remove(&draft))?;
     let program = place(&inputs);
     let names: Vec<_> = inputs.iter().map(|path| path.to_string_lossy()).collect();
     fs::write(&list, names.join("\n")).map_err(|error| cannot(error, &list))?;
@@ -225,14 +227,11 @@ fn prerequisites(rule: &str, recipe: &Recipe) -> Vec<PathBuf> {
 
 /// Removes what has not been used for long, and drafts of compilations that died.
 pub(super) fn remove_unused(cache: &Path) {
+    cache::remove_drafts(cache);
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
-        let age = entry.metadata().and_then(|data| data.modified());
-        let age = age.ok().and_then(|time| time.elapsed().ok());
-        if age.is_some_and(|age| age > KEPT) {
-            let _ = match entry.path().is_dir() {
-                true => fs::remove_dir_all(entry.path()),
-                false => fs::remove_file(entry.path()),
-            };
+        let used = entry.metadata().and_then(|data| data.modified());
+        if used.is_ok_and(|time| cache::is_older(time, KEPT)) {
+            cache::remove(&entry.path());
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::http_output::HttpOutput;
 use super::http_tool::OWN;
 use super::{cache_folder, http_tool, own_program};
-use crate::process::quote;
+use crate::process::{Scratch, quote};
 use serde_json::Value as Json;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -63,7 +63,7 @@ pub(super) struct Shim {
     tool: String,
     real: PathBuf,
     folder: PathBuf,
-    output: PathBuf,
+    scratch: Scratch,
 }
 
 impl Shim {
@@ -86,12 +86,12 @@ impl Shim {
                 folder
             }
         };
-        let output = std::env::temp_dir().join(format!("speedwell-http-{serial}"));
+        let scratch = Scratch::new().ok()?;
         Some(Shim {
             tool: tool.to_owned(),
             real,
             folder,
-            output,
+            scratch,
         })
     }
 
@@ -114,14 +114,19 @@ impl Shim {
             ),
             (
                 "SPEEDWELL_HTTP_OUTPUT".into(),
-                self.output.to_string_lossy().into_owned(),
+                self.output().to_string_lossy().into_owned(),
             ),
         ]
     }
 
+    /// Where the stand-in keeps what the tool prints.
+    fn output(&self) -> PathBuf {
+        self.scratch.path("output")
+    }
+
     /// What the tool told, once it has ended.
     pub fn figures(&self) -> Option<Json> {
-        let output = fs::read_to_string(&self.output).ok()?;
+        let output = fs::read_to_string(self.output()).ok()?;
         HttpOutput::read(&self.tool, &output).map(|output| output.figures())
     }
 }
@@ -153,11 +158,4 @@ fn write(script: &Path, text: &str, serial: &str) -> Option<()> {
     fs::write(&draft, text).ok()?;
     fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).ok()?;
     fs::rename(&draft, script).ok()
-}
-
-impl Drop for Shim {
-    fn drop(&mut self) {
-        // It was never written if the process made no load.
-        let _ = fs::remove_file(&self.output);
-    }
 }

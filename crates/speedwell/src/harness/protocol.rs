@@ -8,8 +8,8 @@
 use super::attempt::{description_failure, start_reason};
 use super::describe::described;
 use super::events::{Events, observation};
-use super::job::{Description, Job, Request, Route, Setting, Source, Trial};
-use super::{Attempt, Message, own_program};
+use super::job::{Description, Job, Kind, Request, Route, Setting, Source, Trial};
+use super::{Attempt, Message, Observation, own_program};
 use crate::model::{Case, Cause, Length};
 use crate::process::{Spec, run};
 
@@ -123,10 +123,24 @@ pub(super) fn perform(
         Err(error) => Attempt::not_started(spec, &error, job, setting),
         Ok(outcome) => {
             let (seen, fault) = observation(job, &events);
+            // Elsewhere a benchmark may say how long something took, such as a device of its own.
+            let is_clocked = matches!(job.source.kind, Kind::Node | Kind::Load);
+            let wall_ns = outcome.wall_ns;
+            let fault = fault
+                .or_else(|| longer_than_it_lived(seen.as_ref().filter(|_| is_clocked)?, wall_ns));
             let seen = seen.into_iter().collect();
             Attempt::new(plain, &outcome, seen, fault, job, setting)
         }
     }
+}
+
+/// A section that took longer than the process that measured it has not been measured.
+fn longer_than_it_lived(seen: &Observation, wall_ns: u64) -> Option<Cause> {
+    let elapsed = seen.samples.iter().filter_map(|sample| sample.elapsed_ns);
+    let longest = elapsed.max().filter(|longest| *longest > wall_ns)?;
+    let reason =
+        format!("reported a section of {longest} ns, but its process lived for {wall_ns} ns only");
+    Some(Cause::Invalid { reason })
 }
 
 fn load(job: &Job, setting: &Setting<'_>) -> Message {

@@ -1,6 +1,6 @@
 //! The harnesses written in other languages: embedded in the program, unpacked on first use.
 
-use super::cache_folder;
+use super::cache::{self, cache_folder};
 use anyhow::Context;
 use include_dir::{Dir, include_dir};
 use std::fs;
@@ -78,6 +78,7 @@ fn unpack(dir: &Dir<'_>, name: &str, cache: &Path) -> anyhow::Result<PathBuf> {
             cache.display()
         )
     })?;
+    cache::remove_drafts(cache);
     // Written beside and moved into place in one step: two processes may unpack at once.
     let draft = cache.join(format!("draft-{name}-{}", std::process::id()));
     write(dir, &draft)

@@ -19,6 +19,15 @@ pub fn family_of(root: i32) -> Vec<i32> {
     members(&all(), root)
 }
 
+/// The living processes of several families; without any, the machine is not looked at.
+pub(super) fn families_of(roots: &[i32]) -> BTreeSet<i32> {
+    if roots.is_empty() {
+        return BTreeSet::new();
+    }
+    let all = all();
+    roots.iter().flat_map(|root| members(&all, *root)).collect()
+}
+
 /// Processor time that the family has used so far, in nanoseconds, ended members aside whose parent
 /// has not waited for them. `None` when nobody is left.
 pub fn cpu_ns_of(root: i32) -> Option<u64> {

@@ -9,9 +9,20 @@ const PRIORITY: libc::c_int = 10;
 /// without real-time priority (`SCHED_FIFO`, sched(7)).
 #[derive(Debug)]
 pub struct RealTime {
-    policy: libc::c_int,
-    parameters: libc::sched_param,
+    policy: libc::c_long,
+    parameters: Parameters,
 }
+
+/// What the kernel takes (sched_setscheduler(2)). The calls are made directly: musl's functions of these names only
+/// report that the system does not have them, because POSIX means processes and Linux means threads.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Parameters {
+    priority: libc::c_int,
+}
+
+/// The calling thread.
+const THIS: libc::c_long = 0;
 
 impl RealTime {
     /// Changes the priority of the calling thread.
@@ -19,20 +30,15 @@ impl RealTime {
     /// # Errors
     /// The operating system does not permit it.
     pub fn enter() -> io::Result<RealTime> {
-        // SAFETY: the calls read and write the structures given, which outlive them; 0 is the
-        // calling thread.
+        let mut parameters = Parameters { priority: 0 };
+        // SAFETY: the calls read and write the structure given, which outlives them.
         unsafe {
-            let policy = libc::sched_getscheduler(0);
-            let mut parameters: libc::sched_param = std::mem::zeroed();
-            if policy < 0 || libc::sched_getparam(0, &mut parameters) != 0 {
+            let policy = libc::syscall(libc::SYS_sched_getscheduler, THIS);
+            if policy < 0 || libc::syscall(libc::SYS_sched_getparam, THIS, &raw mut parameters) != 0
+            {
                 return Err(io::Error::last_os_error());
             }
-            let wanted = libc::sched_param {
-                sched_priority: PRIORITY,
-            };
-            if libc::sched_setscheduler(0, libc::SCHED_FIFO, &wanted) != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            set(libc::SCHED_FIFO.into(), Parameters { priority: PRIORITY })?;
             Ok(RealTime { policy, parameters })
         }
     }
@@ -40,8 +46,24 @@ impl RealTime {
 
 impl Drop for RealTime {
     fn drop(&mut self) {
-        // SAFETY: as above. A thread may always give up a priority.
-        unsafe { libc::sched_setscheduler(0, self.policy, &self.parameters) };
+        // A thread may always give up a priority.
+        let _ = set(self.policy, self.parameters);
+    }
+}
+
+fn set(policy: libc::c_long, parameters: Parameters) -> io::Result<()> {
+    // SAFETY: the call reads the structure given, which outlives it.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            THIS,
+            policy,
+            &raw const parameters,
+        )
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -51,7 +73,7 @@ mod tests {
 
     fn policy() -> libc::c_int {
         // SAFETY: only asks about the calling thread.
-        unsafe { libc::sched_getscheduler(0) }
+        unsafe { libc::syscall(libc::SYS_sched_getscheduler, THIS) as libc::c_int }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! A child's process group is killed as a whole, but a descendant may have left the group (a
 //! daemon). As "subreaper" we become the parent of such orphans, so the kernel tells us of them.
 
+use super::family::families_of;
+use std::collections::BTreeSet;
 use std::io;
 use std::process::{Child, Command};
 use std::sync::Mutex;
@@ -24,12 +26,18 @@ pub fn adopt_orphans() {
 /// Kills the process group `group` and every adopted orphan; returns how many orphans there were besides the
 /// members of the group that are `known`.
 pub(super) fn clear(group: i32, known: &[i32]) -> usize {
+    // Counted while they live: what is killed with its group is no longer there to be seen.
+    let living: BTreeSet<i32> = match ADOPTING.load(Ordering::Relaxed) {
+        true => families_of(&orphans()),
+        false => BTreeSet::new(),
+    };
     // SAFETY: kill only sends a signal. The group is that of a child we started ourselves.
     unsafe { libc::kill(-group, libc::SIGKILL) };
     if !ADOPTING.load(Ordering::Relaxed) {
         return 0;
     }
-    let mut found = 0;
+    let is_new = |pid: &i32| !known.contains(pid);
+    let mut found = living.iter().copied().filter(is_new).count();
     let deadline = Instant::now() + Duration::from_secs(2);
     // Killing an orphan may hand us its own children, so look again until none is left.
     while Instant::now() < deadline {
@@ -38,7 +46,7 @@ pub(super) fn clear(group: i32, known: &[i32]) -> usize {
             break;
         }
         for pid in orphans {
-            found += usize::from(end(pid) && !known.contains(&pid));
+            found += usize::from(end(pid) && is_new(&pid) && !living.contains(&pid));
         }
     }
     found

@@ -13,7 +13,7 @@ use crate::cli::{Status, status};
 use crate::environment;
 use crate::exchange;
 use crate::model::{Case, Session, State};
-use crate::process::{self, Ended, Outcome, Spec};
+use crate::process::{self, Ended, Outcome, Scratch, Spec};
 use crate::runner::load::{Notice, Ready, Url};
 use anyhow::{Context, bail};
 use speedwell_load::load::Part;
@@ -28,10 +28,10 @@ const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// # Errors
 /// The tool is missing, cannot do what is asked for, or does not tell what it measured.
 pub fn run(args: &LoadArgs, urls: &[Url], turns: &[Turn], seed: u64) -> anyhow::Result<Status> {
-    let folder = Folder::new()?;
+    let scratch = Scratch::new()?;
     let mut sessions = Vec::new();
     for turn in turns {
-        match load(args, &urls[turn.url], turn, seed, &folder.0)? {
+        match load(args, &urls[turn.url], turn, seed, &scratch)? {
             Some(session) => sessions.push((session, None)),
             None => break,
         }
@@ -46,8 +46,11 @@ pub fn run(args: &LoadArgs, urls: &[Url], turns: &[Turn], seed: u64) -> anyhow::
     }
     let name = format!("{:?}", args.generator.client).to_lowercase();
     let session = as_measured(exchange::merge(&name, sessions)?, args, &name, ended);
-    let mut store = args.store.open()?;
-    store.insert(&session)?;
+    // What cannot be kept is shown all the same: it has been measured.
+    let kept = args
+        .store
+        .open()
+        .and_then(|mut store| store.insert(&session));
     let settings = ComparisonArgs::default().settings(&["all".to_owned()], None);
     let findings = analysis::of(&session, &settings);
     let output = args.output.settings();
@@ -59,7 +62,7 @@ pub fn run(args: &LoadArgs, urls: &[Url], turns: &[Turn], seed: u64) -> anyhow::
         &output,
     )?;
     args.output.print(&document)?;
-    Ok(ended)
+    kept.map(|_| ended)
 }
 
 /// One load with another tool, as the tool tells it.
@@ -67,13 +70,13 @@ pub fn run(args: &LoadArgs, urls: &[Url], turns: &[Turn], seed: u64) -> anyhow::
 /// # Errors
 /// As for [`run`]; also when it was interrupted.
 pub fn once(args: &LoadArgs, url: &Url, seed: u64) -> anyhow::Result<Session> {
-    let folder = Folder::new()?;
+    let scratch = Scratch::new()?;
     let only = Turn {
         url: 0,
         round: 0,
         slot: 0,
     };
-    load(args, url, &only, seed, &folder.0)?.context("interrupted before anything was measured")
+    load(args, url, &only, seed, &scratch)?.context("interrupted before anything was measured")
 }
 
 /// The session as one that was measured here and now.
@@ -104,10 +107,10 @@ fn load(
     url: &Url,
     turn: &Turn,
     seed: u64,
-    folder: &Path,
+    scratch: &Scratch,
 ) -> anyhow::Result<Option<Session>> {
     let whole = |url: &Url| build::job(args, url, seed, Part::WHOLE);
-    let body = folder.join("body");
+    let body = scratch.path("body");
     // Refused before a server is started in vain.
     let command = tool::command(args, &whole(url)?, &body)?;
     resolve(Path::new(command.name))
@@ -158,23 +161,4 @@ fn start(command: &ToolCommand) -> anyhow::Result<Outcome> {
         ..Spec::new(command.name).args(command.arguments.iter().cloned())
     };
     process::run(&spec, &mut ()).with_context(|| format!("cannot start {}", command.name))
-}
-
-/// A folder for the body of requests, gone with its end.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn new() -> anyhow::Result<Folder> {
-        let path = std::env::temp_dir().join(format!("speedwell-{}", std::process::id()));
-        std::fs::create_dir_all(&path)
-            .with_context(|| format!("cannot make the folder '{}'", path.display()))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A folder that is left behind in the system's place for temporary files does no harm.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -198,7 +198,11 @@ fn conclude(
 ) -> anyhow::Result<Status> {
     written::write(args, runs)?;
     let session = kept::session(args, runs, seed)?;
-    args.store.open()?.insert(&session)?;
+    // What cannot be kept is shown all the same: it has been measured.
+    let kept = args
+        .store
+        .open()
+        .and_then(|mut store| store.insert(&session));
     let findings: Vec<_> = runs.iter().map(analysis::load::of).collect();
     let settings = ComparisonArgs::default().settings(&kept::metrics(&session), None);
     let output = args.output.settings();
@@ -213,6 +217,7 @@ fn conclude(
     document.append(report::load::gate(&judged));
     args.output.print(&document)?;
     runs.iter().for_each(tell_server);
+    kept?;
     Ok(match gate::passes(&judged) {
         true => Status::DONE,
         false => Status::NO,

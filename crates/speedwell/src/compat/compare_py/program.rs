@@ -6,10 +6,10 @@
 use super::super::console::Console;
 use super::arguments::Request;
 use crate::foreign::google_benchmark::ResultFile;
-use crate::process::{self, Ended};
+use crate::process::{self, Ended, Scratch};
 use anyhow::{Context, Result, bail};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The flag that names the file for the results.
 pub const OUT: &str = "--benchmark_out=";
@@ -42,8 +42,9 @@ pub fn run(
     let scratch = given.is_none().then(Scratch::new).transpose()?;
     let out = match (&given, &scratch) {
         (_, Some(scratch)) => {
-            arguments.push(format!("{OUT}{}", scratch.0.display()));
-            scratch.0.clone()
+            let out = scratch.path("results.json");
+            arguments.push(format!("{OUT}{}", out.display()));
+            out
         }
         (given, None) => given.clone().unwrap_or_default(),
     };
@@ -108,27 +109,4 @@ fn results(out: &Path, label: &str, request: &Request, filter: Option<&str>) -> 
         bail!("'{label}' wrote no results, so nothing compared\nhint: {hint}");
     }
     ResultFile::new(bytes).with_context(|| format!("cannot read the results of '{label}'"))
-}
-
-/// A file that is gone when this is dropped.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Scratch> {
-        let name = format!("speedwell-{}.json", uuid::Uuid::now_v7());
-        let path = std::env::temp_dir().join(name);
-        let new = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path);
-        new.with_context(|| format!("cannot make the temporary file '{}'", path.display()))?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Nothing can be done about a file that somebody else has removed.
-        let _ = fs::remove_file(&self.0);
-    }
 }

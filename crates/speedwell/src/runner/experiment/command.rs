@@ -52,12 +52,19 @@ pub fn live(assignment: &Assignment, pin: Option<CpuSet>, done: &mut Done) -> Fa
     }
     for figure in &assignment.figures {
         let values = values(figure, &output, begin, &outcome).map_err(tailed)?;
+        let values = values.into_iter().map(|value| value * figure.factor);
+        let values: Vec<f64> = values.collect();
+        if values.iter().any(|value| !value.is_finite()) {
+            let name = &figure.metric.name;
+            let why = stumble(
+                Stage::Figures,
+                format!("'{name}': its figure is too large to be one"),
+            );
+            return Err(tailed(why));
+        }
         done.performed.figures.push(Measure {
             metric: figure.metric.clone(),
-            values: values
-                .into_iter()
-                .map(|value| value * figure.factor)
-                .collect(),
+            values,
         });
     }
     figures::of_command(&outcome, counter.and_then(|counter| counter.read()), done);

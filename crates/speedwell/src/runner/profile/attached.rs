@@ -4,9 +4,8 @@
 //! recording has really begun.
 
 use super::perf;
-use super::scratch::Scratch;
 use crate::model::Profile;
-use crate::process::{Service, Spec, family_of};
+use crate::process::{Scratch, Service, Spec, family_of};
 use anyhow::{Context, Result, bail};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};

@@ -9,7 +9,6 @@ mod attached;
 mod perf;
 mod recorder;
 mod runtime;
-mod scratch;
 mod v8;
 
 pub use attached::{Attached, Recording};

@@ -5,9 +5,8 @@
 //! of compiled scripts have nothing else, and copies of whole stacks (`--call-graph dwarf`) would slow the program
 //! down many times over. The price is that callers of functions compiled without frame pointers are missing.
 
-use super::scratch::Scratch;
 use crate::foreign::profile::{FrameNames, PerfScript, read_perf_script};
-use crate::process::{self, Ended, Outcome, Spec};
+use crate::process::{self, Ended, Outcome, Scratch, Spec};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -2,11 +2,10 @@
 
 use super::attached::Attached;
 use super::runtime::{is_node, name_code};
-use super::scratch::Scratch;
 use super::{perf, v8};
 use crate::foreign::profile::FrameNames;
 use crate::model::Profile;
-use crate::process::{self, Conversation, Outcome, Spec};
+use crate::process::{self, Conversation, Outcome, Scratch, Spec};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

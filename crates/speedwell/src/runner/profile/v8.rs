@@ -1,10 +1,9 @@
 //! V8's own profiler, where perf cannot be had: `node --cpu-prof` writes a file for each process and worker when
 //! it ends.
 
-use super::scratch::Scratch;
 use crate::foreign::profile::{FrameNames, read};
 use crate::model::Profile;
-use crate::process::Spec;
+use crate::process::{Scratch, Spec};
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
 

@@ -1,0 +1,132 @@
+//! A folder for temporary files, removed when it is dropped.
+//!
+//! The place for temporary files belongs to everybody, so the folder is always a new one that only its owner may
+//! enter: nobody can put a link or a file there first (CWE-377, CWE-59). A lock on it, which the kernel drops with
+//! the process, shows that it is in use; what a killed process left behind is removed by the next one.
+
+use anyhow::{Context, Result};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What the names of all such folders begin with.
+const PREFIX: &str = "speedwell-scratch-";
+
+/// A folder younger than this may belong to a process that has not locked it yet.
+const SETTLING: Duration = Duration::from_secs(60);
+
+/// The folder.
+#[derive(Debug)]
+pub struct Scratch {
+    folder: PathBuf,
+    /// Holds the lock.
+    _lock: File,
+}
+
+impl Scratch {
+    /// Makes a new folder.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn new() -> Result<Scratch> {
+        let place = std::env::temp_dir();
+        remove_abandoned(&place, SETTLING);
+        Scratch::below(&place)
+    }
+
+    fn below(place: &Path) -> Result<Scratch> {
+        let folder = place.join(format!("{PREFIX}{}", uuid::Uuid::now_v7().simple()));
+        let cannot = || format!("cannot make the folder '{}'", folder.display());
+        // Fails if anything of that name exists, a link to nowhere included (mkdir(2)).
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&folder)
+            .with_context(cannot)?;
+        let lock = File::open(&folder).with_context(cannot)?;
+        // Where locks are not supported, the folder is merely not removed by others while it is young.
+        let _ = lock.try_lock();
+        Ok(Scratch {
+            folder,
+            _lock: lock,
+        })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A path in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by a later process.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The user on whose behalf files are made.
+pub fn user() -> u32 {
+    // SAFETY: only asks for a number.
+    unsafe { libc::geteuid() }
+}
+
+/// Removes folders of this user that no process holds any more.
+fn remove_abandoned(place: &Path, settling: Duration) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let own = |data: &fs::Metadata| data.is_dir() && data.uid() == user();
+        // The metadata of an entry are those of a link itself, not of what it leads to.
+        let Some(data) = entry.metadata().ok().filter(own) else {
+            continue;
+        };
+        let age = data.modified().ok().and_then(|time| time.elapsed().ok());
+        if age.is_none_or(|age| age < settling) {
+            continue;
+        }
+        let lock = File::open(entry.path()).ok();
+        if lock.is_some_and(|lock| lock.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn only_its_owner_may_enter_and_it_is_gone_afterwards() {
+        let scratch = Scratch::new().unwrap();
+        let folder = scratch.folder().to_owned();
+        let mode = fs::metadata(&folder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        fs::write(scratch.path("body"), "x").unwrap();
+        drop(scratch);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_is_in_use_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let used = Scratch::below(place.path()).unwrap();
+        let left = place.path().join(format!("{PREFIX}0"));
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("body"), "x").unwrap();
+        let elsewhere = place.path().join("mine");
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, place.path().join(format!("{PREFIX}1"))).unwrap();
+        remove_abandoned(place.path(), SETTLING);
+        assert!(left.exists(), "it may have been made this moment");
+        remove_abandoned(place.path(), Duration::ZERO);
+        assert!(used.folder().exists() && !left.exists() && elsewhere.exists());
+    }
+}
