@@ -41,6 +41,7 @@ mod trial;
 mod unit;
 mod urgency;
 mod validity;
+mod visible;
 mod watch;
 
 pub use calibration::{calibration, calibration_check};
@@ -59,12 +60,13 @@ pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat}
 pub use output::{Output, Verbosity, print};
 pub use profile::{ProfileSide, profiles, sections as profile_sections};
 pub use quantity::{change, change_interval, change_with_interval, quantity, share};
-pub use sessions::sessions;
+pub use sessions::{Page, sessions};
 pub use study::study;
 pub use table::{Audience, Cell, Column, Kind, Name, Row, Table};
 pub use trial::{Trial, trial};
 pub use unit::{Scale, UnitChoice, UnknownUnit};
 pub use validity::validity;
+pub use visible::visible;
 pub use watch::{WatchLine, WatchLines};
 
 use crate::analysis::Findings;

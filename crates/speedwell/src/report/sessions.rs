@@ -1,4 +1,4 @@
-//! The list of stored sessions, newest first or however they come.
+//! The list of stored sessions, a page at a time.
 
 use super::digits::spell;
 use super::document::{Block, Document, Emphasis};
@@ -9,15 +9,48 @@ use super::table::{Cell, Column, Kind};
 use crate::model::State;
 use crate::store::Overview;
 
+/// Some of the stored sessions.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'a> {
+    /// The sessions shown.
+    pub sessions: &'a [Overview],
+    /// Which page it is, from 1 for the newest ones.
+    pub number: u32,
+    /// How many sessions there are.
+    pub all: usize,
+}
+
 /// The list.
-pub fn sessions(sessions: &[Overview], output: &Output) -> Document {
+pub fn sessions(page: &Page<'_>, output: &Output) -> Document {
+    let sessions = page.sessions;
     let mut document = Document::new("sessions");
     if sessions.is_empty() {
-        document.push(Block::Paragraph("no sessions are stored yet".into()));
+        let words = match page.all {
+            0 => "no sessions are stored yet".to_owned(),
+            all => format!(
+                "there is no page {}: {all} sessions are stored",
+                page.number
+            ),
+        };
+        document.push(Block::Paragraph(words));
     }
     let mut table = table_of("sessions", fields(), sessions);
     output.sort(&mut table);
     document.push(Block::Table(table));
+    if sessions.len() < page.all && !sessions.is_empty() {
+        document.push(Block::Note(format!(
+            "{} of {} sessions; earlier ones: --page {}, all: --limit 0",
+            sessions.len(),
+            spell(page.all as f64, 0),
+            page.number + 1
+        )));
+    }
+    if let Some(killed) = sessions.iter().rev().find(|session| session.is_killed) {
+        document.push(Block::Note(format!(
+            "killed: the process that measured it is gone; what it measured is kept, resume with --resume @{}",
+            killed.number
+        )));
+    }
     document
 }
 
@@ -30,7 +63,7 @@ fn fields() -> Vec<Field<Overview>> {
 fn who() -> Vec<Field<Overview>> {
     vec![
         Field::new(
-            Column::new("number", "", Kind::Figure),
+            Column::new("number", "session", Kind::Figure),
             |session: &Overview| Cell::value(session.number).shown(format!("@{}", session.number)),
         ),
         Field::machine("id", |session: &Overview| Cell::value(session.id.clone())),
@@ -43,7 +76,10 @@ fn who() -> Vec<Field<Overview>> {
         Field::new(
             Column::new("state", "state", Kind::Words),
             |session: &Overview| {
-                let (word, emphasis) = state(session.state);
+                let (word, emphasis) = match session.is_killed {
+                    true => ("killed", Emphasis::Caution),
+                    false => state(session.state),
+                };
                 // The usual state is not worth a word.
                 let shown = if session.state == State::Complete {
                     ""
@@ -54,7 +90,7 @@ fn who() -> Vec<Field<Overview>> {
             },
         ),
         Field::new(
-            Column::new("tags", "tags", Kind::Words),
+            Column::new("tags", "tags", Kind::Words).expendable(1),
             |session: &Overview| Cell::words(session.tags.join(" ")).emphasised(Emphasis::Strong),
         ),
         Field::new(
@@ -107,7 +143,9 @@ fn spoken(command: &[String]) -> String {
         return String::new();
     };
     let program = program.rsplit('/').next().unwrap_or_default();
-    [&[program.to_owned()], words].concat().join(" ")
+    let line = [&[program.to_owned()], words].concat().join(" ");
+    // Code may have several lines.
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn state(state: State) -> (&'static str, Emphasis) {
@@ -131,6 +169,7 @@ mod tests {
             started_unix_ms: 1_769_868_300_000,
             elapsed_ms: 245_000,
             state,
+            is_killed: false,
             tags: Vec::new(),
             variants: vec!["old".into(), "new".into()],
             benchmarks: 3,
@@ -146,7 +185,12 @@ mod tests {
 
     fn printed(lines: &[Overview], output: &Output) -> String {
         let mut out = Vec::new();
-        print(&sessions(lines, output), output, &mut out).unwrap();
+        let page = Page {
+            sessions: lines,
+            number: 1,
+            all: lines.len(),
+        };
+        print(&sessions(&page, output), output, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -155,9 +199,9 @@ mod tests {
         let text = printed(&[session(2, State::Complete, 0)], &Output::default());
         assert_eq!(
             text,
-            "    started (UTC)     variants  cases   runs        took  command\n\
-             ───────────────────────────────────────────────────────────────────────────────\n\
-             @2  2026-01-31 14:05  old new      12  1,344  4 min 05 s  speedwell run buffers\n"
+            "session  started (UTC)     variants  cases   runs        took  command\n\
+             ────────────────────────────────────────────────────────────────────────────────────\n\
+             \x20    @2  2026-01-31 14:05  old new      12  1,344  4 min 05 s  speedwell run buffers\n"
         );
     }
 

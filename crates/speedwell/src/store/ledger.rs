@@ -3,6 +3,7 @@
 
 use super::samples;
 use crate::model::{Better, Case, Failure, Metric, Recording, Run, Session, State, Value};
+use crate::process::Identity;
 use anyhow::Context;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Serialize, de::DeserializeOwned};
@@ -69,6 +70,23 @@ impl Ledger {
             ledger.declare(file, metric)?;
         }
         Ok(ledger)
+    }
+
+    /// Notes the process that records the session.
+    pub fn recorded_by(&self, file: &Connection, process: &Identity) -> rusqlite::Result<()> {
+        file.execute(
+            "INSERT OR REPLACE INTO recorder (session, machine, boot, numbering, pid, started_ticks)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                self.session,
+                process.machine,
+                process.boot,
+                process.numbering,
+                process.pid,
+                process.started_ticks,
+            ],
+        )?;
+        Ok(())
     }
 
     /// The session's number.

@@ -11,6 +11,7 @@ mod locate;
 mod open;
 mod overview;
 mod read;
+mod read_only;
 mod recorder;
 mod reference;
 mod samples;
@@ -21,6 +22,7 @@ pub use overview::Overview;
 pub use recorder::Recorder;
 pub use reference::{Reference, ReferenceError};
 
+use crate::process::Scratch;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +41,8 @@ use std::path::{Path, PathBuf};
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// Holds the copy that is read in place of a file that cannot be written.
+    _copy: Option<Scratch>,
 }
 
 impl Store {

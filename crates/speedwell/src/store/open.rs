@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for another program that is writing. Every transaction of ours takes
 /// milliseconds, so whoever holds the file longer is not going to let go soon.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Size of a page of a new file, half of what SQLite takes by itself. A stored run writes whole
 /// pages, so smaller ones make small transactions cheaper; but a row that fills a quarter of a page
@@ -44,6 +44,7 @@ impl Store {
         Ok(Store {
             connection,
             path: PathBuf::from(":memory:"),
+            _copy: None,
         })
     }
 
@@ -53,6 +54,7 @@ impl Store {
             .map(|connection| Store {
                 connection,
                 path: path.to_owned(),
+                _copy: None,
             })
             .with_context(|| format!("cannot open the results file '{}'", path.display()))
     }
@@ -86,7 +88,7 @@ fn make_folder(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn connect(path: &Path, patience: Duration) -> anyhow::Result<Connection> {
+pub(super) fn connect(path: &Path, patience: Duration) -> anyhow::Result<Connection> {
     if path.is_dir() {
         bail!(
             "it is a folder\nhint: name the file inside it, for example '{}/results.db'",
@@ -158,7 +160,7 @@ fn is_busy(error: &Error) -> bool {
 }
 
 /// What went wrong and what helps, for the errors that a user can do something about.
-fn explain(error: Error) -> anyhow::Error {
+pub(super) fn explain(error: Error) -> anyhow::Error {
     let (what, hint) = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
             ("it is not a database", "choose another file with --db FILE")

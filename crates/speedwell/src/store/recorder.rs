@@ -3,6 +3,7 @@
 use super::Store;
 use super::ledger::{Ledger, state_name};
 use crate::model::{Event, Failure, Metric, Observer, Run, Session, State};
+use crate::process::Identity;
 use anyhow::{Context, ensure};
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
@@ -43,6 +44,7 @@ impl Store {
         }
         let ledger = self.change(|file| {
             let mut ledger = Ledger::begin(file, session, State::Running, Some(plan))?;
+            ledger.recorded_by(file, &Identity::own())?;
             for failure in &session.failures {
                 ledger.failure(file, failure, true)?;
             }
@@ -60,10 +62,10 @@ impl Store {
     /// Runs of slots that never became done are dropped, because the slots will be executed again.
     ///
     /// # Errors
-    /// No such session, or one that has nothing left to do.
+    /// No such session, one that has nothing left to do, or one that another process is measuring.
     pub fn resume(&mut self, number: i64) -> anyhow::Result<Recorder<'_>> {
         match self.state(number)? {
-            State::Running | State::Interrupted => {}
+            State::Running | State::Interrupted => self.refuse_living(number)?,
             State::Complete => anyhow::bail!("session @{number} is complete: nothing to resume"),
             State::Imported => anyhow::bail!("session @{number} was imported: it has no plan"),
         }
@@ -73,13 +75,29 @@ impl Store {
                 file.execute(&sql, [number])?;
             }
             set_state(file, number, State::Running)?;
-            Ok(Ledger::open(file, number)?)
+            let ledger = Ledger::open(file, number)?;
+            ledger.recorded_by(file, &Identity::own())?;
+            Ok(ledger)
         })?;
         Ok(Recorder {
             store: self,
             ledger,
             open_slots: BTreeMap::new(),
         })
+    }
+
+    /// Refuses a session that another process is measuring at this moment.
+    fn refuse_living(&self, number: i64) -> anyhow::Result<()> {
+        let Some(recorder) = self.recorder(number)? else {
+            return Ok(());
+        };
+        let is_alive = recorder.has_ended() == Some(false) && recorder != Identity::own();
+        ensure!(
+            !is_alive || self.state(number)? != State::Running,
+            "session @{number} is being measured by process {}\nhint: wait until it has ended",
+            recorder.pid
+        );
+        Ok(())
     }
 
     /// Does `work` in one transaction: all of it is kept, or nothing.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x5350_574c;
 
 /// Step `n` (from 0) leads from version `n` to version `n + 1`.
-pub(super) const STEPS: &[&str] = &[FIRST, CALIBRATION, LOAD, PROFILE];
+pub(super) const STEPS: &[&str] = &[FIRST, CALIBRATION, LOAD, PROFILE, COUNTS, RECORDER];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
 /// whole and written at its end only. A stored run then touches two pages: that a slot is done is
@@ -152,6 +152,46 @@ CREATE TABLE profile (
     detail TEXT NOT NULL,                      -- JSON
     PRIMARY KEY (session, place),
     UNIQUE (session, benchmark_case, variant)
+) STRICT;
+"#;
+
+/// How many runs each case has in each session, so that a list of sessions reads no runs. Kept by the database
+/// itself, whoever writes.
+const COUNTS: &str = r#"
+CREATE TABLE session_case (
+    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    benchmark_case INTEGER NOT NULL REFERENCES benchmark_case,
+    runs INTEGER NOT NULL,
+    ended_unix_ms INTEGER NOT NULL,            -- of the last run
+    PRIMARY KEY (session, benchmark_case)
+) STRICT, WITHOUT ROWID;
+INSERT INTO session_case
+SELECT session, benchmark_case, count(*), max(started_unix_ms + wall_ns / 1000000) FROM run
+GROUP BY session, benchmark_case;
+CREATE TRIGGER run_counted AFTER INSERT ON run BEGIN
+    INSERT INTO session_case
+    VALUES (new.session, new.benchmark_case, 1, new.started_unix_ms + new.wall_ns / 1000000)
+    ON CONFLICT DO UPDATE SET runs = runs + 1,
+                              ended_unix_ms = max(ended_unix_ms, excluded.ended_unix_ms);
+END;
+CREATE TRIGGER run_uncounted AFTER DELETE ON run BEGIN
+    UPDATE session_case SET runs = runs - 1
+    WHERE session = old.session AND benchmark_case = old.benchmark_case;
+    DELETE FROM session_case
+    WHERE session = old.session AND benchmark_case = old.benchmark_case AND runs = 0;
+END;
+"#;
+
+/// The process that records a session, so that a session whose process was killed is known from one that is being
+/// measured.
+const RECORDER: &str = r#"
+CREATE TABLE recorder (
+    session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE,
+    machine TEXT,                              -- machine-id
+    boot TEXT,                                 -- the kernel's boot_id
+    numbering TEXT,                            -- the namespace of process numbers
+    pid INTEGER NOT NULL,
+    started_ticks INTEGER                      -- since the machine started
 ) STRICT;
 "#;
 

@@ -74,6 +74,9 @@ fn interrupted(run_ms: u32, signal: i32) -> Option<Project> {
 #[test]
 fn a_killed_session_keeps_every_finished_run_and_can_be_completed() {
     let project = interrupted_by(libc::SIGKILL);
+    let listed = project.run(&["history"]).expect_status(0);
+    let listed = listed.expect_stdout(&["killed", "resume with --resume @1"]);
+    assert!(!listed.stdout.contains("running"), "{listed:?}");
     let kept = slots(&project);
     assert!((40..200).contains(&kept.len()), "{} runs", kept.len());
     assert_eq!(

@@ -4,6 +4,7 @@ use crate::arbitrary;
 use crate::by_hand::{blank, failure, run, run_of};
 use speedwell::model::*;
 use speedwell::store::{Reference, Store};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 #[test]
@@ -132,6 +133,54 @@ fn the_list_counts_without_reading_the_data() {
 }
 
 #[test]
+fn pages_hold_the_newest_sessions_and_counts_follow_what_is_there() {
+    let home = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&home.path().join("results.db")).unwrap();
+    for seed in 0..25 {
+        store.insert(&arbitrary::session(seed)).unwrap();
+    }
+    store.delete(3).unwrap();
+    let numbers = |page: u32| -> Vec<i64> {
+        let page = store.page(10, page).unwrap();
+        page.iter().map(|session| session.number).collect()
+    };
+    assert_eq!(numbers(0), (16..=25).collect::<Vec<_>>());
+    assert_eq!(numbers(2), [1, 2, 4, 5]);
+    assert_eq!((numbers(3).len(), store.count().unwrap()), (0, 24));
+    for listed in store.list().unwrap() {
+        let session = store.session(listed.number).unwrap();
+        let cases: BTreeSet<String> = session.runs.iter().map(|run| run.case.id()).collect();
+        assert_eq!(
+            (listed.runs, listed.cases),
+            (session.runs.len(), cases.len())
+        );
+    }
+}
+
+#[test]
+fn a_session_is_killed_when_the_process_that_records_it_is_gone() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("results.db");
+    let mut store = Store::open(&path).unwrap();
+    store.begin(&blank("a"), "{}").unwrap();
+    assert!(!store.list().unwrap()[0].is_killed, "this process lives");
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let set = |change: &str| {
+        let sql = format!("UPDATE recorder SET {change}");
+        assert_eq!(file.execute(&sql, []).unwrap(), 1);
+    };
+    // Process 1 always lives, and this is its number but not its start.
+    set("pid = 1, started_ticks = started_ticks + 1");
+    assert!(store.list().unwrap()[0].is_killed);
+    assert!(store.resume(1).is_ok(), "it can be resumed");
+    let start = std::fs::read_to_string("/proc/1/stat").unwrap();
+    let start = start.rsplit_once(')').unwrap().1.split_whitespace().nth(19);
+    set(&format!("pid = 1, started_ticks = {}", start.unwrap()));
+    let told = store.resume(1).unwrap_err().to_string();
+    assert!(told.contains("is being measured by process 1"), "{told}");
+}
+
+#[test]
 fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("results.db");
@@ -147,6 +196,7 @@ fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
 
     let file = rusqlite::Connection::open(&path).unwrap();
     for table in [
+        "session_case",
         "tag",
         "metric",
         "run",

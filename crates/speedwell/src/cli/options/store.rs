@@ -36,13 +36,26 @@ impl StoreArgs {
         Store::open(&self.path()?)
     }
 
+    /// Opens the database to look something up; it need not be writable.
+    ///
+    /// # Errors
+    /// It cannot be opened or is not a Speedwell database.
+    pub fn open_to_read(&self) -> anyhow::Result<Store> {
+        if self.no_save {
+            return Store::in_memory();
+        }
+        Store::open_to_read(&self.path()?)
+    }
+
     /// The database if there is one: looking something up leaves no trace.
     ///
     /// # Errors
     /// It cannot be opened or is none of ours.
     pub fn existing(&self) -> anyhow::Result<Option<Store>> {
         let path = self.path()?;
-        path.is_file().then(|| Store::open(&path)).transpose()
+        path.is_file()
+            .then(|| Store::open_to_read(&path))
+            .transpose()
     }
 
     /// Where the database is, or would be.
