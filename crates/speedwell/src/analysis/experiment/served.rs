@@ -4,12 +4,18 @@
 //! the least and the greatest of them.
 
 use crate::model::load_run::LoadRun;
-use crate::model::{Case, Session, median};
+use crate::model::{Case, Run, Session, Value, median};
 use speedwell_load::latency::{AB_PERCENTS, every_percent};
 use std::sync::Arc;
 
 /// The percentages of the table, which are those of ab.
 pub const PERCENTS: [u32; 9] = AB_PERCENTS;
+
+/// Fewer percentages make no curve.
+const LEAST_POINTS: usize = 3;
+
+/// The time of each percentage of a run, in nanoseconds; not a number where it is unknown.
+type Row = [f64; 101];
 
 /// One curve. Times are in nanoseconds.
 #[derive(Debug, Clone)]
@@ -38,22 +44,20 @@ impl Curve {
 
 /// The curves of the loads of a session, in order of first appearance of case and variant.
 pub fn curves(session: &Session) -> Vec<Curve> {
-    let mut found: Vec<(Curve, Vec<[f64; 101]>)> = Vec::new();
+    let mut found: Vec<(Curve, Vec<Row>)> = Vec::new();
     for run in &session.runs {
-        // A load that another version kept has no curve.
         let load = run
             .load
             .as_deref()
             .and_then(|text| serde_json::from_str::<LoadRun>(text).ok());
-        let Some(load) = load else {
+        let row = match &load {
+            Some(load) => of_histogram(load),
+            None => of_percentiles(run),
+        };
+        let Some(row) = row else {
             continue;
         };
-        let times = every_percent(load.measured.account.latency.service());
-        let mut row = [f64::NAN; 101];
-        for served in times {
-            row[served.percent.min(100) as usize] = served.within.ns as f64;
-        }
-        let is_it = |(curve, _): &&mut (Curve, Vec<[f64; 101]>)| {
+        let is_it = |(curve, _): &&mut (Curve, Vec<Row>)| {
             curve.case == run.case && curve.variant == run.variant
         };
         match found.iter_mut().find(is_it) {
@@ -64,7 +68,7 @@ pub fn curves(session: &Session) -> Vec<Curve> {
                     variant: run.variant.clone(),
                     points: Vec::new(),
                     effective_concurrency: None,
-                    asked_concurrency: load.asked.concurrency().map(f64::from),
+                    asked_concurrency: asked_of(load.as_ref(), run),
                     runs: 0,
                 };
                 found.push((curve, vec![row]));
@@ -77,7 +81,45 @@ pub fn curves(session: &Session) -> Vec<Curve> {
         .collect()
 }
 
-fn completed(mut curve: Curve, rows: &[[f64; 101]], session: &Session) -> Curve {
+/// Every percentage, of a load that our own generator sent.
+fn of_histogram(load: &LoadRun) -> Option<Row> {
+    let mut row = [f64::NAN; 101];
+    for served in every_percent(load.measured.account.latency.service()) {
+        row[served.percent.min(100) as usize] = served.within.ns as f64;
+    }
+    Some(row)
+}
+
+/// The percentages that another tool printed; `None` where these are too few for a curve.
+fn of_percentiles(run: &Run) -> Option<Row> {
+    let mut row = [f64::NAN; 101];
+    for sample in &run.samples {
+        let percent = match sample.metric.strip_prefix("latency_") {
+            Some("min") => Some(0),
+            Some("max") => Some(100),
+            Some(name) => name
+                .strip_prefix('p')
+                .and_then(|digits| digits.parse::<usize>().ok()),
+            None => None,
+        };
+        if let Some(place) = percent.and_then(|percent| row.get_mut(percent)) {
+            *place = sample.value;
+        }
+    }
+    let known = row.iter().filter(|ns| ns.is_finite()).count();
+    (known >= LEAST_POINTS).then_some(row)
+}
+
+/// Requests under way that were asked for. Another tool's run does not keep them beside its figures.
+fn asked_of(load: Option<&LoadRun>, run: &Run) -> Option<f64> {
+    let number = |name: &str| run.case.value(name).and_then(Value::as_number);
+    match load {
+        Some(load) => load.asked.concurrency().map(f64::from),
+        None => number("concurrency").or_else(|| number("connections")),
+    }
+}
+
+fn completed(mut curve: Curve, rows: &[Row], session: &Session) -> Curve {
     curve.runs = rows.len();
     curve.points = (0..=100u32)
         .filter_map(|percent| {

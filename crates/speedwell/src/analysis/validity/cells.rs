@@ -85,7 +85,7 @@ pub(super) struct Cells<'s> {
     pub is_imported: bool,
     /// Whether the figures come from one file, so that its runs are no repetitions by intent.
     pub is_one_file: bool,
-    steps: HashMap<&'static str, f64>,
+    steps: HashMap<String, f64>,
     /// What sets a case apart from the others, by its id.
     names: HashMap<String, String>,
 }
@@ -137,18 +137,27 @@ impl<'s> Cells<'s> {
     }
 
     fn empty(sessions: &[&Session]) -> Cells<'s> {
-        let figures = RATES.iter().chain(&[LATENCY, BANDWIDTH]);
+        let figures = RATES.iter().chain(&[LATENCY, BANDWIDTH]).copied();
+        let is_imported = sessions.iter().all(|s| s.state == State::Imported);
+        // What was measured here is not rounded.
+        let metrics = sessions
+            .iter()
+            .filter(|_| is_imported)
+            .flat_map(|s| &s.metrics);
+        let times = metrics.map(|metric| metric.name.as_str());
+        let times = times.filter(|name| name.starts_with("latency_"));
         let is_measured = |name: &str| sessions.iter().any(|s| s.metric(name).is_some());
         // A rate by itself is held against nothing, and sessions may hold a million of them.
         let is_needed = is_measured(LATENCY) || is_measured(BANDWIDTH);
         Cells {
             cells: Vec::new(),
             variants: Vec::new(),
-            is_imported: sessions.iter().all(|s| s.state == State::Imported),
+            is_imported,
             is_one_file: matches!(sessions, [one] if one.command.first().is_some_and(|word| word == "import")),
             steps: figures
+                .chain(times)
                 .filter(|_| is_needed)
-                .map(|name| (*name, step_of(sessions, name)))
+                .map(|name| (name.to_owned(), step_of(sessions, name)))
                 .collect(),
             names: HashMap::new(),
         }
@@ -247,7 +256,8 @@ impl<'s> Cells<'s> {
         Some(bandwidth.over(rate))
     }
 
-    fn step(&self, metric: &str) -> f64 {
+    /// The step between neighbouring figures of a metric as they were printed.
+    pub fn step(&self, metric: &str) -> f64 {
         self.steps.get(metric).copied().unwrap_or(0.0)
     }
 }

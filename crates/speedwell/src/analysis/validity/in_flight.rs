@@ -1,6 +1,7 @@
-//! Little's law against what was asked for: connections that had nothing under way lighten the load.
+//! Little's law against what was asked for: connections that had nothing under way lighten the load, and more requests
+//! than were asked for cannot have been under way.
 //!
-//! Decides from which share on the load counts as lighter. Rate times mean latency is the number of
+//! Decides from which share on the load counts as lighter, or as too heavy. Rate times mean latency is the number of
 //! requests under way on average (Little 1961, "A proof for the queuing formula L = lambda W").
 
 use super::cells::{Cell, Cells, requests_of};
@@ -11,6 +12,13 @@ use crate::model::Run;
 /// Below this share of the asked concurrency, latencies belong to a lighter load.
 pub(super) const LEAST_SHARE: f64 = 0.95;
 
+/// Above this share the figures contradict each other: a connection carries one request at a time, or as many as are
+/// pipelined.
+const MOST_SHARE: f64 = 1.05;
+
+const CONTRADICTION: &str = "Look for a wrong unit, a shifted column, or latencies and rates of different runs; if \
+    responses were timed from the moment when they were due, say at which rate requests were sent (--set rate=N).";
+
 const REMEDY: &str = "Read its latencies as those of the lower concurrency; see whether connections waited \
     to be accepted (backlog), whether they were kept open, and whether the generator was busy.";
 
@@ -20,9 +28,36 @@ const TOO_FEW: &str = "Send many times more requests than there are connections.
 pub(super) fn check(cells: &Cells<'_>) -> Vec<Finding> {
     let found = cells.cells.iter();
     found
-        .flat_map(|cell| [too_few(cells, cell), lighter(cells, cell)])
+        .flat_map(|cell| {
+            [
+                too_few(cells, cell),
+                lighter(cells, cell),
+                heavier(cells, cell),
+            ]
+        })
         .flatten()
         .collect()
+}
+
+fn heavier(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {
+    let asked = cell.asked?;
+    let numbered = cell.runs.iter().zip(1..);
+    let too_many = |(run, number): (&&Run, usize)| {
+        let figure = cells.in_flight(run)?;
+        (figure.low > asked * MOST_SHARE).then_some((figure.value, number))
+    };
+    let (values, runs): (Vec<f64>, Vec<usize>) = numbered.filter_map(too_many).unzip();
+    let which = of_runs(&runs, cell.runs.len());
+    let says = format!(
+        "{} requests would have been under way{which}, but {asked} were asked for (rate times mean latency).",
+        span(&values)
+    );
+    (!runs.is_empty()).then(|| Finding {
+        cases: vec![cell.case.clone()],
+        variants: cells.variant_of(cell),
+        runs,
+        ..Finding::new(Check::InFlight, Level::Red, says, CONTRADICTION)
+    })
 }
 
 fn lighter(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {

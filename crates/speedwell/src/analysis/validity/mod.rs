@@ -11,6 +11,7 @@ mod conservation;
 mod direction;
 mod disguise;
 mod identical;
+mod impossible;
 mod in_flight;
 mod names;
 mod outcome;
@@ -33,6 +34,8 @@ use std::collections::HashMap;
 /// What was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Check {
+    /// Figures that contradict each other, or that nothing can have.
+    Impossible,
     /// Requests under way by Little's law, against those that were asked for.
     InFlight,
     /// Latencies of variants that carried different loads.
@@ -73,6 +76,7 @@ impl Check {
     /// Its name for machines and in documents.
     pub fn name(self) -> &'static str {
         match self {
+            Check::Impossible => "impossible-figures",
             Check::InFlight => "in-flight",
             Check::LatencyRanking => "latency-ranking",
             Check::LengthFailures => "length-failures",
@@ -192,6 +196,7 @@ fn finished(mut found: Vec<Finding>, cells: &Cells<'_>) -> Vec<Finding> {
 
 fn of_cells(cells: &Cells<'_>) -> Vec<Finding> {
     let mut found = conservation::check(cells);
+    found.extend(impossible::check(cells));
     found.extend(outcome::failed(cells));
     let disguise = disguise::check(cells);
     if disguise.is_none() {
