@@ -86,7 +86,7 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     }
     if measured.is_empty() {
         let selection = args.selection.selection(&[], Trial::No)?;
-        let sources = source::read(&operands, &selection, &mut || args.store.open())?;
+        let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
         return of_results(&sources, &args);
     }
     mixed(&operands, &measured, word.as_deref(), &args)
@@ -124,7 +124,10 @@ fn mixed(
         let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
         let read = match is_measured {
             true => None,
-            false => source::read_one(operand, word, &selection, &mut || args.store.open())?.pop(),
+            false => {
+                source::read_one(operand, word, &selection, &mut || args.store.open_to_read())?
+                    .pop()
+            }
         };
         others.push(read);
     }

@@ -35,7 +35,7 @@ mod trial;
 
 pub use status::Status;
 
-use crate::harness::code;
+use crate::harness::{self, code};
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -109,6 +109,9 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
             code::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
         }
     };
+    if let Some(warning) = harness::cache_warning() {
+        status::warn(warning);
+    }
     done.unwrap_or_else(|error| {
         status::tell(&error);
         Status::COULD_NOT

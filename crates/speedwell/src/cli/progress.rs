@@ -2,6 +2,7 @@
 
 use crate::compat::console::columns;
 use crate::model::{Event, Observer};
+use crate::report::visible;
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -140,7 +141,7 @@ impl Observer for Progress {
                 (state.total, state.done, state.done_before) = (*runs, *done, *done);
             }
             Event::RunStarted { label, variant, .. } => {
-                state.current = format!("{label} ({variant})");
+                state.current = visible(&format!("{label} ({variant})")).into_owned();
             }
             Event::SlotDone(_) => state.done += 1,
             Event::CaseDecided { saved, .. } => state.total = state.total.saturating_sub(*saved),

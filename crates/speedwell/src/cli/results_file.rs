@@ -6,9 +6,13 @@
 use super::status;
 use crate::exchange;
 use crate::model::Session;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+/// The largest file that is read. All of it is held in memory.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// Reads the file at `place`, or stdin where that is `-`. What was left out of it goes to stderr.
 ///
@@ -16,19 +20,35 @@ use std::path::Path;
 /// It cannot be read, or what is in it is not understood.
 pub fn read(place: &Path) -> Result<Vec<Session>> {
     let label = place.display().to_string();
-    let mut bytes = Vec::new();
-    if label == "-" {
-        std::io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .context("cannot read stdin")?;
-    } else {
-        bytes = std::fs::read(place).with_context(|| cannot_read(&label))?;
-    }
+    let bytes = match label.as_str() {
+        "-" => whole(std::io::stdin().lock()).context("cannot read stdin")?,
+        _ => File::open(place)
+            .map_err(anyhow::Error::from)
+            .and_then(whole)
+            .with_context(|| cannot_read(&label))?,
+    };
     let mut warnings = Vec::new();
     let sessions = exchange::read_noting(&label, &bytes, &mut warnings)?;
     warnings.iter().for_each(|warning| status::warn(warning));
     Ok(sessions)
+}
+
+/// What can be read, up to a limit. Of something that is of no known kind, only the beginning: a device may never end.
+fn whole(mut from: impl Read) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.by_ref()
+        .take(exchange::BEGINNING_BYTES)
+        .read_to_end(&mut bytes)?;
+    if exchange::is_known(&bytes) {
+        let left = MOST_BYTES - bytes.len() as u64;
+        from.take(left).read_to_end(&mut bytes)?;
+        ensure!(
+            (bytes.len() as u64) < MOST_BYTES,
+            "it has more than {} MiB\nhint: import parts of it",
+            MOST_BYTES >> 20
+        );
+    }
+    Ok(bytes)
 }
 
 fn cannot_read(label: &str) -> String {
@@ -36,4 +56,43 @@ fn cannot_read(label: &str) -> String {
         "cannot read the file '{label}'\n\
          hint: stored sessions are named @latest, @prev, @NUMBER or @TAG"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Zeros without end, of which no more is read than this.
+    struct Zeros(u64);
+
+    impl Read for Zeros {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            into.fill(0);
+            let count = into.len() as u64;
+            self.0 = self
+                .0
+                .checked_sub(count)
+                .expect("far more is read than is needed");
+            Ok(into.len())
+        }
+    }
+
+    #[test]
+    fn of_something_unknown_only_the_beginning_is_read() {
+        let bytes = whole(Zeros(4 * exchange::BEGINNING_BYTES)).unwrap();
+        assert_eq!(bytes.len() as u64, exchange::BEGINNING_BYTES);
+        let told = exchange::read("zero", &bytes).unwrap_err().to_string();
+        assert!(told.starts_with("'zero' is a binary file"), "{told}");
+    }
+
+    #[test]
+    fn a_mark_of_the_byte_order_changes_nothing() {
+        let wrk = "Running 1s test @ http://127.0.0.1:8080/\n  1 threads and 2 connections\n  Thread Stats   Avg      \
+                   Stdev     Max   +/- Stdev\n    Latency   100.00us   10.00us   1.00ms   90.00%\n    Req/Sec    \
+                   10.00k     1.00k   11.00k    90.00%\n  10000 requests in 1.00s, 1.00MB read\nRequests/sec:  \
+                   10000.00\nTransfer/sec:      1.00MB\n";
+        let plain = exchange::read("a", wrk.as_bytes()).unwrap();
+        let marked = exchange::read("a", format!("\u{feff}{wrk}").as_bytes()).unwrap();
+        assert_eq!(plain[0].runs, marked[0].runs);
+    }
 }

@@ -1,6 +1,7 @@
 //! Exit statuses and the one way of telling an error.
 
 use crate::environment::busy_machine;
+use crate::report::visible;
 
 /// The exit status of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl Status {
 
 /// Prints an error: outermost context first, hints on lines of their own.
 pub fn tell(error: &anyhow::Error) {
-    eprintln!("speedwell: {}", told(error));
+    eprintln!("speedwell: {}", visible(&told(error)));
 }
 
 /// The message with its hints at the end, wherever in the chain they were given.
@@ -65,7 +66,7 @@ fn told(error: &anyhow::Error) -> String {
 
 /// Prints a warning.
 pub fn warn(sentence: &str) {
-    eprintln!("warning: {sentence}");
+    eprintln!("warning: {}", visible(sentence));
 }
 
 /// Says on one line that the machine is busy with other things, if it is: to be called before anything is measured.
@@ -77,7 +78,7 @@ pub fn warn_if_busy() {
 
 /// Prints a remark that is no warning.
 pub fn note(sentence: &str) {
-    eprintln!("speedwell: {sentence}");
+    eprintln!("speedwell: {}", visible(sentence));
 }
 
 #[cfg(test)]

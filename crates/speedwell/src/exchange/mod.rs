@@ -148,6 +148,8 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
 /// # Errors
 /// As for [`read`].
 pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    // Editors and shells of Windows put a mark of the byte order in front.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let Some(format) = FORMATS.iter().find(|format| (format.recognises)(bytes)) else {
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         let (found, hint) = what_else(bytes);
@@ -159,6 +161,7 @@ pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Res
 
 /// Whether bytes are of a kind that can be read. Their beginning is enough.
 pub fn is_known(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     FORMATS.iter().any(|format| (format.recognises)(bytes))
 }
 

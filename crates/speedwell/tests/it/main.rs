@@ -76,6 +76,7 @@ mod report;
 mod report_page;
 mod resume;
 mod run;
+mod safety;
 mod size;
 mod sources;
 mod store;

@@ -238,6 +238,6 @@ fn tell(gone: &Gone, job: &Job, variant: &Variant) {
         job.code.as_ref().map_or(&variant.name, |code| &code.runner)
     ));
     if !gone.stderr_tail.is_empty() {
-        eprintln!("{}", gone.stderr_tail.trim_end());
+        eprintln!("{}", crate::report::visible(gone.stderr_tail.trim_end()));
     }
 }

@@ -120,10 +120,13 @@ impl<'a> Picture<'a> {
 
     fn up_to_most(&self) -> Chart {
         let end = self.end();
-        let longest = self.curves.iter().map(|(_, curve)| {
-            let ms = curve.at(100).unwrap_or(f64::NAN) / NS_PER_MS;
+        let longest = self.curves.iter().filter_map(|(_, curve)| {
+            let ms = curve.at(100)? / NS_PER_MS;
             let name = (self.short)(curve);
-            format!("{name} {}", spell(ms, place(ms, Uncertainty::Unknown)))
+            Some(format!(
+                "{name} {}",
+                spell(ms, place(ms, Uncertainty::Unknown))
+            ))
         });
         let longest: Vec<String> = longest.collect();
         let subtitle = format!(

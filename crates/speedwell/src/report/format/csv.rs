@@ -3,12 +3,13 @@
 //! The main table is the first one together with all later tables of the same name: every metric
 //! and candidate of a comparison, one row per case. Values have every digit and the stored unit;
 //! unknown ones are empty. Columns are the same whatever the data; lists (values of single runs) are
-//! only in JSON.
+//! only in JSON. A spreadsheet executes nothing of it: see [`inert`].
 
 use super::Render;
 use crate::report::document::Document;
 use crate::report::table::{Cell, Table};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Comma-separated values.
@@ -49,8 +50,20 @@ fn columns(tables: &[&Table]) -> Vec<usize> {
 fn field(cell: &Cell) -> String {
     match &cell.value {
         None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => quoted(text),
+        Some(Value::String(text)) => quoted(&inert(text)),
         Some(other) => quoted(&other.to_string()),
+    }
+}
+
+/// Text that a spreadsheet would execute as a formula gets an apostrophe in front, which makes it text there (OWASP,
+/// "CSV injection"). Numbers stay as they are. Text that begins with apostrophes before such a letter gets one more,
+/// so that taking one away always gives the original.
+fn inert(text: &str) -> Cow<'_, str> {
+    let first = text.trim_start_matches('\'');
+    let is_formula = first.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    match is_formula && text.parse::<f64>().is_err() {
+        true => Cow::Owned(format!("'{text}")),
+        false => Cow::Borrowed(text),
     }
 }
 
@@ -98,5 +111,26 @@ mod tests {
         Csv.render(&document, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "case,x\n\"a s=\"\"x,y\"\"\",1234567.891\nb,\n");
+    }
+
+    #[test]
+    fn spreadsheets_execute_nothing_and_one_apostrophe_less_is_the_original() {
+        for (text, written) in [
+            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+            ("@SUM(1+1)", "'@SUM(1+1)"),
+            ("+x", "'+x"),
+            ("-x", "'-x"),
+            ("\t=1", "'\t=1"),
+            ("'=1", "''=1"),
+            ("-1.5e3", "-1.5e3"),
+            ("+7", "+7"),
+            ("a=1 -b", "a=1 -b"),
+            ("'quoted'", "'quoted'"),
+        ] {
+            assert_eq!(inert(text), written);
+        }
+        let cell = Cell::words("=HYPERLINK(\"http://a\",1)");
+        assert_eq!(field(&cell), "\"'=HYPERLINK(\"\"http://a\"\",1)\"");
+        assert_eq!(field(&Cell::figure(Some(-2.5))), "-2.5");
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Source of the rules: "GitHub Flavored Markdown Spec", section 2.4 (escapes) and 4.10 (tables).
 
+use crate::report::visible;
+
 /// A name as code. Runs of blanks are for screens of fixed width and fall together here; a bar has
 /// to be escaped even inside code, because the table is cut into cells first.
 pub fn code(text: &str) -> String {
-    let text = text
+    let text = visible(text)
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
@@ -25,6 +27,7 @@ const NO_MENTION: &str = "<!-- -->";
 /// underscores stay as they are where they cannot be markup, because intervals and names are full
 /// of them and the source is read, too.
 pub fn escape(text: &str) -> String {
+    let text = visible(text);
     let links = text.contains("](") || text.contains("][") || text.contains("]:");
     let mut escaped = String::with_capacity(text.len());
     let mut before = ' ';
@@ -66,7 +69,7 @@ pub fn fenced(text: &str, language: &str) -> String {
         longest = longest.max(run);
     }
     let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}{language}\n{}\n{fence}\n", text.trim_end())
+    format!("{fence}{language}\n{}\n{fence}\n", visible(text.trim_end()))
 }
 
 #[cfg(test)]

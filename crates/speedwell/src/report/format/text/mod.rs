@@ -10,6 +10,7 @@ use super::Render;
 use crate::report::document::{Block, Document, Emphasis, Fact};
 use crate::report::footnotes::mark;
 use crate::report::table::Table;
+use crate::report::visible;
 use paint::paint;
 use std::io::{self, Write};
 use wrap::wrap;
@@ -75,6 +76,7 @@ impl Text {
             Block::Facts(facts) => self.facts(facts, indent, out),
             Block::Verbatim { label, text } => self.verbatim(label, text, indent, out),
             Block::Command { label, line } => {
+                let line = visible(line);
                 out.push_str(&format!("{}{label}: {line}\n", " ".repeat(indent)));
             }
             Block::Appendix {
@@ -169,7 +171,7 @@ impl Text {
         let rest = room.saturating_sub(wrap::width(&title));
         out.push_str(&format!("{margin}{title}{}\n", "─".repeat(rest)));
         for line in text.trim_end().lines() {
-            out.push_str(&format!("{margin}{}\n", harmless(line)));
+            out.push_str(&format!("{margin}{}\n", visible(line)));
         }
         out.push_str(&format!("{margin}{}\n", "─".repeat(room)));
     }
@@ -177,13 +179,6 @@ impl Text {
     fn reading_width(&self) -> usize {
         self.width.unwrap_or(READING_WIDTH).clamp(20, READING_WIDTH)
     }
-}
-
-/// What another program wrote, without the characters by which it could steer our user's terminal.
-fn harmless(line: &str) -> String {
-    line.chars()
-        .filter(|&character| character == '\t' || !character.is_control())
-        .collect()
 }
 
 /// Whether no empty line stands between two blocks.
@@ -218,6 +213,9 @@ mod tests {
         let mut out = Vec::new();
         Text::default().render(&document, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(text.contains("\n]0;titleboom\tat 1\n"), "{text:?}");
+        assert!(
+            text.contains("\n\\x1b]0;title\\x07boom\tat 1\n"),
+            "{text:?}"
+        );
     }
 }

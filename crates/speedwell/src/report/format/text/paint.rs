@@ -1,8 +1,9 @@
 //! Emphasis as ANSI escape sequences (ECMA-48, "select graphic rendition").
 
 use crate::report::document::Emphasis;
+use crate::report::visible;
 
-/// `text` in the colour of `emphasis`, if colours are wanted at all.
+/// `text` in the colour of `emphasis`, if colours are wanted at all. What others wrote steers no terminal.
 pub fn paint(text: &str, emphasis: Emphasis, color: bool) -> String {
     let code = match emphasis {
         Emphasis::None => "",
@@ -12,8 +13,9 @@ pub fn paint(text: &str, emphasis: Emphasis, color: bool) -> String {
         Emphasis::Caution => "33",
         Emphasis::Muted => "2",
     };
+    let text = visible(text);
     if !color || code.is_empty() || text.trim().is_empty() {
-        return text.to_owned();
+        return text.into_owned();
     }
     format!("\x1b[{code}m{text}\x1b[0m")
 }

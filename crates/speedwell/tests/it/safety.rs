@@ -1,0 +1,264 @@
+//! Files, names and figures of others: what is not trusted, and what happens then.
+
+use super::project::{Answer, Project, node};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+/// A user that is neither root nor the one who runs the tests.
+const NOBODY: u32 = 65_534;
+
+/// Whether the tests run as root, to whom no right is denied.
+fn is_root() -> bool {
+    speedwell::process::user() == 0
+}
+
+/// Names that would clear a terminal, ring its bell and set its title.
+const NAMES: &str = r#"{"context":{"date":"2024-01-01T00:00:00+00:00"},"benchmarks":[
+{"name":"BM_a\u001b[2J\u0007\u0000b","run_name":"BM_a\u001b[2J\u0007\u0000b","run_type":"iteration","iterations":10,
+"real_time":5.0,"cpu_time":5.0,"time_unit":"ns"},
+{"name":"=cmd|' /C calc'!A0","run_name":"=cmd|' /C calc'!A0","run_type":"iteration","iterations":10,
+"real_time":7.0,"cpu_time":7.0,"time_unit":"ns"}]}"#;
+
+#[test]
+fn names_of_others_steer_no_terminal_and_no_spreadsheet() {
+    let project = Project::new().with("x.json", NAMES);
+    for format in ["text", "md", "html"] {
+        let answer = project.run(&["report", "x.json", "--format", format]);
+        let shown = answer.expect_status(0).stdout;
+        assert!(
+            !shown.contains(['\u{1b}', '\u{7}', '\0']),
+            "{format}: {shown:?}"
+        );
+        if format != "html" {
+            assert!(
+                shown.contains("\\x1b[2J") && shown.contains("\\x00b"),
+                "{shown:?}"
+            );
+        }
+    }
+    let csv = project
+        .run(&["report", "x.json", "--format", "csv"])
+        .expect_status(0)
+        .stdout;
+    assert!(
+        csv.lines().skip(1).all(|line| !line.starts_with('=')),
+        "{csv}"
+    );
+    assert!(csv.contains("'=cmd|' /C calc'!A0"), "{csv}");
+    let answer = project.run(&["report", "x.json", "--filter", "\u{1b}[2J("]);
+    assert!(!answer.stderr.contains('\u{1b}'), "{:?}", answer.stderr);
+}
+
+#[test]
+fn a_definition_with_more_cases_than_anybody_could_measure_is_refused_before_they_are_made() {
+    let values: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+    let parameters: String = ('a'..='h')
+        .map(|name| format!("{name} = [{}]\n", values.join(",")))
+        .collect();
+    let load = format!(
+        "[benchmark.x]\nkind = \"load\"\nurl = \"http://127.0.0.1:1/\"\n[benchmark.x.parameters]\n{parameters}"
+    );
+    let command = format!(
+        "schema = 1\n[[group]]\nname = \"g\"\nkind = \"command\"\n[group.target]\ncommand = [\"true\"]\n\
+         [group.parameters]\n{parameters}"
+    );
+    for text in [load, command] {
+        let answer = Project::new()
+            .with("x.toml", &text)
+            .run(&["run", "x.toml", "--list"]);
+        let told = answer.expect_status(2);
+        let told = format!("{}{}", told.stdout, told.stderr);
+        assert!(
+            told.contains("100 x 100 x 100") && told.contains("= 1e16 cases"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn a_results_file_that_cannot_be_written_can_be_read() {
+    let project = Project::new().with("a.fake", "case n=1\n* 10 11 12\n");
+    project
+        .run(&["run", "a.fake", "--runs", "3"])
+        .expect_status(0);
+    let db = project.path(".speedwell/results.db");
+    let before = fs::read(&db).unwrap();
+    let folder = project.path(".speedwell");
+    let rights = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    rights(&project.path(""), 0o755);
+    rights(&db, 0o444);
+    rights(&folder, 0o555);
+    let run = |words: &[&str]| {
+        let mut command = project.command(words);
+        if is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        match command.output() {
+            Ok(output) => Some(Answer::from(output)),
+            Err(error) => {
+                eprintln!("skipped: another user may not execute the program: {error}");
+                None
+            }
+        }
+    };
+    let answers = [
+        run(&["history"]),
+        run(&["report", "@1"]),
+        run(&["run", "a.fake", "--runs", "1"]),
+    ];
+    rights(&folder, 0o755);
+    let [Some(history), Some(report), Some(measured)] = answers else {
+        return;
+    };
+    history
+        .expect_status(0)
+        .expect_stdout(&["@1", "run a.fake"]);
+    report.expect_status(0).expect_stdout(&["n=1"]);
+    measured
+        .expect_status(2)
+        .expect_stderr(&["cannot be written", "hint: "]);
+    assert_eq!(fs::read(&db).unwrap(), before);
+}
+
+#[test]
+fn a_planted_harness_is_not_executed() {
+    if node().is_none() {
+        return;
+    }
+    let script = "const { createBenchmark } = require('speedwell');\n\
+                  const bench = createBenchmark(main, { n: [10] });\n\
+                  function main({ n }) { bench.start(); bench.end(n); }\n";
+    let project = Project::new().with("g/tiny.js", script);
+    let shared = project.path("tmp");
+    fs::create_dir(&shared).unwrap();
+    let run = || {
+        let words = ["run", "g/tiny.js", "--runs", "1"];
+        let mut command = project.command(&words);
+        command
+            .env_remove("HOME")
+            .env_remove("XDG_CACHE_HOME")
+            .env("TMPDIR", &shared);
+        Answer::from(command.output().unwrap())
+    };
+    // The first run shows under which name the harness lies; an attacker knows it from a program of his own.
+    run().expect_status(0);
+    let cache = shared.join(format!("speedwell-{}", speedwell::process::user()));
+    let harness = fs::read_dir(&cache).unwrap().flatten();
+    let harness = harness
+        .map(|entry| entry.path())
+        .find(|path| path.to_string_lossy().contains("harness-node-"));
+    let planted = harness.unwrap().join("harness.cjs");
+    let marker = project.path("planted");
+    let code = format!(
+        "require('fs').writeFileSync({:?}, '')",
+        marker.display().to_string()
+    );
+    fs::write(&planted, code).unwrap();
+    let is_given_away = chown(&cache, Some(NOBODY), None).is_ok();
+    if !is_given_away {
+        fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    run()
+        .expect_status(0)
+        .expect_stderr(&["is not used, because"]);
+    assert!(!marker.exists(), "code of somebody else was executed");
+}
+
+/// An ab that notes the rights of the folder of the body, and the body.
+const SEES_BODY: &str = "#!/bin/sh
+for word; do [ \"$take\" ] && file=$word; take=; [ \"$word\" = -p ] && take=1; done
+stat -c %a \"$(dirname \"$file\")\" > \"$SEEN\"
+cat \"$file\" >> \"$SEEN\"
+exit 1
+";
+
+/// The shell becomes the program, so its number is the one that the attacker has to guess.
+const TRAP: &str =
+    "d=$TMPDIR/speedwell-$$; mkdir \"$d\" && ln -s \"$VICTIM\" \"$d/body\" && exec \"$0\" \"$@\"";
+
+/// The address of a server that answers everything with two bytes.
+fn answering() -> String {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+            let _ = stream.write_all(head.as_bytes());
+        }
+    });
+    url
+}
+
+#[test]
+fn a_link_that_somebody_put_where_a_body_goes_is_not_written_through() {
+    let project = Project::new().with_program("ab", SEES_BODY);
+    let project = project.with("victim", "precious").with("tmp/x", "");
+    let mut words = vec!["load".to_owned(), answering()];
+    words.extend(
+        "-d BODY --client ab -n 1 -c 1 --no-save"
+            .split(' ')
+            .map(str::to_owned),
+    );
+    let mut command = std::process::Command::new("sh");
+    command
+        .args(["-c", TRAP, env!("CARGO_BIN_EXE_speedwell")])
+        .args(words);
+    let path = format!(
+        "{}:{}",
+        project.path("").display(),
+        std::env::var("PATH").unwrap()
+    );
+    command
+        .current_dir(project.path(""))
+        .env("PATH", path)
+        .env("TMPDIR", project.path("tmp"))
+        .env("VICTIM", project.path("victim"))
+        .env("SEEN", project.path("seen"));
+    // What the tool printed is no report, which is an error; what matters happened before.
+    let answer = Answer::from(command.output().unwrap());
+    let text = |name: &str| fs::read_to_string(project.path(name)).unwrap_or_default();
+    assert_eq!(text("victim"), "precious", "{answer:?}");
+    assert_eq!(text("seen"), "700\nBODY", "{answer:?}");
+    let left = fs::read_dir(project.path("tmp")).unwrap().flatten();
+    let left = left.filter(|entry| entry.file_name().to_string_lossy().contains("scratch"));
+    assert_eq!(left.count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
+    let cases: String = (0..200)
+        .map(|n| format!("case n={n}\n* {}\n", n + 1))
+        .collect();
+    let project = Project::new().with("many.fake", &cases);
+    // Files must not grow beyond 200 blocks of 512 or 1024 bytes: the same to a writer as a disk that is full.
+    let limited = "trap '' XFSZ; ulimit -f 400; exec \"$0\" \"$@\"";
+    let mut command = std::process::Command::new("sh");
+    command
+        .args([
+            "-c",
+            limited,
+            env!("CARGO_BIN_EXE_speedwell"),
+            "run",
+            "many.fake",
+            "--runs",
+            "9",
+        ])
+        .args(["--db", "own.db"])
+        .current_dir(project.path(""));
+    let answer = Answer::from(command.output().unwrap());
+    let answer = answer.expect_status(2);
+    let told =
+        "what was measured until then is kept, go on with: speedwell run --resume @1 --db own.db";
+    let answer = answer.expect_stderr(&["cannot keep slot", told]);
+    answer.expect_stdout(&["n=0"]);
+    let listed = project.run(&["history", "--db", "own.db"]).expect_status(0);
+    assert!(!listed.stdout.contains("running"), "{listed:?}");
+    let resumed = project.run(&["run", "--resume", "@1", "--db", "own.db"]);
+    resumed.expect_status(0);
+}
