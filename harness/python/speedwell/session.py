@@ -82,6 +82,8 @@ class Session:
         else:
             name = type(error).__name__
             if name != "Skipped":
+                if self._host:
+                    self._host.show(job)
                 line, stack = self._line_of(error), self._stack_of(error)
                 print(stack, file=sys.stderr, flush=True)
         self.channel.send("error", id=id, job=job, stage=stage, **{"class": name}, msg=_message(error),

@@ -4,8 +4,9 @@
 //! Start at [`figures`] and [`levels`].
 
 use super::scaling::{self, Level, Scaling};
-use super::{Findings, Settings};
-use crate::model::{Case, Estimate, Metric, Run, Session, Value, Verdict, median};
+use super::warnings::list;
+use super::{Comparison, Findings, Settings};
+use crate::model::{Case, Code, Estimate, Metric, Run, Session, Value, Verdict, median};
 use speedwell_stats::interval::median_binomial;
 use speedwell_stats::test::welch;
 use std::sync::Arc;
@@ -36,6 +37,10 @@ pub struct CodeFigures {
     /// Processor time of an iteration in user mode and in the kernel, in nanoseconds, where an iteration is a
     /// process.
     pub cpu_ns: Option<(f64, f64)>,
+    /// What the shell alone takes of every execution, in nanoseconds, where one executes the command.
+    pub shell_ns: Option<f64>,
+    /// Whether the compiler has probably removed the code.
+    pub is_folded: bool,
 }
 
 /// One code at several numbers of workers.
@@ -129,9 +134,19 @@ pub fn windows(session: &Session) -> Vec<CodeWindows> {
     ordered(session).into_iter().map(of_group).collect()
 }
 
-/// Two-sided p of Welch's test of two codes' samples; `None` with fewer than two of either, or without any spread.
+/// Two-sided p of Welch's test of the logarithms of two codes' samples: rates differ by factors, and one that was
+/// disturbed is a fraction of the others. `None` with fewer than two of either, or without any spread; 0 where one
+/// code completed nothing in any sample and the other something in all.
 pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
-    Some(welch(one, other).ok()?.p)
+    let is_done = |samples: &[f64]| samples.iter().all(|sample| *sample > 0.0);
+    let logs = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|one| one.ln()).collect() };
+    let is_idle = |samples: &[f64]| samples.iter().all(|sample| *sample == 0.0);
+    match (is_done(one), is_done(other)) {
+        (true, true) => Some(welch(&logs(one), &logs(other)).ok()?.p),
+        (true, false) if is_idle(other) => Some(0.0),
+        (false, true) if is_idle(one) => Some(0.0),
+        _ => Some(welch(one, other).ok()?.p),
+    }
 }
 
 /// Sentences about what may spoil the figures, or be read out of them wrongly.
@@ -145,20 +160,90 @@ pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings)
         .filter(alone)
         .filter_map(|one| Some((one, one.disturbance?)));
     let worst = disturbed.max_by(|a, b| a.1.total_cmp(&b.1));
-    if let Some((one, disturbance)) = worst.filter(|(_, worst)| *worst > MOST_DISTURBANCE) {
-        warnings.push(format!(
-            "{}: an iteration takes {disturbance:.1} times as long in the mean as in the median batch: the machine was \
-             busy with other things, or few iterations cost much more than most, as with a garbage collection. The \
-             median tells what the code costs, the throughput what was achieved.",
+    // On a busy machine that is what is to be expected, and was said before anything was measured.
+    let worst =
+        worst.filter(|(_, worst)| *worst > MOST_DISTURBANCE && !session.environment.was_busy());
+    warnings.extend(worst.map(|(one, disturbance)| {
+        format!(
+            "{}: the mean is {disturbance:.1} times the median batch; something else was at work, or few iterations \
+             cost much more than most, as with garbage collection.",
             one.label
-        ));
-    }
+        )
+    }));
+    warnings.extend(mostly_shell(figures));
     // What several runs share is told with the session.
     if let [only] = &session.runs[..] {
-        warnings.extend(only.notes.iter().cloned());
+        let notes = only.notes.iter().filter(|note| *note != Code::FOLDED);
+        warnings.extend(notes.cloned());
     }
     warnings.extend(contradiction(session, settings));
     warnings
+}
+
+/// Names commands whose executions are hardly longer than those of a shell that does nothing.
+fn mostly_shell(figures: &[CodeFigures]) -> Option<String> {
+    let is_mostly_shell = |one: &&CodeFigures| {
+        let times = one.time_median_ns.zip(one.shell_ns);
+        times.is_some_and(|(time, shell_ns)| shell_ns * 2.0 > time.value)
+    };
+    let mut own = figures.iter().filter(is_mostly_shell).peekable();
+    own.peek()?;
+    Some(format!(
+        "{}: more than half of an execution is starting the shell, so a change of the command itself looks smaller \
+         than it is.",
+        list(own.map(|one| one.label.as_str()))
+    ))
+}
+
+/// Whether most of these runs found code that does nothing.
+fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
+    let found: Vec<bool> = runs
+        .map(|run| run.notes.iter().any(|note| note == Code::FOLDED))
+        .collect();
+    found.iter().filter(|found| **found).count() * 2 > found.len()
+}
+
+/// A sentence that names the codes that the compiler has probably removed, if there are any.
+pub(super) fn folded(session: &Session) -> Option<String> {
+    let groups = ordered(session);
+    let own = groups
+        .iter()
+        .filter(|(.., runs)| is_folded(runs.iter().copied()));
+    let mut labels: Vec<&str> = own.map(|(label, ..)| label.as_str()).collect();
+    labels.dedup();
+    let many = if labels.len() > 1 {
+        "iterations of these take"
+    } else {
+        "an iteration takes"
+    };
+    (!labels.is_empty()).then(|| {
+        format!(
+            "{}: {many} less than three times as long as an empty one, so the code may have been folded away, and \
+             comparisons with it mean nothing.",
+            list(labels.into_iter())
+        )
+    })
+}
+
+/// Says so of every row of a comparison in which one side was probably removed by its compiler.
+pub(super) fn mark_folded(session: &Session, comparison: &mut Comparison) {
+    for row in &mut comparison.rows {
+        let of_side = |side: &&str| {
+            let own = session
+                .runs
+                .iter()
+                .filter(|run| *run.variant == **side && run.case == row.case);
+            is_folded(own)
+        };
+        let sides = [comparison.baseline.as_str(), comparison.candidate.as_str()];
+        let folded: Vec<&str> = sides.into_iter().filter(|side| of_side(side)).collect();
+        if !folded.is_empty() {
+            row.notes.push(format!(
+                "{} may have been folded away: the change says nothing about the code.",
+                list(folded.into_iter())
+            ));
+        }
+    }
 }
 
 /// Where the median batch and the throughput say the opposite of each other.
@@ -268,6 +353,8 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> CodeF
         per_s: median(&mut rates),
         disturbance: median(&mut disturbances),
         cpu_ns: typical("user_time").zip(typical("system_time")),
+        shell_ns: typical(Metric::SHELL_TIME),
+        is_folded: is_folded(runs.iter().copied()),
     }
 }
 
@@ -276,4 +363,137 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> CodeF
 fn per_s(run: &Run, case: &Case) -> Option<f64> {
     let workers = concurrency(case).unwrap_or(1);
     Some(f64::from(workers) / run.value_of(Metric::TIME)? * 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::story::Story;
+    use crate::model::Environment;
+
+    /// Two codes, of which the first may have been removed by its compiler.
+    fn half_folded() -> Session {
+        let values =
+            |side: &str, run: u32| f64::from(run) + if side == "malloc(16)" { 99.0 } else { 1.0 };
+        let mut session = Story::fixed(&["sqrt(2.0)", "malloc(16)"], 4)
+            .case("eval/c", values)
+            .session();
+        for run in &mut session.runs {
+            if &*run.variant == "sqrt(2.0)" {
+                run.notes.push(Code::FOLDED.to_owned());
+            }
+        }
+        session
+    }
+
+    #[test]
+    fn code_that_was_folded_away_is_named_in_a_comparison_and_beside_its_rows() {
+        let session = half_folded();
+        let found = crate::analysis::of(&session, &Settings::default());
+        let named = |text: &String| text.contains("'sqrt(2.0)'") && text.contains("folded away");
+        assert_eq!(
+            found.warnings.iter().filter(|text| named(text)).count(),
+            1,
+            "{found:?}"
+        );
+        assert!(
+            !found.warnings.iter().any(|text| text.contains("malloc")),
+            "{found:?}"
+        );
+        assert!(
+            found.comparisons[0].rows[0].notes.iter().any(named),
+            "{found:?}"
+        );
+        let folded: Vec<bool> = figures(&session, 0.95)
+            .iter()
+            .map(|one| one.is_folded)
+            .collect();
+        assert_eq!(folded, [true, false]);
+    }
+
+    #[test]
+    fn code_that_was_folded_away_is_named_when_all_was() {
+        let mut session = half_folded();
+        session.runs.retain(|run| &*run.variant == "sqrt(2.0)");
+        session.variants.truncate(1);
+        let found = crate::analysis::of(&session, &Settings::default());
+        let said: Vec<&String> = found
+            .warnings
+            .iter()
+            .filter(|text| text.contains("folded away"))
+            .collect();
+        assert!(
+            said.len() == 1 && said[0].starts_with("'sqrt(2.0)'"),
+            "{said:?}"
+        );
+    }
+
+    fn of_command(median_ns: f64, shell_ns: f64) -> CodeFigures {
+        CodeFigures {
+            label: "true".into(),
+            concurrency: None,
+            runs: 6,
+            time_median_ns: Some(Estimate {
+                value: median_ns,
+                low: median_ns,
+                high: median_ns,
+            }),
+            time_p5_ns: None,
+            time_ns: Some(median_ns * 3.0),
+            per_s: None,
+            disturbance: Some(3.0),
+            cpu_ns: None,
+            shell_ns: Some(shell_ns),
+            is_folded: false,
+        }
+    }
+
+    #[test]
+    fn commands_that_cost_no_more_than_the_shell_are_warned_of() {
+        assert_eq!(mostly_shell(&[of_command(5e6, 1e6)]), None);
+        let said = mostly_shell(&[of_command(1e6, 1.1e6), of_command(3e6, 1e6)]).unwrap();
+        assert!(said.starts_with("'true': more than half"), "{said}");
+    }
+
+    #[test]
+    fn what_was_said_of_a_busy_machine_is_not_said_again() {
+        let mut session = half_folded();
+        let said = |session: &Session| {
+            let figures = [of_command(5e6, 1e3)];
+            warnings(session, &figures, &Settings::default()).concat()
+        };
+        assert!(
+            said(&session).contains("the mean is 3.0 times the median batch"),
+            "{}",
+            said(&session)
+        );
+        let pressure = ("now_cpu_pressure_percent".to_owned(), "99.10".to_owned());
+        session.environment = Environment {
+            facts: [pressure].into(),
+            ..Environment::default()
+        };
+        assert!(
+            !said(&session).contains("median batch;"),
+            "{}",
+            said(&session)
+        );
+    }
+
+    #[test]
+    fn samples_that_are_thousands_of_times_apart_differ_although_one_was_disturbed() {
+        let quick = [2_100_000.0, 9_800_000.0, 13_000_000.0];
+        let slow = [19.0, 27.0, 12.0];
+        assert!(welch(&quick, &slow).unwrap().p > 0.05);
+        assert!(p_of_difference(&quick, &slow).unwrap() < 0.01);
+        let again = [3_000_000.0, 11_000_000.0, 8_000_000.0];
+        assert!(p_of_difference(&quick, &again).unwrap() > 0.5);
+    }
+
+    #[test]
+    fn nothing_completed_is_another_figure_than_something() {
+        assert_eq!(p_of_difference(&[0.0, 0.0], &[3.0, 4.0]), Some(0.0));
+        assert_eq!(p_of_difference(&[3.0, 4.0], &[0.0, 0.0]), Some(0.0));
+        assert!(p_of_difference(&[0.0, 4.0], &[3.0, 0.0]).unwrap() > 0.5);
+        assert_eq!(p_of_difference(&[3.0], &[3.0, 4.0]), None);
+    }
 }

@@ -3,6 +3,7 @@
 //! Decides which metrics and which pairs of variants are looked at. It must not know how any of
 //! them is judged. Start at [`of`].
 
+use super::code;
 use super::comparison::{Source, compare};
 use super::grid::Grid;
 use super::rule::Rule;
@@ -49,7 +50,8 @@ pub fn of(session: &Session, settings: &Settings) -> Findings {
     for metric in metrics {
         for candidate in (0..grid.variants.len()).filter(|&variant| variant != baseline) {
             let (baseline, candidate) = (source(baseline), source(candidate));
-            let found = compare(&baseline, &candidate, metric, &rule, settings, false);
+            let mut found = compare(&baseline, &candidate, metric, &rule, settings, false);
+            code::mark_folded(session, &mut found.comparison);
             warnings::add(&mut findings.warnings, warnings::of_comparison(&found));
             findings.comparisons.push(found.comparison);
         }

@@ -4,11 +4,12 @@
 
 use super::Settings;
 use super::across::Chosen;
+use super::code;
 use super::comparison::Compared;
 use super::remarks::count;
 use super::rule::Rule;
 use crate::model::{
-    Calibration, Design, Environment, Metric, Order, Program, Session, State, Step, Stopping,
+    Calibration, Code, Design, Environment, Metric, Order, Program, Session, State, Step, Stopping,
 };
 
 /// Share of failed runs from which what is left may be a selection.
@@ -25,6 +26,7 @@ pub(super) fn of_session(session: &Session, label: Option<&str>) -> Vec<String> 
     }
     warnings.extend(on_failures(session, &name));
     warnings.extend(shared_notes(session).into_iter().map(String::from));
+    warnings.extend(code::folded(session));
     let environment = &session.environment;
     if environment
         .governors
@@ -53,6 +55,8 @@ pub(super) fn shared_notes(session: &Session) -> Vec<&str> {
     if session.state != State::Imported && !others.is_empty() {
         notes.extend(first.notes.iter().map(String::as_str));
     }
+    // What is true of a code is said with its name.
+    notes.retain(|note| *note != Code::FOLDED);
     notes.retain(|note| {
         others
             .iter()
@@ -69,11 +73,13 @@ fn on_failures(session: &Session, name: &str) -> Option<String> {
         return None;
     }
     let share = 100.0 * failed as f64 / all as f64;
-    let what = format!(
-        "{failed} of {} failed ({share:.0} %)",
-        count(all, "run", "runs")
-    );
-    Some(format!("{name}: {what}; the others may be a selection."))
+    let runs = count(all, "run", "runs");
+    if failed == all {
+        return Some(format!("{name}: {failed} of {runs} failed."));
+    }
+    Some(format!(
+        "{name}: {failed} of {runs} failed ({share:.0} %); the others may be a selection."
+    ))
 }
 
 /// What the order of execution does to comparisons within a session.

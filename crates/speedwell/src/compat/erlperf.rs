@@ -177,6 +177,8 @@ impl Found {
             line.figures = taken.figures(request, machines.jobs[0].empty_ns);
         }
         let table = Table::of(sampling::unit(request), lines);
+        let mut said = remarks::of_samples(&machines.jobs, &self.sampled, request);
+        said.extend(remarks::of_table(&table, request));
         if table.lines.iter().all(|line| line.figures.is_none()) {
             return Ok(());
         }
@@ -186,13 +188,12 @@ impl Found {
                 let passes = self.passes.iter().cloned();
                 let passes = passes.filter_map(|pass| Some((pass.clone(), line(&pass, request)?)));
                 let passes: Vec<(Pass, Line)> = passes.collect();
-                let document = document::document(&table, &passes, &system.warnings);
+                let warnings = [&system.warnings[..], &said[..]].concat();
+                let document = document::document(&table, &passes, &warnings);
                 print(&document, &output(format), console.stdout)?;
             }
         }
         console.stdout.flush()?;
-        let mut said = remarks::of_samples(&machines.jobs, &self.sampled, request);
-        said.extend(remarks::of_table(&table, request));
         for sentence in said {
             console.warn(TOOL, &sentence)?;
         }

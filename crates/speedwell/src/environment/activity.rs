@@ -1,6 +1,7 @@
 //! What else the machine is doing at this moment: load, pressure, stolen time.
 
 use super::tree::Tree;
+use crate::model::Environment;
 
 /// Load averages over 1, 5 and 15 minutes.
 pub(super) fn load(tree: &Tree) -> Option<[f64; 3]> {
@@ -37,7 +38,7 @@ impl Resource {
     pub fn limits_percent(self) -> (f64, f64) {
         match self {
             Resource::Memory => (1.0, 10.0),
-            Resource::Cpu | Resource::Io => (5.0, 25.0),
+            Resource::Cpu | Resource::Io => (5.0, Environment::BUSY_PERCENT),
         }
     }
 }

@@ -97,6 +97,9 @@ pub struct Code {
     /// Executed before every iteration and not measured; commands of a shell alone have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
+    /// Of a command: whether a shell executes it even if it needs none, because others do and are compared with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_shell: bool,
     /// Executed once when the workers have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<String>,
@@ -125,6 +128,10 @@ pub enum Nodes {
 }
 
 impl Code {
+    /// The remark on a run whose code does so little that its compiler has probably removed it.
+    pub const FOLDED: &str = "An iteration takes less than three times as long as an empty one: the code may have been \
+                              folded away.";
+
     /// Code without hooks.
     pub fn new(language: Language, runner: impl Into<String>) -> Code {
         Code {
@@ -133,6 +140,7 @@ impl Code {
             init: None,
             init_worker: None,
             prepare: None,
+            in_shell: false,
             done: None,
             paths: Vec::new(),
             nodes: None,

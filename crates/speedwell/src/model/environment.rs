@@ -32,6 +32,18 @@ pub struct Environment {
     pub speedwell: Option<String>,
 }
 
+impl Environment {
+    /// Pressure on the processors, in percent, from which on a machine is busy with other things than measuring.
+    pub const BUSY_PERCENT: f64 = 25.0;
+
+    /// Whether tasks had to wait for a processor for much of the time when the session began.
+    pub fn was_busy(&self) -> bool {
+        let pressure = self.facts.get("now_cpu_pressure_percent");
+        let percent = pressure.and_then(|text| text.parse::<f64>().ok());
+        percent.is_some_and(|percent| percent > Environment::BUSY_PERCENT)
+    }
+}
+
 /// A measured program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -36,6 +36,10 @@ impl Metric {
     /// The same in the batch that a twentieth is quicker than.
     pub const TIME_P5: &'static str = "time_p5";
 
+    /// What a shell takes that is given nothing to do, where an iteration is a command that a shell executes. The times
+    /// of iterations contain it.
+    pub const SHELL_TIME: &'static str = "shell_time";
+
     /// Iterations per second, higher is better.
     pub fn throughput() -> Metric {
         Metric::new(Metric::THROUGHPUT, "1/s", Better::Higher)

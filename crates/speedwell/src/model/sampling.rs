@@ -1,6 +1,7 @@
 //! How much is measured per case: runs, time limits, precision.
 
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// How many runs each variant of a case gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,11 @@ impl Default for Samples {
             warmup_ns: 100_000_000,
         }
     }
+}
+
+impl Sampling {
+    /// The time limit of a run when nothing else is said.
+    pub const USUAL_TIMEOUT: Duration = Duration::from_secs(300);
 }
 
 /// What the sampling options asked for.

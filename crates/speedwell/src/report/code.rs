@@ -18,6 +18,9 @@ use crate::analysis::scaling::Standing;
 const EXPLANATION: &str = "median, p5: time of an iteration and worker in the median batch and in the one that a \
     twentieth is quicker than; mean: the same over all of the time; disturbance: mean divided by median.";
 
+/// Added where commands were executed by a shell.
+const SHELL: &str = " shell: what the shell takes to do nothing, which is part of all times, user and system included.";
+
 /// Said below a search.
 const SEARCHED: &str = "The answer is the lowest concurrency whose throughput cannot be told from the highest. ± and [ ] \
     are 95 % intervals from the visits of all levels together, which were made in one process.";
@@ -31,34 +34,58 @@ pub fn document(
     output: &Output,
 ) -> Document {
     let mut document = Document::new("code");
-    for warning in warnings {
-        document.push(Block::Warning(warning.clone()));
-    }
+    let is_quiet = output.verbosity == Verbosity::Quiet;
+    let mut warned: Vec<Block> = warnings.iter().cloned().map(Block::Warning).collect();
+    let mut figures_alone = vec![Block::Table(table(figures))];
     match compared {
-        Some(compared) => {
+        Some(mut compared) => {
+            let is_warning = |block: &Block| matches!(block, Block::Warning(_));
+            warned.extend(compared.blocks.extract_if(.., |block| is_warning(block)));
+            document.blocks = aside(warned, is_quiet);
             document.append(compared);
-            document.push(Block::Heading {
-                level: 2,
-                text: "Each code by itself".into(),
-            });
+            figures_alone.insert(0, heading("Each code by itself"));
         }
         None => {
-            for warning in &findings.warnings {
-                document.push(Block::Warning(warning.clone()));
-            }
-            for one in figures {
-                document.push(Block::Headline(sentence(one)));
-            }
+            warned.extend(findings.warnings.iter().cloned().map(Block::Warning));
+            document.blocks = aside(warned, is_quiet);
+            let sentences = figures.iter().map(sentence).map(Block::Headline);
+            document.blocks.extend(sentences);
         }
     }
-    document.push(Block::Table(table(figures)));
-    if output.verbosity != Verbosity::Quiet {
-        document.push(Block::Note(EXPLANATION.into()));
+    document.blocks.extend(aside(figures_alone, is_quiet));
+    if !is_quiet {
+        document.push(Block::Note(explanation(figures)));
     }
     if findings.comparisons.is_empty() {
         document.append(failures(&findings.failures, output.verbosity));
     }
     document
+}
+
+/// What is not the answer itself: where that alone is wanted, people look it up elsewhere, and files have it.
+fn aside(blocks: Vec<Block>, is_quiet: bool) -> Vec<Block> {
+    match is_quiet && !blocks.is_empty() {
+        false => blocks,
+        true => vec![Block::Appendix {
+            title: "Figures and warnings".into(),
+            instead: None,
+            blocks,
+        }],
+    }
+}
+
+fn heading(text: &str) -> Block {
+    Block::Heading {
+        level: 2,
+        text: text.into(),
+    }
+}
+
+/// What the columns of the figures are.
+fn explanation(figures: &[CodeFigures]) -> String {
+    let in_shell = figures.iter().any(|one| one.shell_ns.is_some());
+    let shell = if in_shell { SHELL } else { "" };
+    format!("{EXPLANATION}{shell}")
 }
 
 /// The report of codes at several numbers of workers.
@@ -101,7 +128,7 @@ pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Do
 
 /// `sum(range(10)): 231 ns an iteration, 4.3 M/s (6 runs).`
 fn sentence(one: &CodeFigures) -> String {
-    let label = one.label.lines().next().unwrap_or_default();
+    let label = &one.label;
     let runs = super::metric_words::count(one.runs, "run", "runs");
     let workers = match one.concurrency {
         Some(count) if count > 1 => format!(" with {count} workers"),
@@ -128,8 +155,8 @@ fn time_cell(ns: Option<f64>, uncertainty: Uncertainty) -> Cell {
 fn table(figures: &[CodeFigures]) -> Table {
     let with_workers = figures.iter().any(|one| one.concurrency.is_some());
     let mut fields: Vec<Field<CodeFigures>> = vec![Field::new(
-        Column::new("code", "code", Kind::Words),
-        |one: &CodeFigures| Cell::text(one.label.clone()),
+        Column::new("code", "code", Kind::Label),
+        |one: &CodeFigures| Cell::words(one.label.clone()),
     )];
     if with_workers {
         fields.push(Field::new(
@@ -144,6 +171,13 @@ fn table(figures: &[CodeFigures]) -> Table {
     if figures.iter().any(|one| one.cpu_ns.is_some()) {
         fields.extend(cpu_fields());
     }
+    fields.push(Field::new(
+        Column::new("is_folded", "", Kind::Words),
+        |one: &CodeFigures| {
+            let words = if one.is_folded { "folded away?" } else { "" };
+            Cell::value(one.is_folded).shown(words)
+        },
+    ));
     table_of("codes", fields, figures)
 }
 
@@ -196,7 +230,7 @@ fn figure_fields() -> Vec<Field<CodeFigures>> {
     ]
 }
 
-fn cpu_fields() -> [Field<CodeFigures>; 2] {
+fn cpu_fields() -> [Field<CodeFigures>; 3] {
     let unknown = Uncertainty::Unknown;
     [
         Field::new(
@@ -206,6 +240,10 @@ fn cpu_fields() -> [Field<CodeFigures>; 2] {
         Field::new(
             Column::new("system_ns", "system", Kind::Figure).expendable(4),
             move |one: &CodeFigures| time_cell(one.cpu_ns.map(|cpu| cpu.1), unknown),
+        ),
+        Field::new(
+            Column::new("shell_ns", "shell", Kind::Figure).expendable(4),
+            move |one: &CodeFigures| time_cell(one.shell_ns, unknown),
         ),
     ]
 }

@@ -192,7 +192,7 @@ fn codes_in_one_process_take_turns_or_work_at_the_same_time() {
     let project = Project::new();
     for manner in [
         ["--shared", "--seed", "1"],
-        ["--order", "parallel", "--quiet"],
+        ["--order", "parallel", "--verbose"],
     ] {
         let words = [&["sleep 0.005", "sleep 0.02"], &manner[..]].concat();
         eval(&project, &words)
@@ -337,6 +337,7 @@ fn wrong_words_are_refused_before_anything_is_measured() {
         &["--prepare is for 'sh'"],
     );
     refused(&["cpp", "1", "2", "--shared"], &["compiled", "--shared"]);
+    refused(&["c", "1", "--shared"], &["compiled", "--shared"]);
     refused(
         &["sh", "a", "-c", "max", "-i", "5"],
         &["--iterations", "hint:"],

@@ -132,7 +132,7 @@ fn each_mode(word: &str) {
             format!("{time_ns} ns an iteration, {per_s} a second at once")
         })
     });
-    eval(&[&[language.plain, language.sleep], &QUICK[..], &["-q"]].concat())
+    eval(&[&[language.plain, language.sleep], &QUICK[..]].concat())
         .expect_stdout(&["Each code by itself"]);
     let lines = eval(&[language.plain, "--watch", "-n", "2", "-t", "100ms"]).stdout;
     assert_eq!(lines.lines().count(), 3, "{lines}");

@@ -28,6 +28,7 @@ mod drop_in;
 mod environment;
 mod erlang_harness;
 mod eval;
+mod eval_answers;
 mod eval_languages;
 mod eval_squeeze;
 mod experiment_again;

@@ -80,3 +80,19 @@ fn assigned_state_stays_between_batches() {
     talk.timed("a", 3000, 3);
     assert_eq!(talk.trace(), ["seen"]);
 }
+
+#[test]
+fn the_stack_of_an_error_shows_the_text_of_its_own_code() {
+    let Some(harness) = python() else { return };
+    let mut talk = harness.start(Code::default()).unwrap();
+    talk.load("a", Code::new("1 / 0"));
+    talk.load("b", Code::new("None"));
+    talk.workers("a", 1);
+    talk.ask("calibrate", &[("job", "a"), ("target_ns", "1000000")]);
+    let stack = talk
+        .windows("a", 5, 1)
+        .only("error")
+        .text("stack")
+        .to_owned();
+    assert!(stack.contains("1 / 0"), "{stack}");
+}

@@ -34,11 +34,11 @@ class Form:
     """A text, read: `head` are statements, `tail` the expression whose value is the result, or None.
     Of a function, `head` and `tail` make it, and `arity` is the number of its parameters."""
 
-    def __init__(self, text, name):
+    def __init__(self, text, name, file=None):
         self.name = name
-        self.file = f"<{name}>"
-        # So that stacks can show the text.
-        linecache.cache[self.file] = (len(text), None, text.splitlines(True), self.file)
+        self.text = text
+        self.file = file or f"<{name}>"
+        self.show()
         body = ast.parse(text, self.file).body
         # Compiled as a module, because a part of a loop might return, break and continue.
         compile(text, self.file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -51,6 +51,12 @@ class Form:
         self.arity = None
         if len(body) == 1:
             self._read_function(body[0])
+
+    def show(self):
+        """Makes stacks show this text. All codes of a process have files of the same names, so the one that an
+        error is told of is shown last."""
+        lines = self.text.splitlines(True)
+        linecache.cache[self.file] = (len(self.text), None, lines, self.file)
 
     def _read_function(self, statement):
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -137,7 +143,7 @@ def empty(form):
         text = "pass" if form.tail is None else "None"
     else:
         text = f"lambda {['', 'a', 'a, b'][form.arity]}: None"
-    made = Form(text, "runner")
+    made = Form(text, "runner", "<empty>")
     return made.loop({})
 
 

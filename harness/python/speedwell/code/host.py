@@ -67,6 +67,12 @@ class Host:
             self.session.refuse("protocol", "UnknownJob", f"no code '{name}'")
         return self.jobs[name]
 
+    def show(self, name):
+        """Makes stacks show the text of this code."""
+        if name in self.jobs:
+            for form in self.jobs[name].forms.values():
+                form.show()
+
     def workers(self, command):
         job = self.job(command.text("job"))
         begin_ns = perf_counter_ns()

@@ -1,6 +1,7 @@
 //! From words to pieces of code: which hook belongs to which, and what each is called.
 
 use crate::cli::options::EvalArgs;
+use crate::harness::code;
 use crate::model::{Code, Language, Nodes};
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
     let init_workers = spread("--init-worker", &args.code.init_worker, count)?;
     let prepares = spread("--prepare", &args.code.prepare, count)?;
     ensure!(
-        args.code.prepare.is_empty() || args.language == Language::Sh,
+        args.code.prepare.is_empty() || args.language() == Language::Sh,
         "--prepare is for 'sh', where an iteration is a process\nhint: elsewhere, --init-worker prepares a worker once"
     );
     let dones = spread("--done", &args.code.done, count)?;
@@ -41,12 +42,11 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
     for (at, text) in args.codes.iter().enumerate() {
         let runner = text_of(text)?;
         ensure!(!runner.trim().is_empty(), "code number {} is empty", at + 1);
-        let usual = if runner == *text {
-            runner.trim()
-        } else {
-            &text[1..]
+        let usual = match runner == *text {
+            true => on_one_line(&runner),
+            false => text[1..].to_owned(),
         };
-        let name = given.get(at).map_or(usual, String::as_str);
+        let name = given.get(at).unwrap_or(&usual);
         named.push(Named {
             name: unlike(name, &named),
             code: Code {
@@ -56,11 +56,27 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
                 done: dones[at].clone(),
                 paths: paths.clone(),
                 nodes: nodes.clone(),
-                ..Code::new(args.language, runner)
+                ..Code::new(args.language(), runner)
             },
         });
     }
+    compare_in_shell(&mut named);
     Ok(named)
+}
+
+/// Where one of several commands needs a shell, it executes all of them: what it takes is then the same on every side.
+fn compare_in_shell(named: &mut [Named]) {
+    let needs_one =
+        |one: &Named| one.code.language == Language::Sh && code::sh::needs_shell(&one.code.runner);
+    if named.len() > 1 && named.iter().any(needs_one) {
+        named.iter_mut().for_each(|one| one.code.in_shell = true);
+    }
+}
+
+/// A text of several lines as a name: sentences and tables have no room for its breaks.
+pub fn on_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// The other nodes that codes need.
@@ -73,11 +89,11 @@ fn nodes(args: &EvalArgs) -> anyhow::Result<Option<Nodes>> {
         }),
         _ => None,
     };
-    let is_distributed = matches!(args.language, Language::Erlang | Language::Elixir);
+    let is_distributed = matches!(args.language(), Language::Erlang | Language::Elixir);
     ensure!(
         nodes.is_none() || is_distributed,
         "--nodes and --node are for Erlang and Elixir, not for {}",
-        args.language
+        args.language()
     );
     Ok(nodes)
 }
@@ -142,5 +158,41 @@ fn times(count: usize) -> String {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
         count => format!("{count} times"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(runner: &str) -> Named {
+        Named {
+            name: runner.to_owned(),
+            code: Code::new(Language::Sh, runner),
+        }
+    }
+
+    #[test]
+    fn commands_that_are_compared_are_all_executed_by_a_shell_or_none_is() {
+        let in_shell = |runners: &[&str]| -> Vec<bool> {
+            let mut all: Vec<Named> = runners.iter().map(|runner| named(runner)).collect();
+            compare_in_shell(&mut all);
+            all.iter().map(|one| one.code.in_shell).collect()
+        };
+        assert_eq!(in_shell(&["sleep 1", "sleep 1 | cat"]), [true, true]);
+        assert_eq!(in_shell(&["sleep 1", "sleep 2"]), [false, false]);
+        assert_eq!(
+            in_shell(&["sleep 1 | cat"]),
+            [false],
+            "it decides for itself"
+        );
+    }
+
+    #[test]
+    fn a_code_of_several_lines_has_a_name_of_one() {
+        assert_eq!(
+            on_one_line("\n#include <a.h>\n\n  f(1)\n"),
+            "#include <a.h> f(1)"
+        );
     }
 }

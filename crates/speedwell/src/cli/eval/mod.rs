@@ -10,7 +10,7 @@ mod search;
 mod watch;
 
 use super::options::{Concurrency, EvalArgs};
-use super::{Status, run as measuring};
+use super::{Status, resume, run as measuring};
 use crate::process;
 
 /// Measures code.
@@ -20,6 +20,11 @@ use crate::process;
 pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
     process::adopt_orphans();
     process::on_interrupt()?;
+    if let Some(session) = &args.execution.resume {
+        let mut store = args.store.open()?;
+        let plans = resume::plans(&store, session)?;
+        return measuring::execute(plans, &mut store, &args.measuring());
+    }
     let codes = codes::read(&args)?;
     if args.watch {
         return watch::run(args, codes);

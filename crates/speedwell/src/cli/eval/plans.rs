@@ -29,9 +29,9 @@ pub fn plans(args: &EvalArgs, codes: Vec<Named>) -> anyhow::Result<Plans> {
         "programs that are compared cannot share a process\nhint: leave out --shared and --order parallel"
     );
     ensure!(
-        !(shared && args.language.is_compiled()),
+        !(args.shares_process() && args.language().is_compiled()),
         "{} is compiled, so every code is a program of its own\nhint: leave out --shared and --order parallel",
-        args.language
+        args.language()
     );
     let mut variants = args.variants.variants(Vec::new())?;
     let mut cases: Vec<(Option<String>, Option<Code>)> = Vec::new();
@@ -67,7 +67,7 @@ pub fn plans(args: &EvalArgs, codes: Vec<Named>) -> anyhow::Result<Plans> {
         shared,
     };
     let mut plan = manner.plan(variants, &suite);
-    if args.language == Language::Sh && !args.sampling.divides_runs() {
+    if args.language() == Language::Sh && !args.sampling.divides_runs() {
         plan.sampling.samples = EXECUTIONS;
     }
     Ok(Plans {
@@ -104,14 +104,14 @@ pub fn job(
     code: Option<Code>,
     level: Option<u32>,
 ) -> anyhow::Result<Job> {
-    let benchmark = format!("eval/{}", args.language);
+    let benchmark = format!("eval/{}", args.language());
     let name = name.map(|name| ("code".to_owned(), Value::Text(name.to_owned())));
     let level = level.map(|level| ("concurrency".to_owned(), Value::Number(level.into())));
     let case = Case::new(&benchmark, name.into_iter().chain(level).collect());
     let here = std::env::current_dir()?;
     Ok(Job {
         source: Source {
-            kind: Kind::Code(args.language),
+            kind: Kind::Code(args.language()),
             name: benchmark,
             file: here.clone(),
             root: here.clone(),

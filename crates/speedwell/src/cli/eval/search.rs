@@ -7,7 +7,7 @@ use super::codes::Named;
 use super::plans;
 use crate::analysis::scaling::{self, Level, Next, Rules};
 use crate::cli::measure::{self, Plans};
-use crate::cli::options::EvalArgs;
+use crate::cli::options::{EvalArgs, SearchArgs};
 use crate::cli::run::conclude;
 use crate::cli::{Status, status};
 use crate::harness::code::{self, Gone, Live, Measured, expected};
@@ -27,9 +27,6 @@ const VISIT: Samples = Samples {
     length: Length::TimeNs(100_000_000),
     warmup_ns: 100_000_000,
 };
-
-/// The most workers that are tried where nothing else is said.
-const LIMIT: u32 = 256;
 
 /// Searches, code after code, and reports.
 ///
@@ -123,7 +120,10 @@ fn rules(args: &EvalArgs) -> anyhow::Result<Rules> {
     Ok(Rules {
         first: 1,
         step: args.search.step,
-        limit: args.search.concurrency_limit.unwrap_or(LIMIT),
+        limit: args
+            .search
+            .concurrency_limit
+            .unwrap_or(SearchArgs::MOST_WORKERS),
         patience: args.search.patience.unwrap_or(usual.patience),
         visits,
         most_visits: usual.most_visits.max(visits),
@@ -196,7 +196,7 @@ impl Search<'_> {
         let answer = live.run(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
         match answer.fault("code") {
             Some(cause) => Err(Gone::of(cause)),
-            None => Ok(answer.measured("code")),
+            None => Ok(answer.measured("code", &self.samples)),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Lines are data: they go to standard output, as text, CSV or JSON. Start at [`run`].
 
-use super::codes::Named;
+use super::codes::{Named, on_one_line};
 use super::plans;
 use crate::cli::measure::Plans;
 use crate::cli::options::EvalArgs;
@@ -47,11 +47,11 @@ pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
     };
     let Plans { plan, .. } = plans::plans(&args, named)?;
     let codes = codes(&plan.jobs, &plan.variants);
-    if codes.len() > 1 && args.language.is_compiled() {
+    if codes.len() > 1 && args.language().is_compiled() {
         bail!(
             "{} is compiled, so every code is a program of its own, and one program is watched\n\
              hint: one code",
-            args.language
+            args.language()
         );
     }
     let format = args.output.format.unwrap_or(Format::Text);
@@ -71,7 +71,7 @@ fn codes(jobs: &[Job], variants: &[Variant]) -> Vec<Watched> {
     for job in jobs {
         let workers = code::concurrency(job);
         match &job.code {
-            Some(own) => codes.push((own.runner.trim().to_owned(), own.clone(), workers)),
+            Some(own) => codes.push((on_one_line(&own.runner), own.clone(), workers)),
             None => codes.extend(variants.iter().filter_map(|variant| {
                 let own = variant.code.clone()?;
                 Some((variant.name.clone(), own, workers))
@@ -125,7 +125,9 @@ fn watch(
         return Ok(Err(Gone::of(cause)));
     }
     for ((name, ..), job) in codes.iter().zip(&names) {
-        let told = state.lines.conclusion(name, answer.measured(job).as_ref());
+        let told = state
+            .lines
+            .conclusion(name, answer.measured(job, samples).as_ref());
         if let Some(told) = told {
             status::note(&told);
         }

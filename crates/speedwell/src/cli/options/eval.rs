@@ -25,13 +25,20 @@ use std::str::FromStr;
   speedwell eval python 'import_me()' --watch")]
 pub struct EvalArgs {
     /// erlang, elixir, node, python, c, cpp, go, rust, java or sh
-    #[arg(index = 1, value_name = "LANG", value_parser = language)]
-    pub language: Language,
+    #[arg(
+        index = 1,
+        value_name = "LANG",
+        value_parser = language,
+        required_unless_present = "resume",
+        conflicts_with = "resume"
+    )]
+    pub language: Option<Language>,
     /// What one iteration executes; '@FILE' reads it from a file
     #[arg(
         index = 2,
         value_name = "CODE",
-        required = true,
+        required_unless_present = "resume",
+        conflicts_with = "resume",
         allow_hyphen_values = false
     )]
     pub codes: Vec<String>,
@@ -79,6 +86,11 @@ pub struct EvalArgs {
 }
 
 impl EvalArgs {
+    /// The language of all codes. A session that is resumed brings its codes along, and has no use for this.
+    pub fn language(&self) -> Language {
+        self.language.unwrap_or(Language::Sh)
+    }
+
     /// Whether all codes are measured in one process.
     pub fn shares_process(&self) -> bool {
         self.shared || self.execution.order == OrderName::Parallel

@@ -1,6 +1,7 @@
 //! The search for the concurrency, or the rate, beyond which there is no more throughput.
 
 use super::parse;
+use crate::analysis::scaling::Rules;
 use clap::Args;
 use std::str::FromStr;
 
@@ -11,8 +12,8 @@ pub struct SearchArgs {
     /// The same as '-c max'
     #[arg(long, conflicts_with = "concurrency")]
     pub squeeze: bool,
-    /// The highest concurrency that '-c max' tries [default: 1024]
-    #[arg(long, value_name = "N", value_parser = parse::count)]
+    /// The highest concurrency that '-c max' tries
+    #[arg(long, value_name = "N", value_parser = parse::count, help = limit_help())]
     pub concurrency_limit: Option<u32>,
     /// Levels one after the other that bring no growth before '-c max' climbs no further [default: 2]
     #[arg(long, value_name = "N", value_parser = parse::count)]
@@ -23,6 +24,20 @@ pub struct SearchArgs {
     /// What a generator process is told of the level or rate that is tried.
     #[arg(long, value_name = "N", hide = true)]
     pub visit: Option<f64>,
+}
+
+impl SearchArgs {
+    /// The most workers that execute code at the same time where nothing else is said. They may be operating system
+    /// processes or threads with a machine of their own, so there are fewer of them than connections.
+    pub const MOST_WORKERS: u32 = 256;
+}
+
+fn limit_help() -> String {
+    format!(
+        "The highest concurrency that '-c max' tries [default: {} workers of code, {} connections]",
+        SearchArgs::MOST_WORKERS,
+        Rules::default().limit
+    )
 }
 
 /// How many workers.
@@ -76,6 +91,20 @@ impl FromStr for RateChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_documentation_names_the_highest_concurrencies() {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let eval = words(include_str!("../../../../../docs/eval.md"));
+        let limit = format!(
+            "`--concurrency-limit` is the highest number tried ({})",
+            SearchArgs::MOST_WORKERS
+        );
+        assert!(eval.contains(&limit), "{limit}");
+        let load = words(include_str!("../../../../../docs/load-search.md"));
+        let limit = format!("up to `--concurrency-limit` ({})", Rules::default().limit);
+        assert!(load.contains(&limit), "{limit}");
+    }
 
     #[test]
     fn a_concurrency_is_a_number_several_or_max() {

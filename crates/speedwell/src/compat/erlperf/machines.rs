@@ -204,7 +204,7 @@ impl Machines {
         self.note_faults(&answer);
         let given = sound.iter().zip(&names);
         Ok(given
-            .filter_map(|(job, name)| Some((*job, answer.measured(name)?)))
+            .filter_map(|(job, name)| Some((*job, answer.measured(name, samples)?)))
             .collect())
     }
 

@@ -8,6 +8,7 @@ use super::table::Table;
 use crate::analysis::code::{MOST_DISTURBANCE, p_of_difference};
 use crate::harness::code::fold_warning;
 use crate::model::median;
+use crate::process::interrupted;
 
 /// Differences with a greater p are no differences.
 const ALPHA: f64 = 0.05;
@@ -34,11 +35,26 @@ fn of_code<'a>(
     taken: &'a Taken,
     request: &'a Request,
 ) -> impl Iterator<Item = String> + 'a {
+    let fewer = missing(taken, request).filter(|_| job.is_sound() && !interrupted());
     let folded = taken
         .visits
         .last()
         .and_then(|measured| fold_warning(measured, job.empty_ns));
-    folded.into_iter().chain(disturbance(taken, request))
+    let said = fewer.into_iter().chain(folded);
+    said.chain(disturbance(taken, request))
+}
+
+/// How many of the samples that were asked for are lacking, if any.
+fn missing(taken: &Taken, request: &Request) -> Option<String> {
+    let count = taken.windows.len();
+    let is_short = (1..request.samples as usize).contains(&count);
+    is_short.then(|| {
+        format!(
+            "Only {count} of {} samples were taken: iterations are longer than samples, or workers had to wait too \
+             long for a processor. A greater -d gives more of them.",
+            request.samples
+        )
+    })
 }
 
 /// Where iterations took much longer in the mean than in the median batch.
@@ -74,7 +90,7 @@ pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
         let p = p_of_difference(&first, &samples(other))?;
         (p >= ALPHA).then(|| {
             format!(
-                "'{}' and '{}' cannot be told apart: p = {p:.2} by Welch's test of {} samples each.",
+                "'{}' and '{}' cannot be told apart: p = {p:.2} by Welch's test of the logarithms of {} samples each.",
                 best.label, other.label, request.samples
             )
         })

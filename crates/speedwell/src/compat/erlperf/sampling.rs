@@ -164,12 +164,10 @@ impl Taken {
                 Sample::Loop(count) => net(window.elapsed_ns / count as f64) * count as f64,
             }
         });
-        let iterations: u64 = windows.iter().map(|window| window.iterations).sum();
+        let iterations: f64 = windows.iter().map(|window| window.iterations).sum();
         let elapsed_ns: f64 = windows.iter().map(|window| window.elapsed_ns).sum();
-        let iteration_ns = match iterations {
-            0 => f64::INFINITY,
-            count => net(workers * elapsed_ns / count as f64),
-        };
+        // Nothing completed is a time without end.
+        let iteration_ns = net(workers * elapsed_ns / iterations);
         (!windows.is_empty()).then(|| Figures {
             samples: samples.collect(),
             iteration_ns,

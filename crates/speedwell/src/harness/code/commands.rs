@@ -27,6 +27,9 @@ pub fn load(job: &str, code: &Code) -> Message {
             message = message.with(key, text);
         }
     }
+    if code.in_shell {
+        message = message.with("in_shell", 1);
+    }
     match &code.nodes {
         None => {}
         Some(Nodes::Local(count)) => message = message.with("nodes", count),

@@ -83,9 +83,9 @@ impl Answer {
         self.events.iter().find(own).and_then(cause)
     }
 
-    /// What was measured of `job`.
-    pub fn measured(&self, job: &str) -> Option<Measured> {
-        Measured::of(job, self.events.iter())
+    /// What was measured of `job` in these samples.
+    pub fn measured(&self, job: &str, samples: &Samples) -> Option<Measured> {
+        Measured::of(job, self.events.iter(), samples)
     }
 
     /// The only event of that verb.

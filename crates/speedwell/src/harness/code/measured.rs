@@ -1,9 +1,10 @@
 //! What the workers of one piece of code report, as figures.
 //!
-//! The rate of a window is the sum over the workers of what each completed in it, divided by the time that it
-//! took this worker: workers end their windows when a batch ends, and never at the same instant.
+//! Workers end their windows when a batch ends, and never at the same instant; `timeline.rs` puts them on one grid.
 
 use super::super::Message;
+use super::timeline;
+use crate::model::Samples;
 
 /// What one run of a piece of code gave.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -24,10 +25,10 @@ pub struct Measured {
 pub struct Window {
     /// Iterations per second of all workers together.
     pub per_s: f64,
-    /// Its length, in the mean of the workers, in nanoseconds.
+    /// Its length, in nanoseconds.
     pub elapsed_ns: f64,
-    /// Iterations completed by all workers.
-    pub iterations: u64,
+    /// Iterations of all workers; those that were under way at its ends count in part.
+    pub iterations: f64,
 }
 
 /// Time per iteration of single batches, in nanoseconds: quantiles of each worker, in the mean of the workers.
@@ -47,10 +48,11 @@ pub struct Batches {
 }
 
 impl Measured {
-    /// What is told of `job`; `None` if nothing is, or nonsense.
+    /// What is told of `job`, which was to be measured in these samples; `None` if nothing is, or nonsense.
     pub fn of<'a>(
         job: &str,
         events: impl Iterator<Item = &'a Message> + Clone,
+        samples: &Samples,
     ) -> Option<Measured> {
         let own = events.filter(|event| event.get("job").as_deref() == Some(job));
         let workers: Vec<&Message> = own.clone().filter(|e| e.verb == "worker").collect();
@@ -58,7 +60,7 @@ impl Measured {
         match timed {
             Some(timed) => of_timed(timed),
             None if workers.is_empty() => None,
-            None => of_workers(&workers),
+            None => of_workers(&workers, samples),
         }
     }
 
@@ -82,56 +84,39 @@ fn of_timed(event: &Message) -> Option<Measured> {
     let workers: u32 = event.number("workers").unwrap_or(1);
     let window = |(at, &elapsed_ns): (usize, &u64)| {
         let count = counts.get(at).or(counts.first())?;
-        let iterations = count * u64::from(workers);
-        (elapsed_ns > 0 && iterations > 0).then(|| Window {
-            per_s: iterations as f64 / elapsed_ns as f64 * 1e9,
+        let iterations = *count as f64 * f64::from(workers);
+        (elapsed_ns > 0 && iterations > 0.0).then(|| Window {
+            per_s: iterations / elapsed_ns as f64 * 1e9,
             elapsed_ns: elapsed_ns as f64,
             iterations,
         })
     };
     let windows: Option<Vec<Window>> = times.iter().enumerate().map(window).collect();
     let windows = windows?;
-    let elapsed_ns: f64 = windows.iter().map(|window| window.elapsed_ns).sum();
-    let iterations: u64 = windows.iter().map(|window| window.iterations).sum();
     Some(Measured {
         workers,
-        per_s: (iterations > 0).then(|| iterations as f64 / elapsed_ns * 1e9),
+        per_s: rate(&windows),
         windows,
         batches: batches(&[event]),
     })
 }
 
-fn of_workers(events: &[&Message]) -> Option<Measured> {
+fn of_workers(events: &[&Message], samples: &Samples) -> Option<Measured> {
     let points: Option<Vec<Vec<(u64, u64)>>> = events.iter().map(|event| points(event)).collect();
-    // A worker without a window waited in vain: it counts as a worker, and adds nothing.
-    let points: Vec<Vec<(u64, u64)>> = points?.into_iter().filter(|own| own.len() > 1).collect();
-    let fewest = points.iter().map(Vec::len).min().unwrap_or(0);
-    let window = |at: usize| {
-        let mut window = Window {
-            per_s: 0.0,
-            elapsed_ns: 0.0,
-            iterations: 0,
-        };
-        for own in &points {
-            let ((from, before), (to, after)) = (own[at - 1], own[at]);
-            let elapsed_ns = (to - from) as f64;
-            window.per_s += (after - before) as f64 / elapsed_ns * 1e9;
-            window.elapsed_ns += elapsed_ns / points.len() as f64;
-            window.iterations += after - before;
-        }
-        window
-    };
-    let whole = |own: &Vec<(u64, u64)>| {
-        let ((from, before), (to, after)) = (own.first()?, own.last()?);
-        (to > from).then(|| (after - before) as f64 / (to - from) as f64 * 1e9)
-    };
-    let per_s: Option<f64> = points.iter().map(whole).sum();
+    let windows = timeline::windows(&points?, samples);
     Some(Measured {
         workers: events.len() as u32,
-        per_s: per_s.filter(|per_s| *per_s > 0.0),
-        windows: (1..fewest).map(window).collect(),
+        per_s: rate(&windows),
+        windows,
         batches: batches(events),
     })
+}
+
+/// Iterations per second over windows together; `None` if nothing was completed.
+fn rate(windows: &[Window]) -> Option<f64> {
+    let elapsed_ns: f64 = windows.iter().map(|window| window.elapsed_ns).sum();
+    let iterations: f64 = windows.iter().map(|window| window.iterations).sum();
+    (iterations > 0.0).then(|| iterations / elapsed_ns * 1e9)
 }
 
 /// Time and count at each deadline, both of which can only grow.
@@ -175,6 +160,7 @@ fn batches(events: &[&Message]) -> Option<Batches> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Length;
 
     fn events(lines: &[&str]) -> Vec<Message> {
         let parse = |line: &&str| Message::parse(line.as_bytes()).unwrap();
@@ -182,20 +168,26 @@ mod tests {
     }
 
     fn measured(lines: &[&str]) -> Option<Measured> {
-        Measured::of("a", events(lines).iter())
+        let samples = Samples {
+            count: 2,
+            length: Length::TimeNs(1000),
+            warmup_ns: 0,
+        };
+        Measured::of("a", events(lines).iter(), &samples)
     }
 
     #[test]
-    fn a_window_is_as_long_as_it_was_for_each_worker() {
+    fn the_windows_of_several_workers_are_put_together() {
         let two = [
             "worker\tjob=a\tw=0\tt_ns=0,1000,3000\tcount=0,10,30\tq_ps=90000,95000,99000,100000\tbatches=3",
             "worker\tjob=a\tw=1\tt_ns=0,2000,3000\tcount=0,10,20\tq_ps=90000,95000,99000,200000\tbatches=3",
             "worker\tjob=b\tw=0\tt_ns=0,1\tcount=0,1\tq_ps=1,1,1,1\tbatches=1",
         ];
         let measured = measured(&two).unwrap();
-        let rates: Vec<f64> = measured.windows.iter().map(|w| w.per_s.round()).collect();
-        assert_eq!(rates, [15e6, 20e6]);
-        assert_eq!(measured.windows[1].iterations, 30);
+        // In the first 1500 ns 15 of one and 7.5 of the other.
+        let iterations: Vec<f64> = measured.windows.iter().map(|w| w.iterations).collect();
+        assert_eq!(iterations, [22.5, 27.5]);
+        assert_eq!(measured.windows[0].per_s, 15e6);
         assert_eq!(measured.batches.unwrap().median_ns, 150.0);
         // Thirty and twenty iterations in 3 us: 16.7 million per second together.
         assert!((measured.time_ns().unwrap() - 120.0).abs() < 0.01);
@@ -207,17 +199,18 @@ mod tests {
         let timed = ["timed\tjob=a\tns=2000,4000\tloop=100\tworkers=2\tq_ps=1,2,3,4\tbatches=9"];
         let measured = measured(&timed).unwrap();
         assert_eq!(measured.windows[0].per_s, 1e8);
-        assert_eq!(measured.windows[1].iterations, 200);
+        assert_eq!(measured.windows[1].iterations, 200.0);
     }
 
     #[test]
     fn a_run_that_was_stopped_early_has_the_windows_it_has() {
         let measured = measured(&[
-            "worker\tjob=a\tw=0\tt_ns=0,10,20\tcount=0,1,2\tq_ps=\tbatches=0",
-            "worker\tjob=a\tw=1\tt_ns=0,10\tcount=0,1\tq_ps=\tbatches=0",
+            "worker\tjob=a\tw=0\tt_ns=0,900\tcount=0,1\tq_ps=\tbatches=0",
+            "worker\tjob=a\tw=1\tt_ns=0\tcount=0\tq_ps=\tbatches=0",
         ]);
         let measured = measured.unwrap();
         assert_eq!((measured.windows.len(), measured.batches), (1, None));
+        assert_eq!(measured.workers, 2);
     }
 
     #[test]

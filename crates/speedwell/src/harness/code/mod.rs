@@ -14,6 +14,7 @@ mod once;
 pub mod sh;
 mod shared;
 mod start;
+mod timeline;
 
 pub use super::compile::Failed;
 pub use live::{Answer, Gone, Live};

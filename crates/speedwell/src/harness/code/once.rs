@@ -10,7 +10,9 @@ use super::live::Gone;
 use super::measured::Measured;
 use super::start::usual_program;
 use super::{commands, start};
-use crate::model::{Better, Case, Cause, Code, Failure, Language, Metric, Nodes, Sample, Value};
+use crate::model::{
+    Better, Case, Cause, Code, Failure, Language, Metric, Nodes, Sample, Sampling, Value,
+};
 use crate::process::{Spec, run};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,13 +67,13 @@ fn perform(code: &Code, mut spec: Spec, job: &Job, setting: &Setting<'_>) -> Att
         commands::workers(JOB, concurrency(job)),
         commands::run(&[JOB.to_owned()], &setting.samples),
     ]);
-    let mut plain = by_hand(code);
+    let mut plain = by_hand(code, setting);
     plain.limit = setting.limit;
     match run(&spec, &mut events) {
         Err(error) => Attempt::not_started(&spec, &error, job, setting),
         Ok(outcome) => {
             let error = events.first("error");
-            let seen = Measured::of(JOB, events.every()).map(|measured| {
+            let seen = Measured::of(JOB, events.every(), &setting.samples).map(|measured| {
                 let mut seen = observation(&measured, job);
                 for metric in events.all("metric") {
                     add_metric(&mut seen, metric);
@@ -137,7 +139,7 @@ pub fn observation(measured: &Measured, job: &Job) -> Observation {
             metric: Arc::from(Metric::THROUGHPUT),
             value: window.per_s,
             elapsed_ns: Some(window.elapsed_ns.round() as u64),
-            iterations: Some(window.iterations as f64),
+            iterations: Some(window.iterations),
         });
     }
     let time_ns = measured.time_ns();
@@ -162,10 +164,7 @@ fn warnings(events: &Events, measured: &Measured) -> Vec<String> {
 /// The remark about code that takes hardly longer than none, if it does.
 pub fn fold_warning(measured: &Measured, empty_ns: Option<f64>) -> Option<String> {
     let is_folded = measured.batches?.median_ns < LEAST_EMPTY * empty_ns?;
-    is_folded.then(|| {
-        "An iteration takes less than three times as long as an empty one: the code may have been folded away."
-            .to_owned()
-    })
+    is_folded.then(|| Code::FOLDED.to_owned())
 }
 
 /// What an error means for the run.
@@ -193,7 +192,13 @@ fn invalid(reason: String) -> Cause {
 
 /// Code that could not even be started.
 fn refused(failed: Failed, code: &Code, job: &Job, setting: &Setting<'_>) -> Attempt {
-    let mut failure = failure(failed.cause, failed.words, &by_hand(code), job, setting);
+    let mut failure = failure(
+        failed.cause,
+        failed.words,
+        &by_hand(code, setting),
+        job,
+        setting,
+    );
     if !failed.replay.is_empty() {
         failure.replay = failed.replay;
     }
@@ -207,13 +212,13 @@ fn refused(failed: Failed, code: &Code, job: &Job, setting: &Setting<'_>) -> Att
 /// A failure of a process that several runs share.
 pub fn failure_of(gone: &Gone, job: &Job, setting: &Setting<'_>) -> Failure {
     let code = setting.variant.code.as_ref().or(job.code.as_ref());
-    let spec = code.map_or_else(|| Spec::new("speedwell"), by_hand);
+    let spec = code.map_or_else(|| Spec::new("speedwell"), |code| by_hand(code, setting));
     let tail = gone.stderr_tail.clone();
     failure(gone.cause.clone(), tail, &spec, job, setting)
 }
 
 /// The line that measures the code again, alone.
-pub fn by_hand(code: &Code) -> Spec {
+fn by_hand(code: &Code, setting: &Setting<'_>) -> Spec {
     let mut words = vec![
         "eval".to_owned(),
         code.language.to_string(),
@@ -240,5 +245,12 @@ pub fn by_hand(code: &Code) -> Spec {
         Some(Nodes::Remote { name, .. }) => words.extend(["--node".to_owned(), name.clone()]),
     }
     words.extend(["--runs".to_owned(), "1".to_owned()]);
+    if setting.limit != Sampling::USUAL_TIMEOUT {
+        let limit = match setting.limit.subsec_millis() {
+            0 => format!("{}s", setting.limit.as_secs()),
+            _ => format!("{}ms", setting.limit.as_millis()),
+        };
+        words.extend(["--timeout".to_owned(), limit]);
+    }
     Spec::new("speedwell").args(words)
 }

@@ -189,7 +189,7 @@ impl Process {
         setting: &Setting<'_>,
     ) -> Attempt {
         let own = &self.jobs[&variant.name];
-        let seen = answer.measured(own).map(|measured| {
+        let seen = answer.measured(own, &setting.samples).map(|measured| {
             let mut seen = observation(&measured, job);
             seen.notes.push(NOTE.to_owned());
             seen.notes.extend(fold_warning(&measured, self.empty_ns));

@@ -64,11 +64,17 @@ impl Sheet {
             first,
             last,
         });
+        // What the compiler misses at the end of the text it misses at the first of our words behind it.
+        self.mark(name, line + last - first);
+        let (at_the_end, after) = end.split_once('\n').unwrap_or((end, ""));
+        self.own(at_the_end);
         self.mark(
             self.name,
             self.next_line() + usize::from(self.marks != Marks::None),
         );
-        self.own(end);
+        if !after.is_empty() {
+            self.own(after);
+        }
     }
 
     fn next_line(&self) -> usize {
@@ -95,7 +101,7 @@ mod tests {
         sheet.user("runner", "a\n+ b", 3, "}");
         assert_eq!(
             sheet.text,
-            "int f() {\n#line 3 \"runner\"\na\n+ b\n#line 6 \"code.c\"\n}\n"
+            "int f() {\n#line 3 \"runner\"\na\n+ b\n#line 4 \"runner\"\n}\n#line 8 \"code.c\"\n"
         );
         let mut sheet = Sheet::new("Main.java", Marks::None);
         sheet.own("class Main {");

@@ -1,7 +1,9 @@
 //! The harness for commands of a shell: this very program, started with a hidden command, speaks the protocol.
 //!
-//! An iteration is a process. A command without anything that only a shell understands is started directly;
-//! otherwise the time that the shell itself takes is measured and taken out of each execution. Start at [`serve`].
+//! An iteration is a process. A command without anything that only a shell understands is started directly, unless
+//! it is compared with one that needs a shell. What the shell itself takes is measured and reported beside the
+//! times of executions, which contain it: taken out of them, a command that takes no longer than the shell would have
+//! times of zero and below, which nothing can be compared with. Start at [`serve`].
 
 mod crew;
 mod order;
@@ -10,6 +12,7 @@ mod session;
 mod times;
 mod worker;
 
+pub use order::needs_shell;
 pub use session::serve;
 
 /// The hidden command under which this program is a harness.

@@ -4,6 +4,7 @@ use super::super::super::Message;
 use super::crew::{Crew, Passed, Place};
 use super::session::{News, Session, event};
 use super::worker::{Division, Told};
+use crate::model::Metric;
 use std::time::{Duration, Instant};
 
 impl Session {
@@ -127,8 +128,8 @@ impl Session {
         if count > 0 {
             let sum = |of: fn(&Told) -> u64| told.iter().map(of).sum::<u64>() as f64 / count as f64;
             let rss = told.iter().map(|told| told.max_rss_bytes).max();
-            let shell_ns = self.jobs[job].work.shell_ns as f64;
-            let shell = (shell_ns > 0.0).then_some(("shell_time", "ns", shell_ns));
+            let shell_ns = self.jobs[job].work.shell_ns;
+            let shell = shell_ns.map(|ns| (Metric::SHELL_TIME, "ns", ns as f64));
             let metrics = [
                 ("user_time", "ns", sum(|told| told.user_ns)),
                 ("system_time", "ns", sum(|told| told.system_ns)),

@@ -185,16 +185,18 @@ impl Session {
             let words = "load needs 'job' and 'runner'";
             return self.fail(command, "", "protocol", "MissingKey", words);
         };
-        let order = |line: String| Order::new(&line, &self.shell, self.is_chosen);
-        let prepare = command.get("prepare").map(order);
-        let order = order(runner.clone());
+        let order = |line: &str, chosen: bool| Order::new(line, &self.shell, chosen);
+        let prepare = command.get("prepare");
+        let prepare = prepare.map(|line| order(&line, self.is_chosen));
+        let is_asked_for = command.get("in_shell").as_deref() == Some("1");
+        let order = order(&runner, self.is_chosen || is_asked_for);
         if let Err(why) = syntax(&runner, &self.shell) {
             return self.fail(command, &job, "parse", "Syntax", &why);
         }
-        let shell_ns = match order.needs_shell {
-            false => 0,
+        let shell_ns = match order.in_shell {
+            false => None,
             true => match order::shell_ns(&self.shell) {
-                Ok(ns) => ns,
+                Ok(ns) => Some(ns),
                 Err(error) => {
                     let words = format!("'{}': {error}", self.shell);
                     return self.fail(command, &job, "compile", "Shell", &words);
@@ -205,11 +207,6 @@ impl Session {
             && let Err(why) = self.execute(&init)
         {
             return self.fail(command, &job, "init", "Command", &why);
-        }
-        if shell_ns > 0 {
-            let words = "The time that the shell itself takes was taken out of every execution.";
-            let log = event(command, "log").with("level", "info");
-            self.tell(log.with("text", words))?;
         }
         let loaded = event(command, "loaded").with("job", &job);
         let loaded = loaded

@@ -14,8 +14,8 @@ pub struct Work {
     pub order: Order,
     /// What is executed before each execution, untimed.
     pub prepare: Option<Order>,
-    /// What the shell takes of each execution, in nanoseconds.
-    pub shell_ns: u64,
+    /// What the shell alone takes of each execution, in nanoseconds, where one is needed.
+    pub shell_ns: Option<u64>,
 }
 
 /// How a run is divided.
@@ -201,14 +201,9 @@ fn execute(
     if watch.is_stopped() {
         return Ok(None);
     }
-    let mut timed = timed.map_err(|error| error.to_string())?;
+    let timed = timed.map_err(|error| error.to_string())?;
     match complaint(timed.ended) {
         Some(why) => Err(format!("the command {why}")),
-        None => {
-            let shell_ns = work.shell_ns.min(timed.wall_ns);
-            timed.wall_ns -= shell_ns;
-            own.unmeasured_ns += shell_ns;
-            Ok(Some(timed))
-        }
+        None => Ok(Some(timed)),
     }
 }

@@ -1,0 +1,115 @@
+//! What `speedwell eval` says: figures that can be, names, lines that repeat a failure, and how little `-q` leaves.
+
+use super::project::{Answer, Project};
+use serde_json::Value;
+
+fn json(answer: &Answer) -> Value {
+    serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {answer:#?}"))
+}
+
+#[test]
+fn commands_that_cost_no_more_than_the_shell_have_times_and_are_compared() {
+    let project = Project::new();
+    let words = [
+        "eval",
+        "sh",
+        "true",
+        "echo $((1+2))",
+        "--runs",
+        "2",
+        "-i",
+        "2",
+        "-n",
+        "1",
+        "-w",
+        "0",
+    ];
+    let answer = project
+        .run(&[&words[..], &["--format", "json"]].concat())
+        .expect_status(0);
+    let found = json(&answer);
+    for (at, name) in ["true", "echo $((1+2))"].into_iter().enumerate() {
+        let code = &found["codes"][at];
+        assert_eq!(code["code"], name);
+        // Both were executed by the shell, whose own time is in all of these.
+        for figure in [
+            "time_median_ns",
+            "time_p5_ns",
+            "shell_ns",
+            "user_ns",
+            "system_ns",
+        ] {
+            let value = code[figure].as_f64().unwrap();
+            assert!(
+                value > 0.0 || figure.starts_with("user") || figure.starts_with("system"),
+                "{code}"
+            );
+        }
+        let disturbance = code["disturbance"].as_f64().unwrap();
+        assert!(disturbance.is_finite() && disturbance > 0.0, "{code}");
+    }
+    let text = project.run(&["report"]).expect_status(0).stdout;
+    assert!(
+        !text.contains("inf") && !text.contains("no logarithm"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_run_that_failed_is_repeated_with_its_time_limit_and_leaves_no_others() {
+    let project = Project::new();
+    let words = ["eval", "sh", "exit 3", "--runs", "1", "--timeout", "3s"];
+    let answer = project.run(&words).expect_status(2);
+    answer.expect_stdout(&[
+        "eval sh 'exit 3' --runs 1 --timeout 3s",
+        "1 of 1 run failed.",
+    ]);
+}
+
+#[test]
+fn a_session_is_resumed_without_its_code() {
+    let project = Project::new();
+    let words = [
+        "eval", "sh", "true", "--runs", "2", "-i", "1", "-n", "1", "-w", "0",
+    ];
+    project.run(&words).expect_status(0);
+    // It is found, and its plan is read; there is nothing left to do.
+    let resumed = project.run(&["eval", "--resume", "@latest"]);
+    resumed
+        .expect_status(2)
+        .expect_stderr(&["session @1 is complete"]);
+    let twice = project.run(&["eval", "sh", "true", "--resume", "@latest"]);
+    twice
+        .expect_status(2)
+        .expect_stderr(&["cannot be used with"]);
+    project.run(&["eval"]).expect_status(2);
+}
+
+#[test]
+fn a_code_of_several_lines_has_one_in_sentences_and_tables_and_quiet_is_the_answer_alone() {
+    let project = Project::new();
+    let words = [
+        "eval",
+        "sh",
+        "true\ntrue",
+        "--runs",
+        "1",
+        "-i",
+        "1",
+        "-n",
+        "1",
+        "-w",
+        "0",
+    ];
+    let answer = project.run(&words).expect_status(0);
+    answer.expect_stdout(&["\ntrue true: ", "\ntrue true "]);
+    let quiet = project
+        .run(&[&words[..], &["-q"]].concat())
+        .expect_status(0);
+    let lines: Vec<&str> = quiet.stdout.trim().lines().collect();
+    assert!(
+        lines.len() == 1 && lines[0].starts_with("true true: "),
+        "{quiet:#?}"
+    );
+    assert_eq!(quiet.stderr, "");
+}
