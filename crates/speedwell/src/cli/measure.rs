@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::process::{self, quote};
 use crate::runner::{self, Ended, Judge, Orders};
 use crate::store::Store;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -278,15 +278,16 @@ pub fn header(plan: &Plan, suite: Suite, args: &RunArgs) -> Session {
         design: plan.design.clone(),
         variants: plan.variants.clone(),
         metrics: Vec::new(),
-        environment: surroundings(plan),
+        environment: surroundings(plan, suite.versions),
         runs: Vec::new(),
         failures: suite.failures,
         profiles: Vec::new(),
     }
 }
 
-/// Machine and programs, asked once, before anything is measured.
-fn surroundings(plan: &Plan) -> Environment {
+/// Machine and programs, asked once, before anything is measured. `known` are the versions of the
+/// baseline's program as it described its files; others are asked for theirs.
+fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
     let usual = plan
         .jobs
         .first()
@@ -300,7 +301,12 @@ fn surroundings(plan: &Plan) -> Environment {
             continue;
         };
         let path = super::options::resolve(&program).unwrap_or(program);
+        let described = plan.variants[0].program.clone().or_else(|| usual.clone());
+        let is_known = variant.program.clone().or_else(|| usual.clone()) == described;
         let version = match asks_version {
+            true if is_known && known.contains_key("node") => {
+                environment::ProgramVersion::of_node(known.clone())
+            }
             true => environment::program_version(&path),
             false => environment::ProgramVersion::default(),
         };

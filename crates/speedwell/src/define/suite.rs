@@ -5,7 +5,7 @@ use crate::harness::{self, Description, Job, Kind, Parameter, Request, Source};
 use crate::model::{Cause, DefinitionFile, Failure, Value, Variant, nearest};
 use crate::process::interrupted;
 use anyhow::bail;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -27,6 +27,8 @@ pub struct Suite {
     pub warnings: Vec<String>,
     /// Number of benchmark files looked at.
     pub files: usize,
+    /// Versions of the program of the baseline and of its parts, where files told them.
+    pub versions: BTreeMap<String, String>,
 }
 
 /// Asks the benchmarks of `sources` for their cases; `baseline` is what they are described under.
@@ -71,6 +73,7 @@ pub fn read(
             }
         }
         suite.failures.extend(description.failure);
+        suite.versions.extend(description.versions);
         suite.warnings.extend(description.warnings);
     }
     if suite.jobs.is_empty() && suite.failures.is_empty() && !unwanted.is_empty() {

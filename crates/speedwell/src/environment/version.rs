@@ -31,7 +31,9 @@ fn version_within(path: &Path, limit: Duration) -> ProgramVersion {
     let answer = ask(path, question.arguments, limit);
     let answer = answer.filter(|answer| question.any_status || answer.success);
     match answer {
-        Some(answer) if question.json => node_version(&answer.output),
+        Some(answer) if question.json => {
+            ProgramVersion::of_node(serde_json::from_str(answer.output.trim()).unwrap_or_default())
+        }
         Some(answer) => ProgramVersion {
             text: version_line(&answer.output, &name)
                 .or_else(|| version_line(&answer.errors, &name)),
@@ -79,11 +81,13 @@ fn is_node(name: &str) -> bool {
         })
 }
 
-fn node_version(output: &str) -> ProgramVersion {
-    let parts: BTreeMap<String, String> = serde_json::from_str(output.trim()).unwrap_or_default();
-    ProgramVersion {
-        text: parts.get("node").map(|version| format!("v{version}")),
-        parts,
+impl ProgramVersion {
+    /// What Node.js says of itself, from its table of versions.
+    pub fn of_node(parts: BTreeMap<String, String>) -> ProgramVersion {
+        ProgramVersion {
+            text: parts.get("node").map(|version| format!("v{version}")),
+            parts,
+        }
     }
 }
 

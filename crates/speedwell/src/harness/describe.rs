@@ -37,6 +37,13 @@ pub(super) fn described(
             .jobs
             .extend(cases.map(|case| job(case, benchmark, &draft)));
     }
+    let versions = events.first("described").map(|last| last.list("versions"));
+    description.versions = versions
+        .iter()
+        .flatten()
+        .filter_map(|word| word.split_once('='))
+        .map(|(name, version)| (name.to_owned(), version.to_owned()))
+        .collect();
     if description.jobs.is_empty() && events.first("described").is_some() {
         description.warnings.push(nothing(source, events));
     }

@@ -5,6 +5,7 @@ use crate::model::{Case, Code, DefinitionFile, Failure, Language, Samples, Value
 use crate::process::CpuSet;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,6 +217,8 @@ pub struct Description {
     pub failure: Option<Failure>,
     /// Whole sentences the user should read.
     pub warnings: Vec<String>,
+    /// Versions of the program that was asked and of its parts, where it told them.
+    pub versions: BTreeMap<String, String>,
 }
 
 /// The circumstances of one execution.

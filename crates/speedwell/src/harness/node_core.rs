@@ -9,7 +9,7 @@ use super::http_shim::{STANDS_IN_FOR, Shim};
 use super::http_tool::{Choice, Library, OWN, choose};
 use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use super::node_channel::Reports;
-use super::node_probe::{Enumeration, FOREIGN, Probed, Recorded, probe};
+use super::node_probe::{Declared, Enumeration, FOREIGN, Probed, Recorded, probe};
 use super::{Attempt, Harness, own_program, shadow_path};
 use crate::model::{Case, Cause, Value};
 use crate::process::{Channel, Spec, run};
@@ -177,6 +177,7 @@ fn value_of<'a>(case: &'a Recorded, name: &str) -> Option<&'a str> {
 fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choice) -> Description {
     let mut description = Description {
         parameters: declared(source, request, &found),
+        versions: found.versions.clone(),
         ..Default::default()
     };
     if found.cases.is_empty() {
@@ -213,9 +214,16 @@ fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choi
     description
 }
 
-/// The parameters that the file declares. When the user set values, cases also carry names that
-/// the file does not know, so it is asked once more without them.
+/// The parameters that the file declares. Where they could not be observed and the user set values,
+/// cases also carry names that the file does not know, so it is asked once more without them.
 fn declared(source: &Source, request: &Request, found: &Enumeration) -> Vec<Parameter> {
+    if let Some(declared) = &found.declared {
+        let parameter = |known: &Declared| Parameter {
+            name: known.name.clone(),
+            values: known.values.clone(),
+        };
+        return declared.iter().map(parameter).collect();
+    }
     if request.sets.is_empty() {
         return parameters(&found.cases);
     }

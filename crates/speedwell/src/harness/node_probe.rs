@@ -5,10 +5,13 @@
 //! original that runs.
 
 use super::job::{Request, Source};
+use super::remembered::{self, Depends, Said};
 use super::sources;
-use crate::model::Cause;
-use crate::process::{Channel, Conversation, Ended, Next, Outcome, Spec, run};
+use crate::model::{Cause, Value};
+use crate::process::{Channel, Conversation, Ended, Next, Outcome, Spec};
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Variables of other roles that must not leak into a process.
 pub(super) const FOREIGN: [&str; 6] = [
@@ -28,6 +31,22 @@ pub(super) struct Enumeration {
     pub needs_parent: bool,
     #[serde(default)]
     pub error: Option<Thrown>,
+    /// The parameters that the file declares, where its library could be observed.
+    #[serde(default)]
+    pub declared: Option<Vec<Declared>>,
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    #[serde(default)]
+    program: PathBuf,
+    #[serde(default)]
+    depends: Depends,
+}
+
+/// A parameter as the file declares it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Declared {
+    pub name: String,
+    pub values: Vec<Value>,
 }
 
 /// One case that would have been started.
@@ -90,7 +109,7 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
     };
     let spec = super::node_core::with_surroundings(spec, None);
     let mut handed = Handed(None);
-    match run(&spec, &mut handed) {
+    match remembered::ask(&spec, &mut handed, said) {
         Ok(outcome) => judge(handed.0, bare, outcome),
         Err(error) => {
             let reason = super::attempt::start_reason(&spec, &error);
@@ -99,7 +118,21 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
     }
 }
 
-fn judge(handed: Option<Enumeration>, spec: Spec, outcome: Outcome) -> Probed {
+/// What the record depends on, if it is one of cases.
+fn said(line: &[u8]) -> Option<Said> {
+    let handed: Enumeration = serde_json::from_slice(line).ok()?;
+    let good = handed.error.is_none() && !handed.needs_parent && !handed.cases.is_empty();
+    good.then_some(Said {
+        program: handed.program,
+        depends: handed.depends,
+    })
+}
+
+fn judge(handed: Option<Enumeration>, spec: Spec, outcome: Option<Outcome>) -> Probed {
+    let Some(outcome) = outcome else {
+        // Only records of cases are remembered.
+        return handed.map_or(Probed::NeedsParent, Probed::Cases);
+    };
     if matches!(
         outcome.ended,
         Ended::Timeout | Ended::Lingered | Ended::Interrupted

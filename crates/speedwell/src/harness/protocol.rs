@@ -9,6 +9,7 @@ use super::attempt::{description_failure, start_reason};
 use super::describe::described;
 use super::events::{Events, observation};
 use super::job::{Description, Job, Kind, Request, Route, Setting, Source, Trial};
+use super::remembered::{self, Depends, Said};
 use super::{Attempt, Message, Observation, own_program};
 use crate::model::{Case, Cause, Length};
 use crate::process::{Spec, run};
@@ -44,24 +45,40 @@ pub(super) fn describe(
         message = message.with("test", 1);
     }
     let mut events = Events::after([message]);
-    match run(&spec, &mut events) {
+    match remembered::ask(&spec, &mut events, said) {
         Err(error) => {
             let reason = start_reason(&spec, &error);
             failed(source, Cause::Start { reason }, plain)
         }
-        Ok(outcome) => match events.error().or_else(|| outcome.cause(spec.limit)) {
+        Ok(outcome) => match events
+            .error()
+            .or_else(|| outcome.as_ref()?.cause(spec.limit))
+        {
             Some(cause) => Description {
                 failure: Some(description_failure(
                     &source.name,
                     cause,
                     plain,
-                    Some(&outcome),
+                    outcome.as_ref(),
                 )),
                 ..Description::default()
             },
             None => described(source, request, &events, draft),
         },
     }
+}
+
+/// What the answer depends on: the last event says it, of languages that know.
+fn said(line: &[u8]) -> Option<Said> {
+    let last = Message::parse(line).filter(|message| message.verb == "described")?;
+    Some(Said {
+        program: last.get("program")?.into(),
+        depends: Depends {
+            files: last.list("files").into_iter().map(Into::into).collect(),
+            environment: last.list("env"),
+            volatile: last.get("volatile").is_some() || last.get("more").is_some(),
+        },
+    })
 }
 
 /// A description that came to nothing before a process could be asked.

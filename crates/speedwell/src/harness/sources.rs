@@ -1,6 +1,7 @@
 //! The harnesses written in other languages: embedded in the program, unpacked on first use.
 
 use super::cache::{self, cache_folder};
+use super::fingerprint::Fingerprint;
 use anyhow::Context;
 use include_dir::{Dir, include_dir};
 use std::fs;
@@ -119,20 +120,14 @@ fn files<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
     found
 }
 
-/// FNV-1a over names and contents: tells one version of the sources from another.
+/// Tells one version of the sources from another, by names and contents.
 fn fingerprint(dir: &Dir<'_>) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut fingerprint = Fingerprint::default();
     for file in files(dir) {
-        let name = file.path().to_string_lossy();
-        for byte in name
-            .bytes()
-            .chain([0])
-            .chain(file.contents().iter().copied())
-        {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        fingerprint.add(file.path().to_string_lossy().as_bytes());
+        fingerprint.add(file.contents());
     }
-    hash
+    fingerprint.value()
 }
 
 #[cfg(test)]

@@ -73,6 +73,7 @@ mod project;
 mod python;
 mod python_code;
 mod recorder;
+mod remembered;
 mod report;
 mod report_page;
 mod resume;

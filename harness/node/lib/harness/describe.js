@@ -5,6 +5,7 @@
 const { caseArguments } = require('../case_arguments.js');
 const { decodeList } = require('../wire.js');
 const { quick } = require('../cases.js');
+const { Outside } = require('../probe/outside.js');
 const { HarnessError } = require('./session.js');
 const { open } = require('./open.js');
 
@@ -13,7 +14,8 @@ async function describe(session, command) {
   if (!file) throw new HarnessError('protocol', 'MissingKey', "describe needs 'path'");
   const argv = decodeList(command.fields.args || '');
   const fields = { id: command.id };
-  const { bench, options } = await open(session, { file, argv, root: command.text('root'), hooks: {}, fields });
+  const outside = new Outside();
+  const { bench, options } = await open(session, { file, argv, root: command.text('root'), hooks: {}, fields, outside });
   const parameters = declared(bench);
   const cases = command.text('test') === '1' ? testCases(bench, options) : bench.queue.map((values) => ({ values }));
   session.channel.send('benchmark', {
@@ -29,7 +31,14 @@ async function describe(session, command) {
       ...fields, benchmark: bench.name, args: caseArguments(values), measured: measured && caseArguments(measured),
     });
   }
-  session.channel.send('described', { ...fields, count: 1, cases: cases.length });
+  session.channel.send('described', {
+    ...fields, count: 1, cases: cases.length, program: process.execPath, versions: versions(), ...outside.summary(),
+  });
+}
+
+/** Of node and of the parts inside, as `NAME=VERSION`. */
+function versions() {
+  return Object.entries(process.versions).map(([name, version]) => `${name}=${version}`);
 }
 
 /** `param.NAME` and `type.NAME` for every parameter. Integer-like names keep the order JavaScript gives them. */

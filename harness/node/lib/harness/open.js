@@ -17,9 +17,10 @@ let opened = 0;
 
 /**
  * Executes `file` with `argv`. Resolves to `{ bench, main, options }` as soon as the file has called
- * createBenchmark and its top-level code is through. `hooks` gets what the benchmark reports later.
+ * createBenchmark and its top-level code is through. `hooks` gets what the benchmark reports later; `outside` notes what
+ * the declaration depends on.
  */
-async function open(session, { file, argv, root, hooks, fields }) {
+async function open(session, { file, argv, root, hooks, fields, outside }) {
   const absolute = realPath(file);
   if (/\.[cm]?ts$/.test(absolute) && !process.features.typescript) {
     throw new HarnessError('compile', 'NoTypeScript', `Node.js ${process.versions.node} ${NEEDS_TYPES}`);
@@ -33,6 +34,7 @@ async function open(session, { file, argv, root, hooks, fields }) {
       adopt(bench, main, options) {
         if (adopted) throw new HarnessError('compile', 'SecondBenchmark', 'createBenchmark was called twice');
         adopted = { bench, main, options };
+        if (outside) outside.stop();
         resolve();
       },
     };
@@ -42,22 +44,26 @@ async function open(session, { file, argv, root, hooks, fields }) {
   if (root) process.env.SPEEDWELL_BENCHMARK_ROOT = root;
   process.argv = [process.argv[0], absolute, ...argv];
   try {
-    await Promise.race([failed, execute(session, absolute)]);
+    await Promise.race([failed, execute(session, absolute, outside)]);
     if (!adopted) {
       session.yieldLoop(null);
       await Promise.race([failed, created, loopEmpty()]);
     }
   } finally {
     session.takeLoop();
+    if (outside) outside.stop();
   }
   return adopted;
 }
 
-async function execute(session, file) {
+async function execute(session, file, outside) {
   try {
     provide();
     opened++;
-    if (!isModule(file)) {
+    const isEsModule = isModule(file);
+    if (outside && isEsModule) outside.module(file);
+    if (outside) outside.watch();
+    if (!isEsModule) {
       delete require.cache[file];
       // The third argument makes the file the main program: `require.main === module` holds in it.
       Module._load(file, null, true);

@@ -5,7 +5,7 @@
 
 const Module = require('module');
 
-/** Fills `seen.called` and `seen.setup` when a library loaded from now on is used. */
+/** Fills `seen.called`, `seen.setup` and `seen.declared` when a library loaded from now on is used. */
 function watchLibrary(seen) {
   const wrapped = new WeakSet();
   const load = Module._load;
@@ -29,10 +29,19 @@ function wrap(library, seen) {
   const create = library.createBenchmark;
   library.createBenchmark = function createBenchmark(...args) {
     seen.called = true;
-    const [, , options] = args;
+    const [, parameters, options] = args;
     if (options && typeof options.setup === 'function') seen.setup = true;
-    return create.apply(this, args);
+    // Noted before the library adds what stands on the command line. Groups have parameters of their own.
+    if (!(options && options.byGroups)) seen.declared = declared(parameters);
+    const bench = create.apply(this, args);
+    if (seen.onDeclared) seen.onDeclared();
+    return bench;
   };
+}
+
+/** Names with lists of values. */
+function declared(parameters) {
+  return Object.entries(parameters || {}).map(([name, values]) => ({ name, values: [].concat(values) }));
 }
 
 exports.watchLibrary = watchLibrary;

@@ -7,6 +7,7 @@
 const { EventEmitter } = require('events');
 const childProcess = require('child_process');
 const { watchLibrary } = require('./library.js');
+const { Outside } = require('./outside.js');
 const { verdict } = require('./verdict.js');
 const { writeAll } = require('../wire.js');
 
@@ -21,7 +22,8 @@ class Recorder {
     this.config = null;
     this.error = null;
     this.foreignForks = [];
-    this.library = { called: false, setup: false };
+    this.outside = new Outside();
+    this.library = { called: false, setup: false, declared: undefined, onDeclared: () => this.outside.stop() };
   }
 
   install() {
@@ -32,6 +34,7 @@ class Recorder {
     // This event observes an error without handling it: the process still dies as it would have.
     process.on('uncaughtExceptionMonitor', (error) => { this.error = describeError(error); });
     process.on('exit', (status) => this._handOver(status));
+    this.outside.watch();
   }
 
   _replaceFork() {
@@ -75,12 +78,16 @@ class Recorder {
   }
 
   _handOver(status) {
-    const { node, v8, uv, openssl } = process.versions;
+    this.outside.stop();
     const { cases, config, error, foreignForks, library } = this;
+    const { files, env, volatile } = this.outside.summary();
     const main = mainFile();
+    // The text of an ES module, and what a library that could not be observed looks at, is not known.
+    const remember = library.called && Boolean(process.mainModule) && !volatile;
     const document = {
-      probe: 1, main, node: process.version, versions: { node, v8, uv, openssl }, config, cases,
+      probe: 1, main, node: process.version, versions: process.versions, config, cases, declared: library.declared,
       ...verdict({ main, cases, config, error, foreignForks, library }), exit_code: status, error,
+      program: process.execPath, depends: { files, env, volatile: !remember },
     };
     writeAll(this.descriptor, `${JSON.stringify(document)}\n`);
   }

@@ -1,0 +1,60 @@
+//! Cases of files that have not changed are remembered; whatever they depend on counts as the file.
+
+use super::project::{Project, node};
+
+/// A file that notes, each time it is executed, that it was; its values come from a module and a variable.
+fn project(more: &str) -> Project {
+    let text = format!(
+        "const {{ createBenchmark }} = require('speedwell');\n\
+         const fs = require('fs');\n\
+         const values = require('./values.js');\n\
+         {more}\n\
+         const bench = createBenchmark(main, {{ len: [...values, Number(process.env.LEN || 1)] }});\n\
+         process.on('exit', () => fs.appendFileSync(`${{__dirname}}/asked`, 'x'));\n\
+         function main() {{ bench.start(); bench.end(1); }}\n"
+    );
+    Project::new()
+        .with("g/file.js", &text)
+        .with("g/values.js", "module.exports = [10];")
+}
+
+/// The cases listed, and how often the file was executed until now.
+fn listed(project: &Project, len: Option<&str>) -> (String, usize) {
+    let mut command = project.command(&["run", "g/file.js", "--list"]);
+    command.env("XDG_CACHE_HOME", project.path("cache"));
+    if let Some(len) = len {
+        command.env("LEN", len);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let asked = std::fs::read_to_string(project.path("g/asked")).unwrap();
+    (String::from_utf8(output.stdout).unwrap(), asked.len())
+}
+
+#[test]
+fn a_file_is_asked_again_only_when_something_it_depends_on_has_changed() {
+    if node().is_none() {
+        return;
+    }
+    let project = project("");
+    let (first, asked) = listed(&project, None);
+    assert!(first.contains("len=10") && asked == 1, "{first}");
+    assert_eq!(listed(&project, None), (first, 1));
+    let (other, asked) = listed(&project, Some("77"));
+    assert!(other.contains("len=77") && asked == 2, "{other}");
+    std::fs::write(project.path("g/values.js"), "module.exports = [20];").unwrap();
+    let (third, asked) = listed(&project, Some("77"));
+    assert!(third.contains("len=20") && asked == 3, "{third}");
+}
+
+#[test]
+fn a_file_that_looks_into_folders_is_asked_each_time() {
+    if node().is_none() {
+        return;
+    }
+    let project = project("values.push(fs.readdirSync(__dirname).length);");
+    let (first, _) = listed(&project, None);
+    std::fs::write(project.path("g/one-more"), "").unwrap();
+    let (second, asked) = listed(&project, None);
+    assert!(first != second && asked == 2, "{first}{second}");
+}

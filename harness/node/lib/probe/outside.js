@@ -1,0 +1,106 @@
+'use strict';
+
+// Notes what the cases of a file depend on besides its own text: files that are loaded or read, and variables of the
+// environment, until the file has declared its benchmark. Where more than that was looked at (folders, other programs)
+// the answer is `volatile`: nobody may remember it. Time and chance are not noticed. Used while a file is described,
+// never while it is measured.
+
+const childProcess = require('child_process');
+const fs = require('fs');
+const path = require('path');
+
+/** Functions whose answers cannot be told from the content of a file. */
+const VOLATILE = [
+  [fs, ['existsSync', 'statSync', 'lstatSync', 'readdirSync', 'opendirSync', 'openSync', 'accessSync', 'readlinkSync']],
+  [childProcess, ['execSync', 'execFileSync', 'spawnSync']],
+];
+
+/** What an ES module may import without being volatile: these cannot be followed here. */
+const IMPORT = /\b(?:import|export)\b[^'"`;]*?\(?\s*(['"])(.*?)\1/g;
+const HARMLESS = /^(?:speedwell|(?:node:)?(?:assert|buffer|events|path|querystring|string_decoder|url|util|zlib|crypto|timers))$/;
+
+class Outside {
+  constructor() {
+    this.files = new Set();
+    this.environment = new Set();
+    this.volatile = false;
+    this.depth = 0;
+    this.undo = [];
+  }
+
+  watch() {
+    const real = process.env;
+    process.env = this._observed(real);
+    this.undo.push(() => { process.env = real; });
+    for (const [module, names] of VOLATILE) {
+      for (const name of names) this._replace(module, name, () => { if (!asksForTool()) this.volatile = true; });
+    }
+    this._replace(fs, 'readFileSync', (file) => this._read(file));
+    require('module').syncBuiltinESMExports();
+  }
+
+  /** The file has declared its benchmark; what it looks at from now on changes no case. */
+  stop() {
+    while (this.undo.length > 0) this.undo.pop()();
+    require('module').syncBuiltinESMExports();
+  }
+
+  /** An ES module: its imports cannot be followed, so they must be known to be harmless. */
+  module(file) {
+    const text = fs.readFileSync(file, 'utf8');
+    this.files.add(file);
+    const imports = [...text.matchAll(IMPORT)].map(([, , name]) => name);
+    if (/\bimport\s*\(/.test(text) || !imports.every((name) => HARMLESS.test(name))) this.volatile = true;
+  }
+
+  /** What to tell; files of this package belong to it and are left out. */
+  summary() {
+    const own = `${path.resolve(__dirname, '..', '..')}${path.sep}`;
+    return {
+      files: [...this.files].filter((file) => !file.startsWith(own)),
+      env: [...this.environment],
+      volatile: this.volatile ? 1 : undefined,
+    };
+  }
+
+  _read(file) {
+    if (typeof file === 'string' || file instanceof URL) {
+      this.files.add(typeof file === 'string' ? path.resolve(file) : require('url').fileURLToPath(file));
+    } else {
+      this.volatile = true;
+    }
+  }
+
+  _replace(module, name, note) {
+    const original = module[name];
+    const outside = this;
+    module[name] = function observed(...args) {
+      // Node implements some of these functions by others of them.
+      if (outside.depth === 0) note(...args);
+      outside.depth++;
+      try {
+        return original.apply(this, args);
+      } finally {
+        outside.depth--;
+      }
+    };
+    this.undo.push(() => { module[name] = original; });
+  }
+
+  _observed(real) {
+    const note = (name) => { if (typeof name === 'string') this.environment.add(name); };
+    return new Proxy(real, {
+      get: (target, name) => { note(name); return target[name]; },
+      has: (target, name) => { note(name); return name in target; },
+      set: (target, name, value) => { target[name] = value; return true; },
+      ownKeys: (target) => { this.volatile = true; return Reflect.ownKeys(target); },
+    });
+  }
+}
+
+/** Node core's library looks for HTTP tools whenever it is loaded, which changes no case. */
+function asksForTool() {
+  return new Error().stack.includes('_http-benchmarkers.js');
+}
+
+exports.Outside = Outside;
