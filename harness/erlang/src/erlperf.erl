@@ -47,9 +47,13 @@ time(Code, Count) ->
 
 %% Several codes, or one whose best concurrency is looked for.
 -spec benchmark([map()], run_options(), undefined | concurrency_options()) -> [term()] | {error, not_supported}.
-benchmark(Codes, #{isolation := _} = Options, Concurrency) ->
+benchmark(Codes, #{isolation := Isolation} = Options, Concurrency) ->
     Plain = maps:remove(isolation, Options),
-    lists:append([speedwell_peers:isolated(?MODULE, benchmark, [[Code], Plain, Concurrency]) || Code <- Codes]);
+    Results = [speedwell_peers:isolated(?MODULE, benchmark, [[Code], Plain, Concurrency]) || Code <- Codes],
+    [case Result of
+         #{run_options := Own} -> Result#{run_options => Own#{isolation => Isolation}};
+         _ -> Result
+     end || Result <- lists:append(Results)];
 benchmark(Codes, Options, undefined) ->
     Filled = filled(Options),
     Figures = speedwell_shell:measure([code(Code) || Code <- Codes], Filled),

@@ -142,7 +142,7 @@ check(RunnerArity, Hooks) ->
     [refuse(Part, io_lib:format("~s/1 requires init function defined", [Part]), {Part, 1, requires, init})
      || Part <- [done, init_runner], Takes(Part) =:= 1, not Has(init)],
     [refuse(Part, io_lib:format("~s takes ~w arguments, at most ~w can be given", [Part, Takes(Part), Most]),
-            {Part, Takes(Part), not_supported})
+            too_many(Part, proplists:get_value(Part, Hooks)))
      || {Part, Most} <- [{init, 0}, {init_runner, 1}, {done, 1}], Takes(Part) > Most],
     RunnerArity > 2 andalso
         refuse(runner, io_lib:format("runner/~w cannot be called: a runner takes at most state and previous result",
@@ -151,6 +151,10 @@ check(RunnerArity, Hooks) ->
         refuse(runner, io_lib:format("runner/~w requires init_runner function defined", [RunnerArity]),
                {runner, RunnerArity, requires, init_runner}),
     ok.
+
+too_many(init, #{hook := {local, Name, Arity}}) -> {init, Name, Arity};
+too_many(Part, #{hook := {local, Name, Arity}}) -> {Part, Arity, Name};
+too_many(Part, #{hook := Hook}) -> {Part, takes(Hook), not_supported}.
 
 takes({local, _, Arity}) -> Arity;
 takes({'fun', Fun}) -> element(2, erlang:fun_info(Fun, arity));
