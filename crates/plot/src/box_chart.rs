@@ -39,6 +39,9 @@ pub struct BoxSeries {
     pub name: String,
     /// The values, in any order.
     pub values: Vec<f64>,
+    /// Where the line across the box is, if not at the median: an estimate that knows more than
+    /// the values by themselves, such as which of them were measured together.
+    pub center: Option<f64>,
 }
 
 impl BoxCategory {
@@ -62,6 +65,11 @@ impl BoxChart {
     fn values(&self) -> impl Iterator<Item = f64> {
         let boxes = self.categories.iter().flat_map(|category| &category.boxes);
         boxes.flat_map(|series| series.values.iter().copied())
+    }
+
+    fn centers(&self) -> impl Iterator<Item = f64> {
+        let boxes = self.categories.iter().flat_map(|category| &category.boxes);
+        boxes.filter_map(|series| series.center)
     }
 
     fn shown(&self, value: f64) -> bool {
@@ -108,7 +116,7 @@ impl Figure for BoxChart {
     }
 
     fn draw(&self, svg: &mut Svg, area: Rect) {
-        let Some(extent) = Extent::of(self.scale(), self.values()) else {
+        let Some(extent) = Extent::of(self.scale(), self.values().chain(self.centers())) else {
             return;
         };
         let extent = extent.including_near_zero().padded(0.05);
@@ -137,6 +145,7 @@ impl Figure for BoxChart {
                     category: &category.label,
                     name: &series.name,
                     sorted: &sorted,
+                    center: series.center.filter(|center| self.shown(*center)),
                     style: Style::of(slot),
                     middle: banded.slot_middle(band, slot),
                 };

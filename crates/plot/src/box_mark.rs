@@ -15,6 +15,8 @@ pub(crate) struct BoxMark<'a> {
     pub name: &'a str,
     /// The values that can be shown, ascending.
     pub sorted: &'a [f64],
+    /// Where the line across the box is, if not at the median.
+    pub center: Option<f64>,
     pub style: Style,
     /// The pixel of its middle, across the direction of values.
     pub middle: f64,
@@ -25,6 +27,7 @@ impl BoxMark<'_> {
         let Some(tukey) = Tukey::of(self.sorted) else {
             return;
         };
+        let tukey = tukey.centered(self.center);
         let half = (banded.slot_px() * 0.86).min(THICKEST_PX) / 2.0;
         svg.group("series")
             .set("stroke", &self.style.colour())
@@ -33,7 +36,7 @@ impl BoxMark<'_> {
                 self.draw_whiskers(svg, banded, &tukey, half * 0.4);
                 self.draw_box(svg, banded, &tukey, half);
                 self.draw_points(svg, banded, half);
-                self.draw_median(svg, banded, &tukey, half);
+                self.draw_center(svg, banded, &tukey, half);
             });
     }
 
@@ -68,9 +71,9 @@ impl BoxMark<'_> {
             .titled(&self.describe(tukey));
     }
 
-    fn draw_median(&self, svg: &mut Svg, banded: &Banded<'_>, tukey: &Tukey, half: f64) {
+    fn draw_center(&self, svg: &mut Svg, banded: &Banded<'_>, tukey: &Tukey, half: f64) {
         let ends = [self.middle - half, self.middle + half];
-        let [one, other] = ends.map(|across| banded.point(across, tukey.median));
+        let [one, other] = ends.map(|across| banded.point(across, tukey.center));
         let line = svg.line(one, other).set("class", "median");
         line.num("stroke-width", if half > 5.0 { 2.5 } else { 1.5 })
             .close();
@@ -126,9 +129,9 @@ impl BoxMark<'_> {
 
     fn describe(&self, tukey: &Tukey) -> String {
         format!(
-            "{}median {}\nquartiles {} to {}\nwhiskers {} to {}\nn = {}",
+            "{}{}\nquartiles {} to {}\nwhiskers {} to {}\nn = {}",
             self.owner(),
-            figure(tukey.median),
+            tukey.describe_center(),
             figure(tukey.low_quartile),
             figure(tukey.high_quartile),
             figure(tukey.low_whisker),

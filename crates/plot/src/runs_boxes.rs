@@ -56,8 +56,8 @@ fn draw_box(svg: &mut Svg, tukey: &Tukey, style: Style, y: &Mapping, (middle, ha
         y.at(tukey.high_whisker)
     );
     let tooltip = format!(
-        "median {}\nquartiles {} to {}",
-        figure(tukey.median),
+        "{}\nquartiles {} to {}",
+        tukey.describe_center(),
         figure(tukey.low_quartile),
         figure(tukey.high_quartile)
     );
@@ -72,12 +72,12 @@ fn draw_box(svg: &mut Svg, tukey: &Tukey, style: Style, y: &Mapping, (middle, ha
             .num("height", (low - high).abs())
             .num("fill-opacity", 0.2)
             .titled(&tooltip);
-        let median = y.at(tukey.median);
-        svg.line((middle - half, median), (middle + half, median))
+        let center = y.at(tukey.center);
+        svg.line((middle - half, center), (middle + half, center))
             .num("stroke-width", 2.4)
             .close();
         svg.element("path")
-            .set("d", &style.marker().path(middle, median, 2.8))
+            .set("d", &style.marker().path(middle, center, 2.8))
             .close();
     });
 }

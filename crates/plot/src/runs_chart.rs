@@ -7,7 +7,7 @@ use crate::layout::{Header, Plane, Swatch};
 use crate::page::Figure;
 use crate::point_series::{Point, PointData, PointSeries};
 use crate::runs_boxes::RunsBoxes;
-use crate::scale::{Extent, figure};
+use crate::scale::{Extent, can_show, figure};
 use crate::summary::{count, list};
 use crate::tukey::Tukey;
 
@@ -29,6 +29,9 @@ pub struct RunsChart {
     pub series: Vec<PointSeries>,
     /// Places on the bottom axis where one part of the plan ends and the next begins; thin lines.
     pub breaks: Vec<f64>,
+    /// Where the line of each series is, if not at its median: an estimate that knows more than the
+    /// values by themselves, such as which of them were measured together. May be empty.
+    pub centers: Vec<Option<f64>>,
 }
 
 impl RunsChart {
@@ -46,7 +49,10 @@ impl RunsChart {
         let points = self.series.iter().flat_map(|series| &series.points);
         let shown: Vec<&Point> = points.filter(|point| data.shown(point)).collect();
         let x = Extent::of(&self.x.scale, shown.iter().map(|point| point.x))?;
-        let y = Extent::of(&self.y.scale, shown.iter().map(|point| point.y))?;
+        let centers = self.centers.iter().flatten().copied();
+        let centers = centers.filter(|center| can_show(&self.y.scale, *center));
+        let values = shown.iter().map(|point| point.y).chain(centers);
+        let y = Extent::of(&self.y.scale, values)?;
         let (x, y) = (x.padded(0.03), y.including_near_zero().padded(0.06));
         Some(Plane::lay_out(sheet, (&self.x, x), (&self.y, y)).of_positions())
     }
@@ -54,13 +60,17 @@ impl RunsChart {
     /// The figures of each series' box; `None` for a series without a value that can be shown.
     fn tukeys(&self) -> Vec<Option<Tukey>> {
         let data = self.data();
-        let tukey = |series: &PointSeries| {
+        let center = |at: usize| {
+            let given = self.centers.get(at).copied().flatten();
+            given.filter(|center| can_show(&self.y.scale, *center))
+        };
+        let tukey = |(at, series): (usize, &PointSeries)| {
             let shown = series.points.iter().filter(|point| data.shown(point));
             let mut values: Vec<f64> = shown.map(|point| point.y).collect();
             values.sort_by(f64::total_cmp);
-            Tukey::of(&values)
+            Tukey::of(&values).map(|tukey| tukey.centered(center(at)))
         };
-        self.series.iter().map(tukey).collect()
+        self.series.iter().enumerate().map(tukey).collect()
     }
 
     fn draw_breaks(&self, svg: &mut Svg, plane: &Plane<'_>) {
@@ -74,13 +84,13 @@ impl RunsChart {
         }
     }
 
-    /// One line across the plot at the median of each series.
-    fn draw_medians(&self, svg: &mut Svg, plane: &Plane<'_>, tukeys: &[Option<Tukey>]) {
+    /// One line across the plot at the median of each series, or at what is compared instead.
+    fn draw_centers(&self, svg: &mut Svg, plane: &Plane<'_>, tukeys: &[Option<Tukey>]) {
         for (at, tukey) in tukeys.iter().enumerate() {
             let (style, Some(tukey)) = (Style::of(at), tukey) else {
                 continue;
             };
-            let y = plane.y.at(tukey.median);
+            let y = plane.y.at(tukey.center);
             let line = svg.line((plane.plot.left, y), (plane.plot.right, y));
             line.set("class", "median")
                 .set("stroke", &style.colour())
@@ -140,7 +150,10 @@ impl Figure for RunsChart {
         let data = self.data();
         let runs = count(data.count_shown(), "value", "s");
         let median = |(name, tukey): (&&str, &Option<Tukey>)| match tukey {
-            Some(tukey) => format!("{name} (median {})", figure(tukey.median)),
+            Some(tukey) => {
+                let center = tukey.describe_center().replace('\n', ", ");
+                format!("{name} ({center})")
+            }
             None => (*name).to_owned(),
         };
         let names = data.names();
@@ -162,7 +175,7 @@ impl Figure for RunsChart {
         let tukeys = self.tukeys();
         self.draw_breaks(svg, &plane);
         plane.draw_axes(svg);
-        self.draw_medians(svg, &plane, &tukeys);
+        self.draw_centers(svg, &plane, &tukeys);
         self.draw_runs(svg, &plane);
         RunsBoxes::beside(plane.plot, area.right, &tukeys).draw(svg, &plane.y);
     }

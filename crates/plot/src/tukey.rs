@@ -1,5 +1,7 @@
 //! The five figures of a box plot (J. W. Tukey, "Exploratory Data Analysis", 1977).
 
+use crate::scale::figure;
+
 /// Quartiles and whiskers of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tukey {
@@ -7,6 +9,8 @@ pub(crate) struct Tukey {
     pub low_whisker: f64,
     pub low_quartile: f64,
     pub median: f64,
+    /// Where the line across the box is: at the median, unless another estimate is compared.
+    pub center: f64,
     pub high_quartile: f64,
     /// The highest value within 1.5 times the interquartile range of the box.
     pub high_whisker: f64,
@@ -41,9 +45,25 @@ impl Tukey {
             low_whisker,
             low_quartile,
             median,
+            center: median,
             high_quartile,
             high_whisker,
         })
+    }
+
+    /// The same with the line at `center`, if there is one.
+    pub fn centered(self, center: Option<f64>) -> Self {
+        let center = center.unwrap_or(self.median);
+        Self { center, ..self }
+    }
+
+    /// What a tooltip says of the line: `median 5`, or what is compared in front of it.
+    pub fn describe_center(&self) -> String {
+        let median = format!("median {}", figure(self.median));
+        match self.center == self.median {
+            true => median,
+            false => format!("compared {}\n{median} of all runs", figure(self.center)),
+        }
     }
 }
 

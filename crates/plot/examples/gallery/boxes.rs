@@ -13,10 +13,12 @@ fn old_and_new(noise: &mut Noise, mean: f64, change: f64, count: usize) -> Vec<B
         BoxSeries {
             name: "node 18.20".into(),
             values: old,
+            center: None,
         },
         BoxSeries {
             name: "node 20.11".into(),
             values: new,
+            center: None,
         },
     ]
 }
@@ -69,6 +71,7 @@ pub fn boxes_with_many_points() -> Chart {
         BoxSeries {
             name: (*name).into(),
             values,
+            center: None,
         }
     };
     let boxes = names.iter().enumerate().map(&mut series).collect();
@@ -102,6 +105,7 @@ pub fn hostile() -> Chart {
     let one = |name: &str, values: Vec<f64>| BoxSeries {
         name: name.into(),
         values,
+        center: None,
     };
     let category = |label: &str, boxes| BoxCategory {
         label: label.into(),

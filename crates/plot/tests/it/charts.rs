@@ -20,6 +20,7 @@ pub fn box_of(name: &str, values: &[f64]) -> BoxSeries {
     BoxSeries {
         name: name.into(),
         values: values.to_vec(),
+        center: None,
     }
 }
 
@@ -162,6 +163,7 @@ pub fn runs(names: &[&str], count: usize) -> RunsChart {
         breaks: (1..names.len() * count / 4)
             .map(|block| 4.0 * block as f64 + 0.5)
             .collect(),
+        centers: Vec::new(),
     }
 }
 

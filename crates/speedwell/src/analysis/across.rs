@@ -1,14 +1,16 @@
-//! Sessions against each other, or variants of different sessions.
+//! Sources against each other: sessions, or variants and parts of them.
 //!
-//! Decides that runs of different sessions share no blocks, so that their comparison is a hint
-//! only. It must not know how cases are judged. Start at [`across`].
+//! Decides what the runs of two sources share. Those of different sessions share nothing, so that their comparison is
+//! a hint only; two variants of one session keep its blocks; two parts of one session took turns in them. It must not
+//! know how cases are judged. Start at [`across`].
 
 use super::comparison::{Source, compare};
 use super::grid::Grid;
 use super::of::metrics;
 use super::rule::Rule;
-use super::{Findings, Settings, validity, warnings};
+use super::{Findings, Settings, locations, validity, warnings};
 use crate::model::{Metric, Session};
+use std::collections::HashSet;
 
 /// One side of a comparison across sessions.
 pub(super) struct Chosen<'a> {
@@ -29,15 +31,13 @@ impl Chosen<'_> {
 /// has several, the variant that takes part; otherwise the session's baseline does. The settings'
 /// own baseline plays no part here.
 ///
-/// Two variants of one session are compared as that session's design asks for.
+/// Sessions are told apart by their ids: a source may hold a part of its session only. Two variants of
+/// one session are compared as that session's design asks for.
 pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Settings) -> Findings {
     let mut findings = Findings::default();
     let mut chosen: Vec<Chosen<'_>> = Vec::new();
     for (label, session, variant) in sources {
-        if !chosen
-            .iter()
-            .any(|known| std::ptr::eq(known.session, *session))
-        {
+        if !chosen.iter().any(|known| known.session.id == session.id) {
             findings.failures.extend(session.failures.iter().cloned());
             findings
                 .warnings
@@ -57,12 +57,13 @@ pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Setting
     findings.validity = validity::of_sides(&sides);
     findings.apart = candidates
         .iter()
-        .any(|candidate| !std::ptr::eq(candidate.session, baseline.session));
+        .any(|candidate| relation(baseline, candidate) == Relation::Apart);
     for metric in metrics(baseline.session, settings, &mut findings.warnings) {
         for candidate in candidates {
             compare_two(baseline, candidate, metric, settings, &mut findings);
         }
     }
+    locations::locate(&mut findings.comparisons);
     validity::refuse(&findings.validity, &mut findings.comparisons);
     findings
 }
@@ -99,6 +100,32 @@ fn choose<'a>(
     })
 }
 
+/// What the runs of two sources have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    /// They come from different sessions.
+    Apart,
+    /// Two variants of the same cases of one session.
+    Variants,
+    /// Different cases of one session that go by the same name.
+    Turns,
+}
+
+fn relation(baseline: &Chosen<'_>, candidate: &Chosen<'_>) -> Relation {
+    if baseline.session.id != candidate.session.id {
+        return Relation::Apart;
+    }
+    // What is left in a source after `::REGEX` was cut out tells whether it holds the other side's cases.
+    let held: HashSet<u32> = baseline.session.runs.iter().map(|run| run.slot).collect();
+    let mut runs = candidate.session.runs.iter();
+    let holds_all =
+        runs.all(|run| *run.variant != *candidate.variant() || held.contains(&run.slot));
+    match holds_all && baseline.variant() != candidate.variant() {
+        true => Relation::Variants,
+        false => Relation::Turns,
+    }
+}
+
 fn compare_two(
     baseline: &Chosen<'_>,
     candidate: &Chosen<'_>,
@@ -106,17 +133,21 @@ fn compare_two(
     settings: &Settings,
     findings: &mut Findings,
 ) {
-    let together =
-        std::ptr::eq(baseline.session, candidate.session) && baseline.variant != candidate.variant;
+    let relation = relation(baseline, candidate);
     let warnings = &mut findings.warnings;
-    let rule = match together {
-        true => {
-            let design = &baseline.session.design;
+    let design = &baseline.session.design;
+    let rule = match relation {
+        Relation::Apart => Rule::unmatched(settings),
+        Relation::Variants => {
             warnings::add(warnings, warnings::of_order(design.order));
             warnings::add(warnings, warnings::of_plan(design, settings));
             Rule::of(design, settings)
         }
-        false => Rule::unmatched(settings),
+        Relation::Turns => {
+            let sides = (baseline.label, candidate.label);
+            warnings::add(warnings, warnings::of_turns(sides, design.order));
+            Rule::in_turns(design, settings)
+        }
     };
     warnings::add(warnings, warnings::of_method(settings, &rule));
     warnings::add(
@@ -129,7 +160,7 @@ fn compare_two(
         metric,
         &rule,
         settings,
-        !together,
+        relation == Relation::Apart,
     );
     warnings::add(warnings, warnings::of_comparison(&found));
     findings.comparisons.push(found.comparison);

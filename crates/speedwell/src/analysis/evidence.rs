@@ -212,7 +212,7 @@ mod tests {
                 })
                 .collect()
         };
-        Pair::new(side(1.0, 0), side(factor, 1), Matching::Blocks { runs: 2 }).all()
+        Pair::new(side(1.0, 0), side(factor, 1), Matching::blocks(2, None)).all()
     }
 
     #[test]

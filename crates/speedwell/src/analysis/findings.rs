@@ -20,6 +20,8 @@ pub struct Findings {
     pub validity: Vec<validity::Finding>,
     /// Whether the sides come from different sessions, so that their slots have no common order.
     pub apart: bool,
+    /// Runs after which measuring was cut short, if it was.
+    pub ended_after: Option<usize>,
 }
 
 /// One series in figures.
@@ -110,6 +112,9 @@ impl Comparison {
 pub struct Side {
     /// One value per run, in order of execution.
     pub runs: Vec<RunValue>,
+    /// The figure that belongs to the change: the candidate's is the baseline's times the estimated
+    /// ratio. The median of all runs where no ratio exists.
+    pub location: f64,
     /// Median over the runs.
     pub median: f64,
     /// Mean over the runs.

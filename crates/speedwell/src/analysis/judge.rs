@@ -147,7 +147,10 @@ impl Case<'_> {
 
 /// Runs per side that can be compared, without looking at values.
 fn comparable(old: &[&Run], new: &[&Run], matching: Matching) -> usize {
-    let Matching::Blocks { runs: per_block } = matching else {
+    let Matching::Blocks {
+        runs: per_block, ..
+    } = matching
+    else {
         return old.len().min(new.len());
     };
     let mut blocks: HashMap<u32, (usize, usize)> = HashMap::new();

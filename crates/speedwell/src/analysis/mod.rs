@@ -17,6 +17,7 @@ mod findings;
 mod grid;
 mod judge;
 pub mod load;
+mod locations;
 mod of;
 mod overall;
 mod overall_p;
@@ -40,7 +41,7 @@ pub mod welch_table;
 #[cfg(test)]
 mod stories;
 #[cfg(test)]
-mod story;
+pub(crate) mod story;
 
 pub use across::across;
 pub use calibration::calibrate;

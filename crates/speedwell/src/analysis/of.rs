@@ -9,8 +9,8 @@ use super::grid::Grid;
 use super::rule::Rule;
 use super::summary::summaries;
 use super::validity::{self, Known};
-use super::{Findings, Settings, warnings};
-use crate::model::{Metric, Session};
+use super::{Findings, Settings, locations, warnings};
+use crate::model::{Metric, Session, State};
 
 /// Everything that can be said about one session.
 ///
@@ -23,6 +23,8 @@ pub fn of(session: &Session, settings: &Settings) -> Findings {
         failures: session.failures.clone(),
         warnings: warnings::of_session(session, None),
         validity: validity::of(session, &Known::default()),
+        ended_after: matches!(session.state, State::Interrupted | State::Running)
+            .then_some(session.runs.len()),
         ..Findings::default()
     };
     let metrics = metrics(session, settings, &mut findings.warnings);
@@ -56,6 +58,7 @@ pub fn of(session: &Session, settings: &Settings) -> Findings {
             findings.comparisons.push(found.comparison);
         }
     }
+    locations::locate(&mut findings.comparisons);
     validity::refuse(&findings.validity, &mut findings.comparisons);
     findings
 }

@@ -12,13 +12,25 @@ use std::collections::BTreeMap;
 /// How runs are matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Matching {
-    /// In randomised blocks with this many runs of either side.
+    /// In blocks with this many runs of either side.
     Blocks {
         /// Runs of each variant in one block.
         runs: usize,
+        /// The number of the last planned block and its runs, where it is shorter than the others.
+        short: Option<(u32, usize)>,
     },
     /// Not at all.
     None,
+}
+
+impl Matching {
+    /// In blocks of one length; `planned` runs of each variant leave a shorter one at the end.
+    pub fn blocks(runs: usize, planned: Option<usize>) -> Matching {
+        let runs = runs.max(1);
+        let rest = |planned: usize| ((planned / runs) as u32, planned % runs);
+        let short = planned.map(rest).filter(|(_, rest)| *rest > 0);
+        Matching::Blocks { runs, short }
+    }
 }
 
 /// All runs of two variants for one case and metric.
@@ -85,13 +97,17 @@ impl Pair {
             blocks: Vec::new(),
             incomplete: 0,
         };
-        if let Matching::Blocks { runs } = matching {
-            pair.match_blocks(runs);
+        if let Matching::Blocks { runs, short } = matching {
+            pair.match_blocks(|block| match short {
+                Some((last, rest)) if last == block => rest,
+                _ => runs,
+            });
         }
         pair
     }
 
-    fn match_blocks(&mut self, runs: usize) {
+    /// Keeps the blocks in which both sides have the runs that were planned.
+    fn match_blocks(&mut self, planned: impl Fn(u32) -> usize) {
         let mut blocks: BTreeMap<u32, Block> = BTreeMap::new();
         for run in &self.baseline {
             blocks
@@ -106,9 +122,12 @@ impl Pair {
                 .push(run, |block| &mut block.candidate);
         }
         let all = blocks.len();
-        let is_complete =
-            |block: &Block| block.baseline.len() == runs && block.candidate.len() == runs;
-        self.blocks = blocks.into_values().filter(is_complete).collect();
+        let is_complete = |(number, block): &(u32, Block)| {
+            let planned = planned(*number);
+            block.baseline.len() == planned && block.candidate.len() == planned
+        };
+        let complete = blocks.into_iter().filter(is_complete);
+        self.blocks = complete.map(|(_, block)| block).collect();
         self.blocks.sort_by_key(|block| block.completed);
         self.incomplete = all - self.blocks.len();
     }
@@ -116,7 +135,7 @@ impl Pair {
     /// Runs per side that can be compared.
     pub fn runs(&self) -> usize {
         match self.matching {
-            Matching::Blocks { runs } => self.blocks.len() * runs,
+            Matching::Blocks { .. } => self.blocks.iter().map(|block| block.baseline.len()).sum(),
             Matching::None => self.baseline.len().min(self.candidate.len()),
         }
     }
@@ -124,7 +143,9 @@ impl Pair {
     /// The data as they were when `runs` runs per side could be compared.
     pub fn first(&self, runs: usize) -> Data {
         match self.matching {
-            Matching::Blocks { runs: per_block } => self.first_blocks(runs / per_block.max(1)),
+            Matching::Blocks {
+                runs: per_block, ..
+            } => self.first_blocks(runs / per_block.max(1)),
             Matching::None => {
                 let values = |all: &[RunValue]| all.iter().take(runs).map(|r| r.value).collect();
                 Data {
@@ -220,7 +241,7 @@ mod tests {
             (10, 2, 15.0),
             (11, 2, 16.0),
         ]);
-        let pair = Pair::new(old, new, Matching::Blocks { runs: 2 });
+        let pair = Pair::new(old, new, Matching::blocks(2, None));
         assert_eq!((pair.runs(), pair.incomplete), (4, 1));
         let data = pair.all();
         assert_eq!(data.baseline, [1.0, 2.0, 5.0, 6.0]);
@@ -233,9 +254,21 @@ mod tests {
         // Block 0 was repeated at the end under its old number.
         let old = side(&[(8, 0, 1.0), (2, 1, 2.0)]);
         let new = side(&[(9, 0, 3.0), (3, 1, 4.0)]);
-        let pair = Pair::new(old, new, Matching::Blocks { runs: 1 });
+        let pair = Pair::new(old, new, Matching::blocks(1, None));
         assert_eq!(pair.first(1).baseline, [2.0]);
         assert_eq!(pair.all().baseline, [2.0, 1.0]);
+    }
+
+    /// Three runs a side in blocks of two: nothing is missing.
+    #[test]
+    fn a_block_that_was_planned_shorter_is_complete() {
+        let old = side(&[(0, 0, 1.0), (1, 0, 2.0), (4, 1, 3.0)]);
+        let new = side(&[(2, 0, 11.0), (3, 0, 12.0), (5, 1, 13.0)]);
+        let pair = Pair::new(old.clone(), new.clone(), Matching::blocks(2, Some(3)));
+        assert_eq!((pair.runs(), pair.incomplete), (3, 0));
+        assert_eq!(pair.all().candidate, [11.0, 12.0, 13.0]);
+        let interrupted = Pair::new(old, new, Matching::blocks(2, Some(6)));
+        assert_eq!((interrupted.runs(), interrupted.incomplete), (2, 1));
     }
 
     #[test]

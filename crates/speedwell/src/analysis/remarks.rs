@@ -35,8 +35,7 @@ fn on_the_number_of_runs(pair: &Pair, outcome: &Outcome, rule: &Rule) -> Option<
     let runs = outcome.data.runs();
     match outcome.end {
         End::TooFew if runs < MINIMUM_PER_SIDE => Some(format!(
-            "n too small: {} a side, and below {MINIMUM_PER_SIDE} nothing is claimed.",
-            count(runs, "run", "runs")
+            "Too few runs: {runs} a side, and below {MINIMUM_PER_SIDE} nothing is claimed."
         )),
         End::TooFew => Some(format!(
             "Measuring ended before the first look; there are {runs} runs a side."
@@ -80,9 +79,8 @@ fn on_the_values(outcome: &Outcome, rule: &Rule) -> Option<String> {
 fn on_dependence(rule: &Rule, order: &Order) -> Option<String> {
     let text = match (order.dependent, rule.matching) {
         (false, _) => return None,
-        (true, Matching::Blocks { .. }) if !rule.indicative => {
-            "Runs depend on each other; the randomised blocks protect the test."
-        }
+        // Randomised blocks protect the test: nothing is wrong.
+        (true, Matching::Blocks { .. }) if !rule.indicative => return None,
         (true, _) if order.one_after_the_other => {
             "Runs depend on each other and the sides were measured one after the other, so the p \
              value is not valid."

@@ -127,8 +127,10 @@ fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool 
 
 fn side(runs: Vec<RunValue>) -> Side {
     let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+    let median = median(&values);
     Side {
-        median: median(&values),
+        location: median,
+        median,
         mean: mean(&values),
         variation: finite(coefficient_of_variation(&values)),
         runs,

@@ -61,7 +61,7 @@ impl Rule {
         let needs_blocks = in_blocks || method == Method::Rank;
         let runs = design.runs_per_block.max(1) as usize;
         let matching = if needs_blocks {
-            Matching::Blocks { runs }
+            Matching::blocks(runs, planned_runs(&design.stopping))
         } else {
             Matching::None
         };
@@ -105,6 +105,16 @@ impl Rule {
         }
     }
 
+    /// The rule for different cases of one session, which took turns in its blocks: near in time, but
+    /// always in the same order. The looks were those of either case alone.
+    pub fn in_turns(design: &Design, settings: &Settings) -> Rule {
+        Rule {
+            indicative: true,
+            looks: None,
+            ..Rule::of(design, settings)
+        }
+    }
+
     /// Confidence of the intervals, as a share.
     pub fn confidence(&self) -> f64 {
         1.0 - self.alpha
@@ -121,7 +131,7 @@ impl Rule {
     /// Runs of either side in a block; 1 where there are no blocks.
     pub fn runs_per_block(&self) -> usize {
         match self.matching {
-            Matching::Blocks { runs } => runs,
+            Matching::Blocks { runs, .. } => runs,
             Matching::None => 1,
         }
     }
@@ -158,6 +168,14 @@ impl Looks {
         let design = sequential::Design::try_new(&looks, alpha, SPENDING_EXPONENT).ok()?;
         let overall = OverallP::new(&design);
         Some(Looks { design, overall })
+    }
+}
+
+/// Runs of each variant, where they were fixed before measuring.
+fn planned_runs(stopping: &Stopping) -> Option<usize> {
+    match stopping {
+        Stopping::Fixed { runs } => Some(*runs as usize),
+        Stopping::Sequential { .. } => None,
     }
 }
 
@@ -226,7 +244,7 @@ mod tests {
         );
         assert_eq!(Rule::unmatched(&rank).method, Method::MannWhitney);
         let alternate = Rule::of(&design(Order::Alternate, &[8], 1), &rank);
-        assert_eq!(alternate.matching, Matching::Blocks { runs: 1 });
+        assert_eq!(alternate.matching, Matching::blocks(1, None));
     }
 
     #[test]

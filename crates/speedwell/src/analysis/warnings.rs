@@ -20,7 +20,10 @@ pub(super) fn of_session(session: &Session, label: Option<&str>) -> Vec<String> 
     let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
     let mut warnings = Vec::new();
     match session.state {
-        State::Interrupted => warnings.push(format!("{name} was interrupted.")),
+        State::Interrupted => {
+            let done = count(session.runs.len(), "run", "runs");
+            warnings.push(format!("{name} was interrupted after {done}."));
+        }
         State::Running => warnings.push(format!("{name} did not end, or is still measuring.")),
         State::Complete | State::Imported => {}
     }
@@ -99,6 +102,17 @@ pub(super) fn of_order(order: Order) -> Option<String> {
         }
     };
     Some(text.into())
+}
+
+/// What it means that the sides are different cases of one session.
+pub(super) fn of_turns((old, new): (&str, &str), order: Order) -> Option<String> {
+    match order {
+        Order::Blocks => Some(format!(
+            "'{old}' and '{new}' are different cases of one session: they were measured in turns, always in the \
+             same order, so verdicts are indicative."
+        )),
+        other => of_order(other),
+    }
 }
 
 /// Whether the test asked for gave way to another.
@@ -193,7 +207,7 @@ pub(super) fn of_environments(sources: &[Chosen<'_>]) -> Vec<String> {
     let mut warnings = Vec::new();
     for other in others
         .iter()
-        .filter(|other| !std::ptr::eq(other.session, first.session))
+        .filter(|other| other.session.id != first.session.id)
     {
         let (a, b) = (&first.session.environment, &other.session.environment);
         let differences = differences(a, b);
@@ -225,18 +239,21 @@ fn differences(a: &Environment, b: &Environment) -> Vec<String> {
     let known = known
         .into_iter()
         .map(|(name, a, b)| (name.to_owned(), a, b));
-    let facts = a.facts.iter().map(|(name, value)| {
-        (
-            name.clone(),
-            Some(value.clone()),
-            b.facts.get(name).cloned(),
-        )
+    let facts = a.facts.iter().filter(|(name, _)| !is_of_the_moment(name));
+    let facts = facts.map(|(name, value)| {
+        let other = b.facts.get(name).cloned();
+        (name.replace('_', " "), Some(value.clone()), other)
     });
     let differ = |(name, a, b): (String, Option<String>, Option<String>)| {
         let (a, b) = a.zip(b)?;
         (a != b).then(|| format!("{name} '{a}' and '{b}'"))
     };
     known.chain(facts).filter_map(differ).collect()
+}
+
+/// What changes from minute to minute, such as the memory that is free: it differs between any two sessions.
+fn is_of_the_moment(fact: &str) -> bool {
+    fact.starts_with("now_") || fact == "mhz_per_cpu"
 }
 
 /// The same path may hold another build today.

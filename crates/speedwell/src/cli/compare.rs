@@ -156,6 +156,7 @@ fn sessions<'a>(sources: &'a [Labelled<'_>]) -> impl Iterator<Item = &'a Session
 
 fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
     let settings = settings(args);
+    source::refuse_the_same(sources)?;
     let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
     let mut findings = match &sources[..] {
         [(_, only, _)] => within(only, &settings)?,

@@ -1,7 +1,8 @@
 //! `speedwell import`: foreign or exported results into the store.
 
 use super::options::{OutputArgs, StoreArgs};
-use super::{Status, results_file, status};
+use super::results_file::{self, Remarks};
+use super::{Status, status};
 use crate::analysis::validity::{self, Known};
 use crate::define::Selection;
 use crate::exchange;
@@ -42,9 +43,11 @@ pub struct ImportArgs {
 pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
     let values = args.values()?;
     let mut sessions = Vec::new();
+    let mut remarks = Remarks::default();
     for file in &args.files {
-        sessions.extend(results_file::read(file)?);
+        sessions.extend(results_file::read(file, &mut remarks)?);
     }
+    remarks.tell();
     let known = Known {
         never_better: args.never_better.clone(),
         ..Known::default()

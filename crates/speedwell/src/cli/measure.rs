@@ -216,40 +216,56 @@ pub fn measure(
     let number = recorder.number();
     let judge = Decider::new(&plan, settings);
     let mut progress = Progress::new(args.output.progress());
+    let planned = plan.slots().len();
     let executed = runner::execute(&plan, orders, &judge, &mut [&mut recorder, &mut progress]);
     drop(progress);
     let status = match executed {
-        Ok(Ended::Interrupted) => {
-            note_resume("interrupted; what was measured is kept", number, args);
-            Status::INTERRUPTED
-        }
+        Ok(Ended::Interrupted) => Status::INTERRUPTED,
         Ok(Ended::Failed | Ended::Complete) => Status::DONE,
         // A full disk ends the measuring, but what was kept until then has been paid for.
         Err(error) => {
             status::tell(&error);
             // Where even that cannot be written, the end of this process says the same.
             let _ = recorder.observe(&Event::Finished { interrupted: true });
-            note_resume("what was measured until then is kept", number, args);
             Status::COULD_NOT
         }
     };
     drop(recorder);
+    if status != Status::DONE {
+        let done = store.finished_slots(number)?.len();
+        let done = done_of(done, planned, &plan.design.stopping);
+        note_resume(status, &done, number, args);
+    }
     process::forget_interrupt();
     Ok((store.session(number)?, status))
 }
 
 /// How a session that ended early is gone on with.
-fn note_resume(why: &str, number: i64, args: &RunArgs) {
+fn note_resume(status: Status, done: &str, number: i64, args: &RunArgs) {
     if args.store.no_save {
         return;
     }
     let db = args.store.db.as_ref();
     let db = db.map(|db| format!(" --db {}", quote(&db.to_string_lossy())));
+    let why = match status {
+        Status::INTERRUPTED => format!("interrupted: {done}; what was measured is kept"),
+        _ => "what was measured until then is kept".to_owned(),
+    };
     status::note(&format!(
         "{why}, go on with: speedwell {} --resume @{number}{}",
         args.command,
         db.unwrap_or_default()
     ));
+}
+
+/// `only 1 of 128 runs was done`; a test that may end early has a largest number of runs only.
+fn done_of(done: usize, planned: usize, stopping: &Stopping) -> String {
+    let at_most = match stopping {
+        Stopping::Fixed { .. } => "",
+        Stopping::Sequential { .. } => "at most ",
+    };
+    let verb = if done == 1 { "was" } else { "were" };
+    format!("only {done} of {at_most}{planned} runs {verb} done")
 }
 
 /// Options that divide a run into samples say nothing to files that measure once per process.

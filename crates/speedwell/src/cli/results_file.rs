@@ -14,11 +14,52 @@ use std::path::Path;
 /// The largest file that is read. All of it is held in memory.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Reads the file at `place`, or stdin where that is `-`. What was left out of it goes to stderr.
+/// What is said of files, and of which.
+#[derive(Debug, Default)]
+pub struct Remarks(Vec<(String, Vec<String>)>);
+
+impl Remarks {
+    /// Files named in one remark.
+    const NAMED: usize = 2;
+
+    /// Takes a sentence about the file `label`, in front of which it may stand.
+    fn add(&mut self, label: &str, sentence: &str) {
+        let about = format!("'{label}': ");
+        let (files, text) = match sentence.strip_prefix(&about) {
+            Some(text) => (vec![label.to_owned()], text),
+            None => (Vec::new(), sentence),
+        };
+        match self.0.iter_mut().find(|(known, _)| known == text) {
+            Some((_, known)) => known.extend(files),
+            None => self.0.push((text.to_owned(), files)),
+        }
+    }
+
+    /// Each remark once, with the files that it is about.
+    fn sentences(&self) -> impl Iterator<Item = String> + '_ {
+        self.0.iter().map(|(text, files)| match &files[..] {
+            [] => text.clone(),
+            [only] => format!("'{only}': {text}"),
+            [one, other] => format!("'{one}' and '{other}': {text}"),
+            many => {
+                let named = many[..Self::NAMED].join("', '");
+                format!("'{named}' and {} more: {text}", many.len() - Self::NAMED)
+            }
+        })
+    }
+
+    /// Sends them to stderr.
+    pub fn tell(&self) {
+        self.sentences()
+            .for_each(|sentence| status::warn(&sentence));
+    }
+}
+
+/// Reads the file at `place`, or stdin where that is `-`. What was left out of it is added to `remarks`.
 ///
 /// # Errors
 /// It cannot be read, or what is in it is not understood.
-pub fn read(place: &Path) -> Result<Vec<Session>> {
+pub fn read(place: &Path, remarks: &mut Remarks) -> Result<Vec<Session>> {
     let label = place.display().to_string();
     let bytes = match label.as_str() {
         "-" => whole(std::io::stdin().lock()).context("cannot read stdin")?,
@@ -29,7 +70,9 @@ pub fn read(place: &Path) -> Result<Vec<Session>> {
     };
     let mut warnings = Vec::new();
     let sessions = exchange::read_noting(&label, &bytes, &mut warnings)?;
-    warnings.iter().for_each(|warning| status::warn(warning));
+    warnings
+        .iter()
+        .for_each(|warning| remarks.add(&label, warning));
     Ok(sessions)
 }
 
@@ -94,5 +137,23 @@ mod tests {
         let plain = exchange::read("a", wrk.as_bytes()).unwrap();
         let marked = exchange::read("a", format!("\u{feff}{wrk}").as_bytes()).unwrap();
         assert_eq!(plain[0].runs, marked[0].runs);
+    }
+
+    #[test]
+    fn what_is_true_of_many_files_is_said_once() {
+        let mut remarks = Remarks::default();
+        for file in ["a", "b", "c", "d"] {
+            remarks.add(file, &format!("'{file}': a debug build"));
+        }
+        remarks.add("b", "'b': has two dates");
+        remarks.add("c", "of no file");
+        remarks.add("d", "of no file");
+        let told: Vec<String> = remarks.sentences().collect();
+        let expected = [
+            "'a', 'b' and 2 more: a debug build",
+            "'b': has two dates",
+            "of no file",
+        ];
+        assert_eq!(told, expected);
     }
 }

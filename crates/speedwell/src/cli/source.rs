@@ -1,16 +1,17 @@
 //! SOURCE operands read: files, folders of files, `-`, stored sessions.
 //!
-//! Decides what several places of one operand become, and what cases of different parts are called.
-//! How an operand is typed is decided in `operand`.
+//! Decides what several places of one operand become, what cases of different parts are called, and which sources are
+//! one and the same. How an operand is typed is decided in `operand`.
 
 use super::operand::{self, Operand};
-use super::{results_file, status};
+use super::results_file::{self, Remarks};
+use super::status;
 use crate::define::{Part, Selection};
 use crate::exchange;
 use crate::model::Session;
 use crate::store::{Reference, Store};
 use anyhow::{Context, bail};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +26,20 @@ pub struct Source {
     pub variant: Option<String>,
     /// The pattern after `::`.
     part: Option<Part>,
+    /// Its places as they were typed.
+    words: String,
+    /// What these places are: numbers of sessions, resolved paths.
+    origins: Vec<String>,
+}
+
+/// What is known of all sources that were read so far.
+#[derive(Default)]
+struct Known {
+    /// The ids of sessions by where they were read. A file has no id by itself and would get another one each time,
+    /// though two variants of it are as much of one session as two of a stored one.
+    ids: HashMap<String, Vec<String>>,
+    /// What is to be said of files.
+    remarks: Remarks,
 }
 
 /// Reads every operand.
@@ -38,9 +53,17 @@ pub fn read(
 ) -> anyhow::Result<Vec<Source>> {
     let word = operand::common_word(operands);
     let mut sources = Vec::new();
+    let mut known = Known::default();
     for operand in operands {
-        sources.extend(read_one(operand, word.as_deref(), selection, store)?);
+        sources.extend(read_knowing(
+            operand,
+            word.as_deref(),
+            selection,
+            store,
+            &mut known,
+        )?);
     }
+    known.remarks.tell();
     Ok(sources)
 }
 
@@ -55,8 +78,22 @@ pub fn read_one(
     selection: &Selection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
 ) -> anyhow::Result<Vec<Source>> {
+    let mut known = Known::default();
+    let sources = read_knowing(operand, word, selection, store, &mut known)?;
+    known.remarks.tell();
+    Ok(sources)
+}
+
+/// The same, after other sources.
+fn read_knowing(
+    operand: &Operand,
+    word: Option<&str>,
+    selection: &Selection,
+    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+    known: &mut Known,
+) -> anyhow::Result<Vec<Source>> {
     let in_source = || format!("in source '{}'", operand.label);
-    let mut sources = take(operand, store).with_context(in_source)?;
+    let mut sources = take(operand, store, known).with_context(in_source)?;
     for source in &mut sources {
         source.select(selection).with_context(in_source)?;
     }
@@ -69,15 +106,23 @@ pub fn read_one(
 fn take(
     operand: &Operand,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
+    known: &mut Known,
 ) -> anyhow::Result<Vec<Source>> {
     let mut sessions = Vec::new();
-    let mut files = 0;
+    let mut origins = Vec::new();
     for place in &operand.places {
         for file in files_of(place)? {
-            sessions.extend(sessions_of(&file, store)?);
-            files += 1;
+            let (origin, mut found) = sessions_of(&file, store, &mut known.remarks)?;
+            let own = || found.iter().map(|session| session.id.clone()).collect();
+            let ids = known.ids.entry(origin.clone()).or_insert_with(own).clone();
+            for (session, id) in found.iter_mut().zip(ids) {
+                session.id = id;
+            }
+            sessions.extend(found);
+            origins.push(origin);
         }
     }
+    let files = origins.len();
     let mut variant = operand.variant.clone();
     for session in &sessions {
         check_variant(session, variant.as_deref())?;
@@ -89,17 +134,21 @@ fn take(
         sessions = vec![exchange::merge(&operand.label, parts.collect())?];
         variant = None;
     }
-    let source = |session| -> anyhow::Result<Source> {
+    let source = |(at, session): (usize, Session)| -> anyhow::Result<Source> {
+        let mut origins = origins.clone();
+        origins.push(format!("#{at}"));
         let mut source = Source {
             label: operand.label.clone(),
             session,
             variant: variant.clone(),
             part: operand.part.clone(),
+            words: operand.places.join(","),
+            origins,
         };
         source.take_part()?;
         Ok(source)
     };
-    sessions.into_iter().map(source).collect()
+    sessions.into_iter().enumerate().map(source).collect()
 }
 
 /// The place itself, or the files in it if it is a folder.
@@ -123,16 +172,46 @@ pub(super) fn files_of(place: &str) -> anyhow::Result<Vec<String>> {
     Ok(files)
 }
 
+/// The sessions of one place, and what the place is, whatever it was called.
 fn sessions_of(
     place: &str,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
-) -> anyhow::Result<Vec<Session>> {
+    remarks: &mut Remarks,
+) -> anyhow::Result<(String, Vec<Session>)> {
     if place.starts_with('@') {
         let store = store()?;
         let number = store.find(&place.parse::<Reference>()?)?;
-        return Ok(vec![store.session(number)?]);
+        return Ok((format!("@{number}"), vec![store.session(number)?]));
     }
-    results_file::read(place.as_ref())
+    let sessions = results_file::read(place.as_ref(), remarks)?;
+    let path = std::fs::canonicalize(place);
+    let origin = path.map_or_else(|_| place.to_owned(), |path| path.display().to_string());
+    Ok((origin, sessions))
+}
+
+/// Refuses sources of which two are the same: they cannot differ, so their comparison could only mislead.
+///
+/// # Errors
+/// Two are the same variant and part of the same session.
+pub fn refuse_the_same(sources: &[Source]) -> anyhow::Result<()> {
+    for (at, one) in sources.iter().enumerate() {
+        let Some(other) = sources[..at].iter().find(|other| other.is_same(one)) else {
+            continue;
+        };
+        let kind = match one.words.starts_with('@') {
+            true => "session",
+            false => "file",
+        };
+        let names = match other.words == one.words {
+            true => format!("'{}'", one.words),
+            false => format!("'{}' and '{}'", other.words, one.words),
+        };
+        bail!(
+            "both sources are the same {kind}, {names}\nhint: {}",
+            one.remedy()
+        );
+    }
+    Ok(())
 }
 
 fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
@@ -151,6 +230,39 @@ impl Source {
     /// The label, the session, and which variant takes part.
     pub fn labelled(&self) -> (String, &Session, Option<String>) {
         (self.label.clone(), &self.session, self.variant.clone())
+    }
+
+    /// The name of the variant that takes part.
+    fn taken(&self) -> &str {
+        self.variant
+            .as_deref()
+            .unwrap_or(&self.session.design.baseline)
+    }
+
+    fn is_same(&self, other: &Source) -> bool {
+        let pattern = |source: &Source| source.part.as_ref().map(|part| part.pattern().to_owned());
+        self.origins == other.origins
+            && self.taken() == other.taken()
+            && pattern(self) == pattern(other)
+    }
+
+    /// What could be compared instead of the source with itself.
+    fn remedy(&self) -> String {
+        let word = &self.words;
+        let names: Vec<&str> = self
+            .session
+            .variants
+            .iter()
+            .map(|v| v.name.as_str())
+            .collect();
+        match &names[..] {
+            [_, _, ..] => format!(
+                "'speedwell compare {word}' compares its variants {}",
+                names.join(", ")
+            ),
+            _ => "name another session (@prev, @NUMBER, @TAG), or measure both sides together with --old and --new"
+                .to_owned(),
+        }
     }
 
     /// Keeps only the cases that were asked for.

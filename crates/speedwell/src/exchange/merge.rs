@@ -32,6 +32,7 @@ pub fn merge(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Se
     let mut counts = HashMap::new();
     add(&mut merged, first, wanted, &mut counts)?;
     for (session, wanted) in parts {
+        merged.id = format!("{}+{}", merged.id, session.id);
         add(&mut merged, session, wanted, &mut counts)?;
     }
     merged.design.order = Order::Imported;

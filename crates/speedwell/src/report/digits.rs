@@ -68,21 +68,32 @@ pub fn spell(figure: f64, place: i32) -> String {
     if figure.is_infinite() {
         return if figure > 0.0 { "∞" } else { "-∞" }.to_owned();
     }
-    if place >= 0 {
-        return separated(&format!("{figure:.*}", place as usize));
-    }
-    let step = 10f64.powi(-place);
-    separated(&format!("{:.0}", (figure / step).round() * step))
+    let number = if place >= 0 {
+        format!("{figure:.*}", place as usize)
+    } else {
+        let step = 10f64.powi(-place);
+        format!("{:.0}", (figure / step).round() * step)
+    };
+    let number = match number.strip_prefix('-') {
+        Some(zero) if is_zero(zero) => zero,
+        _ => &number,
+    };
+    separated(number)
 }
 
-/// The same with a sign in front of positive figures.
+/// The same with a sign in front of positive figures. What is shown as zero has none.
 pub fn spell_signed(figure: f64, place: i32) -> String {
     let spelled = spell(figure, place);
-    if figure >= 0.0 {
+    if figure > 0.0 && !is_zero(&spelled) {
         format!("+{spelled}")
     } else {
         spelled
     }
+}
+
+/// Whether a spelled number is zero as it stands there.
+fn is_zero(spelled: &str) -> bool {
+    !spelled.contains(|c: char| ('1'..='9').contains(&c) || c == '∞')
 }
 
 /// Puts commas into the whole part of a decimal number.
@@ -159,8 +170,9 @@ mod tests {
         ] {
             assert_eq!(spell(figure, place), text);
         }
-        assert_eq!(spell_signed(0.04, 1), "+0.0");
-        assert_eq!(spell_signed(-0.04, 1), "-0.0");
+        assert_eq!(spell_signed(0.04, 1), "0.0");
+        assert_eq!(spell_signed(-0.04, 1), "0.0");
+        assert_eq!(spell(-40.0, -2), "0");
         assert_eq!(spell_signed(f64::INFINITY, 1), "+∞");
     }
 }

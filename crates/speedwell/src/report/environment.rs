@@ -58,10 +58,30 @@ fn facts(environment: &Environment) -> Vec<Fact> {
         environment
             .facts
             .iter()
-            .map(|(name, value)| (name.clone(), value.clone())),
+            .map(|(name, value)| words_of(name, value)),
     );
     facts.extend(environment.programs.iter().map(program));
     facts
+}
+
+/// A further fact in words: `now_cpu_pressure_percent` 1.25 is "cpu pressure before" 1.25 %. Those of the moment were
+/// taken when the session began.
+fn words_of(name: &str, value: &str) -> Fact {
+    let (name, when) = match name.strip_prefix("now_") {
+        Some(name) => (name, " before"),
+        None => (name, ""),
+    };
+    let number: Option<f64> = value.parse().ok();
+    let (name, value) = match (
+        name.strip_suffix("_percent"),
+        name.strip_suffix("_bytes"),
+        number,
+    ) {
+        (Some(name), _, Some(_)) => (name, format!("{value} %")),
+        (_, Some(name), Some(bytes)) => (name, quantity(bytes, "B", Uncertainty::Unknown)),
+        _ => (name, value.to_owned()),
+    };
+    (name.replace('_', " ") + when, value)
 }
 
 fn processor(environment: &Environment) -> Option<String> {
@@ -82,4 +102,29 @@ fn program(program: &Program) -> Fact {
         words.push(format!("({})", versions.join(", ")));
     }
     (format!("variant {}", program.variant), words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_told_in_words() {
+        let told = |name, value| {
+            let (name, value) = words_of(name, value);
+            format!("{name}: {value}")
+        };
+        assert_eq!(
+            told("now_cpu_pressure_percent", "1.25"),
+            "cpu pressure before: 1.25 %"
+        );
+        assert_eq!(
+            told("now_memory_available_bytes", "1073741824"),
+            "memory available before: 1.00 GiB"
+        );
+        assert_eq!(
+            told("transparent_huge_pages", "madvise"),
+            "transparent huge pages: madvise"
+        );
+    }
 }

@@ -78,7 +78,7 @@ impl<'a> Cases<'a> {
         let lane = Lane {
             variant: &summary.variant,
             runs: &summary.runs,
-            median: summary.center.value,
+            center: summary.center.value,
         };
         case.add(&summary.metric, lane);
     }
@@ -114,7 +114,7 @@ fn lane<'a>(variant: &'a str, side: &'a Side) -> Lane<'a> {
     Lane {
         variant,
         runs: &side.runs,
-        median: side.median,
+        center: side.location,
     }
 }
 

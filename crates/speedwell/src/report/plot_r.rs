@@ -110,6 +110,7 @@ pub fn boxes(cases: &[ComparedRates<'_>]) -> Chart {
         (!values.is_empty()).then(|| BoxSeries {
             name: name.to_owned(),
             values: values.to_vec(),
+            center: None,
         })
     };
     let category = |case: &ComparedRates<'_>| BoxCategory {

@@ -77,12 +77,33 @@ pub fn quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
     scale.full(stored, scale.place(stored, uncertainty))
 }
 
+/// No change has more decimals than this: thousandths of a percent.
+const MOST_PERCENT_PLACES: i32 = 3;
+
 /// The last place of a change in percent that its interval supports, at most three behind the point.
 /// Whole percents always stay: rounded to tens, an end could no longer be told from the threshold
-/// of a few percent that decides the verdict.
+/// of a few percent that decides the verdict. For the same reason an end beside zero has a digit of
+/// its own, or `[-8, 0]` would stand beside a verdict that says that there is a change.
 fn percent_place(change: &Estimate) -> i32 {
+    if has_no_width(change) {
+        return 1;
+    }
     let half = (change.high - change.low) / 2.0 * 100.0;
-    supported_place(half).unwrap_or(1).clamp(0, 3)
+    let supported = supported_place(half).unwrap_or(0);
+    let excludes_zero = change.low > 0.0 || change.high < 0.0;
+    let nearest = change.low.abs().min(change.high.abs()) * 100.0;
+    let told_from_zero = match excludes_zero {
+        true => (0..MOST_PERCENT_PLACES).find(|place| nearest * 10f64.powi(*place) >= 0.5),
+        false => Some(0),
+    };
+    supported
+        .max(told_from_zero.unwrap_or(MOST_PERCENT_PLACES))
+        .clamp(0, MOST_PERCENT_PLACES)
+}
+
+/// Whether an estimate comes without an interval.
+fn has_no_width(estimate: &Estimate) -> bool {
+    estimate.low == estimate.high || estimate.low.is_nan() || estimate.high.is_nan()
 }
 
 /// A change as a percentage with its sign: `+8.2 %`.
@@ -95,7 +116,7 @@ pub fn change(change: &Estimate) -> String {
 
 /// The interval of a change in percent: `[+6.9, +9.6]`; empty if there is none.
 pub fn change_interval(change: &Estimate) -> String {
-    if change.low == change.high || change.low.is_nan() || change.high.is_nan() {
+    if has_no_width(change) {
         return String::new();
     }
     let place = percent_place(change);
@@ -110,9 +131,15 @@ pub fn change_with_interval(estimate: &Estimate) -> String {
         .to_owned()
 }
 
+/// A smaller percentage than this is not told from others.
+const LEAST_PERCENT: f64 = 0.001;
+
 /// A share as a percentage with two significant digits, without sign: `1.2 %`.
 pub fn share(share: f64) -> String {
     let percent = share * 100.0;
+    if percent > 0.0 && percent < LEAST_PERCENT {
+        return format!("<{LEAST_PERCENT} %");
+    }
     let place = if percent == 0.0 {
         0
     } else {
@@ -154,8 +181,11 @@ mod tests {
             ),
             (estimate(1.234, 0.78, 1.68), "+123 % [+78, +168]"),
             (estimate(0.05, 0.05, 0.05), "+5.0 %"),
-            (estimate(0.05, f64::NEG_INFINITY, 0.2), "+5.0 % [-∞, +20.0]"),
+            (estimate(0.05, f64::NEG_INFINITY, 0.2), "+5 % [-∞, +20]"),
             (estimate(12.34, 12.1, 12.6), "+1,234 % [+1,210, +1,260]"),
+            (estimate(-0.041, -0.08, -0.0042), "-4.1 % [-8.0, -0.4]"),
+            (estimate(-0.000_2, -0.06, 0.05), "0 % [-6, +5]"),
+            (estimate(-1e-8, -3e-6, 2e-6), "0.000 % [0.000, 0.000]"),
         ] {
             assert_eq!(change_with_interval(&change), text);
         }
@@ -187,6 +217,7 @@ mod tests {
         assert_eq!((share(0.0123), share(0.5), share(0.000_04)).0, "1.2 %");
         assert_eq!(share(0.5), "50 %");
         assert_eq!(share(0.000_04), "0.004 %");
+        assert_eq!(share(1e-8), "<0.001 %");
         assert_eq!((setting(0.02), setting(0.005), setting(0.999)).1, "0.5 %");
         assert_eq!(setting(0.95), "95 %");
         for (p, text) in [

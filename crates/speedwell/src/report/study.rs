@@ -3,6 +3,7 @@
 
 use super::case_fields::parameters;
 use super::charts;
+use super::digits::spell;
 use super::document::{Block, Document, Emphasis};
 use super::field::{Field, row_of};
 use super::footnotes::Footnotes;
@@ -92,10 +93,7 @@ fn table(study: &Study, output: &Output) -> Table {
 fn caption(study: &Study, scale: &Scale) -> String {
     let metric = in_unit(&study.metric.name, &scale.symbol);
     let direction = direction(study.metric.better);
-    let alone = exponent_of(study, "")
-        .map(|e| format!(", exponent {e:.2}"))
-        .unwrap_or_default();
-    format!("{metric} by {}, {direction}{alone}", study.x_axis)
+    format!("{metric} by {}, {direction}", study.x_axis)
 }
 
 fn lines(study: &Study) -> Vec<&str> {
@@ -114,7 +112,7 @@ fn heading(study: &Study, line: &str) -> String {
         .as_ref()
         .map_or(line.to_owned(), |by| format!("{by}={line}"));
     match exponent_of(study, line) {
-        Some(exponent) => format!("{name}, exponent {exponent:.2}"),
+        Some(exponent) => format!("{name}, exponent {}", spell(exponent, 2)),
         None => name,
     }
 }
@@ -220,7 +218,7 @@ fn step<'a>() -> Vec<Field<PointLine<'a>>> {
             Column::new("step_exponent", "exponent", Kind::Figure),
             move |line: &PointLine<'_>| {
                 told(line.step.and_then(|step| step.exponent), |exponent| {
-                    format!("{exponent:.2}")
+                    spell(exponent, 2)
                 })
             },
         ),
@@ -291,7 +289,10 @@ fn explanation(study: &Study) -> String {
     let x = &study.x_axis;
     format!(
         "step: mean divided by that of the {x} before; p: Mann-Whitney U test of that step; \
-         exponent e: the metric goes with {x}^e."
+         exponent e: the metric goes with {x}^e{}.",
+        exponent_of(study, "")
+            .map(|e| format!(", over all points {}", spell(e, 2)))
+            .unwrap_or_default()
     )
 }
 

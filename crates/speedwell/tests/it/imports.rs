@@ -137,7 +137,7 @@ fn two_files_of_google_benchmark_are_compared_and_so_are_two_parts_of_one() {
             "BM_copy/8192",
             // As the exact distribution over all 48,620 ways to deal 18 values to two sides.
             "0.031",
-            "a hint only",
+            "A hint only",
         ]);
     project
         .run(&["compare", "a.json::BM_memcpy", "a.json::BM_copy"])
@@ -214,7 +214,7 @@ fn four_processes_of_pyperf_are_too_few_for_a_verdict() {
     project(&[("a.json", "pyperf/a.json"), ("b.json", "pyperf/b.json")])
         .run(&["compare", "a.json", "b.json"])
         .expect_status(0)
-        .expect_stdout(&["4 runs a side", "n too small", "sorted", "sum"]);
+        .expect_stdout(&["4 runs a side", "Too few runs", "sorted", "sum"]);
 }
 
 #[test]

@@ -66,6 +66,77 @@ fn parts_of_two_sources_are_paired_by_their_common_rest() {
 }
 
 #[test]
+fn a_source_compared_with_itself_is_refused() {
+    let project = Project::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
+    let two = ["--variant", "old=true", "--variant", "new=true"];
+    project
+        .run(&["run", "g", "--runs", "3", "--tag", "one"])
+        .expect_status(0);
+    let measured = [&["run", "g", "--runs", "3", "--tag", "two"], &two[..]].concat();
+    project.run(&measured).expect_status(0);
+    let lines = project
+        .run(&["report", "@two", "--export", "jsonl"])
+        .expect_status(0);
+    let project = project.with("two.jsonl", &lines.stdout);
+    for (one, other, words, hint) in [
+        (
+            "@one",
+            "@one",
+            "both sources are the same session, '@one'",
+            "@prev",
+        ),
+        (
+            "@two",
+            "@latest",
+            "'@two' and '@latest'",
+            "'speedwell compare @latest'",
+        ),
+        ("@two[old]", "@two", "the same session", "old, new"),
+        (
+            "two.jsonl",
+            "./two.jsonl",
+            "both sources are the same file",
+            "old, new",
+        ),
+        ("@one::b", "@one::b", "the same session", "hint"),
+    ] {
+        project
+            .run(&["compare", one, other, "--fail-on", "worse"])
+            .expect_status(2)
+            .expect_stderr(&[words, hint]);
+    }
+    for (one, other) in [
+        ("@two[old]", "@two[new]"),
+        ("two.jsonl[old]", "two.jsonl[new]"),
+    ] {
+        let answer = project.run(&["compare", one, other]).expect_status(0);
+        let told = answer.stdout + &answer.stderr;
+        assert!(told.contains("rank test permuted within blocks"), "{told}");
+        assert!(!told.contains("one after the other"), "{told}");
+    }
+}
+
+/// Nothing is missing where one run was asked for.
+#[test]
+fn a_single_run_a_side_lacks_none() {
+    let project = Project::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
+    let words = [
+        "run",
+        "g",
+        "-r",
+        "1",
+        "--variant",
+        "a=true",
+        "--variant",
+        "b=true",
+    ];
+    let answer = project.run(&words).expect_status(0);
+    assert!(answer.stdout.contains("1 run a side"), "{answer:?}");
+    assert!(!answer.stdout.contains("lacks a run"), "{answer:?}");
+    assert!(!answer.stdout.contains("0 runs"), "{answer:?}");
+}
+
+#[test]
 fn a_study_shows_how_a_metric_depends_on_a_parameter() {
     let csv = golden("scatter.csv");
     let words = [
@@ -150,7 +221,7 @@ fn results_of_different_builds_of_the_library_are_told_apart() {
         .with("b.json", &repetitions(&times, "debug"));
     let answer = project.run(&["compare", "a.json", "b.json"]);
     let text = answer.stdout.replace("\n  ", " ");
-    let told = "library_build_type 'release' and 'debug'";
+    let told = "library build type 'release' and 'debug'";
     assert!(text.contains(told), "{answer:?}");
 }
 

@@ -156,7 +156,7 @@ fn below_eight_runs_nothing_is_claimed() {
     );
     assert_eq!(
         row.notes,
-        ["n too small: 6 runs a side, and below 8 nothing is claimed."]
+        ["Too few runs: 6 a side, and below 8 nothing is claimed."]
     );
 }
 

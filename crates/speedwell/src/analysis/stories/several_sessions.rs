@@ -5,15 +5,20 @@ use crate::analysis::story::Story;
 use crate::analysis::{Findings, Method, Settings, across, of};
 use crate::model::{Program, Session, Verdict};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn session(variants: &[&str], share: f64) -> Session {
     let factor = move |variant: &str| match variant {
         "new" => 1.0 + 2.0 * share,
         _ => 1.0 + share,
     };
-    Story::blocks(variants, 16)
+    let session = Story::blocks(variants, 16)
         .noisy("b", 0.02, factor)
-        .session()
+        .session();
+    static SESSIONS: AtomicU32 = AtomicU32::new(0);
+    let id = SESSIONS.fetch_add(1, Ordering::Relaxed).to_string();
+    Session { id, ..session }
 }
 
 fn compare(sources: &[(&str, &Session, Option<&str>)]) -> Findings {
@@ -87,6 +92,76 @@ fn variants_of_one_session_keep_their_blocks() {
         (within.rows[0].p, within.rows[0].change)
     );
     assert!(!warns(&findings, "one after the other"));
+}
+
+/// A session read twice is the same one, and so is a part of it.
+#[test]
+fn variants_of_one_session_share_its_blocks_however_often_it_was_read() {
+    let both = session(&["old", "new"], 0.1);
+    let again = both.clone();
+    let findings = compare(&[
+        ("x[old]", &both, Some("old")),
+        ("x[new]", &again, Some("new")),
+    ]);
+    let within = of(&both, &Settings::default());
+    let (across, within) = (&findings.comparisons[0], &within.comparisons[0]);
+    assert_eq!(
+        (across.rows[0].p, across.rows[0].change),
+        (within.rows[0].p, within.rows[0].change)
+    );
+    assert!(!findings.apart && !warns(&findings, "one after the other"));
+}
+
+/// The machine becomes half as fast on the way, and both cases with it: a test that knows no blocks sees noise only.
+#[test]
+fn parts_of_one_session_are_compared_within_its_blocks() {
+    let mut story = Story::fixed(&["only"], 8);
+    for (id, factor, phase) in [("a", 1.0, 0), ("b", 1.1, 50)] {
+        let noise = |number: u32| 1.0 + 0.002 * f64::from((number + phase) * 7919 % 101) / 101.0;
+        story = story.case(id, |_, number| {
+            factor * noise(number) * 1000.0 / (1.0 + f64::from(number / 2))
+        });
+    }
+    let mut whole = story.session();
+    whole.runs.sort_by_key(|run| run.block);
+    for (slot, run) in (0..).zip(&mut whole.runs) {
+        run.slot = slot;
+    }
+    let part = |id: &str| {
+        let mut part = whole.clone();
+        part.runs.retain(|run| run.case.id() == id);
+        for run in &mut part.runs {
+            run.case = Arc::new(crate::model::Case::parse("[a|b]").unwrap());
+        }
+        part
+    };
+    let (a, b) = (part("a"), part("b"));
+    let findings = compare(&[("x::a", &a, None), ("x::b", &b, None)]);
+    let row = &findings.comparisons[0].rows[0];
+    assert_eq!(findings.comparisons[0].method, Method::Rank);
+    assert_eq!((row.verdict, row.indicative), (Verdict::Better, true));
+    assert!((row.change.unwrap().value - 0.1).abs() < 0.01);
+    assert!(warns(
+        &findings,
+        "different cases of one session: they were measured in turns"
+    ));
+    assert!(!warns(&findings, "one after the other"));
+}
+
+#[test]
+fn what_changes_from_minute_to_minute_is_no_circumstance() {
+    let (mut one, mut two) = (session(&["old"], 0.0), session(&["old"], 0.0));
+    for (session, value) in [(&mut one, "1"), (&mut two, "2")] {
+        for name in ["now_cpu_pressure_percent", "transparent_huge_pages"] {
+            let facts = &mut session.environment.facts;
+            facts.insert(name.into(), value.into());
+        }
+    }
+    let findings = compare(&[("one", &one, None), ("two", &two, None)]);
+    assert!(warns(
+        &findings,
+        "circumstances: transparent huge pages '1' and '2'."
+    ));
 }
 
 #[test]

@@ -13,8 +13,8 @@ pub struct Lane<'a> {
     pub variant: &'a str,
     /// Its runs, in order of execution.
     pub runs: &'a [RunValue],
-    /// Their median, by which the unit is chosen.
-    pub median: f64,
+    /// The figure by which they are compared, or their median: the line, and the unit, follow it.
+    pub center: f64,
 }
 
 /// Every run of a case. Lanes measured `apart`, in different sessions, have no common order and
@@ -25,8 +25,8 @@ pub fn every_run(
     apart: bool,
     unit: Option<UnitChoice>,
 ) -> Chart {
-    let medians: Vec<f64> = lanes.iter().map(|lane| lane.median).collect();
-    let scale = Scale::fitting(&metric.unit, &medians, unit);
+    let centers: Vec<f64> = lanes.iter().map(|lane| lane.center).collect();
+    let scale = Scale::fitting(&metric.unit, &centers, unit);
     let (positions, breaks) = if apart {
         one_after_the_other(lanes)
     } else {
@@ -57,6 +57,10 @@ pub fn every_run(
             y: axis(metric, &scale, all),
             series,
             breaks,
+            centers: centers
+                .into_iter()
+                .map(|center| Some(scale.shown(center)))
+                .collect(),
         }),
         shown_elsewhere: false,
     }
@@ -115,7 +119,7 @@ mod tests {
         let lane = |variant, runs| Lane {
             variant,
             runs,
-            median: 1.0,
+            center: 1.0,
         };
         let lanes = [lane("old", &old[..]), lane("new", &new[..])];
         match every_run(&Metric::throughput(), &lanes, apart, None).picture {

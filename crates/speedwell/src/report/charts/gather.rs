@@ -1,11 +1,12 @@
 //! Summaries sorted for drawing: per metric, then per case, variants side by side.
 
-use crate::analysis::CaseSummary;
-use crate::model::Metric;
+use crate::analysis::{CaseSummary, Comparison};
+use crate::model::{Estimate, Metric};
 use crate::report::case_labels::{CaseLabels, Line};
 use crate::report::metric_words::{direction, in_unit};
 use crate::report::unit::{Scale, UnitChoice};
 use speedwell_plot::Axis;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// On an axis whose largest value is more than this many times the smallest, equal distances hide
@@ -80,6 +81,58 @@ fn panel<'a>(
         scale,
         shared,
         categories: categories.collect(),
+    }
+}
+
+/// What comparisons say of the sides of each case, by metric, case and variant. A picture that drew medians of all
+/// runs could contradict the change beside it.
+#[derive(Debug, Default)]
+pub struct Compared(HashMap<(String, String, String), Estimate>);
+
+impl Compared {
+    /// What `comparisons` say; where a variant takes part in several, the first.
+    pub fn of(comparisons: &[Comparison]) -> Compared {
+        let mut sides = HashMap::new();
+        for comparison in comparisons {
+            for row in &comparison.rows {
+                let key = |variant: &str| {
+                    let metric = comparison.metric.name.clone();
+                    (metric, row.case.id(), variant.to_owned())
+                };
+                let [baseline, candidate] = [row.baseline.location, row.candidate.location];
+                let sure = |value| Estimate {
+                    value,
+                    low: value,
+                    high: value,
+                };
+                let of_change = |change: Estimate| Estimate {
+                    value: candidate,
+                    low: baseline * (1.0 + change.low),
+                    high: baseline * (1.0 + change.high),
+                };
+                let moved = row.change.map_or(sure(candidate), of_change);
+                let baseline = sides.entry(key(&comparison.baseline));
+                baseline.or_insert(sure(row.baseline.location));
+                sides.entry(key(&comparison.candidate)).or_insert(moved);
+            }
+        }
+        Compared(sides)
+    }
+
+    /// Whether nothing was compared.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is said of one side: the figure of its row, with the interval of its change. The
+    /// baseline, to which that is relative, has none.
+    pub fn side(&self, summary: &CaseSummary) -> Option<Estimate> {
+        let key = (
+            summary.metric.name.clone(),
+            summary.case.id(),
+            summary.variant.to_string(),
+        );
+        self.0.get(&key).copied()
     }
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | forest | the change of every case with its interval |
 //! | box | every run of every case, variants side by side |
-//! | bar | medians with their intervals |
+//! | bar | medians with their intervals; both sides of a comparison with the interval of the change |
 //! | histogram | how often values occur, a chart per case |
 //! | scatter | values in the order of execution, a chart per case; of a study: its points |
 //! | flame | where the time goes; drawn with the profiles (`report/profile`) |
@@ -20,7 +20,7 @@ mod study;
 
 pub use changes::{band, forest_row};
 pub use every_run::{Lane, every_run};
-pub use gather::labels;
+pub use gather::{Compared, labels};
 pub use runs::bars;
 
 use super::document::Chart;
@@ -79,13 +79,9 @@ pub fn of_findings(
     kind: Option<ChartKind>,
     unit: Option<UnitChoice>,
 ) -> anyhow::Result<Vec<Chart>> {
-    let baseline = findings
-        .comparisons
-        .first()
-        .map(|comparison| comparison.baseline.as_str());
     let Some(kind) = kind else {
         let mut charts = changes::forests(&findings.comparisons);
-        charts.extend(runs::boxes(&findings.summaries, baseline, unit));
+        charts.extend(runs::boxes(findings, unit));
         return Ok(charts);
     };
     let mut charts = match kind {
@@ -93,8 +89,8 @@ pub fn of_findings(
             bail!("a forest chart shows changes, and there is nothing to compare")
         }
         ChartKind::Forest => changes::forests(&findings.comparisons),
-        ChartKind::Box => runs::boxes(&findings.summaries, baseline, unit),
-        ChartKind::Bar => runs::bars(&findings.summaries, unit),
+        ChartKind::Box => runs::boxes(findings, unit),
+        ChartKind::Bar => runs::bars(findings, unit),
         ChartKind::Histogram => runs::histograms(&findings.summaries, unit),
         ChartKind::Scatter => runs::in_order(&findings.summaries, unit),
         ChartKind::Flame => {

@@ -1,29 +1,27 @@
 //! Charts of the runs themselves: boxes, bars, histograms, values in order of execution.
 
-use super::gather::{Category, Panel, panels};
-use crate::analysis::CaseSummary;
+use super::gather::{Category, Compared, Panel, panels};
+use crate::analysis::{CaseSummary, Findings};
 use crate::report::document::Chart;
 use crate::report::metric_words::direction;
 use crate::report::unit::UnitChoice;
 use speedwell_plot as plot;
 
 /// One box chart per metric. The cases of a comparison, which may differ by orders of magnitude, are
-/// shown relative to their `baseline`, so that the boxes of each can be told apart.
-pub fn boxes(
-    summaries: &[CaseSummary],
-    baseline: Option<&str>,
-    unit: Option<UnitChoice>,
-) -> Vec<Chart> {
+/// shown relative to their baseline, so that the boxes of each can be told apart.
+pub fn boxes(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
+    let compared = Compared::of(&findings.comparisons);
+    let baseline = findings.comparisons.first().map(|first| &first.baseline);
     let draw = |panel: &Panel<'_>| match baseline {
-        Some(baseline) if panel.categories.len() > 1 => relative_boxes(panel, baseline),
-        _ => absolute_boxes(panel),
+        Some(baseline) if panel.categories.len() > 1 => relative_boxes(panel, baseline, &compared),
+        _ => absolute_boxes(panel, &compared),
     };
-    panels(summaries, unit).iter().map(draw).collect()
+    panels(&findings.summaries, unit).iter().map(draw).collect()
 }
 
-fn absolute_boxes(panel: &Panel<'_>) -> Chart {
-    let category =
-        |category: &Category<'_>| box_category(category, |summary| panel.values(summary));
+fn absolute_boxes(panel: &Panel<'_>, compared: &Compared) -> Chart {
+    let shown = |stored: f64| panel.scale.shown(stored);
+    let category = |category: &Category<'_>| box_category(category, compared, shown);
     let categories: Vec<_> = panel.categories.iter().map(category).collect();
     let all = categories
         .iter()
@@ -32,24 +30,20 @@ fn absolute_boxes(panel: &Panel<'_>) -> Chart {
     box_chart(panel, panel.axis(all), categories)
 }
 
-fn relative_boxes(panel: &Panel<'_>, baseline: &str) -> Chart {
+fn relative_boxes(panel: &Panel<'_>, baseline: &str, compared: &Compared) -> Chart {
     let category = |category: &Category<'_>| {
         let reference = category
             .variants
             .iter()
             .find(|summary| *summary.variant == *baseline)?;
-        let reference = reference.center.value;
-        Some(box_category(category, |summary| {
-            summary
-                .runs
-                .iter()
-                .map(|run| (run.value / reference - 1.0) * 100.0)
-                .collect()
-        }))
+        let own = || reference.center.value;
+        let reference = compared.side(reference).map_or_else(own, |side| side.value);
+        let distance = |stored: f64| (stored / reference - 1.0) * 100.0;
+        Some(box_category(category, compared, distance))
     };
     let categories = panel.categories.iter().filter_map(category).collect();
     let label = format!(
-        "{}, distance from the median of {baseline} in % ({})",
+        "{}, distance from {baseline} in % ({})",
         panel.metric.name,
         direction(panel.metric.better)
     );
@@ -58,11 +52,13 @@ fn relative_boxes(panel: &Panel<'_>, baseline: &str) -> Chart {
 
 fn box_category(
     category: &Category<'_>,
-    values: impl Fn(&CaseSummary) -> Vec<f64>,
+    compared: &Compared,
+    shown: impl Fn(f64) -> f64,
 ) -> plot::BoxCategory {
     let series = |summary: &&CaseSummary| plot::BoxSeries {
         name: summary.variant.to_string(),
-        values: values(summary),
+        values: summary.runs.iter().map(|run| shown(run.value)).collect(),
+        center: compared.side(summary).map(|side| shown(side.value)),
     };
     plot::BoxCategory {
         label: category.label.clone(),
@@ -88,17 +84,27 @@ fn box_chart(
     }
 }
 
-/// One bar chart per metric: medians with their intervals.
-pub fn bars(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
-    panels(summaries, unit).iter().map(bar_chart).collect()
+/// One bar chart per metric: medians with their intervals, or what is compared with the intervals of
+/// the changes.
+pub fn bars(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
+    let compared = Compared::of(&findings.comparisons);
+    let draw = |panel: &Panel<'_>| bar_chart(panel, &compared);
+    panels(&findings.summaries, unit).iter().map(draw).collect()
 }
 
-fn bar_chart(panel: &Panel<'_>) -> Chart {
-    let bar = |summary: &&CaseSummary| plot::Bar {
-        name: summary.variant.to_string(),
-        value: panel.scale.shown(summary.center.value),
-        low: Some(panel.scale.shown(summary.center.low)),
-        high: Some(panel.scale.shown(summary.center.high)),
+fn bar_chart(panel: &Panel<'_>, compared: &Compared) -> Chart {
+    let bar = |summary: &&CaseSummary| {
+        let known = compared.side(summary).unwrap_or(summary.center);
+        let end = |end: f64| {
+            let has_end = end != known.value && end.is_finite();
+            has_end.then(|| panel.scale.shown(end))
+        };
+        plot::Bar {
+            name: summary.variant.to_string(),
+            value: panel.scale.shown(known.value),
+            low: end(known.low),
+            high: end(known.high),
+        }
     };
     let category = |category: &Category<'_>| plot::BarCategory {
         label: category.label.clone(),
@@ -106,7 +112,11 @@ fn bar_chart(panel: &Panel<'_>) -> Chart {
     };
     let categories: Vec<_> = panel.categories.iter().map(category).collect();
     let all = categories.iter().flat_map(|c| &c.bars).map(|bar| bar.value);
-    let title = format!("{}, medians with their intervals", panel.metric.name);
+    let words = match compared.is_empty() {
+        true => "medians with their intervals",
+        false => "with the intervals of the changes",
+    };
+    let title = format!("{}, {words}", panel.metric.name);
     Chart {
         picture: plot::Chart::Bar(plot::BarChart {
             title: title.clone(),

@@ -55,17 +55,15 @@ fn identity<'a>() -> Fields<'a> {
 
 /// Both sides in their common unit.
 fn sides<'a>(baseline: &str, candidate: &str) -> Fields<'a> {
-    let shown = |line: &Line<'_>, side: &Side| {
-        Cell::figure(Some(side.median)).shown(line.scale.bare(side.median, line.place))
-    };
+    let shown = |side: &Side, text: &str| Cell::figure(Some(side.location)).shown(text);
     vec![
         Field::new(
             people("baseline_shown", baseline, Kind::Figure),
-            move |line: &Line<'_>| shown(line, &line.row.baseline),
+            move |line: &Line<'_>| shown(&line.row.baseline, &line.sides()[0]),
         ),
         Field::new(
             people("candidate_shown", candidate, Kind::Figure),
-            move |line: &Line<'_>| shown(line, &line.row.candidate),
+            move |line: &Line<'_>| shown(&line.row.candidate, &line.sides()[1]),
         ),
         Field::new(
             people("unit_shown", "unit", Kind::Words),
@@ -179,6 +177,12 @@ fn figures<'a>() -> Fields<'a> {
     let low = |of: Option<Estimate>| of.map(|e| e.low);
     let high = |of: Option<Estimate>| of.map(|e| e.high);
     let mut fields: Fields<'a> = vec![
+        figure("baseline_location", |line: &Line<'_>| {
+            Some(line.row.baseline.location)
+        }),
+        figure("candidate_location", |line: &Line<'_>| {
+            Some(line.row.candidate.location)
+        }),
         figure("baseline_median", |line: &Line<'_>| {
             Some(line.row.baseline.median)
         }),

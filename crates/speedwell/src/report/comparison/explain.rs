@@ -1,6 +1,7 @@
 //! What a reader needs to judge the table: units above it, method and limits below it.
 
-use crate::analysis::{Comparison, Correction, Method};
+use crate::analysis::{CaseComparison, Comparison, Correction, Method};
+use crate::model::Verdict;
 use crate::report::metric_words::{direction, in_unit};
 use crate::report::output::Verbosity;
 use crate::report::quantity::{setting, share};
@@ -27,7 +28,8 @@ pub fn caption(
     Some(words.join(", ")).filter(|line| !line.is_empty())
 }
 
-/// The explanations below all tables, each said once.
+/// The explanations below all tables, each said once: how answers were found, and what is missing to those that were
+/// not. What an expert knows and a page has among its circumstances is for those who ask for everything.
 pub fn notes(comparisons: &[Comparison], verbosity: Verbosity) -> Vec<String> {
     if verbosity == Verbosity::Quiet {
         return Vec::new();
@@ -38,11 +40,14 @@ pub fn notes(comparisons: &[Comparison], verbosity: Verbosity) -> Vec<String> {
         .filter(|comparison| !comparison.rows.is_empty())
     {
         notes.push(method(comparison));
-        notes.extend(correction(comparison).map(str::to_owned));
+        if verbosity == Verbosity::Verbose || comparison.correction == Correction::None {
+            notes.extend(correction(comparison).map(str::to_owned));
+        }
     }
-    notes.extend(detectable(comparisons));
-    notes.extend(more_runs(comparisons));
-    notes.extend(early_stop(comparisons));
+    notes.extend(not_found(comparisons));
+    if verbosity == Verbosity::Verbose {
+        notes.extend(early_stop(comparisons));
+    }
     let mut once: Vec<String> = Vec::new();
     for note in notes {
         if !once.contains(&note) {
@@ -55,7 +60,15 @@ pub fn notes(comparisons: &[Comparison], verbosity: Verbosity) -> Vec<String> {
 fn method(comparison: &Comparison) -> String {
     let method = method_words(comparison.method);
     let (confidence, delta) = (setting(comparison.confidence), setting(comparison.delta));
-    format!("Method: {method}, {confidence} intervals; a change within {delta} counts as the same.")
+    let figures = match comparison.method {
+        Method::Rank | Method::MannWhitney => {
+            "both figures of a row belong to its change, medians of all runs: -v"
+        }
+        Method::Welch | Method::Bootstrap => "figures are means",
+    };
+    format!(
+        "Method: {method}, {confidence} intervals; a change within {delta} counts as the same; {figures}."
+    )
 }
 
 /// The test, and what it is a change of.
@@ -112,28 +125,25 @@ fn range<T: PartialOrd + Copy>(figures: &[T], word: impl Fn(T) -> String) -> Opt
     })
 }
 
-/// The design asks for the minimum detectable effect beside every answer, "same" included.
-fn detectable(comparisons: &[Comparison]) -> Option<String> {
+/// What cases without a change may hide, and what unclear ones need. The design asks for the minimum detectable effect
+/// beside every answer that found nothing, "same" included.
+fn not_found(comparisons: &[Comparison]) -> Option<String> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-    let figures: Vec<f64> = rows.filter_map(|row| row.detectable).collect();
-    let range = range(&figures, share)?;
-    let by_case = if range.contains(" to ") {
-        ", depending on the case,"
-    } else {
-        ""
-    };
-    Some(format!(
-        "Detectable: these runs find a change of {range}{by_case} in 80 % of trials."
-    ))
-}
-
-fn more_runs(comparisons: &[Comparison]) -> Option<String> {
-    let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-    let figures: Vec<u32> = rows.filter_map(|row| row.more_runs).collect();
-    let range = range(&figures, |n| n.to_string())?;
-    Some(format!(
-        "Unclear cases need about {range} more runs a side."
-    ))
+    let open: Vec<&CaseComparison> = rows
+        .filter(|row| matches!(row.verdict, Verdict::Same | Verdict::Unclear))
+        .collect();
+    let sizes: Vec<f64> = open.iter().filter_map(|row| row.detectable).collect();
+    let found = range(&sizes, share).map(|range| {
+        format!("where no change is found, these runs would have shown one of {range}")
+    });
+    let more: Vec<u32> = open.iter().filter_map(|row| row.more_runs).collect();
+    let needed = range(&more, |n| n.to_string())
+        .map(|range| format!("unclear cases need about {range} more runs a side"));
+    let parts: Vec<String> = found.into_iter().chain(needed).collect();
+    let mut words = parts.join("; ") + ".";
+    let first = words.get(..1)?.to_uppercase();
+    words.replace_range(..1, &first);
+    (!parts.is_empty()).then_some(words)
 }
 
 fn early_stop(comparisons: &[Comparison]) -> Option<String> {

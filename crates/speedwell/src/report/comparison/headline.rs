@@ -6,14 +6,16 @@ use crate::model::Verdict;
 use crate::report::metric_words::{count, good_and_bad};
 use crate::report::quantity::{change_with_interval, setting};
 
-/// The answer of one comparison: one sentence, or two.
-pub fn headline(comparison: &Comparison) -> String {
-    match &comparison.rows[..] {
-        [] => format!(
-            "{} and {} have no case in common.",
-            comparison.baseline, comparison.candidate
+/// The answer of one comparison: one sentence, or two. `ended_after` so many runs if measuring was cut short.
+pub fn headline(comparison: &Comparison, ended_after: Option<usize>) -> String {
+    let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
+    match (&comparison.rows[..], ended_after) {
+        ([], Some(runs)) => format!(
+            "{baseline} and {candidate} cannot be compared yet: measuring ended after {}, and no case has runs of both.",
+            count(runs, "run", "runs")
         ),
-        [only] => single(comparison, only),
+        ([], None) => format!("{baseline} and {candidate} have no case in common."),
+        ([only], _) => single(comparison, only),
         _ => format!("{}{}", many(comparison), typical(comparison)),
     }
 }

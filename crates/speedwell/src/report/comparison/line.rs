@@ -2,7 +2,7 @@
 //! common unit of both sides, the digits shown, the marks of footnotes.
 
 use crate::analysis::{CaseComparison, Comparison, Side};
-use crate::model::Verdict;
+use crate::model::{Estimate, Verdict};
 use crate::report::digits::{Uncertainty, spell};
 use crate::report::document::Emphasis;
 use crate::report::footnotes::Footnotes;
@@ -27,8 +27,8 @@ pub struct Line<'a> {
     pub name: Name,
     /// How the figures of both sides are shown.
     pub scale: Scale,
-    /// The last decimal place of both sides.
-    pub place: i32,
+    /// The last decimal place of the baseline and of the candidate.
+    pub last_places: [i32; 2],
     /// The unit, unless the caption says it.
     pub unit: String,
     /// Runs a side, unless the caption says them.
@@ -45,6 +45,12 @@ impl Line<'_> {
         Some(format!(
             "mean {mean} (sensitive to outliers): the shape or the tail changed"
         ))
+    }
+
+    /// The figures of the baseline and of the candidate, as they stand in the table.
+    pub fn sides(&self) -> [String; 2] {
+        let sides = [&self.row.baseline, &self.row.candidate];
+        [0, 1].map(|at| self.scale.bare(sides[at].location, self.last_places[at]))
     }
 
     /// The verdict with its symbol and the marks of its footnotes.
@@ -83,23 +89,17 @@ pub fn prepare<'a>(
     footnotes: &mut Footnotes,
 ) -> Vec<Line<'a>> {
     let whole = common_scale(&places, choice);
+    let shared = shared_remarks(&places);
     let line = |(comparison, row): Place<'a>| {
-        let medians = [row.baseline.median, row.candidate.median];
-        let own = || Scale::fitting(&comparison.metric.unit, &medians, choice);
+        let sides = [row.baseline.location, row.candidate.location];
+        let own = || Scale::fitting(&comparison.metric.unit, &sides, choice);
         let scale = whole.clone().unwrap_or_else(own);
-        let place_of = |side: &Side| scale.place(side.median, uncertainty(side));
-        // A side that became much smaller still shows its first digit.
-        let first_digits = medians
-            .iter()
-            .filter_map(|median| scale.first_place(*median));
         Line {
             name: Name::default(),
-            place: place_of(&row.baseline)
-                .min(place_of(&row.candidate))
-                .max(first_digits.max().unwrap_or(i32::MIN)),
+            last_places: last_places(row, &scale),
             unit: scale.symbol.clone(),
             runs: runs(row),
-            marks: marks(row, footnotes),
+            marks: marks(row, &shared, footnotes),
             comparison,
             row,
             scale,
@@ -108,8 +108,39 @@ pub fn prepare<'a>(
     places.into_iter().map(line).collect()
 }
 
-fn uncertainty(side: &Side) -> Uncertainty {
-    uncertainty_of_median(side.median, side.variation, side.runs.len())
+/// Fewest significant digits of a figure that has a change: with fewer, who divides in his head finds another one.
+const FEWEST_DIGITS: i32 = 3;
+/// Sides up to this many times as large as each other end at the same decimal place.
+const OF_ONE_SIZE: f64 = 10.0;
+
+/// The last decimal places of both sides. They are those that the interval of the change supports, so that the printed
+/// figures have the printed change: a side by itself may be known less well than its ratio to the other.
+fn last_places(row: &CaseComparison, scale: &Scale) -> [i32; 2] {
+    let half_width = row.change.and_then(|change| half_of_logs(&change));
+    let place = |side: &Side| {
+        let location = side.location;
+        let known = match half_width {
+            Some(half) => Uncertainty::Half(half * location.abs()),
+            None => uncertainty_of_median(location, side.variation, side.runs.len()),
+        };
+        let place = scale.place(location, known);
+        match (known, scale.first_place(location)) {
+            (Uncertainty::Exact, _) | (_, None) => place,
+            (_, Some(first)) => place.max(first + FEWEST_DIGITS - 1),
+        }
+    };
+    let own = [&row.baseline, &row.candidate].map(place);
+    let [one, other] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
+    match one.max(other) < OF_ONE_SIZE * one.min(other) {
+        true => [own[0].max(own[1]); 2],
+        false => own,
+    }
+}
+
+/// Half the width of a bounded interval on the scale of logarithms: a share of either side.
+fn half_of_logs(change: &Estimate) -> Option<f64> {
+    let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
+    (half > 0.0 && half.is_finite()).then_some(half)
 }
 
 /// One scale for all rows, if their figures are of one metric and of similar size.
@@ -123,7 +154,7 @@ fn common_scale(places: &[Place<'_>], choice: Option<UnitChoice>) -> Option<Scal
     }
     let sides = places
         .iter()
-        .flat_map(|(_, row)| [row.baseline.median, row.candidate.median]);
+        .flat_map(|(_, row)| [row.baseline.location, row.candidate.location]);
     Scale::common(&metric.unit, sides, choice)
 }
 
@@ -135,12 +166,38 @@ fn runs(row: &CaseComparison) -> String {
     format!("{baseline}/{candidate}")
 }
 
-fn marks(row: &CaseComparison, footnotes: &mut Footnotes) -> String {
+/// Everything that is to be said of a row.
+fn remarks(row: &CaseComparison) -> impl Iterator<Item = &str> {
     let indicative = row.indicative.then_some(INDICATIVE);
-    let texts = indicative
+    indicative
         .into_iter()
-        .chain(row.notes.iter().map(String::as_str));
-    texts
+        .chain(row.notes.iter().map(String::as_str))
+}
+
+/// What is true of every row of a longer table: a mark on all of them would tell nothing apart.
+pub fn shared_remarks(places: &[Place<'_>]) -> Vec<String> {
+    let Some(((_, first), others @ [_, ..])) = places.split_first() else {
+        return Vec::new();
+    };
+    let is_shared = |text: &&str| {
+        let mut others = others.iter();
+        others.all(|(_, row)| remarks(row).any(|other| other == *text))
+    };
+    remarks(first).filter(is_shared).map(sentence).collect()
+}
+
+/// Words as a sentence of its own.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    let rest = letters.as_str();
+    let end = if words.ends_with('.') { "" } else { "." };
+    format!("{}{rest}{end}", first.unwrap_or_default())
+}
+
+fn marks(row: &CaseComparison, shared: &[String], footnotes: &mut Footnotes) -> String {
+    remarks(row)
+        .filter(|text| !shared.contains(&sentence(text)))
         .map(|text| footnotes.mark(text))
         .collect::<Vec<_>>()
         .join(" ")
@@ -152,7 +209,7 @@ mod tests {
     use crate::analysis::Settings;
 
     #[test]
-    fn a_side_that_became_much_smaller_shows_its_first_digit() {
+    fn a_side_that_became_much_smaller_shows_its_own_digits() {
         let session = crate::exchange::read(
             "f.csv",
             b"\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n\
@@ -168,11 +225,6 @@ mod tests {
             None,
             &mut Footnotes::default(),
         );
-        let line = &lines[0];
-        let shown = |side: &Side| line.scale.bare(side.median, line.place);
-        assert_eq!(
-            (shown(&line.row.baseline), shown(&line.row.candidate)),
-            ("1,300".into(), "20".into())
-        );
+        assert_eq!(lines[0].sides(), ["1,270", "16.0"]);
     }
 }

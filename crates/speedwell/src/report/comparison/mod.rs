@@ -12,6 +12,9 @@ mod line;
 mod section;
 mod unmatched;
 
+#[cfg(test)]
+mod agreement;
+
 pub use explain::{correction_words, method_words};
 pub use line::{emphasis, symbol};
 
@@ -40,6 +43,10 @@ pub fn comparison(findings: &Findings, output: &Output) -> Document {
                 text: section.title(&findings.comparisons),
             });
         }
+        for comparison in &section.comparisons {
+            let sentence = headline::headline(comparison, findings.ended_after);
+            document.push(Block::Headline(section.subject(comparison) + &sentence));
+        }
         add_section(section, output, &mut document);
     }
     for note in explain::notes(&findings.comparisons, output.verbosity) {
@@ -50,10 +57,6 @@ pub fn comparison(findings: &Findings, output: &Output) -> Document {
 }
 
 fn add_section(section: &Section<'_>, output: &Output, document: &mut Document) {
-    for comparison in &section.comparisons {
-        let sentence = headline::headline(comparison);
-        document.push(Block::Headline(section.subject(comparison) + &sentence));
-    }
     if output.verbosity != Verbosity::Quiet {
         document
             .blocks
@@ -65,6 +68,8 @@ fn add_section(section: &Section<'_>, output: &Output, document: &mut Document) 
         .any(|comparison| !comparison.rows.is_empty())
     {
         document.push(Block::Table(table(section, output)));
+        let shared = line::shared_remarks(&section.named().places);
+        document.blocks.extend(shared.into_iter().map(Block::Note));
     }
     document
         .blocks

@@ -3,8 +3,10 @@
 use crate::analysis::experiment::{GroupFound, MetricFound};
 use crate::definition::experiment::Experiment;
 use crate::model::{Estimate, Metric};
+use crate::report::charts::Compared;
 use crate::report::digits::Uncertainty;
 use crate::report::document::Chart;
+use crate::report::metric_words::in_unit;
 use crate::report::table::{Cell, Column, Kind, Row, Table, number};
 use crate::report::unit::Scale;
 use speedwell_plot as plot;
@@ -23,7 +25,7 @@ struct Grid<'a> {
 /// One variant in the grid.
 struct Place<'a> {
     variant: &'a str,
-    center: &'a Estimate,
+    center: Estimate,
 }
 
 /// A table for each case; none unless all variants say two respects.
@@ -117,13 +119,14 @@ fn grid<'a>(
         .collect();
     let all: Vec<f64> = of_case.iter().map(|summary| summary.center.value).collect();
     let columns = values(experiment, across);
+    let compared = Compared::of(&metric.findings.comparisons);
     let place = |row: &str, column: &str| {
         let variant = variant_of(experiment, &[(across, column), (down, row)])?;
         let mut own = of_case.iter();
         let summary = own.find(|summary| *summary.variant == *variant)?;
         Some(Place {
             variant,
-            center: &summary.center,
+            center: compared.side(summary).unwrap_or(summary.center),
         })
     };
     let row = |name: String| {
@@ -167,10 +170,7 @@ fn table(grid: &Grid<'_>) -> Table {
         Column::new("shown", format!("{}: {column}", grid.across), Kind::Figure).for_people()
     }));
     Table {
-        caption: vec![
-            grid.case.clone(),
-            format!("{} in {}, medians", grid.metric.name, scale.symbol),
-        ],
+        caption: vec![grid.case.clone(), in_unit(&grid.metric.name, &scale.symbol)],
         columns: heads,
         rows,
         ..Table::new("factors")
@@ -195,7 +195,7 @@ fn chart(grid: &Grid<'_>) -> Chart {
     Chart {
         picture: plot::Chart::Bar(plot::BarChart {
             title: title.clone(),
-            subtitle: Some(format!("{}; medians with their intervals", grid.case)),
+            subtitle: Some(format!("{}; with the intervals of the changes", grid.case)),
             value_axis: plot::Axis::linear(format!(
                 "{} in {}",
                 grid.metric.name, grid.scale.symbol

@@ -214,7 +214,7 @@ fn of_name(
         "bar" => groups
             .flat_map(|group| {
                 let whole = whole(std::slice::from_ref(group));
-                usual::bars(&whole.summaries, output.unit)
+                usual::bars(&whole, output.unit)
             })
             .collect(),
         "forest" => groups.flat_map(forests::forests).collect(),

@@ -38,6 +38,7 @@ fn median_of(runs: &[RunValue]) -> f64 {
 fn side(center: f64, spread: f64, number: usize) -> Side {
     let runs = values(center, spread, number);
     Side {
+        location: center,
         median: median_of(&runs),
         mean: mean_of(&runs),
         variation: variation_of(&runs),
