@@ -6,6 +6,7 @@ use crate::analysis::{Comparison, Side};
 use crate::model::Estimate;
 use crate::report::case_fields::{CaseMetric, case_fields, slots, values};
 use crate::report::charts::forest_row;
+use crate::report::digits::spell_signed;
 use crate::report::field::Field;
 use crate::report::output::Verbosity;
 use crate::report::quantity::{change, change_interval, probability, setting, share};
@@ -165,7 +166,7 @@ fn spread<'a>(baseline: &str, candidate: &str) -> Fields<'a> {
             people("cliffs", "Cliff's delta", Kind::Figure).expendable(8),
             |line: &Line<'_>| {
                 let delta = line.row.cliffs_delta;
-                Cell::figure(delta).shown(delta.map(|d| format!("{d:+.2}")).unwrap_or_default())
+                Cell::figure(delta).shown(delta.map(|d| spell_signed(d, 2)).unwrap_or_default())
             },
         ),
     ]

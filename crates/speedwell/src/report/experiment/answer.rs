@@ -7,7 +7,7 @@ use crate::analysis::experiment::{Found, GroupFound, MetricFound};
 use crate::analysis::{CaseComparison, Comparison};
 use crate::definition::experiment::{Experiment, control};
 use crate::model::{Estimate, Verdict};
-use crate::report::digits::{Uncertainty, place, spell};
+use crate::report::digits::{Uncertainty, place, spell, spell_signed};
 use crate::report::document::Block;
 use crate::report::metric_words::{count, good_and_bad};
 use crate::report::quantity::{change, change_with_interval, setting};
@@ -190,13 +190,7 @@ fn not_excluded(rows: &[&CaseComparison]) -> String {
         )
     });
     let range = (low.is_finite() && high.is_finite()).then(|| {
-        let percent = |share: f64| {
-            format!(
-                "{}{} %",
-                if share < 0.0 { "-" } else { "+" },
-                spell(share.abs() * 100.0, 0)
-            )
-        };
+        let percent = |share: f64| format!("{} %", spell_signed(share * 100.0, 0));
         format!(", {} to {} is possible", percent(low), percent(high))
     });
     range.unwrap_or_default() + &more.unwrap_or_default()

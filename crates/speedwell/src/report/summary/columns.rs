@@ -3,7 +3,7 @@
 use super::line::{Line, shown};
 use crate::analysis::CaseSummary;
 use crate::report::case_fields::{CaseMetric, case_fields, slots, values};
-use crate::report::digits::spell;
+use crate::report::digits::{spell, spell_signed};
 use crate::report::document::Emphasis;
 use crate::report::field::Field;
 use crate::report::output::Verbosity;
@@ -165,7 +165,7 @@ fn more<'a>() -> Fields<'a> {
     let correlation = |line: &Line<'_>| {
         line.summary
             .autocorrelation
-            .map(|r| format!("{r:+.2}"))
+            .map(|r| spell_signed(r, 2))
             .unwrap_or_default()
     };
     let mean = figured(
