@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::harness::{Kind, Source};
 
-    fn observed(lines: &[&str]) -> (Observation, Option<Cause>) {
+    fn judged(lines: &[&str]) -> (Option<Observation>, Option<Cause>) {
         let mut events = Events::after([]);
         for line in lines {
             events.received(line.as_bytes());
@@ -260,7 +260,11 @@ mod tests {
             code: None,
             measured: None,
         };
-        let (seen, fault) = observation(&job, &events);
+        observation(&job, &events)
+    }
+
+    fn observed(lines: &[&str]) -> (Observation, Option<Cause>) {
+        let (seen, fault) = judged(lines);
         (seen.expect("something was reported"), fault)
     }
 
@@ -302,6 +306,18 @@ mod tests {
         ] {
             let (_, fault) = observed(&[line]);
             assert!(matches!(fault, Some(Cause::Invalid { .. })), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_second_result_shows_that_one_of_them_is_forged() {
+        let line = "once\trate=5\telapsed_ns=1000";
+        assert_eq!(observed(&[line]).1, None);
+        for other in [line, "timed\tns=1000\tloop=1"] {
+            let (seen, fault) = judged(&[line, other]);
+            assert_eq!(seen, None);
+            let told = fault.map(|fault| fault.to_string()).unwrap_or_default();
+            assert!(told.contains("2 results for one run"), "{told}");
         }
     }
 

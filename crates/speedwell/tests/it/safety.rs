@@ -262,3 +262,63 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
     let resumed = project.run(&["run", "--resume", "@1", "--db", "own.db"]);
     resumed.expect_status(0);
 }
+
+#[test]
+fn a_benchmark_that_is_edited_while_it_is_measured_has_no_more_runs() {
+    if node().is_none() {
+        return;
+    }
+    // Every run edits the file.
+    let script = "const { createBenchmark } = require('speedwell');\n\
+                  const bench = createBenchmark(main, { n: [10] });\n\
+                  function main({ n }) {\n\
+                    require('fs').appendFileSync(__filename, '// more\\n');\n\
+                    bench.start(); bench.end(n);\n}\n";
+    let project = Project::new().with("g/self.js", script);
+    let answer = project.run(&["run", "g/self.js", "--runs", "6"]);
+    let answer = answer.expect_status(2);
+    answer.expect_stdout(&["was changed while it was measured"]);
+    let data = project.run(&["report", "--export", "jsonl"]).stdout;
+    assert_eq!(
+        data.lines()
+            .filter(|line| line.contains(r#"{"run":"#))
+            .count(),
+        1,
+        "{data}"
+    );
+}
+
+/// A project with an experiment of this command, whose metric is what it prints as `took N ms`.
+fn of_command(command: &str) -> Project {
+    let text = format!(
+        "schema = 1\n[[group]]\nname = \"g\"\nkind = \"command\"\nmetrics = [\"took\"]\n\
+         [group.target]\ncommand = [\"sh\", \"-c\", '{command}']\n\
+         [group.metric.took]\nregex = 'took (\\S+) ms'\nunit = \"ms\"\n"
+    );
+    Project::new().with("x.toml", &text)
+}
+
+const ONE_RUN: [&str; 4] = ["run", "x.toml", "--runs", "1"];
+
+#[test]
+fn figures_that_nothing_can_have_are_failures_that_say_so() {
+    let told = |figure: &str| of_command(&format!("echo took {figure} ms")).run(&ONE_RUN);
+    told("5").expect_status(0);
+    told("-5")
+        .expect_status(2)
+        .expect_stdout(&["no time is below zero"]);
+    let told = told("1e308").expect_status(2);
+    told.expect_stdout(&["its figure is too large to be one"]);
+}
+
+#[test]
+fn every_process_that_was_left_behind_is_counted() {
+    let left = "for n in $(seq 50); do sleep 600 >/dev/null 2>&1 & done; echo took 5 ms";
+    let project = of_command(left);
+    project.run(&ONE_RUN).expect_status(0);
+    let data = project.run(&["report", "--export", "jsonl"]).stdout;
+    assert!(
+        data.contains("It left 50 other process(es) behind"),
+        "{data}"
+    );
+}
