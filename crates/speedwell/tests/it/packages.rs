@@ -146,11 +146,17 @@ fn every_package_has_the_version_of_the_program() {
     let python = format!(r#"version = "{VERSION}""#);
     let programs = ["linux-arm64", "linux-x64"]
         .map(|platform| format!(r#""@speedwell-bench/{platform}": "{VERSION}""#));
-    pinned("harness/node/package.json", &[json.clone()]);
+    pinned("harness/node/package.json", std::slice::from_ref(&json));
     pinned("harness/node/package.json", &programs);
-    pinned("packages/npm/linux-x64/package.json", &[json.clone()]);
+    pinned(
+        "packages/npm/linux-x64/package.json",
+        std::slice::from_ref(&json),
+    );
     pinned("packages/npm/linux-arm64/package.json", &[json]);
-    pinned("harness/python/pyproject.toml", &[python.clone()]);
+    pinned(
+        "harness/python/pyproject.toml",
+        std::slice::from_ref(&python),
+    );
     let needs = format!(r#""speedwell-benchmark=={VERSION}""#);
     pinned("packages/python/pyproject.toml", &[python, needs]);
 }
