@@ -214,7 +214,11 @@ pub fn refuse_the_same(sources: &[Source]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
+/// Whether a session has the variant, if one is asked for.
+///
+/// # Errors
+/// It has not.
+pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = variant else { return Ok(()) };
     let known: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
     if !known.contains(&name) {

@@ -25,7 +25,9 @@ pub struct ExecutionArgs {
     /// Print the cases and measure nothing
     #[arg(long, conflicts_with = "test")]
     pub list: bool,
-    /// Try each case once with small values and say what fails; no numbers
+    /// Try each case once and say what fails; no numbers
+    ///
+    /// Parameters get small values.
     #[arg(long)]
     pub test: bool,
     /// End at the first failure
@@ -34,7 +36,7 @@ pub struct ExecutionArgs {
     /// End with the first block of runs that is complete after this time
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub budget: Option<Duration>,
-    /// Go on with an interrupted session, e.g. @latest
+    /// Resume an interrupted session, e.g. @latest
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin"])]
     pub resume: Option<String>,
 }
