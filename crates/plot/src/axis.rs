@@ -43,6 +43,16 @@ impl Axis {
         }
     }
 
+    /// The label, with a word on what it cannot be guessed from its ticks: that they are logarithmic.
+    pub(crate) fn described(&self) -> String {
+        match self.scale {
+            Scale::Log2 | Scale::Log10 if !self.label.trim().is_empty() => {
+                format!("{} (logarithmic)", self.label)
+            }
+            _ => self.label.clone(),
+        }
+    }
+
     /// An axis of named places: value 0 is the first name, 1 the second, and so on.
     pub fn category(label: impl Into<String>, names: Vec<String>) -> Self {
         Self {
@@ -66,6 +76,9 @@ pub enum Scale {
     /// the tail of a distribution can be read. HdrHistogram's plots made it usual (G. Tene). Values of
     /// 100 and more cannot be shown.
     Nines,
+    /// Changes in percent, by their ratio: from 0 to +100 % it is as far as from 0 to -50 %. Changes of
+    /// -100 % and less cannot be shown.
+    Change,
     /// Named places; a value is an index into the names. Values outside cannot be shown.
     Category(Vec<String>),
 }

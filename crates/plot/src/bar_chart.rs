@@ -187,11 +187,9 @@ fn draw_interval(svg: &mut Svg, banded: &Banded<'_>, bar: &Bar, middle: f64, cap
     let shaft = line(banded.point(middle, low), banded.point(middle, high));
     let data = [shaft, stop(low), stop(high)].concat();
     svg.group("interval").set("fill", "none").containing(|svg| {
-        for (colour, width) in [(PAPER, 3.4), (INK, 1.4)] {
+        for (colour, width) in [(PAPER, 5.0), (INK, 1.6)] {
             let path = svg.element("path").set("d", &data).set("stroke", colour);
-            let path = path.num("stroke-width", width);
-            path.num("stroke-opacity", if colour == PAPER { 0.6 } else { 1.0 })
-                .close();
+            path.num("stroke-width", width).close();
         }
     });
 }

@@ -1,7 +1,6 @@
 //! A forest plot: one estimate with its interval per row, against a reference line.
 //! The figures stand in a column at the right, so that the chart can be read as a table, too.
 
-use crate::Scale;
 use crate::draw::{Rect, Svg};
 use crate::forest_plot::ForestPlot;
 use crate::forest_row::{ForestRow, Mark};
@@ -9,6 +8,7 @@ use crate::layout::{Header, Key, Swatch, omitted_note};
 use crate::page::Figure;
 use crate::scale::{Extent, fixed};
 use crate::summary::{count, list};
+use crate::{Axis, Scale};
 
 /// Estimates with intervals, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +19,9 @@ pub struct ForestChart {
     pub subtitle: Option<String>,
     /// What the estimates are, with the unit, and which side is good.
     pub x_label: String,
+    /// Whether the estimates are changes in percent. Such that go beyond a halving or a doubling are drawn by
+    /// their ratio, because on a linear axis the greatest one would squeeze all others.
+    pub percent: bool,
     /// Where there is no difference; a line is drawn there.
     pub reference: f64,
     /// Differences within this range do not matter; it is shaded.
@@ -36,28 +39,39 @@ impl ForestChart {
         self.rows.iter().map(|row| row.label.as_str()).collect()
     }
 
+    /// The axis of the estimates.
+    pub(crate) fn axis(&self) -> Axis {
+        let far = |row: &ForestRow| !(-50.0..=100.0).contains(&row.estimate);
+        let scale = if self.percent && self.shown().any(far) {
+            Scale::Change
+        } else {
+            Scale::Linear
+        };
+        Axis {
+            label: self.x_label.clone(),
+            scale,
+        }
+    }
+
     /// From the lowest to the highest end, yet an interval much wider than the others does not squeeze
     /// them: it is cut at four median half-widths from the estimates, and an arrow says so.
     pub(crate) fn extent(&self) -> Option<Extent> {
-        let estimates = Extent::of(&Scale::Linear, self.shown().map(|row| row.estimate))?;
-        let mut halves: Vec<f64> = self
-            .shown()
-            .map(|row| (row.high / 2.0 - row.low / 2.0).abs())
-            .filter(|half| half.is_finite())
-            .collect();
+        let scale = self.axis().scale;
+        let estimates = Extent::of(&scale, self.shown().map(|row| row.estimate))?;
+        let projected = |value: f64| estimates.projection().forward(value);
+        let half = |row: &ForestRow| Some((projected(row.high)? - projected(row.low)?).abs() / 2.0);
+        let mut halves: Vec<f64> = self.shown().filter_map(half).collect();
         halves.sort_by(f64::total_cmp);
         let median = halves.get(halves.len() / 2).copied().unwrap_or(0.0);
         let (lowest, highest) = (estimates.low - 4.0 * median, estimates.high + 4.0 * median);
-        let ends = self
-            .shown()
-            .flat_map(|row| [row.low, row.high])
-            .filter(|end| end.is_finite());
+        let ends = self.shown().flat_map(|row| [row.low, row.high]);
+        let ends = ends
+            .filter_map(projected)
+            .map(|end| end.clamp(lowest, highest));
+        let all = ends.fold(estimates, Extent::reaching);
         let band = self.band.into_iter().flat_map(|(low, high)| [low, high]);
-        let all = ends
-            .map(|end| end.clamp(lowest, highest))
-            .chain(band)
-            .chain([self.reference]);
-        Some(all.fold(estimates, Extent::including).padded_across(0.04))
+        let all = band.chain([self.reference]).fold(all, Extent::including);
+        Some(all.padded_across(0.04))
     }
 
     /// Decimals at which a typical interval has two significant digits.

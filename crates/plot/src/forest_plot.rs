@@ -1,6 +1,5 @@
 //! The drawing of a forest plot: labels, marks with intervals, and the column of figures.
 
-use crate::Axis;
 use crate::draw::{AXIS, Anchor, BAND, INK, MUTED, Rect, Svg, Text};
 use crate::forest_chart::ForestChart;
 use crate::forest_row::ForestRow;
@@ -46,8 +45,7 @@ impl<'a> ForestPlot<'a> {
         let with_column = widest < (sheet.right - left) * 0.5;
         let column = if with_column { widest + LABEL_GAP } else { 0.0 };
         let plot = Rect::new(left, top, sheet.right - column, bottom);
-        let axis = Axis::linear(chart.x_label.as_str());
-        let x = Mapping::new(&axis, extent, plot.left, plot.right);
+        let x = Mapping::new(&chart.axis(), extent, plot.left, plot.right);
         Self {
             chart,
             sheet,

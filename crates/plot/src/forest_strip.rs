@@ -1,7 +1,6 @@
 //! A forest plot taken to pieces: one small drawing per row, all on the same axis, to stand inside the
 //! rows of a table whose other columns have the names and the figures.
 
-use crate::Axis;
 use crate::draw::{Anchor, MUTED, Medium, Svg, Text, decimal};
 use crate::forest_chart::ForestChart;
 use crate::forest_plot::{draw_band, draw_reference, draw_row};
@@ -31,8 +30,7 @@ impl ForestChart {
     /// figures are left to the table.
     pub fn strips(&self, width_px: u32) -> Option<ForestStrips> {
         let width = f64::from(width_px);
-        let axis = Axis::linear("");
-        let x = Mapping::new(&axis, self.extent()?, MARGIN, width - MARGIN);
+        let x = Mapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);
         let row = |row: &ForestRow| {
             let shown = row.estimate.is_finite();
             shown.then(|| sheet(width, ROW_PX, |svg| self.strip(svg, row, &x)))

@@ -134,8 +134,10 @@ impl<'a> PointData<'a> {
             name => format!("{name}\n"),
         };
         let mut text = format!(
-            "{name}x = {}\ny = {}",
+            "{name}{}: {}\n{}: {}",
+            named(self.x, "x"),
             place(self.x, point.x),
+            named(self.y, "y"),
             place(self.y, point.y)
         );
         if let (Some(low), Some(high)) = (point.low, point.high) {
@@ -175,6 +177,14 @@ fn extent(axis: &Axis, values: impl Iterator<Item = f64>, padding: f64) -> Optio
     match &axis.scale {
         Scale::Category(names) => Some(Extent::of_names(names.len())),
         scale => Extent::of(scale, values).map(|e| e.including_near_zero().padded(padding)),
+    }
+}
+
+/// What an axis shows, with its unit.
+fn named<'a>(axis: &'a Axis, otherwise: &'a str) -> &'a str {
+    match axis.label.trim() {
+        "" => otherwise,
+        label => label,
     }
 }
 

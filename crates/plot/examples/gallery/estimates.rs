@@ -66,6 +66,7 @@ pub fn forest() -> Chart {
         title: "Change from node 18.20 to node 20.11".into(),
         subtitle: Some("95 % intervals; changes within ±1 % do not matter (shaded)".into()),
         x_label: "change of throughput, % (right is better)".into(),
+        percent: true,
         reference: 0.0,
         band: Some((-1.0, 1.0)),
         rows: vec![

@@ -18,7 +18,7 @@ pub(crate) struct Plane<'a> {
     pub y: Mapping,
     sheet: Rect,
     x_label: &'a str,
-    y_label: &'a str,
+    y_label: String,
     names: Option<CategoryLabels>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Plane<'a> {
             y: Mapping::new(y.0, y.1, plot.bottom, plot.top),
             sheet,
             x_label: &x.0.label,
-            y_label: &y.0.label,
+            y_label: y.0.described(),
             names,
         }
     }
@@ -83,7 +83,7 @@ impl<'a> Plane<'a> {
             ..
         } = self.plot;
         draw_left_axis(svg, self.plot, &self.y, &left_ticks(&self.y));
-        draw_left_label(svg, self.sheet, self.plot, self.y_label);
+        draw_left_label(svg, self.sheet, self.plot, &self.y_label);
         match &self.names {
             None => draw_bottom_axis(svg, self.sheet, self.plot, &self.x, self.x_label),
             Some(names) => {

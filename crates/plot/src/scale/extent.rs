@@ -47,12 +47,20 @@ impl Extent {
     }
 
     /// Also spans `value`, if the scale can show it.
-    pub fn including(mut self, value: f64) -> Self {
-        if let Some(value) = self.projection.forward(value) {
-            self.low = self.low.min(value);
-            self.high = self.high.max(value);
+    pub fn including(self, value: f64) -> Self {
+        match self.projection.forward(value) {
+            Some(projected) => self.reaching(projected),
+            None => self,
         }
-        self
+    }
+
+    /// Also spans a place in projected space.
+    pub fn reaching(self, projected: f64) -> Self {
+        Self {
+            low: self.low.min(projected),
+            high: self.high.max(projected),
+            ..self
+        }
     }
 
     /// Reaches to zero when that costs at most a third of the axis: an axis that starts at zero
@@ -112,7 +120,7 @@ impl Extent {
             Projection::Linear if middle.abs() < f64::MIN_POSITIVE * 1e6 => 1.0,
             Projection::Linear => middle.abs() * 0.05,
             Projection::Log2 => 1.0,
-            Projection::Log10 | Projection::Nines => 0.5,
+            Projection::Log10 | Projection::Nines | Projection::Change => 0.5,
         };
         Self {
             low: middle - half,

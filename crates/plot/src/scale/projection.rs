@@ -12,6 +12,7 @@ pub(crate) enum Projection {
     Log2,
     Log10,
     Nines,
+    Change,
 }
 
 impl Projection {
@@ -21,6 +22,7 @@ impl Projection {
             Scale::Log2 => Self::Log2,
             Scale::Log10 => Self::Log10,
             Scale::Nines => Self::Nines,
+            Scale::Change => Self::Change,
         }
     }
 
@@ -33,6 +35,7 @@ impl Projection {
             Self::Nines if value < 0.0 => f64::NAN,
             // The share above, as a power of ten: 0 at 0 %, 1 at 90 %, 2 at 99 %.
             Self::Nines => -(1.0 - value / 100.0).log10(),
+            Self::Change => (value / 100.0).ln_1p(),
             Self::Linear => value,
         };
         // The logarithm of zero is infinite and that of a negative number is not a number.
@@ -45,6 +48,7 @@ impl Projection {
             Self::Log2 => projected.exp2(),
             Self::Log10 => 10.0_f64.powf(projected),
             Self::Nines => 100.0 * (1.0 - 10.0_f64.powf(-projected)),
+            Self::Change => 100.0 * projected.exp_m1(),
         }
     }
 }
@@ -78,6 +82,14 @@ mod tests {
             assert!((at(percent).unwrap() - nines).abs() < 1e-9);
             assert!((Projection::Nines.back(nines) - percent).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn a_doubling_and_a_halving_are_the_same_distance() {
+        let at = |percent| Projection::Change.forward(percent);
+        assert_eq!((at(0.0), at(-100.0), at(-101.0)), (Some(0.0), None, None));
+        assert!((at(100.0).unwrap() + at(-50.0).unwrap()).abs() < 1e-12);
+        assert!((Projection::Change.back(at(300.0).unwrap()) - 300.0).abs() < 1e-9);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! powers of its base, with 2 and 5 between decades where there is room.
 
 use super::extent::Extent;
-use super::numeral::{even_labels, log2_labels, log10_labels};
+use super::numeral::{even_labels, figure, log2_labels, log10_labels};
 use super::projection::Projection;
 
 /// One tick of an axis.
@@ -22,6 +22,7 @@ pub(crate) fn ticks(extent: Extent, about: usize, whole_numbers: bool) -> Vec<Ti
         Projection::Log2 => doublings(extent, about),
         Projection::Log10 => decades(extent, about),
         Projection::Nines => nines(extent, about),
+        Projection::Change => changes(extent, about),
     }
 }
 
@@ -117,6 +118,35 @@ fn nines(extent: Extent, about: usize) -> Vec<Tick> {
     labelled(&ascending, ascending.iter().map(label).collect())
 }
 
+/// Ticks at 0 and at round changes on both sides of it, as many as stay apart.
+fn changes(extent: Extent, about: usize) -> Vec<Tick> {
+    const FALLS: [f64; 8] = [-20.0, -50.0, -75.0, -90.0, -95.0, -99.0, -99.9, -99.99];
+    let growths = (0..9).flat_map(|exponent| {
+        let unit = power_of_ten(exponent + 1);
+        [2.0, 5.0, 10.0].map(|mantissa| mantissa * unit)
+    });
+    let at = |value: f64| {
+        Projection::Change
+            .forward(value)
+            .unwrap_or(f64::NEG_INFINITY)
+    };
+    let apart = (extent.high - extent.low) / about as f64;
+    let mut values = vec![0.0];
+    for side in [growths.collect::<Vec<f64>>(), FALLS.to_vec()] {
+        let mut last = 0.0;
+        for value in side {
+            if (at(value) - at(last)).abs() >= apart {
+                values.push(value);
+                last = value;
+            }
+        }
+    }
+    values.retain(|value| (extent.low - 1e-9..=extent.high + 1e-9).contains(&at(*value)));
+    values.sort_by(f64::total_cmp);
+    let labels = values.iter().map(|value| figure(*value));
+    labelled(&values, labels.collect())
+}
+
 /// Whole exponents within the extent, thinned to about `about`.
 fn exponents(extent: Extent, about: usize) -> Vec<i32> {
     let first = (extent.low - 1e-9).ceil() as i32;
@@ -187,6 +217,14 @@ mod tests {
             ["0.4", "0.6", "0.8"]
         );
         assert_eq!(labels(&Scale::Linear, &[-7.0, 7.0], 4), ["−5", "0", "5"]);
+    }
+
+    #[test]
+    fn ticks_of_changes_are_round_and_apart() {
+        assert_eq!(
+            labels(&Scale::Change, &[-60.0, 1618.0], 6),
+            ["−50", "0", "100", "500"]
+        );
     }
 
     #[test]

@@ -115,6 +115,7 @@ pub fn forest(labels: &[&str]) -> ForestChart {
         title: "Changes".into(),
         subtitle: None,
         x_label: "change, % (right is better)".into(),
+        percent: true,
         reference: 0.0,
         band: Some((-1.0, 1.0)),
         rows: labels.iter().enumerate().map(row).collect(),

@@ -47,7 +47,7 @@ pub use across::across;
 pub use calibration::calibrate;
 pub use findings::*;
 pub use judge::Judge;
-pub use of::{check_metrics, of};
+pub use of::of;
 pub use settings::Settings;
 pub use study::study;
 pub use warnings::uncalibrated;

@@ -10,8 +10,7 @@ use super::rule::Rule;
 use super::summary::summaries;
 use super::validity::{self, Known};
 use super::{Findings, Settings, locations, warnings};
-use crate::model::{Metric, Session, State, nearest};
-use anyhow::bail;
+use crate::model::{Metric, Session, State};
 
 /// Everything that can be said about one session.
 ///
@@ -62,33 +61,6 @@ pub fn of(session: &Session, settings: &Settings) -> Findings {
     locations::locate(&mut findings.comparisons);
     validity::refuse(&findings.validity, &mut findings.comparisons);
     findings
-}
-
-/// Whether every metric asked for is among `known`.
-///
-/// # Errors
-/// One that is not, with the one that was probably meant. Where nothing at all is known nothing was measured, and
-/// that has other reasons.
-pub fn check_metrics<'m>(
-    settings: &Settings,
-    known: impl IntoIterator<Item = &'m str>,
-) -> anyhow::Result<()> {
-    let mut names: Vec<String> = known.into_iter().map(str::to_owned).collect();
-    names.sort();
-    names.dedup();
-    let is_unknown = |name: &&String| *name != "all" && !names.contains(name);
-    let Some(wrong) = settings.metrics.iter().find(is_unknown) else {
-        return Ok(());
-    };
-    match nearest(wrong, &names) {
-        _ if names.is_empty() => Ok(()),
-        Some(near) => bail!("there is no metric '{wrong}'\nhint: did you mean '{near}'?"),
-        None => bail!(
-            "there is no metric '{wrong}'\nhint: there {} {}",
-            if names.len() == 1 { "is only" } else { "are" },
-            names.join(", ")
-        ),
-    }
 }
 
 /// The metrics to look at: those asked for, or the primary one.

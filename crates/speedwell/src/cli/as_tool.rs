@@ -3,29 +3,27 @@
 use super::Status;
 use super::engine::Measuring;
 use crate::compat::{self, Console};
-use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueHint};
+use clap::Args;
 use std::io::{BufWriter, IsTerminal, Write};
 
-/// Stand in for another tool, with its arguments and its output
+/// Stand in for another tool: ab erlperf compare.py run.js compare.js scatter.js compare.R scatter.R bar.R
 ///
-/// So scripts that call the tool keep working. What differs from the original is in docs/compare-py.md, docs/ab.md and
-/// docs/erlperf.md.
+/// Arguments and output are those of the original.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    disable_help_flag = true,
+    after_help = "Examples:
   speedwell as compare.js --old ./node-18 --new ./node-22 string_decoder > results.csv
   cat results.csv | speedwell as compare.R --plot box.png
-  speedwell as compare.py benchmarks old.json new.json")]
+  speedwell as compare.py benchmarks old.json new.json"
+)]
 pub struct AsArgs {
-    /// The tool
-    #[arg(value_name = "TOOL", value_parser = PossibleValuesParser::new(compat::names()))]
-    tool: String,
-    /// Its own arguments; 'speedwell as TOOL --help' lists them
+    /// Name of the tool, then its own arguments
     #[arg(
+        required = true,
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        value_name = "ARG",
-        value_hint = ValueHint::AnyPath
+        value_name = "TOOL"
     )]
     words: Vec<String>,
 }
@@ -35,6 +33,9 @@ pub struct AsArgs {
 /// # Errors
 /// None: drop-ins tell their own.
 pub fn run(args: AsArgs) -> anyhow::Result<Status> {
+    let Some((tool, words)) = args.words.split_first() else {
+        return Ok(Status::COULD_NOT);
+    };
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     // Rewritten lines are for people: not when the rows themselves appear on the terminal.
     let shown = stderr.is_terminal() && !stdout.is_terminal();
@@ -48,8 +49,8 @@ pub fn run(args: AsArgs) -> anyhow::Result<Status> {
         variable: &|name| std::env::var(name).ok(),
     };
     Ok(Status::of(compat::main(
-        &args.tool,
-        &args.words,
+        tool,
+        words,
         &mut console,
         &mut Measuring,
     )))

@@ -2,10 +2,10 @@
 
 use super::operand::{self, Operand};
 use super::options::RunArgs;
-use super::report::{check_baseline, document_of};
-use super::run::{self, check_metrics};
+use super::report::document_of;
+use super::run;
 use super::source::{self, Source};
-use super::{Status, attempts, calibrated, gate, measure, profiles, programs};
+use super::{Status, calibrated, gate, measure, profiles, programs};
 use crate::analysis::{self, Findings, Settings};
 use crate::define::Side;
 use crate::definition;
@@ -86,9 +86,8 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     }
     if measured.is_empty() {
         let selection = args.selection.selection(&[], Trial::No)?;
-        let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())
-            .map_err(|error| attempts::explained(error, &operands))?;
-        return of_results(sources, &args);
+        let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
+        return of_results(&sources, &args);
     }
     mixed(&operands, &measured, word.as_deref(), &args)
 }
@@ -134,8 +133,6 @@ fn mixed(
     }
     let settings = settings(args);
     let (session, ended) = measure::measure(plans, &settings, &mut store, args)?;
-    let read = others.iter().flatten().map(|source| &source.session);
-    check_metrics(read.chain([&session]), &settings)?;
     let sources: Vec<Labelled<'_>> = operands
         .iter()
         .zip(&others)
@@ -157,39 +154,16 @@ fn sessions<'a>(sources: &'a [Labelled<'_>]) -> impl Iterator<Item = &'a Session
     sources.iter().map(|(_, session, _)| *session)
 }
 
-fn of_results(mut sources: Vec<Source>, args: &RunArgs) -> anyhow::Result<Status> {
+fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
     let settings = settings(args);
-    source::refuse_the_same(&sources)?;
-    if sources.len() > 1 {
-        put_first(&mut sources, settings.baseline.as_deref())?;
-    }
-    check_metrics(sources.iter().map(|source| &source.session), &settings)?;
+    source::refuse_the_same(sources)?;
     let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
     let mut findings = match &sources[..] {
-        [(_, only, _)] => {
-            check_baseline(only, &settings)?;
-            within(only, &settings)?
-        }
+        [(_, only, _)] => within(only, &settings)?,
         many => analysis::across(many, &settings),
     };
     calibrated::mark(&mut findings, sessions(&sources), &args.store);
     print(&findings, &sources, &settings, args)
-}
-
-/// Makes the source of that name the one that the others are compared with.
-fn put_first(sources: &mut [Source], baseline: Option<&str>) -> anyhow::Result<()> {
-    let Some(name) = baseline else {
-        return Ok(());
-    };
-    let labels: Vec<&str> = sources.iter().map(|source| source.label.as_str()).collect();
-    match labels.iter().position(|label| *label == name) {
-        Some(at) => sources[..=at].rotate_right(1),
-        None => bail!(
-            "in --baseline: no source is named '{name}'\nhint: they are {}",
-            labels.join(", ")
-        ),
-    }
-    Ok(())
 }
 
 fn settings(args: &RunArgs) -> Settings {

@@ -24,7 +24,7 @@ pub struct ImportArgs {
     /// Files to read; '-' is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Set a parameter to these values (repeatable)
+    /// Set a parameter to these values instead of the declared ones (repeatable)
     #[arg(short = 's', long = "set", value_name = "NAME=V")]
     set: Vec<String>,
     /// A variant that does more work than the baseline, so that it cannot be better (repeatable)

@@ -1,8 +1,7 @@
 //! From options to a measured session: shared by `run` and `compare`.
 
 use super::options::{ComparisonArgs, ExecutionArgs, RunArgs, SamplingArgs};
-use super::progress::{Preparing, Progress};
-use super::rehearsal::MetricCheck;
+use super::progress::Progress;
 use super::{Status, experiment, status};
 use crate::analysis::{self, Settings};
 use crate::define::{self, Side, Suite};
@@ -64,11 +63,12 @@ impl Plans {
                 .splice(0..0, args.arguments.iter().cloned());
         }
         let selection = args.selection.selection(&values, args.execution.trial())?;
-        let preparing = Preparing::new(args.output.progress());
+        let shown = args.output.progress();
         let suite = define::read(sources, &selection, &variants[0], &|done, all| {
-            preparing.described(done, all);
+            if shown {
+                super::progress::describing(done, all);
+            }
         })?;
-        drop(preparing);
         let plan = plan(args, variants, &suite);
         Ok(Plans {
             plan,
@@ -87,9 +87,7 @@ impl Plans {
         process::adopt_orphans();
         process::on_interrupt()?;
         let selection = args.selection.selection(&[], args.execution.trial())?;
-        let preparing = Preparing::new(args.output.progress());
         let suite = define::common_benchmarks(sides, word, &selection)?;
-        drop(preparing);
         let variants = sides.iter().map(|side| side.variant.clone()).collect();
         Ok(Plans {
             plan: plan(args, variants, &suite),
@@ -200,8 +198,14 @@ pub fn measure(
     if !args.output.quiet {
         status::warn_if_busy();
     }
-    let mut orders = orders(&plan, args);
-    let mut check = MetricCheck::new(&plan, settings, resumed.is_some());
+    let mut orders = Orders {
+        fail_fast: args.execution.fail_fast,
+        budget: args
+            .execution
+            .budget
+            .or(plan.sampling.budget_ms.map(Duration::from_millis)),
+        ..Orders::default()
+    };
     let mut recorder = match resumed {
         Some(earlier) => {
             (orders.done, orders.earlier) = (earlier.done, earlier.runs);
@@ -211,22 +215,18 @@ pub fn measure(
     };
     let number = recorder.number();
     let judge = Decider::new(&plan, settings);
+    let mut progress = Progress::new(args.output.progress());
     let planned = plan.slots().len();
-    let mut progress = Progress::new(args.output.progress(), plan.is_at_most());
-    let mut observers: [&mut dyn Observer; 3] = [&mut recorder, &mut progress, &mut check];
-    let executed = runner::execute(&plan, orders, &judge, &mut observers);
+    let executed = runner::execute(&plan, orders, &judge, &mut [&mut recorder, &mut progress]);
     drop(progress);
     let status = match executed {
         Ok(Ended::Interrupted) => Status::INTERRUPTED,
         Ok(Ended::Failed | Ended::Complete) => Status::DONE,
         // A full disk ends the measuring, but what was kept until then has been paid for.
         Err(error) => {
+            status::tell(&error);
             // Where even that cannot be written, the end of this process says the same.
             let _ = recorder.observe(&Event::Finished { interrupted: true });
-            if check.has_refused() {
-                return Err(error);
-            }
-            status::tell(&error);
             Status::COULD_NOT
         }
     };
@@ -238,15 +238,6 @@ pub fn measure(
     }
     process::forget_interrupt();
     Ok((store.session(number)?, status))
-}
-
-fn orders(plan: &Plan, args: &RunArgs) -> Orders {
-    let planned = plan.sampling.budget_ms.map(Duration::from_millis);
-    Orders {
-        fail_fast: args.execution.fail_fast,
-        budget: args.execution.budget.or(planned),
-        ..Orders::default()
-    }
 }
 
 /// How a session that ended early is gone on with.
@@ -261,7 +252,7 @@ fn note_resume(status: Status, done: &str, number: i64, args: &RunArgs) {
         _ => "what was measured until then is kept".to_owned(),
     };
     status::note(&format!(
-        "{why}, resume it with: speedwell {} --resume @{number}{}",
+        "{why}, go on with: speedwell {} --resume @{number}{}",
         args.command,
         db.unwrap_or_default()
     ));

@@ -4,11 +4,9 @@
 //! no, 2 could not do it, 130 interrupted with what was measured saved.
 
 mod as_tool;
-mod attempts;
 mod calibrated;
 mod calibration;
 mod compare;
-mod completions;
 mod doctor;
 mod engine;
 mod eval;
@@ -18,9 +16,7 @@ mod history;
 mod import;
 mod load;
 mod loaded;
-mod man;
 mod measure;
-mod measuring_time;
 mod new;
 mod operand;
 mod options;
@@ -28,24 +24,20 @@ mod perform_run;
 mod profiles;
 mod programs;
 mod progress;
-mod rehearsal;
 mod report;
 mod results_file;
 mod resume;
 mod run;
-mod short_help;
 mod source;
 mod source_labels;
 mod status;
-mod status_line;
 mod trial;
-mod words;
 
 pub use status::Status;
 
 use crate::harness::{self, code};
-use crate::process;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
 /// Is this faster, by how much, and how sure are we?
@@ -55,8 +47,7 @@ use std::ffi::OsString;
     version,
     about,
     max_term_width = 100,
-    propagate_version = true,
-    args_override_self = true
+    propagate_version = true
 )]
 struct Words {
     #[command(subcommand)]
@@ -75,18 +66,11 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     New(new::NewArgs),
     As(as_tool::AsArgs),
-    Completions(completions::CompletionsArgs),
-    Man(man::ManArgs),
-}
-
-/// What Speedwell starts itself as. No list, suggestion or completion knows of it.
-#[derive(Debug, Parser)]
-enum Internal {
     /// Performs one run of an experiment.
-    #[command(name = perform_run::COMMAND)]
+    #[command(name = perform_run::COMMAND, hide = true)]
     PerformRun,
     /// The harness for commands of a shell.
-    #[command(name = code::sh::COMMAND)]
+    #[command(name = code::sh::COMMAND, hide = true)]
     HarnessSh {
         /// The shell.
         shell: String,
@@ -95,13 +79,16 @@ enum Internal {
 
 /// Does what the words ask for.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
-    let words: Vec<OsString> = words.into_iter().collect();
-    if let Ok(internal) = Internal::try_parse_from(&words) {
-        return told(run_internal(internal));
-    }
-    let (words, typed) = match words::parse(&words) {
+    let (words, typed) = match parse(words) {
         Ok(parsed) => parsed,
-        Err(status) => return status,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() {
+                Status::COULD_NOT
+            } else {
+                Status::DONE
+            };
+        }
     };
     let done = match words.command {
         Command::Run(args) => run::run(args),
@@ -117,37 +104,39 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Doctor(args) => doctor::run(args),
         Command::New(args) => new::run(args),
         Command::As(args) => as_tool::run(args),
-        Command::Completions(args) => completions::run(&args),
-        Command::Man(args) => man::run(&args),
+        Command::PerformRun => perform_run::run(),
+        Command::HarnessSh { shell } => {
+            code::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
+        }
     };
     if let Some(warning) = harness::cache_warning() {
         status::warn(warning);
     }
-    told(done)
-}
-
-fn run_internal(internal: Internal) -> anyhow::Result<Status> {
-    match internal {
-        Internal::PerformRun => perform_run::run(),
-        Internal::HarnessSh { shell } => {
-            code::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
-        }
-    }
-}
-
-/// The status of what was done; an error is printed.
-fn told(done: anyhow::Result<Status>) -> Status {
     done.unwrap_or_else(|error| {
         status::tell(&error);
-        // What fails after Ctrl-C fails because of it.
-        match process::interrupted() {
-            true => Status::INTERRUPTED,
-            false => Status::COULD_NOT,
-        }
+        Status::COULD_NOT
     })
 }
 
-/// The grammar of the command line: for parsing, completions, man pages and the tests that hold it together.
+/// The words, and the long names of the options among them that were typed rather than usual.
+fn parse(words: impl IntoIterator<Item = OsString>) -> Result<(Words, Vec<String>), clap::Error> {
+    let mut grammar = Words::command();
+    let matches = grammar.try_get_matches_from_mut(words)?;
+    let parsed = Words::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))?;
+    let Some((name, inner)) = matches.subcommand() else {
+        return Ok((parsed, Vec::new()));
+    };
+    let options = grammar.find_subcommand(name).into_iter();
+    let typed = options
+        .flat_map(clap::Command::get_arguments)
+        .filter(|option| {
+            inner.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine)
+        })
+        .filter_map(|option| option.get_long().map(str::to_owned));
+    Ok((parsed, typed.collect()))
+}
+
+/// The grammar, for the tests that hold it together.
 pub fn grammar() -> clap::Command {
     Words::command()
 }

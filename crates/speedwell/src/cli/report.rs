@@ -3,8 +3,7 @@
 use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
-use super::run::check_metrics;
-use super::source::{Source, check_variant};
+use super::source::Source;
 use super::{Status, calibrated, loaded, operand, source};
 use crate::analysis::{self, Findings, Settings, code};
 use crate::definition::experiment::Experiment;
@@ -13,7 +12,7 @@ use crate::harness::Trial;
 use crate::model::load_run::LoadRun;
 use crate::model::{Session, Stopping};
 use crate::report::{self, ChartKind, Document, Output};
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use std::io::Write;
 
@@ -31,9 +30,8 @@ pub struct ReportArgs {
     /// Write the raw data to standard output instead of a report
     #[arg(long, value_name = "KIND", conflicts_with_all = ["x_axis", "format", "output"])]
     export: Option<Export>,
-    /// Add up loads that several generators sent at the same time
-    ///
-    /// They are parts of one, such as of several machines (JSON of 'speedwell load'); histograms are merged exactly.
+    /// Add up loads that several generators sent at the same time, such as on several machines, as parts of
+    /// one (JSON of 'speedwell load'); histograms are merged exactly
     #[arg(long, conflicts_with_all = ["export", "x_axis"])]
     merge: bool,
     #[command(flatten)]
@@ -108,8 +106,6 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
             continue;
         }
         let settings = args.widened(&settings, session);
-        check_metrics([session], &settings)?;
-        check_baseline(session, &settings)?;
         let mut findings = analysis::of(session, &settings);
         calibrated::mark(&mut findings, [session], &args.store);
         let loads = exchange::measured::loads_of(session)?;
@@ -130,14 +126,6 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         args.output.print(&document)?;
     }
     Ok(Status::DONE)
-}
-
-/// Whether the baseline that was asked for is a variant of the session.
-///
-/// # Errors
-/// It is not.
-pub fn check_baseline(session: &Session, settings: &Settings) -> anyhow::Result<()> {
-    check_variant(session, settings.baseline.as_deref()).context("in --baseline")
 }
 
 /// The report of the one load that the loads of all sources are parts of.

@@ -20,17 +20,7 @@ pub fn plans(store: &Store, reference: &str) -> anyhow::Result<Plans> {
     process::on_interrupt()?;
     let number = store.find(&reference.parse::<Reference>()?)?;
     let Some(text) = store.plan(number)? else {
-        let is_load = store
-            .session(number)?
-            .runs
-            .iter()
-            .any(|run| run.load.is_some());
-        bail!(match is_load {
-            true => format!(
-                "session @{number} is of 'speedwell load', which cannot be resumed\nhint: 'speedwell load' again"
-            ),
-            false => format!("session @{number} was imported: there is nothing to resume"),
-        });
+        bail!("session @{number} was imported: there is nothing to go on with");
     };
     let mut plan: Plan = serde_json::from_str(&text)
         .with_context(|| format!("the plan of session @{number} cannot be read"))?;

@@ -3,13 +3,13 @@
 use super::measure::{Plans, measure};
 use super::options::{OrderName, RunArgs};
 use super::report::document_of;
-use super::{Status, calibrated, experiment, gate, rehearsal, resume, trial};
+use super::{Status, calibrated, experiment, gate, resume, trial};
 use crate::analysis::{self, Settings};
 use crate::compat::erlperf::style;
 use crate::model::Session;
 use crate::report;
 use crate::store::Store;
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
 /// Measures, analyses, reports, judges.
 ///
@@ -46,26 +46,12 @@ pub fn execute(plans: Plans, store: &mut Store, args: &RunArgs) -> anyhow::Resul
         return trial::test(&plans, args);
     }
     let settings = args.comparison.settings(&args.selection.metric.names, None);
-    rehearsal::check(&plans.plan, &settings, args)?;
     let plan = plans.plan.clone();
     let (mut session, mut ended) = measure(plans, &settings, store, args)?;
     if ended == Status::DONE {
         ended = experiment::record(&plan, &mut session, &settings, store, args)?;
     }
     Ok(ended.or(conclude(&session, &settings, args)?))
-}
-
-/// Whether the sessions have the metrics that were asked for, between them.
-///
-/// # Errors
-/// One that none of them has.
-pub fn check_metrics<'s>(
-    sessions: impl IntoIterator<Item = &'s Session>,
-    settings: &Settings,
-) -> anyhow::Result<()> {
-    let metrics = sessions.into_iter().flat_map(|session| &session.metrics);
-    let names = metrics.map(|metric| metric.name.as_str());
-    analysis::check_metrics(settings, names).context("in --metric")
 }
 
 /// Analyses a session that was just measured, reports, judges.
@@ -79,7 +65,6 @@ pub fn conclude(session: &Session, settings: &Settings, args: &RunArgs) -> anyho
     {
         return experiment::conclude(session, written, settings, args);
     }
-    check_metrics([session], settings)?;
     let mut findings = analysis::of(session, settings);
     calibrated::mark(&mut findings, [session], &args.store);
     if let Some(style) = args.style {

@@ -214,11 +214,7 @@ pub fn refuse_the_same(sources: &[Source]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a session has the variant, if one is asked for.
-///
-/// # Errors
-/// It has not.
-pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
+fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = variant else { return Ok(()) };
     let known: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
     if !known.contains(&name) {

@@ -2,8 +2,6 @@
 
 use crate::environment::busy_machine;
 use crate::report::visible;
-use anyhow::Context;
-use std::io::{ErrorKind, Write};
 
 /// The exit status of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,18 +64,6 @@ fn told(error: &anyhow::Error) -> String {
     message.join(": ") + &hints.concat()
 }
 
-/// Prints data that is not a report. A reader that has seen enough (`| head`) is no error.
-///
-/// # Errors
-/// Standard output cannot be written.
-pub fn print(data: &[u8]) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(data).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("cannot write to standard output"),
-    }
-}
-
 /// Prints a warning.
 pub fn warn(sentence: &str) {
     eprintln!("warning: {}", visible(sentence));
@@ -98,6 +84,7 @@ pub fn note(sentence: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhow::Context;
 
     #[test]
     fn hints_come_last() {

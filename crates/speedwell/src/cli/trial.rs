@@ -3,7 +3,7 @@
 use super::measure::Plans;
 use super::options::RunArgs;
 use super::progress::Progress;
-use super::{Status, experiment, measuring_time, status};
+use super::{Status, experiment, status};
 use crate::harness::Job;
 use crate::model::{Case, Event, Failure, Observer};
 use crate::report::{self, CaseLine, Trial};
@@ -29,11 +29,7 @@ pub fn list(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
         runs,
     };
     let cases: Vec<CaseLine> = plans.plan.jobs.iter().map(line).collect();
-    let time = measuring_time::of(&plans.plan);
-    let time_ms = time.map(|time| time.as_millis() as u64);
-    let is_at_most = plans.plan.is_at_most();
-    args.output
-        .print(&report::cases(&cases, is_at_most, time_ms))?;
+    args.output.print(&report::cases(&cases))?;
     Ok(tell_broken(plans))
 }
 
@@ -51,7 +47,7 @@ pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
     for failure in &plans.suite.failures {
         tried.fail(failure);
     }
-    let mut progress = Progress::new(args.output.progress(), false);
+    let mut progress = Progress::new(args.output.progress());
     let fail_fast = args.execution.fail_fast;
     let ended = runner::try_all(&plans.plan, fail_fast, &mut [&mut tried, &mut progress])?;
     drop(progress);

@@ -14,4 +14,4 @@ pub use part::{Part, common_word};
 pub use programs::{Side, common as common_benchmarks};
 pub use selection::Selection;
 pub use suite::{Suite, describe, read};
-pub use target::{all_sources, core_source, declared_variants, experiment, is_command, sources};
+pub use target::{all_sources, core_source, declared_variants, experiment, sources};

@@ -8,7 +8,6 @@ use super::suite::{Suite, describe};
 use super::{Selection, target};
 use crate::harness::Job;
 use crate::model::{Case, Variant};
-use crate::process::check_interrupted;
 use anyhow::bail;
 use indexmap::{IndexMap, IndexSet};
 use std::path::PathBuf;
@@ -65,7 +64,6 @@ fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Res
     let here = std::env::current_dir()?;
     let source = target::program_source(&side.file, &here);
     let described = describe(&[source], selection, &side.variant, &|_, _| ());
-    check_interrupted()?;
     let mut jobs = Vec::new();
     for description in described {
         if let Some(failure) = description.failure {

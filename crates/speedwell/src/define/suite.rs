@@ -3,7 +3,7 @@
 use super::Selection;
 use crate::harness::{self, Description, Job, Kind, Parameter, Request, Source};
 use crate::model::{Cause, DefinitionFile, Failure, Value, Variant, nearest};
-use crate::process::{check_interrupted, interrupted};
+use crate::process::interrupted;
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -48,9 +48,7 @@ pub fn read(
     if wanted.is_empty() {
         bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
     }
-    progress(0, wanted.len());
     let described = describe(&wanted, selection, baseline, progress);
-    check_interrupted()?;
     check_values(&described.iter().collect::<Vec<_>>(), &selection.sets)?;
     for (path, sets) in &selection.of_files {
         let own = wanted.iter().zip(&described);
@@ -170,7 +168,10 @@ fn check_values(described: &[&Description], sets: &[(String, String)]) -> anyhow
         let of_name: Vec<&&Parameter> = declared.iter().filter(|p| p.name == *name).collect();
         if of_name.is_empty() && !EXTRA.contains(&name.as_str()) && !whole_files {
             if let Some(failure) = described.iter().find_map(|d| d.failure.as_ref()) {
-                bail!("'{}' {}", failure.benchmark, failure.cause);
+                let several = value.contains(',');
+                let hint = several.then(|| format!("\nhint: several values: --set {name}={value}"));
+                let hint = hint.unwrap_or_default();
+                bail!("'{}' {}{hint}", failure.benchmark, failure.cause);
             }
             bail!(
                 "no selected benchmark has a parameter '{name}'{}",

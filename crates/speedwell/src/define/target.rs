@@ -62,32 +62,12 @@ fn find(target: &str, here: &Path) -> anyhow::Result<PathBuf> {
         return Ok(place.clone());
     }
     let known = groups_near(here);
-    let near = nearest(target, &known).cloned();
-    let hint = match near.or_else(|| near_file(target, here)) {
+    let hint = match nearest(target, &known) {
         Some(name) => format!("\nhint: did you mean '{name}'?"),
-        None if is_command(Path::new(target)) => {
-            format!("\nhint: to measure a command: speedwell eval sh '{target}'")
-        }
         None if known.is_empty() => String::new(),
         None => format!("\nhint: groups here are {}", known.join(", ")),
     };
     bail!("no file, folder or group '{target}'{hint}");
-}
-
-/// The file or folder beside `target` that was probably meant.
-fn near_file(target: &str, here: &Path) -> Option<String> {
-    let path = Path::new(target);
-    let folder = here.join(path.parent()?);
-    let names = entries(&folder).ok()?;
-    let names = names.iter().filter_map(|entry| entry.file_name()?.to_str());
-    let names: Vec<String> = names.map(str::to_owned).collect();
-    let near = nearest(path.file_name()?.to_str()?, &names)?;
-    Some(path.with_file_name(near).to_string_lossy().into_owned())
-}
-
-/// Whether a word without slashes is the name of a program that a shell would find.
-pub fn is_command(word: &Path) -> bool {
-    word.components().count() == 1 && harness::which(word).is_absolute()
 }
 
 /// Names of groups in the current folder and its `benchmark` folder, for hints.

@@ -18,14 +18,6 @@ pub use table::{read_percentages, read_requests, recognises_percentages, recogni
 /// The first line of a report.
 const BEGINNING: &str = "This is ApacheBench";
 
-/// Names of lines that only reports have; one that was pasted may have lost its first line.
-const OF_REPORTS: [&str; 4] = [
-    "Server Software",
-    "Concurrency Level",
-    "Complete requests",
-    "Requests per second",
-];
-
 /// Whether bytes are of this kind.
 pub fn recognises(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(super::beginning(bytes));
@@ -83,14 +75,13 @@ fn reports(text: &str) -> Vec<(usize, Vec<&str>)> {
             lines.push(line);
         }
     }
-    // Text above the first report belongs to none, whatever colons it has.
-    let is_report = |lines: &[&str]| {
-        lines.iter().any(|line| {
-            let name = report::field(line).map(|(name, _)| name);
-            line.starts_with(BEGINNING) || name.is_some_and(|name| OF_REPORTS.contains(&name))
-        })
-    };
-    if reports.len() > 1 && !is_report(&reports[0].1) {
+    // Text above the first report belongs to none.
+    if reports.len() > 1
+        && !reports[0]
+            .1
+            .iter()
+            .any(|line| report::field(line).is_some())
+    {
         reports.remove(0);
     }
     reports

@@ -145,23 +145,12 @@ impl LoadReport {
             .map(|(name, _)| name.as_str())
             .filter(|name| name.starts_with("latency"))
             .collect();
-        // Where percentiles are below what the tool can tell, the least time that it tells is not the least.
-        let is_above = |name: &str| name == "latency_min";
-        let has_lower = latencies.iter().any(|name| !is_above(name));
-        let all = self.times_ns.len();
-        self.times_ns
-            .retain(|(name, _)| !(has_lower && is_above(name)));
         if !latencies.is_empty() && self.resolution_ns > 0.0 {
             self.remarks.push(format!(
-                "times are whole multiples of {} ms, so {} of 0 ms {} left out{}",
+                "times are whole multiples of {} ms, so {} of 0 ms {} left out",
                 self.resolution_ns / NS_PER_MS,
                 latencies.join(", "),
-                if latencies.len() == 1 { "is" } else { "are" },
-                if self.times_ns.len() < all {
-                    ", and latency_min with them"
-                } else {
-                    ""
-                }
+                if latencies.len() == 1 { "is" } else { "are" }
             ));
         }
     }

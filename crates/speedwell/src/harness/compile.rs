@@ -7,7 +7,7 @@
 use super::cache::{self, cache_folder};
 use super::sources::Sources;
 use crate::model::Cause;
-use crate::process::{Ended, Spec, begin_activity, replay, run};
+use crate::process::{Ended, Spec, replay, run};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -179,7 +179,6 @@ pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
         replay: replay(shown),
         interrupted,
     };
-    let _activity = begin_activity(compiling(spec));
     let outcome = run(spec, &mut ()).map_err(|error| {
         let reason = format!("the compiler '{}': {error}", spec.program.display());
         failed(Cause::Start { reason }, String::new(), false)
@@ -197,19 +196,6 @@ pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
     };
     let interrupted = outcome.ended == Ended::Interrupted;
     Err(failed(cause, first.join("\n"), interrupted))
-}
-
-/// What a compiler is doing, in a few words.
-fn compiling(spec: &Spec) -> String {
-    let compiler = spec.program.file_name().unwrap_or(spec.program.as_os_str());
-    let inputs = spec.arguments.iter().map(Path::new);
-    let mut files = inputs.filter(|path| path.is_absolute() && path.is_file());
-    let file = files.find_map(|path| path.file_name()).unwrap_or_default();
-    format!(
-        "compiling {} with {}",
-        file.to_string_lossy(),
-        compiler.to_string_lossy()
-    )
 }
 
 /// The first line that tells an error, from the error on.
@@ -311,8 +297,8 @@ impl Recipe {
     }
 }
 
-/// Where a program lies that is given by name; the name where there is none.
-pub fn which(program: &Path) -> PathBuf {
+/// Where a program lies that is given by name.
+pub(super) fn which(program: &Path) -> PathBuf {
     if program.components().count() > 1 {
         return program.to_owned();
     }

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::harness::{Kind, Source};
 
-    fn judged(lines: &[&str]) -> (Option<Observation>, Option<Cause>) {
+    fn observed(lines: &[&str]) -> (Observation, Option<Cause>) {
         let mut events = Events::after([]);
         for line in lines {
             events.received(line.as_bytes());
@@ -260,11 +260,7 @@ mod tests {
             code: None,
             measured: None,
         };
-        observation(&job, &events)
-    }
-
-    fn observed(lines: &[&str]) -> (Observation, Option<Cause>) {
-        let (seen, fault) = judged(lines);
+        let (seen, fault) = observation(&job, &events);
         (seen.expect("something was reported"), fault)
     }
 
@@ -306,18 +302,6 @@ mod tests {
         ] {
             let (_, fault) = observed(&[line]);
             assert!(matches!(fault, Some(Cause::Invalid { .. })), "{line}");
-        }
-    }
-
-    #[test]
-    fn a_second_result_shows_that_one_of_them_is_forged() {
-        let line = "once\trate=5\telapsed_ns=1000";
-        assert_eq!(observed(&[line]).1, None);
-        for other in [line, "timed\tns=1000\tloop=1"] {
-            let (seen, fault) = judged(&[line, other]);
-            assert_eq!(seen, None);
-            let told = fault.map(|fault| fault.to_string()).unwrap_or_default();
-            assert!(told.contains("2 results for one run"), "{told}");
         }
     }
 

@@ -14,7 +14,7 @@ use super::attempt::{description_failure, failure};
 use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use super::report::{Rate, observe};
 use super::{Attempt, Harness};
-use crate::model::{Case, Cause, Value};
+use crate::model::{Case, Cause};
 use crate::process::{Spec, interrupted};
 use serde_json::json;
 use std::path::PathBuf;
@@ -35,17 +35,11 @@ impl Harness for Fake {
                 Ok(case) => case,
                 Err(error) => return fault(source, error.to_string()),
             };
-            // Several values of one name are all measured.
-            let is_set = |(name, known): &(String, Value)| {
-                let mut values = request
-                    .sets
-                    .iter()
-                    .filter(|(set, _)| set == name)
-                    .peekable();
-                values.peek().is_none() || values.any(|(_, value)| known.plain() == *value)
+            let set = |(name, value): &(String, String)| {
+                case.value(name).is_none_or(|known| known.plain() == *value)
             };
             note_parameters(&mut description.parameters, &case);
-            if case.values.iter().all(is_set) {
+            if request.sets.iter().all(set) {
                 description
                     .jobs
                     .push(job(source, case, request.trial != Trial::No));

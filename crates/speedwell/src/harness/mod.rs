@@ -37,7 +37,6 @@ mod wire;
 
 pub use attempt::{Attempt, Observation};
 pub use cache::{cache_folder, cache_warning};
-pub use compile::which;
 pub use google_benchmark::{is_elf, is_google_benchmark, is_wrapper};
 pub use job::{
     Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial, UsualTool,

@@ -70,12 +70,6 @@ impl Plan {
         }
     }
 
-    /// Whether fewer runs may do: cases are decided before they had all of them, or time runs out.
-    pub fn is_at_most(&self) -> bool {
-        let is_sequential = matches!(self.design.stopping, Stopping::Sequential { .. });
-        is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()
-    }
-
     /// All slots in order of execution: block by block, and within a block case by case, so that
     /// every case is spread over the whole session and its two sides stay close in time.
     pub fn slots(&self) -> Vec<Slot> {

@@ -25,22 +25,6 @@ pub fn on_interrupt() -> io::Result<()> {
     Ok(())
 }
 
-/// Why something was not done: the user ended it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("interrupted before anything was measured")]
-pub struct Interrupted;
-
-/// For the end of steps that the user may have ended, whose results say nothing then.
-///
-/// # Errors
-/// The user wants us to stop.
-pub fn check_interrupted() -> Result<(), Interrupted> {
-    match interrupted() {
-        true => Err(Interrupted),
-        false => Ok(()),
-    }
-}
-
 /// Whether the user wants us to stop.
 pub fn interrupted() -> bool {
     flag().load(Ordering::Relaxed)

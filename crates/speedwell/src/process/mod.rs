@@ -4,7 +4,6 @@
 //! its time is up, and leaves no process behind. Start with [`run`]; [`Spec`] says what to start
 //! and [`Outcome`] what became of it.
 
-mod activity;
 mod attached;
 mod capture;
 mod channel;
@@ -24,16 +23,13 @@ mod start;
 mod stopwatch;
 mod stray;
 
-pub use activity::{Activity, activity, begin as begin_activity};
 pub use attached::run_attached;
 pub use capture::Capture;
 pub use channel::{Channel, Conversation, Next, Stream};
 pub use cpus::CpuSet;
 pub use family::{cpu_ns_of, family_of, name_of, names_of, peak_rss_bytes_of};
 pub use identity::Identity;
-pub use interrupt::{
-    Interrupted, check_interrupted, forget_interrupt, interrupt_flag, interrupted, on_interrupt,
-};
+pub use interrupt::{forget_interrupt, interrupt_flag, interrupted, on_interrupt};
 pub use listen::run;
 pub(crate) use listen::unix_ms;
 pub use listening::{all_holders_of, holders_of, sockets_at, sockets_at_path};

@@ -3,7 +3,6 @@
 use super::case_fields::parameters;
 use super::digits::spell;
 use super::document::{Block, Document};
-use super::duration::duration;
 use super::field::{Field, table_of};
 use super::metric_words::count;
 use super::table::{Cell, Column, Kind};
@@ -19,19 +18,15 @@ pub struct CaseLine {
     pub runs: u64,
 }
 
-/// The list, with its sums: the number of runs, which may be `is_at_most`, and how long they measure where that is
-/// known.
-pub fn cases(cases: &[CaseLine], is_at_most: bool, time_ms: Option<u64>) -> Document {
+/// The list, with its sums.
+pub fn cases(cases: &[CaseLine]) -> Document {
     let mut document = Document::new("cases");
     document.push(Block::Table(table_of("cases", fields(), cases)));
     let runs: u64 = cases.iter().map(|case| case.runs).sum();
     let runs = count(runs as usize, "run", "runs");
-    let most = if is_at_most { " at most" } else { "" };
-    let time = time_ms.map(|ms| format!(", {}{most} of measuring", duration(ms)));
     document.push(Block::Note(format!(
-        "{}, {runs}{most}{}",
-        count(cases.len(), "case", "cases"),
-        time.unwrap_or_default()
+        "{}, {runs}",
+        count(cases.len(), "case", "cases")
     )));
     document
 }
@@ -72,10 +67,9 @@ mod tests {
             ..Output::default()
         };
         let mut out = Vec::new();
-        print(&cases(&[line], false, Some(90_000)), &output, &mut out).unwrap();
+        print(&cases(&[line]), &output, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains(&format!("{id}  1,060\n")), "{text}");
-        let sums = "\n1 case, 1,060 runs, 1 min 30 s of measuring\n";
-        assert!(text.ends_with(sums), "{text}");
+        assert!(text.ends_with("\n1 case, 1,060 runs\n"), "{text}");
     }
 }

@@ -4,7 +4,6 @@ use super::document::{Chart, Document};
 use super::format::Format;
 use super::output::renderer;
 use anyhow::{Context as _, bail};
-use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 /// Pictures are painted twice as large as laid out, for screens of high density and for print.
@@ -25,15 +24,6 @@ enum Kind {
 pub struct Planned {
     path: PathBuf,
     kind: Kind,
-}
-
-/// A file that was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
-    /// Where it is.
-    pub path: PathBuf,
-    /// What it shows, if it is a picture.
-    pub title: Option<String>,
 }
 
 /// Decides the kind of each file.
@@ -68,46 +58,6 @@ pub fn plan(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<Planne
         planned.extend(each);
     }
     Ok(planned)
-}
-
-/// Whether a report can be written to `path`: its kind is known, and so is its place.
-///
-/// # Errors
-/// Why it cannot.
-pub fn can_write(path: &Path) -> anyhow::Result<()> {
-    kind_of(path)?;
-    is_writable(path)
-}
-
-/// Whether a file can be written to `path`. Nothing is left behind where there was nothing.
-///
-/// # Errors
-/// Why it cannot.
-pub fn is_writable(path: &Path) -> anyhow::Result<()> {
-    let shown = path.display();
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        bail!(
-            "cannot write '{shown}': there is no folder '{}'",
-            folder.display()
-        );
-    }
-    if path.is_dir() {
-        bail!("cannot write '{shown}': it is a folder");
-    }
-    let is_new = !path.exists();
-    // Opening a pipe would wait for its reader.
-    if !is_new && !path.is_file() {
-        return Ok(());
-    }
-    let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.with_context(|| format!("cannot write '{shown}'"))?;
-    if is_new {
-        std::fs::remove_file(path)?;
-    }
-    Ok(())
 }
 
 fn kind_of(path: &Path) -> anyhow::Result<Kind> {
@@ -146,11 +96,11 @@ fn numbered(path: &Path, position: usize) -> PathBuf {
     path.with_file_name(format!("{stem}-{number}.{extension}"))
 }
 
-/// Writes the files and says what they are.
+/// Writes the files and returns their paths.
 ///
 /// # Errors
 /// The first file that cannot be drawn or written.
-pub fn write(document: &Document, plan: &[Planned]) -> anyhow::Result<Vec<Written>> {
+pub fn write(document: &Document, plan: &[Planned]) -> anyhow::Result<Vec<PathBuf>> {
     let charts: Vec<&Chart> = document.charts().collect();
     for Planned { path, kind } in plan {
         let bytes = match *kind {
@@ -161,14 +111,7 @@ pub fn write(document: &Document, plan: &[Planned]) -> anyhow::Result<Vec<Writte
         std::fs::write(path, bytes)
             .with_context(|| format!("cannot write '{}'", path.display()))?;
     }
-    let written = plan.iter().map(|Planned { path, kind }| Written {
-        path: path.clone(),
-        title: match *kind {
-            Kind::Text(_) => None,
-            Kind::Svg(at) | Kind::Png(at) => Some(charts[at].title.clone()),
-        },
-    });
-    Ok(written.collect())
+    Ok(plan.iter().map(|planned| planned.path.clone()).collect())
 }
 
 fn text(document: &Document, format: Format, pictures: Vec<String>) -> anyhow::Result<Vec<u8>> {

@@ -2,7 +2,7 @@
 
 use super::charts::ChartKind;
 use super::document::Document;
-use super::files::{self, Written};
+use super::files;
 use super::format::{Csv, Format, Html, Json, Markdown, Render, Text};
 use super::table::Table;
 use super::unit::UnitChoice;
@@ -68,8 +68,9 @@ pub fn print(
     document: &Document,
     output: &Output,
     stdout: &mut dyn Write,
-) -> anyhow::Result<Vec<Written>> {
-    let plan = check(document, output)?;
+) -> anyhow::Result<Vec<PathBuf>> {
+    check_sort(document, output)?;
+    let plan = files::plan(document, &output.files)?;
     let render: Box<dyn Render> = match output.format.unwrap_or(Format::Text) {
         Format::Text => Box::new(Text {
             width: output.width,
@@ -86,15 +87,6 @@ pub fn print(
         other => other.context("cannot write to standard output")?,
     }
     files::write(document, &plan)
-}
-
-/// What would be written where, without writing it.
-///
-/// # Errors
-/// An unknown column to sort by, or a picture of a document without a chart.
-pub fn check(document: &Document, output: &Output) -> anyhow::Result<Vec<files::Planned>> {
-    check_sort(document, output)?;
-    files::plan(document, &output.files)
 }
 
 fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {

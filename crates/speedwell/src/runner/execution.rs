@@ -2,7 +2,6 @@
 
 use super::consistency::Answers;
 use super::execute::Judge;
-use super::unchanged::Unchanged;
 use crate::definition::experiment::Experiment;
 use crate::harness::code::Shared;
 use crate::harness::{self, Attempt, Kind, Observation, Setting};
@@ -32,7 +31,6 @@ pub(super) struct Execution<'a, 'o> {
     judge: &'a dyn Judge,
     observers: &'a mut [&'o mut dyn Observer],
     answers: Answers,
-    unchanged: Unchanged,
     runs: HashMap<usize, Vec<Run>>,
     over: HashSet<usize>,
     failed: HashMap<(usize, usize), u32>,
@@ -54,7 +52,6 @@ impl<'a, 'o> Execution<'a, 'o> {
             judge,
             observers,
             answers: Answers::default(),
-            unchanged: Unchanged::default(),
             runs: HashMap::new(),
             over: HashSet::new(),
             failed: HashMap::new(),
@@ -107,9 +104,6 @@ impl<'a, 'o> Execution<'a, 'o> {
             label: &job.label,
             variant: &variant.name,
         })?;
-        if let Some(cause) = self.unchanged.check(job, variant) {
-            return self.refuse(slot, cause);
-        }
         let harness = harness::of(job.source.kind);
         let program = variant
             .program
@@ -140,15 +134,6 @@ impl<'a, 'o> Execution<'a, 'o> {
         } else {
             Stepped::Done
         })
-    }
-
-    /// Notes that a slot had no run.
-    fn refuse(&mut self, slot: &Slot, cause: Cause) -> anyhow::Result<Stepped> {
-        *self.failed.entry((slot.job, slot.variant)).or_insert(0) += 1;
-        let failure = self.contradiction(slot, cause);
-        self.tell(&Event::Failed(&failure))?;
-        self.tell(&Event::SlotDone(slot.index))?;
-        Ok(Stepped::Failed)
     }
 
     /// Hands on what an attempt gave; whether it failed.

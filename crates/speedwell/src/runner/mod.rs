@@ -7,7 +7,6 @@ pub mod experiment;
 pub mod load;
 pub mod profile;
 mod trial;
-mod unchanged;
 
 pub use execute::{Ended, Judge, Orders, execute};
 pub use trial::try_all;

@@ -78,11 +78,7 @@ fn make_folder(path: &Path) -> anyhow::Result<()> {
         return Ok(());
     };
     fs::create_dir_all(folder)
-        .map_err(|error| {
-            anyhow!(
-                "{error}\nhint: choose another file with --db FILE, or keep nothing with --no-save"
-            )
-        })
+        .map_err(|error| anyhow!("{error}\nhint: choose another file with --db FILE"))
         .with_context(|| format!("cannot create the folder '{}'", folder.display()))?;
     let ignore = folder.join(".gitignore");
     if folder.ends_with(FOLDER) && !ignore.exists() {

@@ -1,6 +1,5 @@
 //! The option grammar holds together: a letter, a name, a meaning, in every command.
 
-use super::project::Project;
 use std::collections::BTreeMap;
 
 /// Every option of every command: (command, option).
@@ -91,52 +90,4 @@ fn every_option_with_a_value_names_it() {
 #[test]
 fn the_grammar_is_consistent_in_itself() {
     speedwell::cli::grammar().debug_assert();
-}
-
-/// The most lines of a short help: what a terminal of ordinary height shows at once.
-const SCREEN: usize = 40;
-
-/// The words that call every command, those of commands included.
-fn commands(of: &clap::Command, words: &[String]) -> Vec<Vec<String>> {
-    let mut found = vec![words.to_vec()];
-    for command in of.get_subcommands() {
-        let words = [words, &[command.get_name().to_owned()]].concat();
-        found.extend(commands(command, &words));
-    }
-    found
-}
-
-#[test]
-fn the_short_help_of_every_command_fits_on_a_screen() {
-    let project = Project::new();
-    let all = commands(&speedwell::cli::grammar(), &[]);
-    assert!(all.len() > 12, "{all:?}");
-    for mut words in all {
-        words.push("-h".to_owned());
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let help = project.run(&words).expect_status(0).stdout;
-        let lines = help.lines().count();
-        assert!(lines <= SCREEN, "{words:?} prints {lines} lines:\n{help}");
-        assert!(help.contains("Usage: speedwell"), "{words:?}:\n{help}");
-    }
-}
-
-#[test]
-fn the_long_help_has_every_option_that_is_not_hidden() {
-    for command in speedwell::cli::grammar().get_subcommands() {
-        let help = command.clone().render_long_help().to_string();
-        for option in command
-            .get_arguments()
-            .filter(|option| !option.is_hide_set())
-        {
-            let Some(long) = option.get_long() else {
-                continue;
-            };
-            assert!(
-                help.contains(&format!("--{long}")),
-                "{} --{long}",
-                command.get_name()
-            );
-        }
-    }
 }

@@ -60,7 +60,6 @@ mod load_server;
 mod load_stopped;
 mod load_words;
 mod new_files;
-mod newcomer;
 mod node_bad_children;
 mod node_csv;
 mod node_files;

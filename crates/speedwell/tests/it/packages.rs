@@ -136,29 +136,30 @@ fn a_python_file_works_by_hand_once_the_package_is_installed() {
 
 #[test]
 fn every_package_has_the_version_of_the_program() {
-    let pinned = |file: &str, lines: &[String]| {
+    let pinned = |file: &str, line: String| {
         let text = std::fs::read_to_string(repository().join(file)).unwrap();
-        for line in lines {
-            assert!(text.contains(line.as_str()), "{file} lacks {line}");
-        }
+        assert!(text.contains(&line), "{file} lacks {line}");
     };
     let json = format!(r#""version": "{VERSION}""#);
-    let python = format!(r#"version = "{VERSION}""#);
-    let programs = ["linux-arm64", "linux-x64"]
-        .map(|platform| format!(r#""@speedwell-bench/{platform}": "{VERSION}""#));
-    pinned("harness/node/package.json", std::slice::from_ref(&json));
-    pinned("harness/node/package.json", &programs);
+    for platform in ["linux-arm64", "linux-x64"] {
+        pinned(
+            "harness/node/package.json",
+            format!(r#""@speedwell-bench/{platform}": "{VERSION}""#),
+        );
+        pinned(
+            &format!("packages/npm/{platform}/package.json"),
+            json.clone(),
+        );
+    }
+    pinned("harness/node/package.json", json);
+    for folder in ["harness", "packages"] {
+        let file = format!("{folder}/python/pyproject.toml");
+        pinned(&file, format!(r#"version = "{VERSION}""#));
+    }
     pinned(
-        "packages/npm/linux-x64/package.json",
-        std::slice::from_ref(&json),
+        "packages/python/pyproject.toml",
+        format!(r#""speedwell-benchmark=={VERSION}""#),
     );
-    pinned("packages/npm/linux-arm64/package.json", &[json]);
-    pinned(
-        "harness/python/pyproject.toml",
-        std::slice::from_ref(&python),
-    );
-    let needs = format!(r#""speedwell-benchmark=={VERSION}""#);
-    pinned("packages/python/pyproject.toml", &[python, needs]);
 }
 
 #[test]

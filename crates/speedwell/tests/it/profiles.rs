@@ -337,3 +337,51 @@ fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
         page.requests
     );
 }
+
+/// A box that is clicked takes the whole width; a text that is searched for marks boxes.
+#[test]
+fn flame_graphs_are_zoomed_and_searched() {
+    let (project, answer) = compared("doxbee-async", &["-o", "f.html"]);
+    answer.expect_status(0);
+    let Some(mut page) = Page::open(&project.path("f.html"), Screen::default()) else {
+        return;
+    };
+    let zoomed = page.value(
+        "(() => { const figure = document.querySelector('figure.flame'); \
+         const boxes = [...figure.querySelectorAll('g.frame')]; \
+         const width = b => b.querySelector('rect').getBoundingClientRect().width; \
+         const seen = () => boxes.filter(b => b.getAttribute('visibility') !== 'hidden').length; \
+         const before = boxes.map(width), whole = Math.max(...before); \
+         const narrow = boxes.find(b => width(b) < whole / 3 && width(b) > 40); \
+         narrow.dispatchEvent(new MouseEvent('click')); \
+         const wide = width(narrow), shown = seen(); \
+         const outside = boxes.filter(b => b.getAttribute('visibility') !== 'hidden' && width(b) > wide + 1); \
+         figure.previousElementSibling.querySelector('button').click(); \
+         const back = boxes.every((b, at) => Math.abs(width(b) - before[at]) < 0.1); \
+         return {wide: wide / whole, hidden: boxes.length - shown, outside: outside.length, back, \
+           all: seen() === boxes.length}; })()",
+    );
+    assert!(zoomed["wide"].as_f64().unwrap() > 0.99, "{zoomed}");
+    assert!(zoomed["hidden"].as_u64().unwrap() > 0, "{zoomed}");
+    assert_eq!(zoomed["outside"], 0, "{zoomed}");
+    assert_eq!(
+        (&zoomed["back"], &zoomed["all"]),
+        (&true.into(), &true.into())
+    );
+    page.value("document.querySelector('input[placeholder=\"Mark functions\"]').focus()");
+    page.write("NODE::START");
+    let marked = page.value(
+        "(() => { const names = [...document.querySelectorAll('g.found title')].map(t => t.textContent); \
+         return {some: names.length > 0, right: names.every(n => n.toLowerCase().includes('node::start')), \
+           said: document.querySelector('figure.flame').previousElementSibling.textContent}; })()",
+    );
+    assert_eq!(
+        (&marked["some"], &marked["right"]),
+        (&true.into(), &true.into()),
+        "{marked}"
+    );
+    assert!(
+        marked["said"].as_str().unwrap().contains("% of the width"),
+        "{marked}"
+    );
+}

@@ -8,7 +8,6 @@ use super::plans;
 use crate::analysis::scaling::{self, Level, Next, Rules};
 use crate::cli::measure::{self, Plans};
 use crate::cli::options::{EvalArgs, SearchArgs};
-use crate::cli::progress::Preparing;
 use crate::cli::run::conclude;
 use crate::cli::{Status, status};
 use crate::harness::code::{self, Gone, Live, Measured, expected};
@@ -151,7 +150,6 @@ impl Search<'_> {
         let Some(own) = variant.code.as_ref().or(job.code.as_ref()) else {
             return Ok(true);
         };
-        let preparing = Preparing::new(self.shown);
         let mut spec = match code::start(own, &setting.program, variant) {
             Ok(spec) => spec,
             Err(failed) => return self.fail(&failed.into(), job, setting),
@@ -167,7 +165,6 @@ impl Search<'_> {
         if let Some(gone) = fault(loaded) {
             return self.fail(&gone, job, setting);
         }
-        drop(preparing);
         let mut levels: Vec<Level> = Vec::new();
         while let Next::Visit(level) = scaling::next(&levels, &self.rules) {
             if interrupted() {

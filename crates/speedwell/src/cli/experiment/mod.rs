@@ -12,7 +12,6 @@ pub use record::record;
 
 use super::measure::{Plans, plan};
 use super::options::{OrderName, RunArgs};
-use super::progress::Preparing;
 use crate::define;
 use crate::define::Selection;
 use crate::definition::experiment::{Experiment, Group, control};
@@ -44,11 +43,7 @@ pub fn plans(file: &Path, values: &[String], args: &RunArgs) -> anyhow::Result<P
     }
     divide_values(&experiment, &mut selection);
     let variants = variants(&experiment, args)?;
-    let preparing = Preparing::new(args.output.progress());
-    let mut suite = define::read(sources, &selection, &variants[0], &|done, all| {
-        preparing.described(done, all);
-    })?;
-    drop(preparing);
+    let mut suite = define::read(sources, &selection, &variants[0], &|_, _| ())?;
     suite.warnings.extend(shared_processors(&experiment));
     let mut plan = plan(args, variants, &suite);
     plan.design.experiment = Some(written);

@@ -1,7 +1,6 @@
 //! The course of a load on the terminal: one line on stderr, redrawn a few times a second.
 
-use crate::cli::progress::clock;
-use crate::cli::status_line::terminal_width;
+use crate::cli::progress::{clock, terminal_width};
 use crate::report::{Uncertainty, quantity};
 use crate::runner::load::Glimpse;
 use speedwell_load::pace::Stop;
@@ -172,7 +171,7 @@ mod tests {
         let curve = VecDeque::from([0.0, 5_000.0, 10_000.0]);
         assert_eq!(
             line(&glimpse, &since, &curve, &stop),
-            "[0:03| 25 %] 10.0 k/s  p50 500 µs  p99 2.00 ms  3 errors  ▁▅█"
+            "[00:00:03| 25 %] 10.0 k/s  p50 500 µs  p99 2.00 ms  3 errors  ▁▅█"
         );
     }
 }

@@ -9,8 +9,7 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Code")]
 pub struct CodeArgs {
     /// Execute once before the workers start; its value is the shared value
-    ///
-    /// Given once it is for all codes, given N times each code has its own.
+    /// (once = for all codes; N times = one each)
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub init: Vec<String>,
     /// Execute once in every worker; its value is the worker's state

@@ -42,22 +42,19 @@ pub struct EvalArgs {
         allow_hyphen_values = false
     )]
     pub codes: Vec<String>,
-    /// After '--': flags of the runtime, or of the compiler
+    /// After '--': arguments for the program that performs the code: flags of the runtime, or of the compiler
     #[arg(index = 3, last = true, value_name = "ARG")]
     pub arguments: Vec<String>,
     #[command(flatten)]
     pub code: CodeArgs,
-    /// Workers at the same time; 'max' searches for the best number
-    ///
-    /// Several numbers are measured one after the other. 'max' finds the number from which throughput stops growing.
+    /// Workers at the same time; several numbers are measured one after the other, 'max' searches for the
+    /// number that gives the greatest throughput
     #[arg(short = 'c', long, value_name = "N[,N...]|max", value_parser = Concurrency::from_str,
           help_heading = "Concurrency")]
     pub concurrency: Option<Concurrency>,
     #[command(flatten)]
     pub search: SearchArgs,
-    /// Show a line per second until Ctrl-C
-    ///
-    /// It has the throughput, and gauges of the language and the machine.
+    /// Show a line per second, with what the language and the machine tell, until Ctrl-C
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["runs", "precision", "list", "test", "resume"])]
     pub watch: bool,
     /// A process for every code: what is done unless --shared says otherwise

@@ -25,9 +25,7 @@ pub struct ExecutionArgs {
     /// Print the cases and measure nothing
     #[arg(long, conflicts_with = "test")]
     pub list: bool,
-    /// Try each case once and say what fails; no numbers
-    ///
-    /// Parameters get small values.
+    /// Try each case once with small values and say what fails; no numbers
     #[arg(long)]
     pub test: bool,
     /// End at the first failure
@@ -36,7 +34,7 @@ pub struct ExecutionArgs {
     /// End with the first block of runs that is complete after this time
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub budget: Option<Duration>,
-    /// Resume an interrupted session, e.g. @latest
+    /// Go on with an interrupted session, e.g. @latest
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin"])]
     pub resume: Option<String>,
 }

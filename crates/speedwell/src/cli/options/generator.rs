@@ -29,7 +29,7 @@ pub struct GeneratorArgs {
     /// Read every answer at once, even when a busy server sends several
     #[arg(long)]
     pub no_batching: bool,
-    /// What sends the load: the built-in generator or another tool
+    /// What sends the load: builtin, or another tool whose figures are read
     #[arg(long, value_name = "TOOL", default_value = "builtin")]
     pub client: Client,
     /// Be one of several generator processes

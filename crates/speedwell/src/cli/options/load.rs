@@ -42,19 +42,18 @@ pub struct LoadArgs {
     pub serving: ServeArgs,
     #[command(flatten)]
     pub generator: GeneratorArgs,
-    /// Load every address N times [default: 1; of several levels 3]
-    ///
-    /// Addresses take turns in rounds of shuffled order.
+    /// Load every address N times, in rounds of shuffled order [default: 1; of several levels of
+    /// concurrency 3 times each]
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count, help_heading = "Sampling")]
     pub runs: Option<u32>,
-    /// Exit with status 1 if so, e.g. 'p99>20ms', 'errors>0.1%' (repeatable)
+    /// Exit with status 1 if this is so, e.g. 'p99>20ms' or 'errors>0.1%' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Comparison")]
     pub fail_on: Vec<Condition>,
     /// Write a row for every request to this file (CSV); it takes memory for each
-    #[arg(long, value_name = "FILE", help_heading = "Output", value_parser = parse::new_file())]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub log_requests: Option<PathBuf>,
     /// Write the histograms to this file (log of HdrHistogram)
-    #[arg(long, value_name = "FILE", help_heading = "Output", value_parser = parse::new_file())]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub hdr: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,

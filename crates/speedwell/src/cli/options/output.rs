@@ -1,6 +1,5 @@
 //! Where results go and how they look.
 
-use super::parse;
 use crate::cli::status;
 use crate::report::{self, ChartKind, Document, Format, Output, UnitChoice, Verbosity};
 use clap::{Args, ValueEnum};
@@ -11,10 +10,9 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Also write this file, e.g. report.html or chart.svg (repeatable)
-    ///
-    /// The kind follows from the ending: html, md, txt, csv, json, svg or png.
-    #[arg(short = 'o', long, value_name = "FILE", value_parser = parse::report_file())]
+    /// Also write to this file; the kind follows from its ending: html txt md csv json svg png
+    /// (repeatable)
+    #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
     /// Format of standard output: text, md, csv, json or html
     #[arg(long, value_name = "FORMAT")]
@@ -68,7 +66,7 @@ impl OutputArgs {
                 When::Never => false,
                 When::Auto => terminal && !no_color,
             },
-            width: terminal.then(crate::cli::status_line::terminal_width),
+            width: terminal.then(crate::cli::progress::terminal_width),
             chart: self.chart,
             flames: false,
             sort: self.sort.clone(),
@@ -88,10 +86,7 @@ impl OutputArgs {
         let written = report::print(document, &self.settings(), &mut std::io::stdout().lock())?;
         for file in written {
             if !self.quiet {
-                let title = file
-                    .title
-                    .map_or(String::new(), |title| format!(": {title}"));
-                status::note(&format!("wrote '{}'{title}", file.path.display()));
+                status::note(&format!("wrote '{}'", file.display()));
             }
         }
         Ok(())

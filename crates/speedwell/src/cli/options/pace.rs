@@ -9,30 +9,22 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Pace")]
 pub struct PaceArgs {
-    /// Requests under way at once, or 'max' to search [default: 10]
-    ///
-    /// Several numbers are measured in turn. 'max' finds the one beyond which throughput stops growing. With --rate,
-    /// connections at the beginning.
+    /// Requests under way at once; several numbers are measured in turn, 'max' looks for the one beyond
+    /// which throughput stops growing. With --rate, connections at the beginning [default: 10]
     #[arg(short = 'c', long, value_name = "N[,N...]|max")]
     pub concurrency: Option<Concurrency>,
-    /// End after N requests
-    ///
-    /// Those of the warm-up do not count.
+    /// End after N requests, not counting those of the warm-up
     #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
     pub count: Option<u32>,
-    /// End after this time [default: 10s without --count]
-    ///
-    /// It begins after the warm-up.
+    /// End after this time, which begins after the warm-up [default: 10s without --count]
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
     pub time: Option<Duration>,
-    /// Send at this rate whatever the server does: 500, 10k, 90/m, max
-    ///
-    /// 'max' finds the highest rate that the server keeps up with.
+    /// Send so many requests a second, whatever the server does: 500, 10k, 90/m; 'max' looks for the
+    /// highest rate that the server keeps
     #[arg(long, value_name = "N[/s]|max")]
     pub rate: Option<RateChoice>,
-    /// Ramp the rate, e.g. 0-1000:30s, or hold it: 1000:1m
-    ///
-    /// Repeatable: ramps follow one another; then comes --rate, if it is given.
+    /// Let the rate rise or fall, e.g. 0-1000:30s, or stay, e.g. 1000:1m (repeatable: one after the
+    /// other, then --rate if it is given)
     #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR", value_parser = parse::ramp)]
     pub ramp: Vec<Ramp>,
     /// Send at random moments instead of evenly, as independent users do
@@ -53,7 +45,7 @@ pub struct PaceArgs {
         conflicts_with = "clients"
     )]
     pub until_steady: Option<f64>,
-    /// Warm-up time, whose requests are not in the results
+    /// Time at the beginning whose requests are kept apart [default: none]
     #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub warmup: Option<Duration>,
     /// How long answers are awaited after the end [default: as --timeout]

@@ -1,25 +1,6 @@
 //! One parser each for counts, shares and durations.
 
-use crate::report;
-use clap::builder::{PathBufValueParser, TypedValueParser};
-use std::path::PathBuf;
 use std::time::Duration;
-
-/// A file for a report, of a kind that is known and in a place that can be written to: what cannot be written is
-/// refused before anything is measured.
-pub fn report_file() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| told(report::can_write(&path), path))
-}
-
-/// A file in a place that can be written to.
-pub fn new_file() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| told(report::is_writable(&path), path))
-}
-
-/// The path, or the whole chain of reasons against it.
-fn told(checked: anyhow::Result<()>, path: PathBuf) -> Result<PathBuf, String> {
-    checked.map(|()| path).map_err(|why| format!("{why:#}"))
-}
 
 /// A whole number of at least 1; accepts `10k`, `2M`, `1e6`.
 ///

@@ -27,9 +27,7 @@ pub struct RunArgs {
         required_unless_present = "resume"
     )]
     pub targets: Vec<String>,
-    /// After '--': arguments for every measured program
-    ///
-    /// They stand before those of a variant's own.
+    /// After '--': arguments for every measured program, before those of a variant's own
     #[arg(index = 2, last = true, value_name = "ARG")]
     pub arguments: Vec<String>,
     #[command(flatten)]

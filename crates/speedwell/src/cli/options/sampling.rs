@@ -16,10 +16,8 @@ const RUNS_FOR_PRECISION: u32 = 40;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
-    /// Runs of every case and variant [default: 6; compared: 8 to 32]
-    ///
-    /// Without it a case of one variant has 6 runs. When variants are compared, it has as many as the sequential
-    /// test needs, 8 to 32 a side.
+    /// Measure exactly N runs of every case and variant [default: 6; when variants are compared,
+    /// as many as the sequential test needs, 8 to 32]
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count)]
     pub runs: Option<u32>,
     /// Without comparison: measure until the interval's half width is below this (at most 40 runs)
@@ -28,9 +26,7 @@ pub struct SamplingArgs {
     /// Samples in one run, where the harness owns the loop (C++, Python) [default: 5]
     #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
     pub samples: Option<u32>,
-    /// Length of a sample [default: 50ms]
-    ///
-    /// The harness finds the number of iterations.
+    /// Length of a sample; the harness finds the number of iterations [default: 50ms]
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
     pub time: Option<Duration>,
     /// Iterations of a sample, instead of a length

@@ -10,17 +10,13 @@ use regex::Regex;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectionArgs {
-    /// Only benchmarks whose 'group/name' matches this pattern
-    ///
-    /// Repeatable: any of them.
+    /// Only benchmarks whose 'group/name' matches this pattern (repeatable: any of them)
     #[arg(short = 'f', long = "filter", value_name = "RE")]
     pub filter: Vec<Regex>,
     /// Leave out benchmarks whose 'group/name' matches this pattern (repeatable)
     #[arg(short = 'x', long = "exclude", value_name = "RE")]
     pub exclude: Vec<Regex>,
-    /// Set a parameter to these values (repeatable)
-    ///
-    /// They replace the declared ones. NAME=V[,V...] among the targets means the same.
+    /// Set a parameter to these values instead of the declared ones (repeatable)
     #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]")]
     pub set: Vec<String>,
     #[command(flatten)]
@@ -31,7 +27,7 @@ pub struct SelectionArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct MetricArgs {
-    /// Report this metric instead of the first; 'all' for every one (repeatable)
+    /// Report this metric instead of the first (repeatable; 'all' for every one)
     #[arg(long = "metric", value_name = "NAME")]
     pub names: Vec<String>,
 }
@@ -47,7 +43,11 @@ impl SelectionArgs {
             sets.extend(Selection::parse_set(text).context("in --set")?);
         }
         for text in more {
-            sets.extend(Selection::parse_set(text)?);
+            // Typed as in the original: the whole rest of the word is one value.
+            let (name, value) = text
+                .split_once('=')
+                .context("a value has the form NAME=VALUE")?;
+            sets.push((name.to_owned(), Selection::written_out(value)));
         }
         Ok(Selection {
             filters: self.filter.clone(),

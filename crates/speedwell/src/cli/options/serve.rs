@@ -8,9 +8,8 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServeArgs {
-    /// Start this server before each load and end it afterwards
-    ///
-    /// It must stay in the foreground. Given once it is for all addresses, or once for each.
+    /// Start this server before each load and end it afterwards; it must stay in the foreground
+    /// (once for all addresses, or once for each)
     #[arg(long, value_name = "COMMAND")]
     pub serve: Vec<String>,
     /// How long a server may take until it accepts connections [default: 30s]

@@ -8,10 +8,13 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Store")]
 pub struct StoreArgs {
-    /// The database
-    ///
-    /// [default: $SPEEDWELL_DB, else .speedwell/results.db of the project, else that of the user]
-    #[arg(long, value_name = "FILE")]
+    /// The database [default: .speedwell/results.db of the project, else of the user]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SPEEDWELL_DB",
+        hide_env_values = true
+    )]
     pub db: Option<PathBuf>,
     /// Give this session a name, to be used as @NAME (repeatable)
     #[arg(long, value_name = "NAME")]
@@ -60,12 +63,6 @@ impl StoreArgs {
     /// # Errors
     /// There is no current folder.
     pub fn path(&self) -> anyhow::Result<PathBuf> {
-        // Not clap's `env`, for which a variable that is set would contradict --no-save.
-        let of_variable = || {
-            let set = std::env::var_os("SPEEDWELL_DB").filter(|path| !path.is_empty());
-            set.map(PathBuf::from)
-        };
-        let chosen = self.db.clone().or_else(of_variable);
-        Ok(Store::locate(chosen.as_deref(), &std::env::current_dir()?))
+        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
     }
 }

@@ -10,12 +10,10 @@ pub struct TrafficArgs {
     /// The method [default: GET; POST with a body]
     #[arg(short = 'X', long = "request", value_name = "METHOD")]
     pub method: Option<String>,
-    /// A header field (repeatable)
-    ///
-    /// 'Name:' leaves out one that is usual, 'Name;' sends an empty one.
+    /// A header field; 'Name:' leaves one out that is usual, 'Name;' sends an empty one (repeatable)
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
-    /// The body, as a form; '@FILE' takes it from a file
+    /// The body, as a form; '@FILE' takes it from a file as it is
     #[arg(
         short = 'd',
         long,
@@ -51,9 +49,7 @@ pub struct TrafficArgs {
     /// Speak HTTP/1.0
     #[arg(long = "http1.0", conflicts_with = "multiplexed")]
     pub http10: bool,
-    /// Speak HTTP/2
-    ///
-    /// It is agreed in TLS; without TLS it is spoken without asking.
+    /// Speak HTTP/2: agreed in TLS, or without asking where there is none
     #[arg(long, group = "multiplexed")]
     pub http2: bool,
     /// Speak HTTP/3, if this program was built with it (cargo feature 'http3')

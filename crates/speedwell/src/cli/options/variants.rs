@@ -9,11 +9,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Variants")]
 pub struct VariantArgs {
-    /// A thing to compare, e.g. 'jit=node --maglev' (repeatable)
-    ///
-    /// In full: 'NAME=[VAR=V...] [PROGRAM] [ARG...]', for example 'big=NODE_OPTIONS=--stack-size=2000 node'. The
-    /// first is the baseline.
-    #[arg(long, value_name = "NAME=COMMAND", conflicts_with_all = ["old", "new"])]
+    /// A thing to compare, e.g. 'jit=node --maglev' or 'big=NODE_OPTIONS=--stack-size=2000 node'
+    /// (repeatable; the first is the baseline)
+    #[arg(long, value_name = "NAME=[VAR=V...] [PROGRAM] [ARG...]", conflicts_with_all = ["old", "new"])]
     pub variant: Vec<String>,
     /// The program of the baseline
     #[arg(long, value_name = "PROGRAM", requires = "new")]

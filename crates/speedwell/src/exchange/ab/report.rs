@@ -63,8 +63,7 @@ impl Report {
         for line in lines {
             // A line without its end may have lost digits, unless its last words are there.
             if !line.ends_with('\n') && !line.ends_with("(longest request)") {
-                // Text behind the last line of a report is none of its own.
-                report.is_cut = !report.has_longest;
+                report.is_cut = true;
                 continue;
             }
             report.line(line.trim());

@@ -57,7 +57,7 @@ pub fn recognises(beginning: &[u8]) -> bool {
 /// The JSON is broken or a part of it refers to one that is not there.
 pub fn read(text: &str, names: &FrameNames) -> Result<Profile> {
     let file: File = serde_json::from_str(text).context("it is no profile of V8")?;
-    let stacks = Stacks::of(&file.nodes, names);
+    let stacks = Stacks::of(&file.nodes, &names.or_from_files(own_files(&file.nodes)));
     let mut profile = Profile::new(ProfileTool::V8, WeightUnit::Microseconds);
     let mut samples = 0;
     for (&node, weight) in file.samples.iter().zip(weights_us(&file)) {
@@ -73,6 +73,13 @@ pub fn read(text: &str, names: &FrameNames) -> Result<Profile> {
     }
     profile.samples = Some(samples);
     Ok(profile)
+}
+
+/// The files of the program itself, as paths; not those of its packages, which may lie anywhere.
+fn own_files(nodes: &[Node]) -> impl Iterator<Item = &str> {
+    let urls = nodes.iter().map(|node| node.call_frame.url.as_str());
+    let paths = urls.map(|url| url.strip_prefix("file://").unwrap_or(url));
+    paths.filter(|path| path.starts_with('/') && !path.contains("/node_modules/"))
 }
 
 /// How long the program stayed in the state of each sample: until the next one, and in that of the last until

@@ -67,6 +67,24 @@ impl FrameNames {
         }
     }
 
+    /// The same names; where no folder is known, the deepest one that holds all `files` is the program's.
+    pub fn or_from_files<'a>(&self, files: impl Iterator<Item = &'a str>) -> FrameNames {
+        if self.home.is_some() {
+            return self.clone();
+        }
+        let folders = files.filter_map(|file| Some(Path::new(file).parent()?.to_path_buf()));
+        let common = folders.reduce(|one, other| {
+            let same = one.components().zip(other.components());
+            let same = same.take_while(|(one, other)| one == other);
+            same.map(|(part, _)| part).collect()
+        });
+        match common {
+            // Files without a folder in common but the root are shown in full.
+            Some(folder) if folder.components().count() > 1 => FrameNames::from(&folder),
+            _ => FrameNames::default(),
+        }
+    }
+
     /// The name of a function. What was shortened before stays as it is.
     pub fn short<'a>(&self, name: &'a str) -> Cow<'a, str> {
         let mut short = Cow::Borrowed(name.trim());
@@ -137,6 +155,22 @@ mod tests {
             assert_eq!(names.short(raw), short);
             assert_eq!(names.short(short), short, "shortened twice");
         }
+    }
+
+    #[test]
+    fn names_begin_in_the_folder_that_holds_all_files() {
+        let known = FrameNames::from(Path::new("/home/me"));
+        let of =
+            |names: &FrameNames, files: &[&str]| names.or_from_files(files.iter().copied()).home;
+        let none = FrameNames::default();
+        assert_eq!(of(&none, &["/p/a/x.js"]).as_deref(), Some("/p/a/"));
+        assert_eq!(
+            of(&none, &["/p/a/x.js", "/p/ab/y.js"]).as_deref(),
+            Some("/p/")
+        );
+        assert_eq!(of(&none, &["/p/x.js", "/q/y.js"]), None);
+        assert_eq!(of(&none, &[]), None);
+        assert_eq!(of(&known, &["/p/a/x.js"]).as_deref(), Some("/home/me/"));
     }
 
     #[test]

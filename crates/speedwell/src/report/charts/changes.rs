@@ -39,6 +39,7 @@ fn forest(comparison: &Comparison) -> Chart {
                 "change in % with {confidence} interval ({})",
                 direction(metric.better)
             ),
+            percent: true,
             reference: 0.0,
             band: band(comparison),
             rows: rows.collect(),

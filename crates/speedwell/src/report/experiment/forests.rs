@@ -57,6 +57,7 @@ fn forest(group: &GroupFound, metric: &MetricFound) -> Option<Chart> {
                 "change in % ({})",
                 crate::report::metric_words::direction(metric.metric.better)
             ),
+            percent: true,
             reference: 0.0,
             band: floor.or_else(|| band(first)),
             rows,

@@ -49,6 +49,10 @@ pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
     }
     document.push(Block::Headline(headline::headline(loads)));
     document.push(Block::Table(summary::table(loads, output)));
+    // Before the details: the course of a load shows at a glance whether its figures mean anything.
+    for chart in charts::charts(loads) {
+        document.push(Block::Chart(Box::new(chart)));
+    }
     if output.verbosity != Verbosity::Quiet {
         for load in loads {
             details(load, loads.len(), &mut document);
@@ -56,9 +60,6 @@ pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
         notes(loads)
             .into_iter()
             .for_each(|note| document.push(note));
-    }
-    for chart in charts::charts(loads) {
-        document.push(Block::Chart(Box::new(chart)));
     }
     document.attach("load_findings", loads.iter().map(data::findings).collect());
     document.attach("loads", loads.iter().map(data::run).collect());

@@ -9,6 +9,10 @@ use crate::report::document::{Block, Chart, Fact};
 /// Width at which charts are laid out, in CSS pixels: their letters then have the size of the page's
 /// small print. A narrower screen scrolls them inside their frame.
 const CHART_PX: u32 = 760;
+/// Width of a flame graph, whose boxes want all there is.
+const FLAME_PX: u32 = 1180;
+/// Width of a chart that stands beside another.
+const NARROW_CHART_PX: u32 = 580;
 
 /// The blocks of a document; its parts are listed in the table of contents.
 pub fn top(blocks: &[&Block], writer: &mut Writer) {
@@ -21,12 +25,15 @@ fn write(blocks: &[&Block], top: bool, writer: &mut Writer) {
         let alike =
             |block: &&&Block| std::mem::discriminant(**block) == std::mem::discriminant(*first);
         let run = match first {
-            Block::Note(_) | Block::Warning(_) => 1 + others.iter().take_while(alike).count(),
+            Block::Note(_) | Block::Warning(_) | Block::Chart(_) => {
+                1 + others.iter().take_while(alike).count()
+            }
             _ => 1,
         };
         match first {
             Block::Note(_) => notes(&rest[..run], writer),
             Block::Warning(_) => warnings(&rest[..run], writer),
+            Block::Chart(_) => charts(&rest[..run], writer),
             block => one(block, top, writer),
         }
         rest = &rest[run..];
@@ -43,12 +50,10 @@ fn one(block: &Block, top: bool, writer: &mut Writer) {
         Block::Headline(text) => writer.element("p", "headline", text),
         Block::Paragraph(text) => writer.element("p", "", text),
         // Written by `write`, several together.
-        Block::Note(_) | Block::Warning(_) => {}
+        Block::Note(_) | Block::Warning(_) | Block::Chart(_) => {}
         Block::List(items) => list(items.iter().map(String::as_str), writer),
         Block::Table(table) => table::table(table, top, writer),
         Block::Facts(facts) => self::facts(facts, writer),
-        Block::Chart(chart) if chart.shown_elsewhere => {}
-        Block::Chart(chart) => self::chart(chart, writer),
         Block::Gallery(cases) => gallery::gallery(cases, writer),
         Block::Verbatim { label, text } => verbatim(label, text, writer),
         Block::Command { label, line } => command(label, line, writer),
@@ -116,9 +121,37 @@ fn warnings(warnings: &[&Block], writer: &mut Writer) {
     writer.raw("</div>\n");
 }
 
-fn chart(chart: &Chart, writer: &mut Writer) {
+/// One chart by itself; several side by side, where the page is wide enough.
+fn charts(blocks: &[&Block], writer: &mut Writer) {
+    let shown = blocks.iter().filter_map(|block| match block {
+        Block::Chart(chart) if !chart.shown_elsewhere => Some(chart),
+        _ => None,
+    });
+    let shown = shown.map(Box::as_ref);
+    let (flames, others): (Vec<&Chart>, Vec<&Chart>) = shown.partition(|chart| is_flame(chart));
+    match others[..] {
+        [] => {}
+        [only] => chart(only, CHART_PX, writer),
+        _ => {
+            writer.raw("<div class=\"charts\">\n");
+            for each in others {
+                chart(each, NARROW_CHART_PX, writer);
+            }
+            writer.raw("</div>\n");
+        }
+    }
+    for each in flames {
+        chart(each, FLAME_PX, writer);
+    }
+}
+
+fn is_flame(chart: &Chart) -> bool {
+    matches!(chart.picture, speedwell_plot::Chart::Flame(_))
+}
+
+fn chart(chart: &Chart, width_px: u32, writer: &mut Writer) {
     let id = writer.new_id("chart");
-    let svg = chart.picture.svg_on_page(CHART_PX, &id);
+    let svg = chart.picture.svg_on_page(width_px, &id);
     if svg.len() > CHART_BYTES {
         writer.element(
             "p",
@@ -131,8 +164,13 @@ fn chart(chart: &Chart, writer: &mut Writer) {
         );
         return;
     }
+    let class = if is_flame(chart) {
+        "chart flame"
+    } else {
+        "chart"
+    };
     writer.raw(&format!(
-        "<figure class=\"chart\" tabindex=\"0\">\n{svg}</figure>\n"
+        "<figure class=\"{class}\" tabindex=\"0\">\n{svg}</figure>\n"
     ));
 }
 

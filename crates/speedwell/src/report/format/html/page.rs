@@ -10,7 +10,7 @@ use crate::report::document::{Block, Document};
 use std::io;
 
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
+const SCRIPT: &str = concat!(include_str!("script.js"), include_str!("flames.js"));
 
 /// Before anything is shown: the theme that the reader chose, and that there is a script.
 const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\

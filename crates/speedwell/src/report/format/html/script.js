@@ -2,6 +2,9 @@
 // is printed or linked to. Everything is added here, so that a page without scripts shows no dead
 // controls.
 
+// Fewer rows than this are seen at a glance; a box that filters them would only be in the way.
+const FILTERED_ROWS = 4;
+
 const wide = new Intl.Collator('en', { numeric: true });
 
 /** Makes an element with attributes and children. */
@@ -120,9 +123,9 @@ class Sheet {
 
   /** The box for words, and a switch for every value of the facet. */
   addFilters() {
-    if (this.rows.length < 2) return;
-    const tools = make('div', { class: 'tools', role: 'search' });
     const tally = this.section.querySelector('.tally');
+    if (this.rows.length < 2 || (!tally && this.rows.length < FILTERED_ROWS)) return;
+    const tools = make('div', { class: 'tools', role: 'search' });
     if (tally) {
       const column = this.headers.findIndex((header) => header.dataset.k === tally.dataset.facet);
       for (const entry of this.rows) {
@@ -132,15 +135,20 @@ class Sheet {
       if (tally.children.length > 1) [...tally.children].forEach((item) => this.makeSwitch(item));
       tools.append(tally);
     }
+    if (this.rows.length >= FILTERED_ROWS) tools.append(this.makeBox());
+    this.count = make('output', { class: 'count' });
+    const sortBy = make('label', { class: 'sort-by' }, 'Sort by ', this.choice);
+    tools.append(sortBy, this.count);
+    this.section.querySelector('.scroll').before(tools);
+  }
+
+  makeBox() {
     const box = make('input', { type: 'search', placeholder: 'Filter rows', 'aria-label': 'Filter rows by words' });
     box.addEventListener('input', () => {
       this.words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
       this.apply();
     });
-    this.count = make('output', { class: 'count' });
-    const sortBy = make('label', { class: 'sort-by' }, 'Sort by ', this.choice);
-    tools.append(box, sortBy, this.count);
-    this.section.querySelector('.scroll').before(tools);
+    return box;
   }
 
   makeSwitch(item) {

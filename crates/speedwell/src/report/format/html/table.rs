@@ -79,6 +79,7 @@ fn strips(table: &Table, at: usize) -> Option<ForestStrips> {
     };
     let chart = ForestChart {
         band: table.band,
+        percent: true,
         rows: table.cells().map(row).collect(),
         ..ForestChart::default()
     };
@@ -101,7 +102,9 @@ fn sheet(sheet: &Sheet<'_>, top: bool, writer: &mut Writer) {
     let id = writer.new_id(table.name);
     // Further tables stand below headings, which lead to them.
     if top && writer.contents.is_empty() {
-        writer.contents.push((id.clone(), capital(table.name)));
+        writer
+            .contents
+            .push((id.clone(), capital(&table.name.replace('_', " "))));
     }
     writer.raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
     let caption = format!("{id}-caption");
@@ -113,8 +116,14 @@ fn sheet(sheet: &Sheet<'_>, top: bool, writer: &mut Writer) {
         format!("aria-labelledby=\"{caption}\"")
     };
     let long = if sheet.rows > LONG { " long" } else { "" };
+    // A few columns of nothing but figures are not stretched over the page.
+    let figures = sheet
+        .shown
+        .iter()
+        .all(|&at| table.columns[at].kind == Kind::Figure);
+    let class = if figures { " class=\"figures\"" } else { "" };
     writer.raw(&format!(
-        "<div class=\"scroll{long}\" role=\"region\" tabindex=\"0\" {label}>\n<table {label}>\n"
+        "<div class=\"scroll{long}\" role=\"region\" tabindex=\"0\" {label}>\n<table{class} {label}>\n"
     ));
     header(sheet, writer);
     rows(sheet, writer);
@@ -179,15 +188,32 @@ fn header(sheet: &Sheet<'_>, writer: &mut Writer) {
                 } else {
                     ""
                 };
+                let title = match explanation(column.key) {
+                    "" => String::new(),
+                    words => format!(" title=\"{}\"", escape(words)),
+                };
                 write!(
                     out,
-                    "<th scope=\"col\" class=\"{class}{long}\" data-k=\"{key}\">{text}</th>"
+                    "<th scope=\"col\" class=\"{class}{long}\" data-k=\"{key}\"{title}>{text}</th>"
                 )
             }
         };
     }
     writer.raw(&out);
     writer.raw("</tr></thead>\n");
+}
+
+/// What a column of a comparison means, for a reader who has never seen one; nothing for others.
+fn explanation(key: &str) -> &'static str {
+    match key {
+        "change_shown" => "The estimated change from the baseline to the candidate",
+        "interval_shown" => "Where the true change lies, with this confidence",
+        "p" => "How often two equal programs would differ at least as much",
+        "q" => "p corrected for the number of cases: what the verdict is held against",
+        "detectable" => "The smallest change that so many runs would find four times out of five",
+        "more_runs" => "How many more runs a side would probably decide this case",
+        _ => "",
+    }
 }
 
 fn class_of_kind(kind: Kind) -> &'static str {
