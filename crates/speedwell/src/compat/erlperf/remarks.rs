@@ -57,8 +57,13 @@ fn missing(taken: &Taken, request: &Request) -> Option<String> {
     })
 }
 
-/// Where iterations took much longer in the mean than in the median batch.
+/// Where iterations took much longer in the mean than in the median batch. Workers that share processors wait for each
+/// other, which is no disturbance.
 fn disturbance(taken: &Taken, request: &Request) -> Option<String> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if taken.workers as usize > processors {
+        return None;
+    }
     let batches = taken.visits.iter().filter_map(|visit| visit.batches);
     let mut medians: Vec<f64> = batches.map(|batches| batches.median_ns).collect();
     let typical_ns = median(&mut medians)?;
@@ -100,4 +105,64 @@ pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
         said.push("More samples (-s) tell more; 'speedwell eval erlang' has verdicts.".to_owned());
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::Asked;
+    use super::*;
+    use crate::harness::code::{Batches, Measured, Window};
+
+    /// A visit of so many workers with one window, in which the mean is ten times the median batch.
+    fn taken(workers: u32) -> Taken {
+        let window = Window {
+            per_s: 1e6,
+            elapsed_ns: 1e9,
+            iterations: 1e6,
+        };
+        let median_ns = 100.0 * f64::from(workers);
+        let batches = Batches {
+            min_ns: median_ns,
+            p5_ns: median_ns,
+            p25_ns: median_ns,
+            median_ns,
+            count: 9,
+        };
+        let visit = Measured {
+            workers,
+            windows: vec![window],
+            per_s: Some(window.per_s),
+            batches: Some(batches),
+        };
+        Taken {
+            windows: vec![window],
+            workers,
+            visits: vec![visit],
+        }
+    }
+
+    fn request() -> Request {
+        match Asked::parse(&["ok.".to_owned()]) {
+            Ok(Asked::Measure(request)) => *request,
+            _ => panic!("'ok.' is a code"),
+        }
+    }
+
+    #[test]
+    fn workers_that_wait_for_a_processor_are_not_said_to_be_disturbed() {
+        let alone = disturbance(&taken(1), &request()).unwrap();
+        assert!(alone.contains("takes 10.0 times as long"), "{alone}");
+        assert_eq!(disturbance(&taken(100_000), &request()), None);
+    }
+
+    #[test]
+    fn samples_that_are_lacking_are_counted() {
+        let said = missing(&taken(1), &request()).unwrap();
+        assert!(said.starts_with("Only 1 of 3 samples were taken"), "{said}");
+        let whole = Request {
+            samples: 1,
+            ..request()
+        };
+        assert_eq!(missing(&taken(1), &whole), None);
+    }
 }
