@@ -93,7 +93,7 @@ unreachable(Node, HasCookie) ->
     case catch speedwell_epmd:listening(Name, Host) of
         {ok, _} when HasCookie -> [": it refuses the connection\nhint: is '--node-cookie' its erlang:get_cookie()?"];
         {ok, _} -> [": it refuses the connection\nhint: give its cookie with '--node-cookie'"];
-        {error, address} -> [": ", Host, " is nowhere to be found"];
+        {error, address} -> [": the host '", Host, "' cannot be resolved"];
         {error, epmd} -> [": no Erlang node is registered on ", Host, "\nhint: start it with -sname or -name"];
         {error, {unknown, []}} -> [": no Erlang node is registered on ", Host, "\nhint: start it with -sname or -name"];
         {error, {unknown, Others}} ->

@@ -153,7 +153,7 @@ a_node_out_of_reach_says_why() ->
         ?assertMatch({_, _}, binary:match(Refused(Peer, none), <<"it refuses the connection\nhint: give its cookie">>)),
         Missing = list_to_atom(speedwell_epmd:free_name() ++ "@127.0.0.1"),
         ?assertMatch({_, _}, binary:match(Refused(Missing, wrong), <<"no Erlang node is registered on 127.0.0.1\nhint: start it">>)),
-        ?assertMatch({_, _}, binary:match(Refused('n@nowhere.invalid', wrong), <<"nowhere.invalid is nowhere to be found">>))
+        ?assertMatch({_, _}, binary:match(Refused('n@nowhere.invalid', wrong), <<"the host 'nowhere.invalid' cannot be resolved">>))
     after
         speedwell_peers:stop()
     end.

@@ -30,6 +30,7 @@ mod erlang_harness;
 mod eval;
 mod eval_answers;
 mod eval_languages;
+mod eval_node;
 mod eval_squeeze;
 mod experiment_again;
 mod experiment_examples;

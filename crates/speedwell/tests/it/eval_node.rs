@@ -1,0 +1,72 @@
+//! `speedwell eval erlang --node`: code on a node that is running already.
+
+use super::busy::wait_until;
+use super::erlang_harness;
+use super::project::Project;
+use serde_json::Value;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+const COOKIE: &str = "of_this_test";
+
+/// A node that needs no daemon, because its name ends in its port. It ends with the test.
+struct Node {
+    child: Child,
+    name: String,
+}
+
+impl Node {
+    /// None without Erlang.
+    fn start() -> Option<Node> {
+        let words = erlang_harness::words("erlang")?;
+        let modules = words.iter().skip_while(|word| *word != "-pa").nth(1)?;
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
+        let port = port.local_addr().ok()?.port();
+        let name = format!("speedwell_{port}@127.0.0.1");
+        let own = ["-noshell", "-noinput", "-boot", "no_dot_erlang"];
+        let quiet = ["-start_epmd", "false", "-epmd_module", "speedwell_epmd"];
+        let near = ["-kernel", "inet_dist_use_interface", "{127,0,0,1}"];
+        let mut command = Command::new("erl");
+        command.args(own).args(quiet).args(near);
+        command.args(["-pa", modules, "-name", &name, "-setcookie", COOKIE]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let node = Node {
+            child: child.ok()?,
+            name,
+        };
+        wait_until(|| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+        Some(node)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_is_watched_is_the_node_that_is_measured() {
+    let Some(node) = Node::start() else { return };
+    let project = Project::new();
+    // More processes and more memory than a harness of ours has.
+    let init = "[spawn_link(fun() -> timer:sleep(infinity) end) || _ <- lists:seq(1, 500)], \
+                persistent_term:put(large, binary:copy(<<1>>, 300 bsl 20)).";
+    let eval = |words: &[&str]| {
+        let own = ["eval", "erlang", "timer:sleep(1).", "--node", &node.name];
+        project.run(&[&own, words].concat())
+    };
+    let words = ["--node-cookie", COOKIE, "--init", init, "--watch"];
+    let lengths = ["-n", "2", "-t", "100ms", "--format", "json"];
+    let answer = eval(&[&words[..], &lengths].concat()).expect_status(0);
+    assert_eq!(answer.stdout.lines().count(), 2, "{answer:#?}");
+    for line in answer.stdout.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert!(line["processes"].as_f64().unwrap() > 500.0, "{line}");
+        assert!(line["rss_bytes"].as_f64().unwrap() > 3e8, "{line}");
+    }
+    eval(&["--node-cookie", "another", "--watch"])
+        .expect_status(2)
+        .expect_stderr(&["refuses the connection", "hint: is '--node-cookie'"]);
+}
