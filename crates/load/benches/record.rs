@@ -6,7 +6,7 @@
 
 use speedwell_load::books::Books;
 use speedwell_load::latency::{
-    ClosedLatency, Distribution, Freed, OpenLatency, Outcome, Service, Times,
+    ClosedLatency, Distribution, Freed, Intended, OpenLatency, Outcome, Service, Times,
 };
 use speedwell_load::pace::{Rate, Schedule, Spacing, Stage, Stop};
 use std::hint::black_box;
@@ -35,7 +35,11 @@ fn main() {
         count(&mut books);
         let times = times(k, spread[k % spread.len()]);
         black_box(open.sent(times.sent_ns - 50, Freed::default(), times.sent_ns));
-        open.record(Outcome::Ok, times.sent_ns - 50, times);
+        let intended = Intended {
+            due_ns: times.sent_ns - 50,
+            own_lag_ns: 50,
+        };
+        open.record(Outcome::Ok, intended, times);
     });
     schedules(rounds, requests);
 }

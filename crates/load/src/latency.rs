@@ -14,18 +14,20 @@ mod open;
 mod outcome;
 mod percentage;
 mod quantile;
+mod range;
 mod record;
 mod verdict;
 
 pub use bins::Bin;
 pub use closed::{ClosedLatency, ServiceTimes, Times};
 pub use distribution::{Distribution, HIGHEST_NS};
-pub use kind::{Connect, FirstByte, Kind, Lag, OwnLag, Response, Service};
+pub use kind::{Connect, FirstByte, Kind, Lag, OwnLag, Punctual, Response, Service};
 pub use log::{LogError, LogRow, Logged, read_log, write_log};
-pub use open::{Freed, OpenLatency, OpenTimes};
+pub use open::{Freed, Intended, OpenLatency, OpenTimes};
 pub use outcome::{ByOutcome, Outcome, Timed};
 pub use percentage::{AB_PERCENTS, Served, every_percent, percentage_served};
 pub use quantile::Quantile;
+pub use range::{bounds_agree, is_range_too_wide};
 pub use verdict::{
     Achieved, LEAST_ACHIEVED, LEAST_CONCURRENCY, OpenVerdict, effective_concurrency,
     is_concurrency_short,

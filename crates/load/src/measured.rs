@@ -18,6 +18,7 @@ pub use row::Row;
 pub use thread::ThreadReport;
 pub use tick::{Tick, Timeline};
 
+use crate::latency::effective_concurrency;
 use serde::{Deserialize, Serialize};
 
 /// What a load gave.
@@ -30,6 +31,10 @@ pub struct Measured {
     pub elapsed_ns: u64,
     /// Answers that were good and came within [`Measured::elapsed_ns`]: those of throughput.
     pub ok_in_time: u64,
+    /// Time that requests were under way within [`Measured::elapsed_ns`], added up: of one that began before or ended
+    /// after it, the part within. Absent in files that were written without it.
+    #[serde(default)]
+    pub under_way_ns: Option<u64>,
     /// Everything after the warm-up.
     pub account: Account,
     /// The requests of the warm-up, which are in no other figure.
@@ -54,11 +59,24 @@ impl Measured {
         (self.elapsed_ns > 0).then(|| self.ok_in_time as f64 / (self.elapsed_ns as f64 / 1e9))
     }
 
+    /// Requests under way on average, by Little's law; `None` without a duration.
+    pub fn effective_concurrency(&self) -> Option<f64> {
+        match self.under_way_ns {
+            Some(sum_ns) => (self.elapsed_ns > 0).then(|| sum_ns as f64 / self.elapsed_ns as f64),
+            None => {
+                let service = self.account.latency.all_sent().service;
+                effective_concurrency(&service, self.elapsed_ns)
+            }
+        }
+    }
+
     /// Adds what another generator gave that sent its part of the same load at the same time.
     pub fn merge(&mut self, other: Measured) {
         self.began_epoch_ms = self.began_epoch_ms.min(other.began_epoch_ms);
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
         self.ok_in_time += other.ok_in_time;
+        let both = self.under_way_ns.zip(other.under_way_ns);
+        self.under_way_ns = both.map(|(mine, theirs)| mine + theirs);
         self.account.merge(&other.account);
         self.warmup.merge(&other.warmup);
         self.timeline.merge(&other.timeline);

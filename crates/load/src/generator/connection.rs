@@ -162,7 +162,8 @@ impl Connection {
         let account = core.ledger.of(sent.is_warmup);
         account.books.connections.send(sent.is_reused);
         if let Latency::Open(latency) = &mut account.latency {
-            self.freed.own_lag_ns = latency.sent(sent.intended_ns, self.freed, sent.sent_ns);
+            sent.own_lag_ns = latency.sent(sent.intended_ns, self.freed, sent.sent_ns);
+            self.freed.own_lag_ns = sent.own_lag_ns;
         }
         let result = self.protocol.send(sent, self.channel.as_mut(), core);
         self.is_last |= self.protocol.is_last();

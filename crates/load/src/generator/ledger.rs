@@ -27,6 +27,8 @@ pub(super) struct Ledger<'a> {
     pub last: Summary,
     /// When the last answer or failure after the warm-up came.
     pub last_end_ns: u64,
+    /// Time that requests were under way between the warm-up and the end of sending, added up.
+    pub under_way_ns: u128,
     /// Every request, if asked for.
     pub rows: Vec<Row>,
 }
@@ -50,6 +52,7 @@ impl<'a> Ledger<'a> {
             under_way: 0,
             last: Summary::default(),
             last_end_ns: 0,
+            under_way_ns: 0,
             rows: Vec::new(),
         }
     }
@@ -157,12 +160,12 @@ impl<'a> Ledger<'a> {
     }
 
     /// A request was due, and the load ended before it was sent.
-    pub fn unsent(&mut self, intended_ns: u64, is_warmup: bool, end_ns: u64) {
-        let account = self.of(is_warmup);
+    pub fn unsent(&mut self, sent: &Sent, end_ns: u64) {
+        let account = self.of(sent.is_warmup);
         account.books.attempt();
         account.books.unsent();
         if let crate::measured::Latency::Open(latency) = &mut account.latency {
-            latency.unsent(intended_ns, end_ns);
+            latency.unsent(sent.intended(), end_ns);
         }
     }
 
@@ -172,7 +175,10 @@ impl<'a> Ledger<'a> {
             let account = self.of(sent.is_warmup);
             account
                 .latency
-                .record(outcome, sent.intended_ns, sent.times(end_ns));
+                .record(outcome, sent.intended(), sent.times(end_ns));
+            let from_ns = sent.sent_ns.max(self.load.warmup_ns);
+            let to_ns = end_ns.min(self.window_end_ns);
+            self.under_way_ns += u128::from(to_ns.saturating_sub(from_ns));
         }
         if sent.is_warmup {
             return;

@@ -176,6 +176,7 @@ fn begun(index: u64, intended_ns: u64, begun_ns: u64, is_warmup: bool) -> Sent {
         index,
         kind: 0,
         intended_ns,
+        own_lag_ns: 0,
         begun_ns,
         sent_ns: NEVER,
         first_byte_ns: NEVER,

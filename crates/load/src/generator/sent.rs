@@ -3,7 +3,7 @@
 use super::clock::NEVER;
 use crate::books::Class;
 use crate::http1::Asked;
-use crate::latency::Times;
+use crate::latency::{Intended, Times};
 use crate::load::Timeouts;
 
 /// A request that was taken up and has no end yet.
@@ -15,6 +15,8 @@ pub(super) struct Sent {
     pub kind: u16,
     /// When it was due; in a closed load, when it was taken up.
     pub intended_ns: u64,
+    /// How late the generator alone made it, once it is sent.
+    pub own_lag_ns: u64,
     /// When it was taken up.
     pub begun_ns: u64,
     /// When it was sent, or [`NEVER`].
@@ -36,6 +38,14 @@ pub(super) struct Sent {
 impl Sent {
     pub fn is_sent(&self) -> bool {
         self.sent_ns != NEVER
+    }
+
+    /// When it was to be sent.
+    pub fn intended(&self) -> Intended {
+        Intended {
+            due_ns: self.intended_ns,
+            own_lag_ns: self.own_lag_ns,
+        }
     }
 
     /// Its times, if it ends now.

@@ -226,7 +226,7 @@ fn put_together(
         (false, true) => window_end_ns,
         (false, false) => last_end_ns,
     };
-    let mut ok_in_time = 0;
+    let (mut ok_in_time, mut under_way_ns) = (0, 0);
     let mut rows = Vec::new();
     let mut threads = Vec::new();
     let (mut most_connections, mut reached_most_connections) = (0, false);
@@ -234,6 +234,7 @@ fn put_together(
         course.add(&one.account, false);
         course.add(&one.warmup, true);
         ok_in_time += one.ok_in_time;
+        under_way_ns += one.under_way_ns;
         rows.extend(one.rows);
         threads.push(one.report);
         most_connections += one.most_open;
@@ -246,6 +247,7 @@ fn put_together(
         began_epoch_ms,
         elapsed_ns: end_ns.saturating_sub(load.warmup_ns),
         ok_in_time,
+        under_way_ns: Some(under_way_ns.min(u128::from(u64::MAX)) as u64),
         account,
         warmup,
         timeline,

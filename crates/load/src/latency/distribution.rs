@@ -10,6 +10,9 @@ pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 /// Digits that any value keeps, so that a quantile is at most 0.1 % off.
 const DIGITS: u8 = 3;
 
+/// A quantile that times without an end can move by less than this is told without the mark of a lower bound.
+const SAME_FIGURE: f64 = 1.01;
+
 /// Times of one kind in nanoseconds. Its memory (270 kB) is reserved when it is made and never grows.
 #[derive(Debug, Clone)]
 pub struct Distribution<K> {
@@ -143,6 +146,10 @@ impl<K: Kind> Distribution<K> {
 
     /// Adds all values of another thread or process. Order and grouping do not matter.
     pub fn merge(&mut self, other: &Distribution<K>) {
+        // Ten times a second most distributions of a thread are empty, and a histogram is long.
+        if other.count() == 0 {
+            return;
+        }
         self.histogram
             .add(&other.histogram)
             .unwrap_or_else(|_| unreachable!("all distributions have the same bounds"));
@@ -158,6 +165,9 @@ impl<K: Kind> Distribution<K> {
 
     /// Empties it and keeps its memory, for snapshots that swap two.
     pub fn clear(&mut self) {
+        if self.count() == 0 {
+            return;
+        }
         self.histogram.reset();
         self.moments = Moments::EMPTY;
         self.beyond = 0;
@@ -227,20 +237,36 @@ impl<K: Kind> Distribution<K> {
 
     /// Several quantiles in one pass; `ppm` must ascend.
     pub fn quantiles(&self, ppm: &[u32]) -> Vec<Option<Quantile>> {
+        let ranks: Vec<Option<u64>> = ppm.iter().map(|share| self.rank(*share)).collect();
+        let values = self.values_at(ranks.iter().flatten().copied());
+        // If every time without an end were longer than all others, a quantile would lie so many places higher.
+        let moved = |rank: &u64| (rank + self.lower_bounds).min(self.count());
+        let moved = match self.lower_bounds {
+            0 => values.clone(),
+            _ => self.values_at(ranks.iter().flatten().map(moved)),
+        };
+        let mut known = values.into_iter().zip(moved);
+        ranks
+            .into_iter()
+            .map(|rank| {
+                let (rank, (value_ns, moved_ns)) = rank.zip(known.next())?;
+                Some(self.quantile_at(rank, value_ns, moved_ns))
+            })
+            .collect()
+    }
+
+    /// The values of ascending ranks; `None` for those beyond the range.
+    fn values_at(&self, ranks: impl Iterator<Item = u64>) -> Vec<Option<u64>> {
         let mut bins = self.histogram.iter_recorded();
         let (mut passed, mut value_ns) = (0, 0);
-        let mut at_rank = |rank: u64| {
-            while passed < rank {
-                let Some(bin) = bins.next() else { break };
-                passed += bin.count_since_last_iteration();
-                value_ns = bin.value_iterated_to();
-            }
-            (passed >= rank).then_some(value_ns)
-        };
-        ppm.iter()
-            .map(|share| {
-                let rank = self.rank(*share)?;
-                Some(self.quantile_at(rank, at_rank(rank)))
+        ranks
+            .map(|rank| {
+                while passed < rank {
+                    let Some(bin) = bins.next() else { break };
+                    passed += bin.count_since_last_iteration();
+                    value_ns = bin.value_iterated_to();
+                }
+                (passed >= rank).then_some(value_ns)
             })
             .collect()
     }
@@ -252,7 +278,7 @@ impl<K: Kind> Distribution<K> {
         (self.count() > 0).then(|| rank.max(1))
     }
 
-    fn quantile_at(&self, rank: u64, value_ns: Option<u64>) -> Quantile {
+    fn quantile_at(&self, rank: u64, value_ns: Option<u64>, moved_ns: Option<u64>) -> Quantile {
         let Moments {
             least_ns,
             greatest_ns,
@@ -266,9 +292,13 @@ impl<K: Kind> Distribution<K> {
             None => HIGHEST_NS,
         };
         let has_no_place = value_ns.is_none() && !is_last;
+        // Times without an end that lie higher change nothing here, nor do a few lower ones among many like this.
+        let is_beyond = rank + self.lower_bounds > self.count();
+        let moves =
+            is_beyond || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * SAME_FIGURE);
         Quantile {
             ns,
-            is_lower_bound: has_no_place || ns >= self.least_lower_bound_ns,
+            is_lower_bound: has_no_place || (ns >= self.least_lower_bound_ns && moves),
         }
     }
 }

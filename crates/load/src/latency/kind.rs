@@ -25,6 +25,9 @@ kinds! {
     FirstByte = "first-byte";
     /// From the intended start to the last byte: what a user would have waited. Open model only.
     Response = "response";
+    /// As [`Response`], less what the generator itself was late by: what it would have been, had the request been
+    /// sent in time. Together with [`Response`] it encloses what a user would have waited.
+    Punctual = "punctual";
     /// From the intended start to sending.
     Lag = "lag";
     /// The part of the lag that busy connections do not explain: the generator itself was late.

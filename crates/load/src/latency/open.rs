@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::closed::record;
 use super::{
-    ByOutcome, Connect, Distribution, Lag, Outcome, OwnLag, Response, ServiceTimes, Timed, Times,
+    ByOutcome, Connect, Distribution, Lag, Outcome, OwnLag, Punctual, Response, ServiceTimes,
+    Timed, Times,
 };
 
 /// Times from sending on, and from the intended start on.
@@ -14,17 +15,22 @@ pub struct OpenTimes {
     pub sent: ServiceTimes,
     /// From the intended start to the last byte.
     pub response: Distribution<Response>,
+    /// The same less the own lag of each request; empty in files that were written without it.
+    #[serde(default)]
+    pub punctual: Distribution<Punctual>,
 }
 
 impl Timed for OpenTimes {
     fn merge(&mut self, other: &OpenTimes) {
         self.sent.merge(&other.sent);
         self.response.merge(&other.response);
+        self.punctual.merge(&other.punctual);
     }
 
     fn clear(&mut self) {
         self.sent.clear();
         self.response.clear();
+        self.punctual.clear();
     }
 }
 
@@ -34,6 +40,15 @@ pub struct Freed {
     /// Since when it had been free, in nanoseconds from the start of the load.
     pub since_ns: u64,
     /// The own lag of the request before, as [`OpenLatency::sent`] gave it; 0 for a new connection.
+    pub own_lag_ns: u64,
+}
+
+/// When a request was to be sent, and how much later the generator alone made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Intended {
+    /// When it was due, in nanoseconds from the start of the load.
+    pub due_ns: u64,
+    /// Its own lag, as [`OpenLatency::sent`] gave it.
     pub own_lag_ns: u64,
 }
 
@@ -68,21 +83,22 @@ impl OpenLatency {
     }
 
     /// Records a request that was sent.
-    pub fn record(&mut self, outcome: Outcome, intended_ns: u64, times: Times) {
+    pub fn record(&mut self, outcome: Outcome, intended: Intended, times: Times) {
         let set = self.requests.entry(outcome);
         set.sent.record(outcome, times);
-        record(
-            &mut set.response,
-            outcome,
-            times.end_ns.saturating_sub(intended_ns),
-        );
+        let response_ns = times.end_ns.saturating_sub(intended.due_ns);
+        record(&mut set.response, outcome, response_ns);
+        let punctual_ns = response_ns.saturating_sub(intended.own_lag_ns);
+        record(&mut set.punctual, outcome, punctual_ns);
     }
 
     /// Records a request that was due but not sent: its age is a lower bound of its response time.
-    pub fn unsent(&mut self, intended_ns: u64, end_ns: u64) {
+    pub fn unsent(&mut self, intended: Intended, end_ns: u64) {
         let set = self.requests.entry(Outcome::Unsent);
-        set.response
-            .record_lower_bound(end_ns.saturating_sub(intended_ns));
+        let age_ns = end_ns.saturating_sub(intended.due_ns);
+        set.response.record_lower_bound(age_ns);
+        let punctual_ns = age_ns.saturating_sub(intended.own_lag_ns);
+        set.punctual.record_lower_bound(punctual_ns);
     }
 
     /// Adds the latencies of another thread.

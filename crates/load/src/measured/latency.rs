@@ -1,7 +1,8 @@
 //! The times of a load, closed or open: which of them exist follows from which it was.
 
 use crate::latency::{
-    ClosedLatency, Connect, Distribution, OpenLatency, Outcome, Service, ServiceTimes, Times,
+    ClosedLatency, Connect, Distribution, Intended, OpenLatency, Outcome, Service, ServiceTimes,
+    Times,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,10 +46,10 @@ impl Latency {
     }
 
     /// Records a request that was sent. An intended start is only known to an open load.
-    pub fn record(&mut self, outcome: Outcome, intended_ns: u64, times: Times) {
+    pub fn record(&mut self, outcome: Outcome, intended: Intended, times: Times) {
         match self {
             Latency::Closed(latency) => latency.record(outcome, times),
-            Latency::Open(latency) => latency.record(outcome, intended_ns, times),
+            Latency::Open(latency) => latency.record(outcome, intended, times),
         }
     }
 

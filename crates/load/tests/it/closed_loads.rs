@@ -88,6 +88,19 @@ fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
 }
 
 #[test]
+fn no_more_than_all_clients_are_under_way() {
+    // Every answer comes after the load has ended.
+    let server = Server::start(|mut asked| {
+        std::thread::sleep(Duration::from_millis(400));
+        asked.answer("200 OK", "good")
+    });
+    let measured = carry_out(&for_ms(server.load(3, 0), 200));
+    assert_eq!(rows(&measured), [("ok", 3)]);
+    let under_way = measured.effective_concurrency().unwrap();
+    assert!(under_way > 0.0 && under_way <= 3.0, "{under_way}");
+}
+
+#[test]
 fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
     let silent = || Server::start(|_| Then::Hold);
     // Long enough for a thread that others hold up to send at all.

@@ -4,8 +4,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_load::books::Class;
 use speedwell_load::latency::{
-    AB_PERCENTS, Distribution, HIGHEST_NS, Lag, LogError, LogRow, OpenLatency, Outcome, Response,
-    Service, Times, every_percent, percentage_served, read_log, write_log,
+    AB_PERCENTS, Distribution, HIGHEST_NS, Intended, Lag, LogError, LogRow, OpenLatency, Outcome,
+    Response, Service, Times, every_percent, percentage_served, read_log, write_log,
 };
 use std::time::Duration;
 
@@ -83,6 +83,25 @@ fn requests_without_an_end_bound_the_quantiles_above_them() {
 }
 
 #[test]
+fn a_few_times_without_an_end_leave_the_median_known_and_the_tail_not() {
+    let mut times = Distribution::<Response>::new();
+    (0..100_000).for_each(|at| times.record(1_000_000 + at));
+    times.record_lower_bound(10);
+    times.record_lower_bound(20);
+    let is_bound = |ppm| times.quantile(ppm).unwrap().is_lower_bound;
+    assert_eq!(
+        [500_000, 990_000, 999_990, 1_000_000].map(is_bound),
+        [false, false, true, true]
+    );
+    // Where the two make a difference, the figure has the mark.
+    let mut few = Distribution::<Response>::new();
+    [1, 2, 3, 4].map(|ms| few.record(ms * 1_000_000));
+    few.record_lower_bound(10);
+    few.record_lower_bound(20);
+    assert!(few.quantile(500_000).unwrap().is_lower_bound);
+}
+
+#[test]
 fn merged_distributions_are_those_of_one_recording() {
     let values = values(3000);
     let whole = recorded(&values);
@@ -142,10 +161,14 @@ fn latencies_are_kept_apart_by_outcome_and_add_up() {
         first_byte_ns: None,
         end_ns,
     };
-    latency.record(Outcome::Ok, 50, times(300));
-    latency.record(Outcome::Failed(Class::ResetInBody), 50, times(500));
-    latency.record(Outcome::InFlight, 50, times(1000));
-    latency.unsent(900, 1000);
+    let due = |due_ns| Intended {
+        due_ns,
+        own_lag_ns: 20,
+    };
+    latency.record(Outcome::Ok, due(50), times(300));
+    latency.record(Outcome::Failed(Class::ResetInBody), due(50), times(500));
+    latency.record(Outcome::InFlight, due(50), times(1000));
+    latency.unsent(due(900), 1000);
     let mut twice = latency.clone();
     twice.merge(&latency);
     let names: Vec<&str> = latency
@@ -160,6 +183,7 @@ fn latencies_are_kept_apart_by_outcome_and_add_up() {
         (all.response.sum_ns(), all.response.lower_bounds()),
         (250 + 450 + 950 + 100, 2)
     );
+    assert_eq!(all.punctual.sum_ns(), all.response.sum_ns() - 4 * 20);
     assert_eq!(twice.requests.all().response.count(), 8);
 }
 

@@ -4,7 +4,7 @@
 //! it stands still. The truth is computed from the schedule alone, without the code under test.
 
 use speedwell_load::latency::{
-    Achieved, ClosedLatency, Freed, OpenLatency, OpenVerdict, Outcome, Times,
+    Achieved, ClosedLatency, Freed, Intended, OpenLatency, OpenVerdict, Outcome, Times,
 };
 use speedwell_load::latency::{effective_concurrency, is_concurrency_short};
 use speedwell_load::pace::{Rate, Schedule, Spacing, Stage, Stop};
@@ -68,7 +68,11 @@ fn open(pause: std::ops::Range<u64>) -> OpenLatency {
             first_byte_ns: Some(end_ns),
             end_ns,
         };
-        latency.record(Outcome::Ok, due.at_ns, times);
+        let intended = Intended {
+            due_ns: due.at_ns,
+            own_lag_ns,
+        };
+        latency.record(Outcome::Ok, intended, times);
     }
     latency
 }
@@ -130,6 +134,21 @@ fn lag_behind_busy_connections_is_the_servers_and_any_other_the_generators() {
     let verdict = OpenVerdict::of(&sleepy, all);
     assert!(verdict.is_generator_limited(), "{verdict:?}");
     assert!(!verdict.allows_tail());
+
+    // What the generator slept through is in the time from when requests were due, and not in the other.
+    let all_times = sleepy.requests.all();
+    let p99 = |ppm| {
+        (
+            ms(all_times.punctual.quantile(ppm).unwrap().ns),
+            ms(all_times.response.quantile(ppm).unwrap().ns),
+        )
+    };
+    let (punctual, response) = p99(800_000);
+    assert!(
+        punctual < 500.0 && response > 500.0,
+        "{punctual} {response}"
+    );
+    assert_eq!(all_times.punctual.count(), all_times.response.count());
 
     let missed = OpenVerdict::of(
         &waiting,

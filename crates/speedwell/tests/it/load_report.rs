@@ -9,7 +9,8 @@ pub mod made;
 use made::{MS, Made, S, US};
 use speedwell::analysis::load::gate::{Answer, Condition, Unknown, judge, passes};
 use speedwell::analysis::load::{
-    Course, Group, Quantity, Refusal, Remark, Served, Told, Weight, of,
+    Course, Group, NextRate, Quantity, RateRules, Refusal, Remark, Served, Told, Weight, next_rate,
+    of, rates,
 };
 use speedwell_load::books::Class;
 use speedwell_load::latency::{Outcome, Quantile};
@@ -68,7 +69,10 @@ fn a_closed_load_has_the_figures_worked_out_on_paper() {
         false,
     );
     let spread = found.spread(Quantity::Service, Group::Ok).unwrap();
-    assert_eq!((spread.least_ns, spread.greatest_ns), (US, MS));
+    assert_eq!(
+        (spread.least_ns, spread.greatest.longest_ns()),
+        (US, Some(MS))
+    );
     assert_eq!(spread.mean_ns, 500.5 * US as f64);
     // 500.5 ms of service time in 100.1 ms are 5 requests at any time.
     assert_eq!(found.concurrency.effective, Some(5.0));
@@ -149,11 +153,13 @@ fn an_open_load_is_judged_by_its_response_time() {
     let made = scheduled(500 * US);
     let found = of(&made.run);
     assert_eq!(found.principal(), (Quantity::Response, Group::All));
-    assert_time(
-        found.quantile(Quantity::Response, Group::All, 990_000),
-        1500 * US,
-        false,
-    );
+    // Half a millisecond of it is the generator's own lateness.
+    let Some(Told::Range { low, high }) = found.quantile(Quantity::Response, Group::All, 990_000)
+    else {
+        panic!("one figure for a third that is not the server's");
+    };
+    assert_time(Some(Told::Time(low)), MS, false);
+    assert_time(Some(Told::Time(high)), 1500 * US, false);
     assert_time(
         found.quantile(Quantity::Service, Group::Ok, 990_000),
         MS,
@@ -415,6 +421,23 @@ fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
     let refused = Answer::Unknown(Unknown::Refused(Refusal::GeneratorLimited));
     assert_eq!(answers, [refused, refused, refused, Answer::Passed]);
 
+    // Between 1 and 1.5 ms: half a millisecond is the generator's own.
+    let late = scheduled(500 * US);
+    let loads = [of(&late.run)];
+    for (text, answer) in [
+        ("p99>1200us", Answer::Unknown(Unknown::Range)),
+        ("p99<1200us", Answer::Unknown(Unknown::Range)),
+        ("mean>1200us", Answer::Unknown(Unknown::Range)),
+        ("max>1200us", Answer::Unknown(Unknown::Range)),
+        ("p99>2ms", Answer::Passed),
+        ("p99>900us", Answer::Failed),
+        ("service-p99>1200us", Answer::Passed),
+    ] {
+        let conditions = conditions(&[text]);
+        let judged = judge(&conditions, &loads);
+        assert_eq!(judged[0].answer, answer, "{text}: {:?}", judged[0]);
+    }
+
     // The slowest 20 have no end after 10 ms.
     let mut made = scheduled(0);
     for _ in 0..20 {
@@ -447,5 +470,37 @@ fn a_load_without_requests_passes_no_limit_of_times_or_shares() {
         judged
             .iter()
             .all(|row| row.answer == Answer::Unknown(Unknown::NoRequests))
+    );
+}
+
+#[test]
+fn the_highest_rate_is_refused_where_the_generator_was_the_limit() {
+    let at = |rate: f64, late_ns: u64| {
+        let mut made = Made::open(rate);
+        for _ in 0..rate as u64 {
+            made.end(Outcome::Ok, MS, late_ns);
+        }
+        made
+    };
+    let rules = RateRules {
+        first: 1000.0,
+        limit: 1e6,
+        resolution: 0.05,
+    };
+    let mut tries = vec![at(1000.0, 0), at(1000.0, 0)];
+    for _ in 0..4 {
+        let loads: Vec<_> = tries.iter().map(|made| of(&made.run)).collect();
+        // A late generator says nothing of the server: the same rate is tried again.
+        assert_eq!(next_rate(&loads, &[], &rules), NextRate::Try(2000.0));
+        drop(loads);
+        tries.push(at(2000.0, 20 * MS));
+    }
+    let loads: Vec<_> = tries.iter().map(|made| of(&made.run)).collect();
+    assert_eq!(next_rate(&loads, &[], &rules), NextRate::Stop);
+    let found = rates(&loads, &[]);
+    assert_eq!(found[0].refused_at, Some(2000.0));
+    assert_eq!(
+        (found[0].answer.kept, found[0].answer.missed),
+        (Some(1000.0), None)
     );
 }

@@ -18,6 +18,7 @@ pub(in super::super) struct Finished {
     pub warmup: Account,
     pub ok_in_time: u64,
     pub last_end_ns: u64,
+    pub under_way_ns: u128,
     pub ended_by_time: bool,
     pub rows: Vec<Row>,
     pub report: ThreadReport,
@@ -35,6 +36,10 @@ impl Worker<'_> {
             is_interrupted,
         } = end;
         let (mut in_flight, mut in_flight_warmup) = (0, 0);
+        let had_room = self
+            .connections
+            .iter()
+            .any(|connection| connection.has_room(self.core.load));
         for connection in &mut self.connections {
             let (measured, warmup) = connection.abandon(is_interrupted, end_ns, &mut self.core);
             in_flight += measured;
@@ -42,10 +47,12 @@ impl Worker<'_> {
         }
         if let Pacing::Open(pacing) = &mut self.pacing {
             pacing.advance(end_ns.min(self.core.ledger.window_end_ns));
-            while let Some(sent) = pacing.take(end_ns) {
-                self.core
-                    .ledger
-                    .unsent(sent.intended_ns, sent.is_warmup, end_ns);
+            // With room for them, they would have been sent by a generator that was in time.
+            while let Some(mut sent) = pacing.take(end_ns) {
+                if had_room {
+                    sent.own_lag_ns = end_ns.saturating_sub(sent.intended_ns);
+                }
+                self.core.ledger.unsent(&sent, end_ns);
             }
         }
         #[cfg(feature = "http3")]
@@ -64,6 +71,7 @@ impl Worker<'_> {
             warmup: *ledger.warmup,
             ok_in_time: ledger.ok_in_time,
             last_end_ns: ledger.last_end_ns,
+            under_way_ns: ledger.under_way_ns,
             ended_by_time,
             rows: ledger.rows,
             report: self.check.finish(end_ns),

@@ -3,9 +3,10 @@
 use super::checks::{self, Remark};
 use super::halves::{Course, Halves, halves};
 use super::times::{self, Group, Quantity, Served, Spread, Told};
+use super::trust::Trust;
 use crate::model::load_run::{LoadRun, PaceFacts};
 use speedwell_load::books::Imbalance;
-use speedwell_load::latency::{Bin, OpenVerdict, effective_concurrency, is_concurrency_short};
+use speedwell_load::latency::{Bin, OpenVerdict, is_concurrency_short};
 use speedwell_load::measured::ThreadReport;
 
 /// What a load showed.
@@ -35,6 +36,7 @@ pub struct LoadFindings<'a> {
     pub halves: Option<Halves>,
     /// What a reader should know, the gravest first.
     pub remarks: Vec<Remark>,
+    trust: Trust,
 }
 
 /// Requests under way on average, by Little's law.
@@ -73,6 +75,7 @@ pub struct Generator {
 pub fn of(run: &LoadRun) -> LoadFindings<'_> {
     let measured = &run.measured;
     let open = measured.verdict();
+    let trust = Trust::of(run, open);
     let bytes = measured.account.books.bytes;
     let seconds = measured.elapsed_ns as f64 / 1e9;
     let per_second = |bytes: u64| bytes as f64 / seconds;
@@ -82,13 +85,14 @@ pub fn of(run: &LoadRun) -> LoadFindings<'_> {
         bytes_per_s: (seconds > 0.0).then(|| (per_second(bytes.received), per_second(bytes.sent))),
         concurrency: concurrency(run),
         open,
-        served: times::served(run, open.as_ref()),
-        spreads: times::spreads(run, open.as_ref()),
+        served: times::served(run, &trust),
+        spreads: times::spreads(run, &trust),
         balance: measured.account.books.balance(),
         generator: generator(run),
         per_connection: per_connection(&measured.threads),
         halves: course(run).and_then(|course| halves(measured, course)),
         remarks: Vec::new(),
+        trust,
     };
     findings.remarks = checks::remarks(&findings);
     findings
@@ -112,7 +116,7 @@ impl LoadFindings<'_> {
             .position(|listed| *listed == ppm)
         {
             Some(at) => served.told.get(at).copied(),
-            None => times::told(self.run, self.open.as_ref(), (quantity, group), ppm),
+            None => times::told(self.run, &self.trust, (quantity, group), ppm),
         }
     }
 
@@ -148,7 +152,7 @@ fn concurrency(run: &LoadRun) -> Concurrency {
         } => Some(concurrency),
         _ => None,
     };
-    let effective = effective_concurrency(&latency.all_sent().service, measured.elapsed_ns);
+    let effective = measured.effective_concurrency();
     let connecting = (measured.elapsed_ns > 0)
         .then(|| latency.connect().sum_ns() as f64 / measured.elapsed_ns as f64);
     Concurrency {

@@ -24,6 +24,8 @@ pub struct Judged<'a> {
     pub quantity: Option<Quantity>,
     /// The figure in the unit of the limit, if it is known.
     pub value: Option<f64>,
+    /// Of a figure that is known to lie between two: the lower one.
+    pub low: Option<f64>,
     /// The true figure may be larger.
     pub is_lower_bound: bool,
     /// The answer.
@@ -52,6 +54,8 @@ pub enum Unknown {
     NoRequests,
     /// The figure is only known to be at least so long.
     LowerBound,
+    /// The limit lies between the bounds of the figure: the generator's own lateness would decide.
+    Range,
 }
 
 /// Holds every condition against every load.
@@ -70,33 +74,54 @@ pub fn passes(judged: &[Judged<'_>]) -> bool {
 }
 
 /// A figure, or why there is none.
-type Known = Result<(f64, bool), Unknown>;
+type Known = Result<Found, Unknown>;
+
+/// A figure.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    value: f64,
+    /// The lower one of two between which it lies, if these are not one.
+    low: Option<f64>,
+    /// The true one may be larger.
+    is_lower_bound: bool,
+}
+
+impl From<f64> for Found {
+    fn from(value: f64) -> Found {
+        Found {
+            value,
+            low: None,
+            is_lower_bound: false,
+        }
+    }
+}
 
 fn judge_one<'a>(condition: &'a Condition, load: &'a LoadFindings<'a>) -> Judged<'a> {
     let (quantity, known) = figure(condition.figure, load);
     let answer = match known {
         Err(why) => Answer::Unknown(why),
-        Ok((value, is_lower_bound)) => answer(condition, value, is_lower_bound),
+        Ok(found) => answer(condition, found),
     };
     Judged {
         condition,
         load: &load.run.label,
         quantity,
-        value: known.ok().map(|(value, _)| value),
-        is_lower_bound: known.is_ok_and(|(_, is_lower_bound)| is_lower_bound),
+        value: known.ok().map(|found| found.value),
+        low: known.ok().and_then(|found| found.low),
+        is_lower_bound: known.is_ok_and(|found| found.is_lower_bound),
         answer,
     }
 }
 
-/// A lower bound answers where every larger figure would give the same answer.
-fn answer(condition: &Condition, value: f64, is_lower_bound: bool) -> Answer {
-    let is_bad = condition.operator.holds(value, condition.limit);
-    let stays = match condition.operator {
-        Operator::Above | Operator::AtLeast => is_bad,
-        Operator::Below | Operator::AtMost => !is_bad,
-    };
+/// A range answers where both of its ends, and a lower bound where every larger figure, would give the same answer.
+fn answer(condition: &Condition, found: Found) -> Answer {
+    let holds = |value: f64| condition.operator.holds(value, condition.limit);
+    let is_bad = holds(found.value);
     match is_bad {
-        _ if is_lower_bound && !stays => Answer::Unknown(Unknown::LowerBound),
+        _ if found.is_lower_bound && holds(f64::INFINITY) != is_bad => {
+            Answer::Unknown(Unknown::LowerBound)
+        }
+        _ if found.low.is_some_and(|low| holds(low) != is_bad) => Answer::Unknown(Unknown::Range),
         true => Answer::Failed,
         false => Answer::Passed,
     }
@@ -106,17 +131,17 @@ fn figure(figure: Figure, load: &LoadFindings<'_>) -> (Option<Quantity>, Known) 
     let books = &load.run.measured.account.books;
     let of_attempts = |count: u64| match books.attempts() {
         0 => Err(Unknown::NoRequests),
-        all => Ok((count as f64 / all as f64, false)),
+        all => Ok(Found::from(count as f64 / all as f64)),
     };
     let known = match figure {
         Figure::Throughput => load
             .throughput_per_s
-            .map(|rate| (rate, false))
+            .map(Found::from)
             .ok_or(Unknown::NoRequests),
         Figure::ErrorShare => of_attempts(books.all_errors()),
         Figure::OkShare => of_attempts(books.succeeded()),
-        Figure::ErrorCount => Ok((books.all_errors() as f64, false)),
-        Figure::OkCount => Ok((books.succeeded() as f64, false)),
+        Figure::ErrorCount => Ok(Found::from(books.all_errors() as f64)),
+        Figure::OkCount => Ok(Found::from(books.succeeded() as f64)),
         Figure::Time(quantity, statistic) => {
             let (quantity, group) = place(quantity, load);
             return (Some(quantity), time(quantity, group, statistic, load));
@@ -149,7 +174,14 @@ fn time(quantity: Quantity, group: Group, statistic: Statistic, load: &LoadFindi
     match load.quantile(quantity, group, ppm) {
         None => Err(Unknown::NoRequests),
         Some(Told::Refused(why)) => Err(Unknown::Refused(why)),
-        Some(Told::Time(Quantile { ns, is_lower_bound })) => Ok((ns as f64, is_lower_bound)),
+        Some(Told::Time(Quantile { ns, is_lower_bound })) => Ok(Found {
+            is_lower_bound,
+            ..Found::from(ns as f64)
+        }),
+        Some(Told::Range { low, high }) => Ok(Found {
+            low: Some(low.ns as f64),
+            ..Found::from(high.ns as f64)
+        }),
     }
 }
 
@@ -157,6 +189,10 @@ fn mean(quantity: Quantity, group: Group, load: &LoadFindings<'_>) -> Known {
     let spread = load.spread(quantity, group).ok_or(Unknown::NoRequests)?;
     match spread.refusal {
         Some(why) => Err(Unknown::Refused(why)),
-        None => Ok((spread.mean_ns, spread.lower_bounds > 0)),
+        None => Ok(Found {
+            value: spread.mean_ns,
+            low: spread.low_mean_ns,
+            is_lower_bound: spread.lower_bounds > 0,
+        }),
     }
 }

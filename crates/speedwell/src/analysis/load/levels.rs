@@ -2,7 +2,6 @@
 //! throughput, and which level is loaded next. Start at [`levels`].
 
 use super::findings::LoadFindings;
-use super::times::Told;
 use crate::analysis::scaling::{self, Level, Next, Rules, Scaling};
 use crate::model::load_run::LoadRun;
 use speedwell_load::measured::Measured;
@@ -175,10 +174,8 @@ fn pass(concurrency: u32, loads: &[&LoadFindings<'_>]) -> Pass {
 fn median_time(loads: &[&LoadFindings<'_>], ppm: u32) -> Option<f64> {
     let time = |load: &&LoadFindings<'_>| {
         let (quantity, group) = load.principal();
-        match load.quantile(quantity, group, ppm)? {
-            Told::Time(quantile) => Some(quantile.ns as f64),
-            Told::Refused(_) => None,
-        }
+        let told = load.quantile(quantity, group, ppm)?;
+        told.longest_ns().map(|ns| ns as f64)
     };
     let times: Vec<f64> = loads.iter().filter_map(time).collect();
     (!times.is_empty()).then(|| speedwell_stats::describe::median(&times))

@@ -14,6 +14,7 @@ mod halves;
 mod levels;
 mod rates;
 mod times;
+mod trust;
 
 pub use checks::{Remark, Weight};
 pub use findings::{Concurrency, Generator, LoadFindings, of};

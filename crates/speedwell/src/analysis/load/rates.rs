@@ -1,15 +1,15 @@
 //! Loads of several rates: which of them the server kept, and which rate is tried next. Start at [`rates`].
 
 use super::findings::LoadFindings;
-use super::gate::{self, Condition};
-use super::times::{Group, Quantity, Told};
+use super::gate::{self, Condition, Unknown};
+use super::times::{Group, Quantity, Refusal, Told};
 use crate::model::load_run::{LoadRun, PaceFacts};
 use speedwell_load::latency::LEAST_ACHIEVED;
 use speedwell_stats::ladder::{self, Trial};
 
 pub use ladder::{Answer as RateAnswer, Next as NextRate, Rules as RateRules};
 
-/// Tries of one rate with a late generator that are taken for disturbances, less one.
+/// So many tries of one rate with a late generator are more than passing disturbances.
 const MOST_LATE: usize = 4;
 
 /// Loads of one address at several rates.
@@ -19,8 +19,11 @@ pub struct Rates {
     pub label: String,
     /// The trials, by rate and in the order of their execution.
     pub tries: Vec<RateTry>,
-    /// The highest rate that was kept, and the lowest that was not.
+    /// The highest rate that was kept, and the lowest that was not, as far as the generator was in time.
     pub answer: RateAnswer,
+    /// The lowest rate that the generator could not send in time however often it tried. The server may keep that and
+    /// more, so the highest rate is not known.
+    pub refused_at: Option<f64>,
 }
 
 /// One load of a rate.
@@ -69,10 +72,12 @@ pub fn rates(loads: &[LoadFindings<'_>], conditions: &[Condition]) -> Vec<Rates>
         tries.sort_by(|one, other| one.rate.total_cmp(&other.rate));
         let is_one = tries.first()?.rate == tries.last()?.rate;
         let answer = ladder::answer(&trials(&tries));
-        (!is_one).then(|| Rates {
+        let refused_at = refused_at(&tries);
+        (!is_one || refused_at.is_some()).then(|| Rates {
             label: (*label).to_owned(),
             tries,
             answer,
+            refused_at,
         })
     };
     labels.iter().filter_map(of_label).collect()
@@ -85,23 +90,37 @@ pub fn next_rate(
     rules: &RateRules,
 ) -> NextRate {
     let tries = loads.iter().filter_map(|load| one_try(load, conditions));
-    ladder::next(&trials(&tries.collect::<Vec<_>>()), rules)
+    let tries: Vec<RateTry> = tries.collect();
+    match refused_at(&tries) {
+        Some(_) => NextRate::Stop,
+        None => ladder::next(&trials(&tries), rules),
+    }
 }
 
-/// A generator that was late was often only disturbed by another program. Such tries say nothing of the server
-/// and do not count, until there are so many of one rate that the generator cannot send it.
+/// What the tries say of the server. Those with a late generator say nothing of it.
 fn trials(tries: &[RateTry]) -> Vec<Trial> {
-    let is_late = |one: &&RateTry| one.missed == Some(Missed::Generator);
-    let late_at = |rate: f64| {
-        let of_rate = tries.iter().filter(|one| one.rate == rate);
-        of_rate.filter(is_late).count()
-    };
-    let counts = |one: &&RateTry| !is_late(one) || late_at(one.rate) >= MOST_LATE;
     let trial = |one: &RateTry| Trial {
         rate: one.rate,
         is_kept: one.missed.is_none(),
     };
-    tries.iter().filter(counts).map(trial).collect()
+    let in_time = tries.iter().filter(|one| !is_late(one));
+    in_time.map(trial).collect()
+}
+
+fn is_late(one: &RateTry) -> bool {
+    one.missed == Some(Missed::Generator)
+}
+
+/// The lowest rate of which there were so many tries with a late generator that it was no passing disturbance.
+fn refused_at(tries: &[RateTry]) -> Option<f64> {
+    let late_at = |rate: f64| {
+        let of_rate = tries.iter().filter(|one| one.rate == rate);
+        of_rate.filter(|one| is_late(one)).count()
+    };
+    let rates = tries.iter().map(|one| one.rate);
+    rates
+        .filter(|rate| late_at(*rate) >= MOST_LATE)
+        .min_by(f64::total_cmp)
 }
 
 /// The one constant rate of a load.
@@ -125,13 +144,13 @@ fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry>
     let answered = answered(load, rate);
     let time = |ppm: u32| {
         let (quantity, group) = load.principal();
-        match load.quantile(quantity, group, ppm)? {
-            Told::Time(quantile) => Some(quantile.ns as f64),
-            Told::Refused(_) => None,
-        }
+        let told = load.quantile(quantity, group, ppm)?;
+        told.longest_ns().map(|ns| ns as f64)
     };
+    let (quantity, group) = load.principal();
+    let tail = load.quantile(quantity, group, 990_000);
     let missed = match () {
-        () if verdict.is_generator_limited() => Some(Missed::Generator),
+        () if tail == Some(Told::Refused(Refusal::GeneratorLimited)) => Some(Missed::Generator),
         () if verdict.is_rate_missed() => Some(Missed::Unsent),
         () if answered < LEAST_ACHIEVED => Some(Missed::Unanswered),
         () => limit(load, conditions),
@@ -167,5 +186,11 @@ fn limit(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<Missed> {
     let failed = judged
         .iter()
         .find(|row| row.answer != gate::Answer::Passed)?;
-    Some(Missed::Limit(failed.condition.to_string()))
+    match failed.answer {
+        // The generator's own lateness would decide.
+        gate::Answer::Unknown(Unknown::Range | Unknown::Refused(Refusal::GeneratorLimited)) => {
+            Some(Missed::Generator)
+        }
+        _ => Some(Missed::Limit(failed.condition.to_string())),
+    }
 }

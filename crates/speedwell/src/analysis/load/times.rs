@@ -1,9 +1,11 @@
-//! The times of a load: which quantities, of which requests, and which of them are not told.
+//! The times of a load: which quantities, of which requests. Which of them are told, and how exactly, is decided in
+//! [`super::trust`].
 
+use super::trust::Trust;
 use crate::model::load_run::LoadRun;
 use speedwell_load::latency::{
-    AB_PERCENTS, Bin, ByOutcome, Distribution, Kind, OpenTimes, OpenVerdict, Outcome, Quantile,
-    ServiceTimes, Timed,
+    AB_PERCENTS, Bin, ByOutcome, Distribution, Kind, OpenTimes, Outcome, Punctual, Quantile,
+    ServiceTimes, Timed, bounds_agree,
 };
 use speedwell_load::measured::Latency;
 
@@ -12,9 +14,6 @@ pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [
     500_000, 660_000, 750_000, 800_000, 900_000, 950_000, 980_000, 990_000, 999_000, 999_900,
     1_000_000,
 ];
-
-/// From here on a percentile belongs to the tail, which a load that missed its rate does not tell.
-const TAIL_PPM: u32 = 990_000;
 
 /// What is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,27 +80,31 @@ pub enum Refusal {
     RateMissed,
 }
 
-impl Refusal {
-    /// Whether a quantile of this quantity is told, given what the load's verdict is.
-    fn of(verdict: Option<&OpenVerdict>, quantity: Quantity, ppm: u32) -> Option<Refusal> {
-        let verdict = verdict?;
-        match quantity {
-            // The lag is the evidence itself, and connections are made by the operating system.
-            Quantity::Lag | Quantity::Connect => None,
-            _ if verdict.is_generator_limited() => Some(Refusal::GeneratorLimited),
-            _ if verdict.is_rate_missed() && ppm >= TAIL_PPM => Some(Refusal::RateMissed),
-            _ => None,
-        }
-    }
-}
-
 /// A time that is told or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     /// Known, or known to be at least so long.
     Time(Quantile),
+    /// Known to lie between the two: what the generator itself was late by is in the longer one only.
+    Range {
+        /// Less the generator's own lateness with each request.
+        low: Quantile,
+        /// From when each request was due.
+        high: Quantile,
+    },
     /// Measured, but not to be trusted.
     Refused(Refusal),
+}
+
+impl Told {
+    /// The time in nanoseconds from when requests were due, unless it is refused.
+    pub fn longest_ns(self) -> Option<u64> {
+        match self {
+            Told::Time(time) => Some(time.ns),
+            Told::Range { high, .. } => Some(high.ns),
+            Told::Refused(_) => None,
+        }
+    }
 }
 
 /// The percentiles of one quantity, of one group of requests.
@@ -150,22 +153,25 @@ pub struct Spread {
     pub least_ns: u64,
     /// The mean.
     pub mean_ns: f64,
+    /// The mean less the generator's own lateness, where that makes a difference.
+    pub low_mean_ns: Option<f64>,
     /// Standard deviation of a sample.
     pub deviation_ns: Option<f64>,
     /// The median.
-    pub median: Quantile,
+    pub median: Told,
     /// The longest.
-    pub greatest_ns: u64,
-    /// Why the row is not told.
+    pub greatest: Told,
+    /// Why what depends on all times, such as the mean, is not told.
     pub refusal: Option<Refusal>,
-    /// Why the longest is not told.
-    pub tail_refusal: Option<Refusal>,
 }
 
 /// What is done with each distribution of a load.
 pub(super) trait Visit {
-    fn see<K: Kind>(&mut self, quantity: Quantity, group: Group, times: &Distribution<K>);
+    fn see<K: Kind>(&mut self, quantity: Quantity, group: Group, times: &Distribution<K>, low: Low);
 }
+
+/// The same times less the generator's own lateness, where that is a quantity of its own.
+pub(super) type Low<'a> = Option<&'a Distribution<Punctual>>;
 
 /// Shows every distribution of a load that holds values. The principal one, by which the load is
 /// judged, comes first: what users of an open load would have waited, whatever became of their
@@ -176,15 +182,18 @@ pub(super) fn visit(run: &LoadRun, visitor: &mut impl Visit) {
         Latency::Closed(latency) => visit_sent(&latency.requests, |all| all, visitor),
         Latency::Open(latency) => {
             let (all, ok) = (latency.requests.all(), latency.requests.ok());
-            visitor.see(Quantity::Response, Group::All, &all.response);
+            let mut see = |group, times: &OpenTimes| {
+                visitor.see(Quantity::Response, group, &times.response, times.low());
+            };
+            see(Group::All, &all);
             if all.response.count() > ok.response.count() {
-                visitor.see(Quantity::Response, Group::Ok, &ok.response);
+                see(Group::Ok, ok);
             }
             visit_sent(&latency.requests, |times: &OpenTimes| &times.sent, visitor);
-            visitor.see(Quantity::Lag, Group::All, &latency.lag);
+            visitor.see(Quantity::Lag, Group::All, &latency.lag, None);
         }
     }
-    visitor.see(Quantity::Connect, Group::All, connect);
+    visitor.see(Quantity::Connect, Group::All, connect, None);
 }
 
 fn visit_sent<T: Timed>(
@@ -193,42 +202,34 @@ fn visit_sent<T: Timed>(
     visitor: &mut impl Visit,
 ) {
     let ok = sent(requests.ok());
-    visitor.see(Quantity::Service, Group::Ok, &ok.service);
+    visitor.see(Quantity::Service, Group::Ok, &ok.service, None);
     let others = requests
         .seen()
         .filter(|(outcome, set)| *outcome != Outcome::Ok && sent(set).service.count() > 0);
     if others.count() > 0 {
-        visitor.see(
-            Quantity::Service,
-            Group::All,
-            &sent(&requests.all()).service,
-        );
+        let all = requests.all();
+        visitor.see(Quantity::Service, Group::All, &sent(&all).service, None);
     }
-    visitor.see(Quantity::FirstByte, Group::Ok, &ok.first_byte);
+    visitor.see(Quantity::FirstByte, Group::Ok, &ok.first_byte, None);
 }
 
 /// The percentiles of a load.
-pub(super) fn served(run: &LoadRun, verdict: Option<&OpenVerdict>) -> Vec<Served> {
-    struct Collect<'a>(Vec<Served>, Option<&'a OpenVerdict>);
+pub(super) fn served(run: &LoadRun, trust: &Trust) -> Vec<Served> {
+    struct Collect<'a>(Vec<Served>, &'a Trust);
     impl Visit for Collect<'_> {
-        fn see<K: Kind>(&mut self, quantity: Quantity, group: Group, times: &Distribution<K>) {
-            let quantiles = times.quantiles(&PERCENTILES_PPM);
-            let told = |(ppm, known): (&u32, Option<Quantile>)| {
-                let time = Told::Time(known?);
-                Some(Refusal::of(self.1, quantity, *ppm).map_or(time, Told::Refused))
-            };
-            let told: Vec<Told> = PERCENTILES_PPM
-                .iter()
-                .zip(quantiles)
-                .filter_map(told)
-                .collect();
+        fn see<K: Kind>(
+            &mut self,
+            quantity: Quantity,
+            group: Group,
+            times: &Distribution<K>,
+            low: Low,
+        ) {
+            let told = self.1.all_told(quantity, &PERCENTILES_PPM, times, low);
             if !told.is_empty() {
                 let ppm = curve_ppm(times.count());
-                let points = ppm.iter().zip(times.quantiles(&ppm));
-                let told_points = points.filter_map(|(ppm, known)| {
-                    let is_told = Refusal::of(self.1, quantity, *ppm).is_none();
-                    Some((f64::from(*ppm) / 1e4, known?.ns)).filter(|_| is_told)
-                });
+                let points = ppm.iter().zip(self.1.all_told(quantity, &ppm, times, low));
+                let told_points = points
+                    .filter_map(|(ppm, told)| Some((f64::from(*ppm) / 1e4, told.longest_ns()?)));
                 self.0.push(Served {
                     curve: told_points.collect(),
                     quantity,
@@ -240,20 +241,26 @@ pub(super) fn served(run: &LoadRun, verdict: Option<&OpenVerdict>) -> Vec<Served
             }
         }
     }
-    let mut collect = Collect(Vec::new(), verdict);
+    let mut collect = Collect(Vec::new(), trust);
     visit(run, &mut collect);
     collect.0
 }
 
 /// The spreads of a load.
-pub(super) fn spreads(run: &LoadRun, verdict: Option<&OpenVerdict>) -> Vec<Spread> {
-    struct Collect<'a>(Vec<Spread>, Option<&'a OpenVerdict>);
+pub(super) fn spreads(run: &LoadRun, trust: &Trust) -> Vec<Spread> {
+    struct Collect<'a>(Vec<Spread>, &'a Trust);
     impl Visit for Collect<'_> {
-        fn see<K: Kind>(&mut self, quantity: Quantity, group: Group, times: &Distribution<K>) {
-            self.0.extend(spread(quantity, group, times, self.1));
+        fn see<K: Kind>(
+            &mut self,
+            quantity: Quantity,
+            group: Group,
+            times: &Distribution<K>,
+            low: Low,
+        ) {
+            self.0.extend(spread(quantity, group, times, low, self.1));
         }
     }
-    let mut collect = Collect(Vec::new(), verdict);
+    let mut collect = Collect(Vec::new(), trust);
     visit(run, &mut collect);
     collect.0
 }
@@ -262,20 +269,24 @@ fn spread<K: Kind>(
     quantity: Quantity,
     group: Group,
     times: &Distribution<K>,
-    verdict: Option<&OpenVerdict>,
+    low: Low,
+    trust: &Trust,
 ) -> Option<Spread> {
+    let told = |ppm| trust.all_told(quantity, &[ppm], times, low).pop();
+    let mean_ns = times.mean_ns()?;
+    let low_mean_ns = low.and_then(Distribution::mean_ns);
     Some(Spread {
         quantity,
         group,
         count: times.count(),
         lower_bounds: times.lower_bounds(),
         least_ns: times.least_ns()?,
-        mean_ns: times.mean_ns()?,
+        mean_ns,
+        low_mean_ns: low_mean_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
         deviation_ns: times.standard_deviation_ns(),
-        median: times.quantile(500_000)?,
-        greatest_ns: times.greatest_ns()?,
-        refusal: Refusal::of(verdict, quantity, 0),
-        tail_refusal: Refusal::of(verdict, quantity, 1_000_000),
+        median: told(500_000)?,
+        greatest: told(1_000_000)?,
+        refusal: trust.refusal_of_mean(quantity),
     })
 }
 
@@ -283,7 +294,13 @@ fn spread<K: Kind>(
 pub(super) fn bins(run: &LoadRun, wanted: (Quantity, Group)) -> Vec<Bin> {
     struct Find(Vec<Bin>, (Quantity, Group));
     impl Visit for Find {
-        fn see<K: Kind>(&mut self, quantity: Quantity, group: Group, times: &Distribution<K>) {
+        fn see<K: Kind>(
+            &mut self,
+            quantity: Quantity,
+            group: Group,
+            times: &Distribution<K>,
+            _: Low,
+        ) {
             if (quantity, group) == self.1 {
                 self.0 = times.bins().collect();
             }
@@ -297,20 +314,25 @@ pub(super) fn bins(run: &LoadRun, wanted: (Quantity, Group)) -> Vec<Bin> {
 /// One quantile of one quantity and group; `None` without values.
 pub(super) fn told(
     run: &LoadRun,
-    verdict: Option<&OpenVerdict>,
+    trust: &Trust,
     wanted: (Quantity, Group),
     ppm: u32,
 ) -> Option<Told> {
-    struct Find(Option<Quantile>, (Quantity, Group), u32);
-    impl Visit for Find {
-        fn see<K: Kind>(&mut self, quantity: Quantity, group: Group, times: &Distribution<K>) {
+    struct Find<'a>(Option<Told>, (Quantity, Group), u32, &'a Trust);
+    impl Visit for Find<'_> {
+        fn see<K: Kind>(
+            &mut self,
+            quantity: Quantity,
+            group: Group,
+            times: &Distribution<K>,
+            low: Low,
+        ) {
             if (quantity, group) == self.1 {
-                self.0 = times.quantile(self.2);
+                self.0 = self.3.all_told(quantity, &[self.2], times, low).pop();
             }
         }
     }
-    let mut find = Find(None, wanted, ppm);
+    let mut find = Find(None, wanted, ppm, trust);
     visit(run, &mut find);
-    let time = find.0?;
-    Some(Refusal::of(verdict, wanted.0, ppm).map_or(Told::Time(time), Told::Refused))
+    find.0
 }

@@ -312,10 +312,18 @@ fn finish(args: &LoadArgs, wish: Wish, runs: &[LoadRun], seed: u64) -> anyhow::R
         .iter()
         .all(|run| run.measured.account.books.succeeded() == 0);
     let partial = runs.iter().any(|run| run.is_partial);
-    Ok(match nothing || partial {
+    let refused = wish == Wish::Rate && is_refused(args, runs);
+    Ok(match nothing || partial || refused {
         true => status.or(Status::COULD_NOT),
         false => status,
     })
+}
+
+/// Whether the generator was the limit, so that there is no answer.
+fn is_refused(args: &LoadArgs, runs: &[LoadRun]) -> bool {
+    let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::of).collect();
+    let rates = analysis::load::rates(&loads, &args.fail_on);
+    rates.iter().any(|rates| rates.refused_at.is_some())
 }
 
 /// Whether a load is one of those that limits are held against.

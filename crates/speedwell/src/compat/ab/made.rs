@@ -78,6 +78,7 @@ impl Made {
             began_epoch_ms: 1_795_288_693_000,
             elapsed_ns: self.elapsed_ns,
             ok_in_time: account.books.succeeded(),
+            under_way_ns: None,
             warmup: Account::new(true),
             account,
             timeline: Timeline {

@@ -204,6 +204,7 @@ fn nothing() -> Measured {
         began_epoch_ms: since_epoch.map_or(0, |since| since.as_millis() as u64),
         elapsed_ns: 0,
         ok_in_time: 0,
+        under_way_ns: None,
         account: Account::new(true),
         warmup: Account::new(true),
         timeline: Timeline {

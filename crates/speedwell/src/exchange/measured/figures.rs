@@ -5,7 +5,7 @@ use crate::exchange::load_report::{LoadReport, percentile};
 use crate::model::load_run::{LoadRun, PaceFacts, StageFacts};
 use crate::model::{Better, Metric, Value};
 use speedwell_load::books::Class;
-use speedwell_load::latency::{Distribution, Kind, OpenVerdict};
+use speedwell_load::latency::{Distribution, Kind, OpenTimes, OpenVerdict};
 use speedwell_load::measured::Latency;
 
 /// Percentiles that become metrics, in percent and in millionths.
@@ -42,16 +42,15 @@ pub(super) fn report(load: &LoadRun) -> LoadReport {
         remarks: refusals(verdict.as_ref()),
         ..LoadReport::default()
     };
-    let is_told = |ppm: u32| {
-        let is_refused = |verdict: &OpenVerdict| {
-            verdict.is_generator_limited() || (verdict.is_rate_missed() && ppm >= TAIL_PPM)
-        };
-        !verdict.as_ref().is_some_and(is_refused)
+    let all = match &measured.account.latency {
+        Latency::Open(open) => Some(open.requests.all()),
+        Latency::Closed(_) => None,
     };
+    let is_told = |ppm: u32| is_told(ppm, verdict.as_ref(), all.as_ref());
     report.times_ns = times("latency", measured.account.latency.service(), is_told);
     let mut others = Vec::new();
-    if let Latency::Open(open) = &measured.account.latency {
-        others.extend(times("response", &open.requests.all().response, is_told));
+    if let (Latency::Open(open), Some(all)) = (&measured.account.latency, &all) {
+        others.extend(times("response", &all.response, is_told));
         others.extend(times("lag", &open.lag, |_| true));
     }
     let others = others.into_iter();
@@ -83,6 +82,19 @@ pub fn times<K: Kind>(
     mean.into_iter().chain(percentiles).collect()
 }
 
+/// Whether a percentile in millionths is told, or the mean, which is 0.
+fn is_told(ppm: u32, verdict: Option<&OpenVerdict>, all: Option<&OpenTimes>) -> bool {
+    let (Some(verdict), Some(all)) = (verdict, all) else {
+        return true;
+    };
+    let is_wide = match ppm {
+        0 => all.is_mean_too_wide(),
+        _ => all.are_too_wide(&[ppm]).map(|wide| wide == [true]),
+    };
+    let is_late = is_wide.unwrap_or_else(|| verdict.is_generator_limited());
+    !is_late && !(verdict.is_rate_missed() && ppm >= TAIL_PPM)
+}
+
 fn refusals(verdict: Option<&OpenVerdict>) -> Vec<String> {
     let Some(verdict) = verdict else {
         return Vec::new();
@@ -90,7 +102,8 @@ fn refusals(verdict: Option<&OpenVerdict>) -> Vec<String> {
     let mut refusals = Vec::new();
     if verdict.is_generator_limited() {
         refusals.push(
-            "the generator itself was late, so times of requests are left out: they would be its own"
+            "the generator itself was late, which is in the response times; those that it may have doubled are \
+             left out"
                 .to_owned(),
         );
     }

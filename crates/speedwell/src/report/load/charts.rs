@@ -1,6 +1,6 @@
 //! Pictures of loads: the course over time, percentiles on an axis of nines, how often times occur.
 
-use crate::analysis::load::{LoadFindings, Quantity, Served};
+use crate::analysis::load::{Group, LoadFindings, Quantity, Served};
 use crate::report::document::Chart;
 use speedwell_load::measured::{Tick, Timeline};
 use speedwell_plot as plot;
@@ -165,8 +165,8 @@ fn latency(loads: &[LoadFindings<'_>]) -> Option<Chart> {
     let shown = |ns: Option<u64>| ns.map(|ns| ns as f64 / NS_PER_MS);
     // Service times that are refused elsewhere are not drawn either.
     let told = loads.iter().filter(|load| {
-        let is_refused = load.open.is_some_and(|open| open.is_generator_limited());
-        !is_refused
+        let service = load.spread(Quantity::Service, Group::Ok);
+        service.is_none_or(|spread| spread.refusal.is_none())
     });
     let told: Vec<&LoadFindings<'_>> = told.collect();
     let all = match &told[..] {

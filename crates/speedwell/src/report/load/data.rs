@@ -24,8 +24,8 @@ pub fn findings(load: &LoadFindings<'_>) -> Value {
         },
         "open": load.open.map(|open| json!({
             "achieved": open.achieved,
-            "own_lag_p99_ns": open.own_lag_p99_ns,
-            "own_lag_limit_ns": open.own_lag_limit_ns,
+            "lateness_p99_ns": open.own_lag_p99_ns,
+            "lateness_limit_ns": open.own_lag_limit_ns,
             "is_generator_limited": open.is_generator_limited(),
             "is_rate_missed": open.is_rate_missed(),
         })),

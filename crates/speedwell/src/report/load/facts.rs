@@ -226,7 +226,7 @@ fn schedule(load: &LoadFindings<'_>) -> Option<Fact> {
     Some(fact(
         "schedule",
         format!(
-            "{} of the due requests sent; the generator's own lag p99 {}, where up to {} is allowed",
+            "{} of the due requests sent; the generator itself was late by {} (p99), where up to {} would do",
             share(verdict.achieved),
             told::time(verdict.own_lag_p99_ns as f64, false),
             told::time(verdict.own_lag_limit_ns as f64, false)

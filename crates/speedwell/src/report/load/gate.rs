@@ -72,6 +72,7 @@ fn fields<'a>() -> Vec<Field<Line<'a>>> {
                 Cell::figure(value).shown(words.unwrap_or_default())
             },
         ),
+        Field::machine("low", |row: &Line<'a>| Cell::figure(row.judged.low)),
         Field::machine("limit", |row: &Line<'a>| {
             Cell::figure(Some(row.judged.condition.limit))
         }),
@@ -97,7 +98,10 @@ fn found(row: &Judged<'_>, value: f64) -> String {
         _ => "",
     };
     match row.condition.figure {
-        Figure::Time(..) => format!("{of}{}", told::time(value, row.is_lower_bound)),
+        Figure::Time(..) => match row.low {
+            Some(low) => format!("{of}{}", told::range(low, value)),
+            None => format!("{of}{}", told::time(value, row.is_lower_bound)),
+        },
         Figure::Throughput => super::headline::rate(value),
         Figure::ErrorShare | Figure::OkShare => share(value),
         Figure::ErrorCount | Figure::OkCount => spell(value, 0),
@@ -121,6 +125,9 @@ fn why(row: &Judged<'_>) -> Option<&'static str> {
         Unknown::Refused(refusal) => told::why(refusal),
         Unknown::ClosedLoad => "a load without --rate has no such time",
         Unknown::NoRequests => "no request has this figure",
+        Unknown::Range => {
+            "the limit lies within the range: the generator's own lateness would decide"
+        }
         Unknown::LowerBound => "requests without an end may have taken longer",
     })
 }

@@ -41,9 +41,10 @@ fn single(load: &LoadFindings<'_>) -> String {
         ),
     };
     format!(
-        "{}: {rate}{pace}{}; {failed}.",
+        "{}: {rate}{pace}{}{}; {failed}.",
         load.run.label,
-        latency(load)
+        latency(load),
+        connections(load)
     )
 }
 
@@ -56,16 +57,25 @@ fn latency(load: &LoadFindings<'_>) -> String {
     };
     let [median, tail] = [500_000, 990_000].map(|ppm| load.quantile(principal, group, ppm));
     match (median, tail) {
-        (Some(Told::Time(median)), Some(Told::Time(tail))) => format!(
-            "; {name} p50 {}, p99 {}",
-            told::quantile(median),
-            told::quantile(tail)
-        ),
-        (Some(Told::Time(median)), Some(Told::Refused(_))) => {
-            format!("; {name} p50 {}, p99 is refused", told::quantile(median))
+        (Some(Told::Refused(_)), Some(Told::Refused(_))) => format!("; its {name} is refused"),
+        (Some(median), Some(tail)) => {
+            let words = |told| match told {
+                Told::Refused(_) => "is refused".to_owned(),
+                known => told::told(known),
+            };
+            format!("; {name} p50 {}, p99 {}", words(median), words(tail))
         }
-        (Some(Told::Refused(_)), _) => format!("; its {name} is refused"),
         _ => String::new(),
+    }
+}
+
+/// What connections had to do with it, if each answer ended one.
+fn connections(load: &LoadFindings<'_>) -> &'static str {
+    let replies = &load.run.measured.account.replies;
+    let closed = replies.count - replies.reusable.min(replies.count);
+    match load.run.asked.keeps_alive && 2 * closed > replies.count {
+        true => "; the server closed the connection after most answers",
+        false => "",
     }
 }
 

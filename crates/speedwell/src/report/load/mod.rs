@@ -39,7 +39,8 @@ const CLOSED: &str = "service: from sending a request to the last byte of its an
 /// Said once, where there is one.
 const OPEN: &str = "response: from the time a request was due to the last byte of its answer, which is \
     what users would have waited; requests without an end count with their age, marked ≥. service: from \
-    sending on. lag: from the time a request was due to its sending.";
+    sending on. lag: from the time a request was due to its sending, for whatever reason. A range (14.1-15.9 ms) \
+    ends at the time from when requests were due and begins at that less what the generator itself was late by.";
 
 /// The report of loads.
 pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {

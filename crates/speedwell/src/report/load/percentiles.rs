@@ -1,6 +1,6 @@
 //! Within which time which percentage of the requests was served. Each column is one quantity.
 
-use super::summary::time_cell;
+use super::summary::{low_ns, time_cell};
 use super::told;
 use crate::analysis::load::{Group, LoadFindings, PERCENTILES_PPM, Quantity, Served, Told};
 use crate::report::digits::{Uncertainty, place, spell};
@@ -69,6 +69,7 @@ fn headings() -> Vec<Column> {
         "" => Column::machine(key),
         header => Column::new(key, header, Kind::Figure),
     }));
+    columns.push(Column::machine("response_all_low_ns"));
     columns.push(Column::machine("lower_bounds"));
     columns.push(Column::machine("refused"));
     columns
@@ -107,6 +108,11 @@ fn row(
         }
         cells.push(cell);
     }
+    let response = columns[0].and_then(|served| served.told.get(at).copied());
+    cells.push(Cell {
+        value: low_ns(response).map(Value::from),
+        ..Cell::default()
+    });
     cells.push(Cell::value(lower_bounds));
     cells.push(Cell::value(refused));
     Row::Cells(cells)

@@ -19,9 +19,6 @@ const NOTE: &str = "A rate is kept when at least 98 % of the due requests were s
 
 /// Adds what is said of one address.
 pub fn add(rates: &Rates, document: &mut Document) {
-    if let Some(warning) = generator(rates) {
-        document.push(Block::Warning(warning));
-    }
     document.push(Block::Headline(headline(rates)));
     document.push(Block::Table(table(rates)));
     document.push(Block::Note(NOTE.into()));
@@ -30,12 +27,31 @@ pub fn add(rates: &Rates, document: &mut Document) {
         .extend(picture(rates).map(|chart| Block::Chart(Box::new(chart))));
     document.attach(
         "highest_rate",
-        json!({"load": rates.label, "kept": rates.answer.kept, "missed": rates.answer.missed}),
+        match rates.refused_at {
+            None => json!({
+                "load": rates.label, "kept": rates.answer.kept, "missed": rates.answer.missed,
+            }),
+            Some(rate) => json!({
+                "load": rates.label, "kept": null, "missed": null,
+                "refused_at": rate, "kept_at_least": rates.answer.kept,
+            }),
+        },
     );
 }
 
 fn headline(rates: &Rates) -> String {
     let label = &rates.label;
+    if let Some(refused_at) = rates.refused_at {
+        let least = rates.answer.kept.map(rate);
+        let least = least.map_or(String::new(), |least| {
+            format!("; it keeps at least {least}")
+        });
+        return format!(
+            "{label}: the highest rate is refused: in every try of {} the generator, not the server, was late{least}. \
+             More --threads help where there are processors for them; else quiet the machine, or use --pin or --rt.",
+            rate(refused_at)
+        );
+    }
     let why = |missed: f64| {
         let of_rate = rates.tries.iter().filter(|one| one.rate == missed);
         let mut reasons = of_rate.filter_map(|one| one.missed.as_ref());
@@ -61,22 +77,6 @@ fn headline(rates: &Rates) -> String {
     }
 }
 
-/// The generator and not the server bounded the answer.
-fn generator(rates: &Rates) -> Option<String> {
-    let missed = rates.answer.missed?;
-    let mut bounds = rates.tries.iter().filter(|one| one.rate == missed);
-    bounds
-        .any(|one| one.missed == Some(Missed::Generator))
-        .then(|| {
-            format!(
-                "{}: the generator, not the server, was the limit at {}: the server may be able to do more. More \
-                 --threads help where there are processors for them.",
-                rates.label,
-                rate(missed)
-            )
-        })
-}
-
 fn reason(missed: &Missed) -> String {
     match missed {
         Missed::Generator => "the generator was late by itself".to_owned(),
@@ -93,7 +93,9 @@ fn table(rates: &Rates) -> Table {
     };
     let part = |part: f64| Cell::figure(Some(part)).shown(share(part));
     let column = |key, header| Column::new(key, header, Kind::Figure);
+    let label = rates.label.clone();
     let fields: Vec<Field<RateTry>> = vec![
+        Field::machine("load", move |_: &RateTry| Cell::words(label.clone())),
         Field::new(column("rate", "rate"), |one: &RateTry| {
             Cell::figure(Some(one.rate)).shown(rate(one.rate))
         }),

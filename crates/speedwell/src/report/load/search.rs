@@ -131,7 +131,11 @@ fn table(levels: &Levels) -> Table {
         .map(|(pass, standing)| (pass, standing.as_ref()))
         .collect();
     let knee = levels.scaling.as_ref().map(|all| *all.answer.at_knee());
-    let mut fields = level_fields(knee.map(|knee| knee.concurrency));
+    let label = levels.label.clone();
+    let mut fields = vec![Field::machine("load", move |_: &Row<'_>| {
+        Cell::words(label.clone())
+    })];
+    fields.extend(level_fields(knee.map(|knee| knee.concurrency)));
     fields.extend(time_fields());
     table_of("levels", fields, &rows)
 }

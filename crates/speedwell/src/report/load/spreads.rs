@@ -1,6 +1,6 @@
 //! Connection times: least, mean, standard deviation, median and greatest of each quantity.
 
-use super::told;
+use super::{summary, told};
 use crate::analysis::load::{LoadFindings, Quantity, Spread};
 use crate::report::digits::spell;
 use crate::report::field::{Field, table_of};
@@ -43,26 +43,22 @@ fn fields<'a>(name: String) -> Vec<Field<&'a Spread>> {
         figure("least_ns", "min", |spread| Some(spread.least_ns as f64)),
         Field::new(
             Column::new("mean_ns", "mean", Kind::Figure),
-            |spread: &&'a Spread| time_cell(spread, Some(spread.mean_ns), spread.lower_bounds > 0),
+            |spread: &&'a Spread| {
+                let cell = time_cell(spread, Some(spread.mean_ns), spread.lower_bounds > 0);
+                match (spread.refusal, spread.low_mean_ns) {
+                    (None, Some(low_ns)) => cell.shown(told::range(low_ns, spread.mean_ns)),
+                    _ => cell,
+                }
+            },
         ),
         figure("deviation_ns", "sd", |spread| spread.deviation_ns),
         Field::new(
             Column::new("median_ns", "median", Kind::Figure),
-            |spread: &&'a Spread| {
-                let median = spread.median;
-                time_cell(spread, Some(median.ns as f64), median.is_lower_bound)
-            },
+            |spread: &&'a Spread| summary::time_cell(Some(spread.median)),
         ),
         Field::new(
             Column::new("greatest_ns", "max", Kind::Figure),
-            |spread: &&'a Spread| match spread.tail_refusal {
-                Some(_) => Cell::figure(None).shown("refused"),
-                None => time_cell(
-                    spread,
-                    Some(spread.greatest_ns as f64),
-                    spread.lower_bounds > 0,
-                ),
-            },
+            |spread: &&'a Spread| summary::time_cell(Some(spread.greatest)),
         ),
     ]
 }

@@ -103,13 +103,18 @@ fn for_people<'a>(loads: &[LoadFindings<'_>]) -> Vec<Field<Load<'a>>> {
     fields
 }
 
-/// A time, refused times being unknown to machines.
-pub fn time_cell(time: Option<Told>) -> Cell {
-    let known = match time {
-        Some(Told::Time(quantile)) => Some(quantile.ns as f64),
+/// The lower end of a range in nanoseconds.
+pub fn low_ns(time: Option<Told>) -> Option<u64> {
+    match time {
+        Some(Told::Range { low, .. }) => Some(low.ns),
         _ => None,
-    };
-    Cell::figure(known).shown(time.map(told::told).unwrap_or_default())
+    }
+}
+
+/// A time, for machines from when requests were due; refused times are unknown to them.
+pub fn time_cell(time: Option<Told>) -> Cell {
+    let known = time.and_then(Told::longest_ns);
+    Cell::figure(known.map(|ns| ns as f64)).shown(time.map(told::told).unwrap_or_default())
 }
 
 fn for_machines<'a>() -> Vec<Field<Load<'a>>> {
@@ -149,8 +154,10 @@ fn for_machines<'a>() -> Vec<Field<Load<'a>>> {
             let spread = load.spread(quantity, group)?;
             spread.refusal.is_none().then(|| number(spread.mean_ns))?
         }),
+        field("p50_low_ns", |load| low(load, 500_000)),
+        field("p99_low_ns", |load| low(load, 990_000)),
         field("achieved_share", |load| number(load.open?.achieved)),
-        field("own_lag_p99_ns", |load| {
+        field("lateness_p99_ns", |load| {
             Some(load.open?.own_lag_p99_ns.into())
         }),
         field("received_per_s", |load| number(load.bytes_per_s?.0)),
@@ -164,6 +171,12 @@ fn for_machines<'a>() -> Vec<Field<Load<'a>>> {
         }),
         field("is_balanced", |load| Some(load.balance.is_ok().into())),
     ]
+}
+
+/// The lower end of the range of a quantile.
+fn low(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
+    let (quantity, group) = load.principal();
+    low_ns(load.quantile(quantity, group, ppm)).map(Value::from)
 }
 
 /// A count of requests.

@@ -22,10 +22,20 @@ pub fn quantile(quantile: Quantile) -> String {
     time(quantile.ns as f64, quantile.is_lower_bound)
 }
 
-/// A time or the word that it is refused.
+/// Two times between which the true one lies: `14.1-15.9 ms`, or `950 µs-1.20 ms` where their units differ.
+pub fn range(low_ns: f64, high_ns: f64) -> String {
+    let (low, high) = (time(low_ns, false), time(high_ns, false));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
+        _ => format!("{low}-{high}"),
+    }
+}
+
+/// A time, a range, or the word that it is refused.
 pub fn told(told: Told) -> String {
     match told {
         Told::Time(time) => quantile(time),
+        Told::Range { low, high } => range(low.ns as f64, high.ns as f64),
         Told::Refused(_) => "refused".to_owned(),
     }
 }
@@ -34,7 +44,7 @@ pub fn told(told: Told) -> String {
 pub fn why(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::GeneratorLimited => {
-            "refused: the generator itself was late, so this would be its own time and not the server's"
+            "refused: the generator itself was late, and that may be more than half of this time"
         }
         Refusal::RateMissed => {
             "refused: fewer than 98 % of the due requests were sent, and what the others would have met \

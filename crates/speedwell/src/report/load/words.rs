@@ -143,10 +143,10 @@ fn imbalance(wrong: &[Imbalance]) -> String {
 
 fn generator_limited(verdict: &OpenVerdict) -> String {
     format!(
-        "The generator could not keep to its schedule: its own lag was {} at the 99th percentile, where \
-         up to {} would do. Response and service times are refused, because they would be the \
-         generator's. Lower the rate, give it more --threads or processors of its own (--pin), or quiet \
-         the machine.",
+        "The generator itself was late: by {} at the 99th percentile, where up to {} would do. How late it was with \
+         each request is known, so response times are ranges: from the time without its lateness to the time from \
+         when the request was due. Where the two are further apart than a factor of two they are refused. For narrower \
+         ranges lower the rate, give it more --threads or processors of its own (--pin), or quiet the machine.",
         told::time(verdict.own_lag_p99_ns as f64, false),
         told::time(verdict.own_lag_limit_ns as f64, false)
     )
@@ -154,11 +154,21 @@ fn generator_limited(verdict: &OpenVerdict) -> String {
 
 fn rate_missed(verdict: &OpenVerdict) -> String {
     format!(
-        "Only {} of the due requests were sent, and 98 % are needed: the 99th percentile and what lies \
+        "Only {} % of the due requests were sent, and 98 % are needed: the 99th percentile and what lies \
          beyond are refused, because nobody knows what the others would have met. Lower the rate, or allow \
          more connections (--max-connections).",
-        share(verdict.achieved)
+        short_of_98(verdict.achieved)
     )
+}
+
+/// A percentage below 98 that does not read as 98.
+fn short_of_98(share: f64) -> String {
+    let percent = share * 100.0;
+    let decimals = (1..6).find(|decimals| {
+        let step = 10f64.powi(*decimals);
+        (percent * step).round() < 98.0 * step
+    });
+    spell(percent, decimals.unwrap_or(6))
 }
 
 fn concurrency_short(asked: u32, effective: f64, connecting: f64) -> String {
@@ -233,6 +243,12 @@ mod tests {
         let told = unsteady(&halves);
         let begin = "Throughput rose from the first half (0.00/s) to the second (93.3/s)";
         assert!(told.starts_with(begin), "{told}");
+    }
+
+    #[test]
+    fn a_share_that_was_missed_by_little_does_not_read_as_if_it_were_reached() {
+        let words = [0.5, 0.976, 0.9796, 0.979_99].map(short_of_98);
+        assert_eq!(words, ["50.0", "97.6", "97.96", "97.999"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use speedwell::analysis::load::{LoadFindings, gate, of};
 use speedwell::report::load::{document, gate as gate_of};
 use speedwell::report::{Csv, Document, Html, Json, Markdown, Output, Render, Text};
 use speedwell_load::books::Class;
-use speedwell_load::latency::Outcome;
+use speedwell_load::latency::{Intended, Outcome};
 use std::path::PathBuf;
 
 fn rendered(document: &Document, format: &dyn Render) -> String {
@@ -88,7 +88,7 @@ pub fn troubled() -> Made {
                     end_ns: 300 * MS,
                 };
                 let latency = &mut run.measured.account.latency;
-                latency.record(Outcome::InFlight, 0, times);
+                latency.record(Outcome::InFlight, Intended::default(), times);
                 run.measured.account.books.connections.send(true);
             }
             run.measured.reached_most_connections = true;
@@ -122,6 +122,17 @@ fn a_load_whose_times_are_refused() {
         made.end(Outcome::Ok, MS, 20 * MS);
     }
     golden("refused-100.txt", &text(&[of(&made.run)]));
+}
+
+#[test]
+fn a_load_whose_times_are_ranges() {
+    let mut made = Made::open(1_000.0).connected(&[80 * US; 8]);
+    for at in 0..1_000 {
+        // Each tenth request was sent 1.8 ms late, and is the slower for it.
+        let late_ns = if at % 10 == 0 { 1_800 * US } else { 50 * US };
+        made.end(Outcome::Ok, 14_100 * US + late_ns, late_ns);
+    }
+    golden("range-100.txt", &text(&[of(&made.run)]));
 }
 
 #[test]

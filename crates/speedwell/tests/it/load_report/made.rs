@@ -4,7 +4,7 @@ use speedwell::model::load_run::{
     KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts,
 };
 use speedwell_load::books::Class;
-use speedwell_load::latency::{Freed, Outcome, Times};
+use speedwell_load::latency::{Freed, Intended, Outcome, Times};
 use speedwell_load::measured::{Account, Latency, Measured, ThreadReport, Tick, Timeline};
 
 pub const US: u64 = 1_000;
@@ -51,6 +51,7 @@ impl Made {
             began_epoch_ms: 1_769_868_300_000,
             elapsed_ns: S,
             ok_in_time: 0,
+            under_way_ns: None,
             account: Account::new(is_closed),
             warmup: Account::new(is_closed),
             timeline: Timeline {
@@ -125,7 +126,7 @@ impl Made {
         }
         if outcome == Outcome::Unsent {
             if let Latency::Open(latency) = &mut account.latency {
-                latency.unsent(0, late_ns);
+                latency.unsent(Intended::default(), late_ns);
             }
             return;
         }
@@ -137,15 +138,16 @@ impl Made {
             since_ns: 0,
             own_lag_ns: 0,
         };
+        let mut intended = Intended::default();
         if let Latency::Open(latency) = &mut account.latency {
-            latency.sent(0, freed, late_ns);
+            intended.own_lag_ns = latency.sent(0, freed, late_ns);
         }
         let times = Times {
             sent_ns: late_ns,
             first_byte_ns: outcome.is_over().then_some(late_ns + service_ns / 2),
             end_ns: late_ns + service_ns,
         };
-        account.latency.record(outcome, 0, times);
+        account.latency.record(outcome, intended, times);
     }
 
     /// Connections that came about, one for each time.
