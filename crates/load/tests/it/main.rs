@@ -13,6 +13,7 @@ mod books;
 mod busy;
 mod chunks;
 mod closed_loads;
+mod floods;
 mod forbidden_calls;
 mod heads;
 mod http2;

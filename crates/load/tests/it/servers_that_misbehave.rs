@@ -9,7 +9,6 @@ use speedwell_load::generator;
 use speedwell_load::load::{ConnectionRules, Kind, Kinds, Load, Timeouts};
 use speedwell_load::measured::{Measured, Tick};
 use speedwell_load::pace::{Closed, Pace, Think};
-use std::io::Write;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -404,27 +403,6 @@ fn a_server_that_closes_an_idle_connection_with_408_spoils_no_answer() {
     // A machine that holds the client up lets its next request meet the goodbye, or the end.
     assert!(good >= 1, "{:?}", rows(&measured));
     assert_eq!(measured.account.replies.stray_bytes, 0);
-}
-
-#[test]
-fn a_server_that_never_stops_sending_does_not_outlast_the_limits() {
-    // Answers before the answer may be as many as a server likes (RFC 9110, section 15.2).
-    let server = Server::start(|asked| {
-        let interim = b"HTTP/1.1 102 Processing\r\n\r\n".repeat(40_000);
-        while asked.stream.write_all(&interim).is_ok() {}
-        Then::Close
-    });
-    let mut load = server.load(4, 4);
-    load.rules.timeouts.total_ns = Some(300_000_000);
-    let measured = carry_out(&load);
-    assert_eq!(rows(&measured), [("timeout.total", 4)]);
-    let service = measured.account.latency.all_sent().service;
-    // A turn is a megabyte of each connection; without turns a limit waits for the server to pause.
-    assert!(
-        service.greatest_ns() < Some(3_000_000_000),
-        "{:?}",
-        service.greatest_ns()
-    );
 }
 
 #[test]

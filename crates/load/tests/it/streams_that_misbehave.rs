@@ -4,7 +4,6 @@
 use super::server::{carry_out, rows};
 use super::server_of_streams::{Stream, body, deaf, frame, goaway, head, reset, start};
 use speedwell_load::load::{Http, Load, Timeouts};
-use std::io::Write;
 use std::time::Duration;
 
 const REQUESTS: u64 = 40;
@@ -31,25 +30,6 @@ fn every_second(
         }
         true
     })
-}
-
-#[test]
-fn a_server_that_asks_and_never_takes_the_answers_is_given_up_by_name() {
-    // PING and SETTINGS, each of which has to be answered; this server reads nothing meanwhile.
-    for asking in [frame(6, 0, 0, &[0; 8]), frame(4, 0, 0, &[])] {
-        let flood = asking.repeat(10_000);
-        let server = start(move |stream| {
-            for _ in 0..200 {
-                if stream.socket.write_all(&flood).is_err() {
-                    break;
-                }
-            }
-            false
-        });
-        let mut load = server.load(1, 1, 1);
-        load.rules.timeouts.total_ns = Some(60_000_000_000);
-        assert_eq!(rows(&carry_out(&load)), [("h2.flood", 1)]);
-    }
 }
 
 #[test]

@@ -1,0 +1,137 @@
+//! Limits that loads must keep, and the highest rate: what passes, what fails, and what cannot be judged.
+
+use super::made::{MS, Made, US};
+use super::{scheduled, thousand};
+use speedwell::analysis::load::gate::{Answer, Condition, Unknown, judge, passes};
+use speedwell::analysis::load::{NextRate, RateRules, Refusal, Remark, next_rate, of, rates};
+use speedwell_load::books::Class;
+use speedwell_load::latency::Outcome;
+
+fn conditions(texts: &[&str]) -> Vec<Condition> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn limits_pass_fail_or_cannot_be_judged() {
+    let made = thousand().ended(Outcome::Failed(Class::TimeoutTotal), 10, 10 * US);
+    let loads = [of(&made.run)];
+    for (text, answer) in [
+        ("p99>991ms", Answer::Passed),
+        ("p99>980us", Answer::Failed),
+        ("p50<501us", Answer::Failed),
+        ("p50<500us", Answer::Passed),
+        ("max>=1ms", Answer::Failed),
+        ("mean>501us", Answer::Passed),
+        ("errors>0", Answer::Failed),
+        ("errors>1%", Answer::Passed),
+        ("errors>0.9%", Answer::Failed),
+        ("ok<100%", Answer::Failed),
+        ("ok<99%", Answer::Passed),
+        ("throughput<9k", Answer::Passed),
+        ("throughput<10k", Answer::Failed),
+        ("connect-max>80us", Answer::Passed),
+        ("response p99>1s", Answer::Unknown(Unknown::ClosedLoad)),
+        ("lag-p99>1s", Answer::Unknown(Unknown::ClosedLoad)),
+    ] {
+        let conditions = conditions(&[text]);
+        let judged = judge(&conditions, &loads);
+        assert_eq!(judged[0].answer, answer, "{text}: {:?}", judged[0].value);
+        assert_eq!(passes(&judged), answer == Answer::Passed);
+    }
+}
+
+#[test]
+fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
+    let limited = scheduled(5 * MS);
+    let loads = [of(&limited.run)];
+    let conditions_of_times = conditions(&["p50>1h", "service-p50>1h", "mean>1h", "lag-p99>1s"]);
+    let answers: Vec<Answer> = judge(&conditions_of_times, &loads)
+        .iter()
+        .map(|row| row.answer)
+        .collect();
+    let refused = Answer::Unknown(Unknown::Refused(Refusal::GeneratorLimited));
+    assert_eq!(answers, [refused, refused, refused, Answer::Passed]);
+
+    // Between 1 and 1.5 ms: half a millisecond is the generator's own.
+    let late = scheduled(500 * US);
+    let loads = [of(&late.run)];
+    for (text, answer) in [
+        ("p99>1200us", Answer::Unknown(Unknown::Range)),
+        ("p99<1200us", Answer::Unknown(Unknown::Range)),
+        ("mean>1200us", Answer::Unknown(Unknown::Range)),
+        ("max>1200us", Answer::Unknown(Unknown::Range)),
+        ("p99>2ms", Answer::Passed),
+        ("p99>900us", Answer::Failed),
+        ("service-p99>1200us", Answer::Passed),
+    ] {
+        let conditions = conditions(&[text]);
+        let judged = judge(&conditions, &loads);
+        assert_eq!(judged[0].answer, answer, "{text}: {:?}", judged[0]);
+    }
+
+    // The slowest 20 have no end after 10 ms.
+    let mut made = scheduled(0);
+    for _ in 0..20 {
+        made.end(Outcome::Unsent, 0, 10 * MS);
+    }
+    let loads = [of(&made.run)];
+    for (text, answer) in [
+        ("p99>9ms", Answer::Failed),
+        ("p99>11ms", Answer::Unknown(Unknown::LowerBound)),
+        ("p99<9ms", Answer::Passed),
+        ("p99<11ms", Answer::Unknown(Unknown::LowerBound)),
+        ("p90>2ms", Answer::Passed),
+    ] {
+        assert_eq!(
+            judge(&conditions(&[text]), &loads)[0].answer,
+            answer,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_load_without_requests_passes_no_limit_of_times_or_shares() {
+    let made = Made::closed(1).with(|run| run.measured.elapsed_ns = 0);
+    let loads = [of(&made.run)];
+    assert_eq!(loads[0].remarks, [Remark::NothingAnswered]);
+    let conditions = conditions(&["p99>1h", "errors>50%", "ok<1%", "throughput<1"]);
+    let judged = judge(&conditions, &loads);
+    assert!(
+        judged
+            .iter()
+            .all(|row| row.answer == Answer::Unknown(Unknown::NoRequests))
+    );
+}
+
+#[test]
+fn the_highest_rate_is_refused_where_the_generator_was_the_limit() {
+    let at = |rate: f64, late_ns: u64| {
+        let mut made = Made::open(rate);
+        for _ in 0..rate as u64 {
+            made.end(Outcome::Ok, MS, late_ns);
+        }
+        made
+    };
+    let rules = RateRules {
+        first: 1000.0,
+        limit: 1e6,
+        resolution: 0.05,
+    };
+    let mut tries = vec![at(1000.0, 0), at(1000.0, 0)];
+    for _ in 0..4 {
+        let loads: Vec<_> = tries.iter().map(|made| of(&made.run)).collect();
+        // A late generator says nothing of the server: the same rate is tried again.
+        assert_eq!(next_rate(&loads, &[], &rules), NextRate::Try(2000.0));
+        drop(loads);
+        tries.push(at(2000.0, 20 * MS));
+    }
+    let loads: Vec<_> = tries.iter().map(|made| of(&made.run)).collect();
+    assert_eq!(next_rate(&loads, &[], &rules), NextRate::Stop);
+    let found = rates(&loads, &[]);
+    assert_eq!(found[0].refused_at, Some(2000.0));
+    assert_eq!(
+        (found[0].answer.kept, found[0].answer.missed),
+        (Some(1000.0), None)
+    );
+}
