@@ -61,7 +61,11 @@ test('describe tells parameters, types, flags and all cases in order, and measur
   assert.deepStrictEqual(list(benchmark['param.q']), ['a"b', 'c,d', "e'f", 'g\nh', 'é😀']);
   assert.deepStrictEqual(of(rest, 'case').map(({ args }) => list(args)),
                          ['a"b', 'c,d', "e'f", 'g\nh', 'é😀'].map((q) => [`q=${q}`, 's=x y', 'n=5']));
-  assert.deepStrictEqual(rest.at(-1), { verb: 'described', id: '3', count: '1', cases: '5' });
+  const { verb, id, count, cases, program, versions, env, volatile } = rest.at(-1);
+  assert.deepStrictEqual([verb, id, count, cases], ['described', '3', '1', '5']);
+  assert.deepStrictEqual([program, list(versions)[0], volatile],
+                         [process.execPath, `node=${process.versions.node}`, undefined]);
+  assert.ok(list(env).includes('NODE_BENCHMARK_FLAGS'), env);
   assert.strictEqual(stdout, '');
 });
 
