@@ -15,6 +15,7 @@ mod evidence;
 pub mod experiment;
 mod findings;
 mod grid;
+pub mod iterations;
 mod judge;
 pub mod load;
 mod locations;

@@ -10,6 +10,7 @@ pub mod ab;
 pub mod band_chart;
 pub mod bar_r;
 pub mod benchmark_folder;
+pub mod calibrate_n;
 pub mod child_failures;
 pub mod command_line;
 pub mod compare_js;
@@ -58,6 +59,10 @@ const TOOLS: &[DropIn] = &[
     DropIn {
         name: "scatter.js",
         run: scatter_js::run,
+    },
+    DropIn {
+        name: "calibrate-n.js",
+        run: calibrate_n::run,
     },
     DropIn {
         name: "compare.py",

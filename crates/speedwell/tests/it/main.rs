@@ -14,6 +14,7 @@ mod calibrate;
 mod code_driver;
 mod code_snippets;
 mod code_values;
+mod compat_calibrate_n;
 mod compat_compare_js;
 mod compat_compare_py;
 mod compat_grammar;

@@ -1,0 +1,182 @@
+//! Drop-in for `calibrate-n.js`: how many iterations a script needs until its results are steady.
+//!
+//! Decides options and output of that tool; what is steady is decided by `analysis::iterations`. Start at [`run`].
+
+mod options;
+mod told;
+
+use super::benchmark_folder::script_at;
+use super::console::{self, Console};
+use super::driver::{self, Driver};
+use super::engine::{Engine, Follower, PlannedScript, Request, Tool};
+use crate::analysis::iterations::Spread;
+use crate::model::{Case, Event, Observer, Variant};
+use anyhow::Result;
+use indexmap::IndexMap;
+use options::Options;
+
+const TOOL: &str = "calibrate-n.js";
+const USAGE: &str = include_str!("usage/calibrate-n.js.txt");
+
+/// The rates of the cases under one number of iterations, by the text of their values.
+type Rates = IndexMap<String, Vec<f64>>;
+
+/// Tries larger and larger numbers of iterations; returns the exit status.
+///
+/// # Errors
+/// Measuring is impossible, or a stream is closed.
+pub fn run(
+    arguments: &[String],
+    console: &mut Console<'_>,
+    engine: &mut dyn Engine,
+) -> Result<i32> {
+    if arguments.is_empty() {
+        // The original explains itself on standard output.
+        console.stdout.write_all(USAGE.as_bytes())?;
+        return Ok(console::REFUSED);
+    }
+    if arguments.iter().any(|word| word == "--help") {
+        return Ok(console.help(USAGE)?);
+    }
+    let options = match Options::parse(arguments) {
+        Ok(options) => options,
+        Err(reason) => return Ok(console.refuse(TOOL, &reason, USAGE)?),
+    };
+    match script_at(&options.path, console) {
+        Ok((script, folder)) => {
+            let request = Request {
+                tool: Tool::Run,
+                folder,
+                scripts: vec![script],
+                sets: Vec::new(),
+                runs: options.runs,
+                variants: vec![Variant::plain("default")],
+                test: false,
+                processors: None,
+            };
+            calibrate(&options, request, console, engine)
+        }
+        Err(_) => {
+            let reason = format!("there is no benchmark file '{}'", options.path);
+            writeln!(console.stderr, "{TOOL}: {reason}")?;
+            Ok(console::REFUSED)
+        }
+    }
+}
+
+fn calibrate(
+    options: &Options,
+    mut request: Request,
+    console: &mut Console<'_>,
+    engine: &mut dyn Engine,
+) -> Result<i32> {
+    told::heading(console.stdout, options)?;
+    let mut best: Option<(u64, Rates, Spread)> = None;
+    let mut n = options.start;
+    for _ in 0..options.increases {
+        writeln!(console.stdout, "\nTesting with n={n}:")?;
+        request.sets = vec![("n".into(), n.to_string())];
+        let (rates, status) = tried(&request, console, engine)?;
+        if status != 0 || rates.is_empty() {
+            return Ok(if status == 0 {
+                console::REFUSED
+            } else {
+                status
+            });
+        }
+        let spread = Spread::of(rates.values().map(Vec::as_slice));
+        told::cases(console.stdout, &rates, &spread, options)?;
+        told::overall(console.stdout, &spread, options)?;
+        let steady = spread.is_steady(options.enough);
+        let is_best = best
+            .as_ref()
+            .is_none_or(|(_, _, known)| spread.mean < known.mean);
+        if is_best {
+            best = Some((n, rates.clone(), spread.clone()));
+        }
+        if let Some((best_n, _, best)) = &best {
+            told::best(console.stdout, is_best, *best_n, best)?;
+        }
+        if steady {
+            told::found(console.stdout, n, &rates, &spread, options)?;
+            return Ok(0);
+        }
+        let Some(next) = n.checked_mul(options.factor) else {
+            break;
+        };
+        n = next;
+    }
+    if let Some((n, rates, spread)) = &best {
+        told::given_up(console.stdout, *n, rates, spread, options)?;
+    }
+    Ok(0)
+}
+
+/// The rates under one number of iterations, and the exit status of what failed.
+fn tried(
+    request: &Request,
+    console: &mut Console<'_>,
+    engine: &mut dyn Engine,
+) -> Result<(Rates, i32)> {
+    let mut collector = Collector {
+        driver: Driver::new(TOOL, request, console, false),
+        rates: Rates::new(),
+        cases: 1,
+        done: 0,
+    };
+    engine.execute(request, &mut collector)?;
+    writeln!(collector.driver.out)?;
+    Ok((collector.rates, collector.driver.failures.status()))
+}
+
+/// Collects rates and shows a dot for every pass through the cases.
+struct Collector<'a> {
+    driver: Driver<'a>,
+    rates: Rates,
+    cases: usize,
+    done: usize,
+}
+
+impl Observer for Collector<'_> {
+    fn observe(&mut self, event: &Event<'_>) -> Result<()> {
+        self.driver.follow(event)?;
+        match event {
+            Event::RunFinished(run) => {
+                let rates = driver::rates(run).map(|measured| measured.rate);
+                self.rates
+                    .entry(configuration(&run.case))
+                    .or_default()
+                    .extend(rates);
+            }
+            Event::SlotDone(_) => {
+                self.done += 1;
+                if self.done.is_multiple_of(self.cases) {
+                    write!(self.driver.out, ".")?;
+                    self.driver.out.flush()?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Follower for Collector<'_> {
+    fn planned(&mut self, scripts: &[PlannedScript]) -> Result<()> {
+        self.driver.plan(scripts);
+        let cases = scripts.iter().filter_map(|script| script.cases).sum();
+        self.cases = std::cmp::max(cases, 1);
+        Ok(())
+    }
+}
+
+/// The values of a case as JavaScript writes an object.
+fn configuration(case: &Case) -> String {
+    use crate::exchange::node_csv::javascript;
+    let pair = |(name, value): &(String, crate::model::Value)| {
+        let name = crate::model::Value::Text(name.clone());
+        format!("{}:{}", javascript::json(&name), javascript::json(value))
+    };
+    let pairs: Vec<String> = case.values.iter().map(pair).collect();
+    format!("{{{}}}", pairs.join(","))
+}
