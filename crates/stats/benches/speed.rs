@@ -6,7 +6,7 @@
 use speedwell_stats::describe::median;
 use speedwell_stats::sequential::{Design, decide};
 use speedwell_stats::test::mann_whitney::{Method, hodges_lehmann, mann_whitney};
-use speedwell_stats::test::{Options, stratified_rank, welch};
+use speedwell_stats::test::{stratified_rank, welch};
 use speedwell_stats::{Observation, Side, bootstrap};
 use std::hint::black_box;
 use std::time::Instant;
@@ -51,15 +51,14 @@ fn unblocked(bench: &mut Bench, count: u32) {
 fn blocked(bench: &mut Bench, count: u32) {
     let observations = blocks(count);
     let observations = black_box(observations.as_slice());
-    let options = Options::default();
-    let test = || stratified_rank(observations, &options);
+    let test = || stratified_rank(observations);
     bench.time("stratified rank, 32 + 32", 200, test);
     bench.time("stratified rank with interval, 32 + 32", 200, || {
         test().map(|test| test.interval(0.95))
     });
     let look = Design::default().limits()[4];
     bench.time("decision at the last look, 32 + 32", 200, || {
-        decide(observations, &look, 0.02, &options)
+        decide(observations, &look, 0.02)
     });
     let resampling = bootstrap::Options::default();
     bench.time("ratio of means, 10 000 resamples, 32 + 32", 20, || {
@@ -79,7 +78,7 @@ fn large(bench: &mut Bench) {
         hodges_lehmann(&a, &b, 0.95)
     });
     bench.time("stratified rank with interval, 1000 + 1000", 2, || {
-        stratified_rank(observations, &Options::default()).map(|test| test.interval(0.95))
+        stratified_rank(observations).map(|test| test.interval(0.95))
     });
 }
 

@@ -6,7 +6,7 @@
 //! will be shown. Start reading at [`test::stratified`], the default test, then [`sequential`].
 //!
 //! ```
-//! use speedwell_stats::{Observation, test::{Options, stratified_rank}};
+//! use speedwell_stats::{Observation, test::stratified_rank};
 //!
 //! // Four blocks, each with two runs of either side; the candidate takes about 3 % longer.
 //! let seconds = [1.00, 1.03, 1.01, 1.04, 1.02, 1.05, 1.00, 1.04];
@@ -19,9 +19,9 @@
 //!         }
 //!     })
 //!     .collect();
-//! let test = stratified_rank(&observations, &Options::default())?;
-//! assert!(test.p < 0.05 && test.enumerated);
-//! assert!((test.ratio - 1.03).abs() < 0.005 && test.interval(0.95).low > 1.0);
+//! let test = stratified_rank(&observations)?;
+//! assert!(test.p < 0.05 && test.is_exact);
+//! assert!((test.ratio() - 1.03).abs() < 0.005 && test.interval(0.95).low > 1.0);
 //! # Ok::<(), speedwell_stats::test::StratifiedError>(())
 //! ```
 

@@ -9,5 +9,5 @@ pub mod stratified;
 pub mod welch;
 
 pub use mann_whitney::{MannWhitney, Method, mann_whitney};
-pub use stratified::{Options, StratifiedError, StratifiedRank, stratified_rank};
+pub use stratified::{StratifiedError, StratifiedRank, Tails, stratified_rank};
 pub use welch::{Welch, WelchError, welch};

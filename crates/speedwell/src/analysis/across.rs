@@ -4,12 +4,12 @@
 //! a hint only; two variants of one session keep its blocks; two parts of one session took turns in them. It must not
 //! know how cases are judged. Start at [`across`].
 
-use super::comparison::{Source, compare};
+use super::comparison::{Source, judge, match_cases};
 use super::grid::Grid;
 use super::of::metrics;
 use super::rule::Rule;
 use super::{Findings, Settings, locations, validity, warnings};
-use crate::model::{Metric, Session};
+use crate::model::Session;
 use std::collections::HashSet;
 
 /// One side of a comparison across sessions.
@@ -58,10 +58,23 @@ pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Setting
     findings.apart = candidates
         .iter()
         .any(|candidate| relation(baseline, candidate) == Relation::Apart);
+    let rules: Vec<Rule> = candidates
+        .iter()
+        .map(|candidate| rule(baseline, candidate, settings, &mut findings.warnings))
+        .collect();
+    let mut matched = Vec::new();
     for metric in metrics(baseline.session, settings, &mut findings.warnings) {
-        for candidate in candidates {
-            compare_two(baseline, candidate, metric, settings, &mut findings);
+        for (candidate, rule) in candidates.iter().zip(&rules) {
+            let differs = warnings::of_metric(metric, candidate.session, candidate.label);
+            warnings::add(&mut findings.warnings, differs);
+            let (old, new) = (source(baseline), source(candidate));
+            let apart = relation(baseline, candidate) == Relation::Apart;
+            matched.push(match_cases(&old, &new, metric, rule, apart));
         }
+    }
+    for found in judge(matched, settings) {
+        warnings::add(&mut findings.warnings, warnings::of_comparison(&found));
+        findings.comparisons.push(found.comparison);
     }
     locations::locate(&mut findings.comparisons);
     validity::refuse(&findings.validity, &mut findings.comparisons);
@@ -126,17 +139,15 @@ fn relation(baseline: &Chosen<'_>, candidate: &Chosen<'_>) -> Relation {
     }
 }
 
-fn compare_two(
+/// The rule for two sources, and what is to be said of it.
+fn rule(
     baseline: &Chosen<'_>,
     candidate: &Chosen<'_>,
-    metric: &Metric,
     settings: &Settings,
-    findings: &mut Findings,
-) {
-    let relation = relation(baseline, candidate);
-    let warnings = &mut findings.warnings;
+    warnings: &mut Vec<String>,
+) -> Rule {
     let design = &baseline.session.design;
-    let rule = match relation {
+    let rule = match relation(baseline, candidate) {
         Relation::Apart => Rule::unmatched(settings),
         Relation::Variants => {
             warnings::add(warnings, warnings::of_order(design.order));
@@ -150,20 +161,7 @@ fn compare_two(
         }
     };
     warnings::add(warnings, warnings::of_method(settings, &rule));
-    warnings::add(
-        warnings,
-        warnings::of_metric(metric, candidate.session, candidate.label),
-    );
-    let found = compare(
-        &source(baseline),
-        &source(candidate),
-        metric,
-        &rule,
-        settings,
-        relation == Relation::Apart,
-    );
-    warnings::add(warnings, warnings::of_comparison(&found));
-    findings.comparisons.push(found.comparison);
+    rule
 }
 
 fn source<'a, 's>(chosen: &'a Chosen<'s>) -> Source<'a, 's> {

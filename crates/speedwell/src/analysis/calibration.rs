@@ -7,10 +7,10 @@ use super::dependence::{is_marked, noise_autocorrelation};
 use super::evidence;
 use super::findings::{Calibrated, CalibratedCase, CalibrationFindings};
 use super::grid::{CaseRuns, Grid, values_of};
+use super::look::standard_error;
 use super::of::metrics;
 use super::pair::{Data, Pair};
 use super::planning::Precision;
-use super::replay::standard_error;
 use super::row::finite;
 use super::rule::Rule;
 use super::{Method, Settings, warnings};
@@ -46,7 +46,7 @@ pub fn calibrate(session: &Session, runs: usize, settings: &Settings) -> Calibra
     if let (Some(metric), true) = (metric, grid.variants.len() > 1) {
         for case in &grid.cases {
             let pair = pair(case, metric, &rule);
-            let of_case = compare(&pair, blocks, &rule, &case.id);
+            let of_case = compare(&pair, blocks, &rule);
             cases.push(describe(case, &pair, &of_case, &rule));
             alarms.extend(of_case);
         }
@@ -67,18 +67,15 @@ fn pair(case: &CaseRuns<'_>, metric: &Metric, rule: &Rule) -> Pair {
 }
 
 /// One test for every `blocks` blocks in a row.
-fn compare(pair: &Pair, blocks: usize, rule: &Rule, id: &str) -> Vec<Alarm> {
-    let compare = |(number, data): (usize, Data)| {
-        // Tests that draw arrangements must not draw the same ones.
-        let seed = rule.seed_for(&format!("{id} {number}"));
-        let test = evidence::rank_test(&data, seed)?;
+fn compare(pair: &Pair, blocks: usize, rule: &Rule) -> Vec<Alarm> {
+    let compare = |data: Data| {
+        let test = evidence::rank_test(&data)?;
         Some(Alarm {
             is_false: test.p <= rule.alpha,
             level: test.level(rule.alpha),
         })
     };
-    let parts = pair.cut(blocks).into_iter().enumerate();
-    parts.filter_map(compare).collect()
+    pair.cut(blocks).into_iter().filter_map(compare).collect()
 }
 
 fn describe(case: &CaseRuns<'_>, pair: &Pair, alarms: &[Alarm], rule: &Rule) -> CalibratedCase {
@@ -106,9 +103,8 @@ fn detectable(pair: &Pair, rule: &Rule) -> Option<f64> {
     let known = Precision {
         runs: most,
         error: error * (pair.runs() as f64 / most as f64).sqrt(),
-        alpha: rule.alpha,
     };
-    Some(known.detectable())
+    Some(known.detectable(rule.alpha))
 }
 
 /// The false alarms in all, with what was to be expected: not fewer than the test itself gives, as far as

@@ -1,20 +1,18 @@
-//! A whole comparison: its cases are judged side by side, then corrected and summed up together.
+//! Whole comparisons: their cases are matched, replayed and corrected together, then summed up one by one.
 //!
 //! Decides which cases are compared and in which order they come. It must not know where the runs
-//! are from.
+//! are from. Start at [`match_cases`], then [`judge`].
 
+use super::correction::{self, Judged};
 use super::grid::{CaseRuns, values_of};
 use super::pair::Pair;
-use super::row::{Row, Task, judge};
+use super::parallel::in_parallel;
+use super::replay::{Member, Replay};
+use super::row::{Row, Task, describe};
 use super::rule::Rule;
-use super::{Comparison, Settings, correction, overall};
+use super::{Comparison, Settings, overall};
 use crate::model::{Metric, RunValue};
 use std::collections::HashMap;
-use std::num::NonZero;
-use std::thread;
-
-/// Cases below which starting a thread costs more than it saves.
-const FEWEST_CASES_PER_THREAD: usize = 32;
 
 /// One side of a comparison: a variant's runs by case.
 pub(super) struct Source<'a, 's> {
@@ -36,28 +34,69 @@ pub(super) struct Compared {
     pub one_after_the_other: usize,
 }
 
-/// Compares two sources by `rule`; `apart` says that they come from different sessions.
-pub(super) fn compare(
-    baseline: &Source<'_, '_>,
-    candidate: &Source<'_, '_>,
-    metric: &Metric,
-    rule: &Rule,
-    settings: &Settings,
-    apart: bool,
-) -> Compared {
-    let matched = match_cases(baseline, candidate, metric, rule, apart);
-    let mut rows = in_parallel(matched.tasks, |task| judge(task, rule, metric.better));
-    correction::correct(&mut rows, settings.correction, rule);
+/// Two sources with the cases that they have in common, for one metric.
+pub(super) struct Matched<'r> {
+    baseline: String,
+    candidate: String,
+    metric: Metric,
+    rule: &'r Rule,
+    tasks: Vec<Task>,
+    only_baseline: Vec<String>,
+    only_candidate: Vec<String>,
+}
+
+/// Judges all comparisons of one report: whatever is shown together is corrected together.
+pub(super) fn judge(comparisons: Vec<Matched<'_>>, settings: &Settings) -> Vec<Compared> {
+    let Some(alpha) = comparisons.first().map(|matched| matched.rule.alpha) else {
+        return Vec::new();
+    };
+    let mut replay = Replay::new(alpha, settings.correction);
+    let mut members = Vec::new();
+    for matched in &comparisons {
+        members.extend(matched.tasks.iter().map(|task| Member {
+            place: replay.enrol(),
+            pair: &task.pair,
+            rule: matched.rule,
+            seed: matched.rule.seed_for(&task.id),
+        }));
+    }
+    replay.advance(&members);
+    let mut outcomes = in_parallel(members, |member| replay.outcome(&member)).into_iter();
+    let mut described: Vec<(Matched<'_>, Vec<Row>)> = Vec::new();
+    for mut matched in comparisons {
+        let tasks: Vec<_> = matched.tasks.drain(..).zip(outcomes.by_ref()).collect();
+        let rule = matched.rule;
+        let rows = in_parallel(tasks, |(task, outcome)| describe(task, outcome, rule));
+        described.push((matched, rows));
+    }
+    let mut family: Vec<Judged<'_>> = Vec::new();
+    for (matched, rows) in &mut described {
+        family.extend(rows.iter_mut().map(|row| Judged {
+            row,
+            rule: matched.rule,
+            better: matched.metric.better,
+        }));
+    }
+    correction::correct(&mut family, settings.correction);
+    described
+        .into_iter()
+        .map(|(matched, rows)| sum_up(matched, rows, settings))
+        .collect()
+}
+
+fn sum_up(matched: Matched<'_>, rows: Vec<Row>, settings: &Settings) -> Compared {
+    let rule = matched.rule;
     Compared {
         left_out: overall::left_out(&rows),
         one_after_the_other: rows.iter().filter(|row| row.one_after_the_other).count(),
         comparison: Comparison {
-            baseline: baseline.name.to_owned(),
-            candidate: candidate.name.to_owned(),
-            metric: metric.clone(),
+            baseline: matched.baseline,
+            candidate: matched.candidate,
+            metric: matched.metric,
             method: rule.method,
             confidence: rule.confidence(),
             delta: rule.delta,
+            threshold: (rule.threshold > 0.0).then_some(rule.threshold),
             correction: settings.correction,
             overall: overall::overall(&rows, rule.confidence(), settings.seed),
             rows: rows.into_iter().map(|row| row.comparison).collect(),
@@ -67,20 +106,14 @@ pub(super) fn compare(
     }
 }
 
-#[derive(Default)]
-struct Matched {
-    tasks: Vec<Task>,
-    only_baseline: Vec<String>,
-    only_candidate: Vec<String>,
-}
-
-fn match_cases(
+/// Matches the cases of two sources, to be judged by `rule`; `apart` says that they come from different sessions.
+pub(super) fn match_cases<'r>(
     baseline: &Source<'_, '_>,
     candidate: &Source<'_, '_>,
     metric: &Metric,
-    rule: &Rule,
+    rule: &'r Rule,
     apart: bool,
-) -> Matched {
+) -> Matched<'r> {
     let mut values: HashMap<&str, Vec<RunValue>> = HashMap::new();
     for case in candidate.cases {
         let runs = values_of(&case.by_variant[candidate.variant], &metric.name);
@@ -88,7 +121,15 @@ fn match_cases(
             values.insert(&case.id, runs);
         }
     }
-    let mut matched = Matched::default();
+    let mut matched = Matched {
+        baseline: baseline.name.to_owned(),
+        candidate: candidate.name.to_owned(),
+        metric: metric.clone(),
+        rule,
+        tasks: Vec::new(),
+        only_baseline: Vec::new(),
+        only_candidate: Vec::new(),
+    };
     for case in baseline.cases {
         let old = values_of(&case.by_variant[baseline.variant], &metric.name);
         if old.is_empty() {
@@ -110,26 +151,4 @@ fn match_cases(
     let left = candidate.cases.iter().filter(is_left);
     matched.only_candidate = left.map(|case| case.id.clone()).collect();
     matched
-}
-
-/// Applies `work` to all items, on several processors when there are many; order is kept.
-fn in_parallel(tasks: Vec<Task>, work: impl Fn(Task) -> Row + Sync) -> Vec<Row> {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = processors.min(tasks.len() / FEWEST_CASES_PER_THREAD).max(1);
-    let share = tasks.len().div_ceil(threads).max(1);
-    let mut tasks = tasks.into_iter();
-    let shares: Vec<Vec<Task>> = (0..threads)
-        .map(|_| tasks.by_ref().take(share).collect())
-        .collect();
-    thread::scope(|scope| {
-        let work = &work;
-        let start = |share: Vec<Task>| scope.spawn(move || share.into_iter().map(work).collect());
-        let running: Vec<thread::ScopedJoinHandle<'_, Vec<Row>>> =
-            shares.into_iter().map(start).collect();
-        let finish = |running: thread::ScopedJoinHandle<'_, Vec<Row>>| match running.join() {
-            Ok(rows) => rows,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        running.into_iter().flat_map(finish).collect()
-    })
 }

@@ -11,11 +11,9 @@ use speedwell_stats::effect::hodges_lehmann;
 use speedwell_stats::rank::{mid_ranks, tie_term};
 use speedwell_stats::ratio::{RatioEstimate, fieller};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
-use speedwell_stats::test::{Options, StratifiedRank, mann_whitney, stratified_rank, welch};
+use speedwell_stats::test::{StratifiedRank, mann_whitney, stratified_rank, welch};
 use speedwell_stats::{Interval, Observation};
 
-/// Draws of the permutation test (docs/statistics.md, "The test, exactly").
-const PERMUTATION_DRAWS: usize = 10_000;
 /// Draws of bootstraps of a ratio of means; the ends of a 95 % interval then rest on 50 values each.
 const BOOTSTRAP_DRAWS: usize = 2_000;
 /// Halvings that find a bootstrap p value to the resolution that the draws allow.
@@ -40,7 +38,7 @@ pub(super) struct Limit {
 pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Option<Estimate> {
     let confidence = 1.0 - limit.p;
     let estimate = match method {
-        Method::Rank => rank_ratio(data, limit.z)?,
+        Method::Rank => rank_ratio(data, limit.p)?,
         Method::MannWhitney => shift_of_logs(data, confidence)?,
         Method::Welch => fieller(&data.baseline, &data.candidate, confidence)?,
         Method::Bootstrap => ratio_of_means(data, confidence, seed)?,
@@ -48,15 +46,16 @@ pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Op
     Some(share(estimate))
 }
 
-/// The two-sided p value of a single test; `None` where the test is undefined.
-pub(super) fn p(method: Method, data: &Data, seed: u64) -> Option<f64> {
+/// The two-sided p value of a single test of the hypothesis that the candidate's values are the baseline's times `ratio`;
+/// `None` where the test is undefined.
+pub(super) fn p(method: Method, data: &Data, ratio: f64, seed: u64) -> Option<f64> {
+    let candidate: Vec<f64> = data.candidate.iter().map(|value| value / ratio).collect();
     match method {
-        Method::Rank => rank_test(data, seed).map(|test| test.p),
-        Method::MannWhitney => Some(mann_whitney_p(&data.baseline, &data.candidate)),
-        Method::Welch => welch(&data.baseline, &data.candidate)
-            .ok()
-            .map(|test| test.p),
-        Method::Bootstrap => bootstrap_p(data, seed),
+        Method::Rank if ratio == 1.0 => rank_test(data).map(|test| test.p),
+        Method::Rank => rank_test(data).map(|test| test.shifted(ratio.ln()).both()),
+        Method::MannWhitney => Some(mann_whitney_p(&data.baseline, &candidate)),
+        Method::Welch => welch(&data.baseline, &candidate).ok().map(|test| test.p),
+        Method::Bootstrap => bootstrap_p(data, ratio, seed),
     }
     .filter(|p| p.is_finite())
 }
@@ -84,23 +83,18 @@ pub(super) fn mann_whitney_p(baseline: &[f64], candidate: &[f64]) -> f64 {
     mann_whitney(baseline, candidate, distribution).p
 }
 
-fn rank_ratio(data: &Data, z_limit: f64) -> Option<RatioEstimate> {
-    // No draws: the p value is the expensive part, and asked for elsewhere when it matters.
-    let test = stratified_rank(&data.observations, &Options { draws: 0, seed: 0 }).ok()?;
+fn rank_ratio(data: &Data, p_limit: f64) -> Option<RatioEstimate> {
+    let test = stratified_rank(&data.observations).ok()?;
     Some(RatioEstimate {
-        ratio: test.ratio,
-        interval: test.interval_at(z_limit),
+        ratio: test.ratio(),
+        interval: test.interval_at(p_limit),
     })
 }
 
 /// The default test of data in blocks; `None` where there are none.
-pub(super) fn rank_test(data: &Data, seed: u64) -> Option<StratifiedRank> {
-    let options = Options {
-        draws: PERMUTATION_DRAWS,
-        seed,
-    };
+pub(super) fn rank_test(data: &Data) -> Option<StratifiedRank> {
     if data.is_positive() {
-        return stratified_rank(&data.observations, &options).ok();
+        return stratified_rank(&data.observations).ok();
     }
     // The test uses nothing but ranks, so values without a logarithm may be replaced by theirs.
     let values: Vec<f64> = data.observations.iter().map(|o| o.value).collect();
@@ -108,7 +102,7 @@ pub(super) fn rank_test(data: &Data, seed: u64) -> Option<StratifiedRank> {
     let ranked: Vec<_> = ranked
         .map(|(o, rank)| Observation { value: rank, ..*o })
         .collect();
-    stratified_rank(&ranked, &options).ok()
+    stratified_rank(&ranked).ok()
 }
 
 fn shift_of_logs(data: &Data, confidence: f64) -> Option<RatioEstimate> {
@@ -157,14 +151,14 @@ fn matched(data: &Data) -> Vec<Observation> {
     .concat()
 }
 
-/// The smallest risk at which the percentile interval leaves out "no change".
-fn bootstrap_p(data: &Data, seed: u64) -> Option<f64> {
+/// The smallest risk at which the percentile interval leaves out `ratio`.
+fn bootstrap_p(data: &Data, ratio: f64, seed: u64) -> Option<f64> {
     let (mut kept, mut excluded) = (0.0, 1.0);
     for _ in 0..BOOTSTRAP_HALVINGS {
         let risk = 0.5 * (kept + excluded);
         match ratio_of_means(data, 1.0 - risk, seed)?
             .interval
-            .contains(1.0)
+            .contains(ratio)
         {
             true => kept = risk,
             false => excluded = risk,
@@ -225,7 +219,7 @@ mod tests {
                 change.low > 0.08 && change.high < 0.12,
                 "{method:?}: {change:?}"
             );
-            assert!(p(method, &data, 1).unwrap() < 0.002, "{method:?}");
+            assert!(p(method, &data, 1.0, 1).unwrap() < 0.002, "{method:?}");
         }
     }
 
@@ -238,7 +232,7 @@ mod tests {
                     .unwrap()
                     .lies_within(-0.02, 0.02)
             );
-            assert!(p(method, &data, 1).unwrap() > 0.05, "{method:?}");
+            assert!(p(method, &data, 1.0, 1).unwrap() > 0.05, "{method:?}");
         }
     }
 
@@ -248,7 +242,10 @@ mod tests {
         assert_eq!(change(Method::Rank, &data, LIMIT, 1), None);
         assert_eq!(change(Method::MannWhitney, &data, LIMIT, 1), None);
         let moved = super::tests::data(12, 1.10, 0.0);
-        assert_eq!(p(Method::Rank, &data, 1), p(Method::Rank, &moved, 1));
+        assert_eq!(
+            p(Method::Rank, &data, 1.0, 1),
+            p(Method::Rank, &moved, 1.0, 1)
+        );
     }
 
     /// R 4.2.2: `t.test(b, a)$p.value` with a <- c(10.2, 11.1, 9.7, 10.9, 10.4, 10.0) and
@@ -265,10 +262,11 @@ mod tests {
             &[12.9, 12.1, 13.6, 11.8, 12.4],
         );
         assert!(
-            (p(Method::Welch, &varied, 0).unwrap() / 6.451_274_208_179_406e-4 - 1.0).abs() < 1e-9
+            (p(Method::Welch, &varied, 1.0, 0).unwrap() / 6.451_274_208_179_406e-4 - 1.0).abs()
+                < 1e-9
         );
         let constant = data(&[5.0; 9], &[6.0; 9]);
-        assert_eq!(p(Method::Welch, &constant, 0), None);
+        assert_eq!(p(Method::Welch, &constant, 1.0, 0), None);
         let point = change(Method::Welch, &constant, LIMIT, 0).unwrap();
         assert!((point.value - 0.2).abs() < 1e-12 && point.low == point.high);
     }

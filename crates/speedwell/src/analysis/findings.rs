@@ -88,6 +88,8 @@ pub struct Comparison {
     pub confidence: f64,
     /// The change that counts as none, as a share.
     pub delta: f64,
+    /// What a change must exceed to be called, as a share; `None` where any change counts.
+    pub threshold: Option<f64>,
     /// How q was obtained.
     pub correction: Correction,
     /// One row per case that both sides have, in order of first appearance.
@@ -139,9 +141,10 @@ pub struct CaseComparison {
     pub mean_change: Option<Estimate>,
     /// Whether typical and mean change disagree beyond both intervals.
     pub shape_changed: bool,
-    /// The test's p value, valid under the stopping rule; `None` when undefined.
+    /// The p value of the question: of no change, or of a change within the threshold. It is valid whenever measuring
+    /// ended, and agrees with the interval. `None` when undefined.
     pub p: Option<f64>,
-    /// The adjusted p value.
+    /// The p value adjusted for all comparisons that are shown together.
     pub q: Option<f64>,
     /// The answer.
     pub verdict: Verdict,

@@ -2,11 +2,11 @@
 //!
 //! Decides by the same replay of looks that the analysis of the finished session uses, so that what
 //! ended the measuring is what will be reported. It must not know what a run costs. Start at
-//! [`Judge::is_decided`].
+//! [`Judge::decided`].
 
 use super::grid::values_of;
 use super::pair::{Matching, Pair};
-use super::replay::{End, replay};
+use super::replay::{Member, Replay};
 use super::rule::{Looks, Rule};
 use super::{Settings, summary};
 use crate::model::{Design, Run};
@@ -15,19 +15,38 @@ use std::collections::HashMap;
 /// Runs below which no precision is believed.
 const FEWEST_RUNS: usize = 4;
 
-/// Tells, after each finished block of a case, whether its question is answered.
+/// Tells, after each block, which cases have their question answered.
 #[derive(Debug, Clone)]
 pub struct Judge {
     question: Question,
     metrics: Vec<String>,
+    /// Whether figures are shown, and thus corrected for each other, that do not decide.
+    all_metrics: bool,
 }
 
 #[derive(Debug, Clone)]
 enum Question {
     /// Does every candidate differ from the baseline?
-    Change { rule: Box<Rule>, baseline: String },
+    Change(Box<Change>),
     /// Is the value of the only variant known well enough?
     Precision { share: f64, confidence: f64 },
+}
+
+/// The comparisons of a session while it is measured.
+#[derive(Debug, Clone)]
+struct Change {
+    rule: Rule,
+    baseline: String,
+    replay: Replay,
+    /// Places in the replay by case, candidate and metric.
+    places: HashMap<[String; 3], usize>,
+}
+
+/// A comparison that takes part in the next step of the replay.
+struct Next {
+    place: usize,
+    pair: Pair,
+    seed: u64,
 }
 
 /// The metrics that decide; with `all` it is the primary one, lest a figure that never settles
@@ -48,10 +67,17 @@ impl Judge {
             .baseline
             .clone()
             .unwrap_or_else(|| design.baseline.clone());
-        let rule = Box::new(Rule::of(design, settings));
+        let rule = Rule::of(design, settings);
+        let change = Change {
+            replay: Replay::new(rule.alpha, settings.correction),
+            rule,
+            baseline,
+            places: HashMap::new(),
+        };
         Judge {
-            question: Question::Change { rule, baseline },
+            question: Question::Change(Box::new(change)),
             metrics: deciding(settings),
+            all_metrics: settings.wants_all_metrics(),
         }
     }
 
@@ -66,83 +92,129 @@ impl Judge {
         Judge {
             question,
             metrics: deciding(settings),
+            all_metrics: false,
         }
     }
 
-    /// Whether the case needs no more runs, given all its finished runs of all variants.
+    /// Which cases need no more runs, given all finished runs of all variants for each.
     ///
-    /// To be called after each finished block; cheap except at a look.
-    pub fn is_decided(&self, runs_of_case: &[Run]) -> bool {
-        let Some(first) = runs_of_case.first() else {
-            return false;
-        };
-        let primary = || {
-            first
-                .samples
-                .first()
-                .map(|sample| sample.metric.to_string())
-        };
-        let metrics = match self.metrics.is_empty() {
-            true => primary().into_iter().collect(),
-            false => self.metrics.clone(),
-        };
-        let sides = by_variant(runs_of_case);
-        match &self.question {
-            Question::Precision { share, confidence } => metrics.iter().all(|metric| {
-                sides
-                    .iter()
-                    .all(|(_, runs)| is_precise(runs, metric, *share, *confidence))
-            }),
-            Question::Change { rule, baseline } => match &rule.looks {
-                Some(looks) => {
-                    let case = Case {
-                        rule,
-                        looks,
-                        seed: rule.seed_for(&first.case.id()),
-                    };
-                    case.is_decided(baseline, &sides, &metrics)
-                }
-                None => false,
-            },
-        }
-    }
-}
-
-struct Case<'a> {
-    rule: &'a Rule,
-    looks: &'a Looks,
-    seed: u64,
-}
-
-impl Case<'_> {
-    fn is_decided(&self, baseline: &str, sides: &[(&str, Vec<&Run>)], metrics: &[String]) -> bool {
-        let Some((_, old)) = sides.iter().find(|(name, _)| *name == baseline) else {
-            return false;
-        };
-        let candidates: Vec<&Vec<&Run>> = sides
+    /// To be called after each block with the cases that are still open; cheap except at a look. What was said of other
+    /// cases earlier is remembered, as all cases of a session are corrected for each other.
+    pub fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+        let metrics: Vec<Vec<String>> = cases
             .iter()
-            .filter(|(name, _)| *name != baseline)
-            .map(|(_, runs)| runs)
+            .map(|runs| match self.metrics.is_empty() {
+                true => metrics_of(runs).into_iter().take(1).collect(),
+                false => self.metrics.clone(),
+            })
             .collect();
-        // Answers change at looks only, and most calls come between them.
-        let is_at_look =
-            |new: &&Vec<&Run>| self.is_at_look(comparable(old, new, self.rule.matching));
-        if !candidates.iter().any(is_at_look) {
-            return false;
+        let cases: Vec<(&[Run], Vec<String>)> = cases.iter().copied().zip(metrics).collect();
+        match &mut self.question {
+            Question::Precision { share, confidence } => cases
+                .iter()
+                .map(|(runs, metrics)| are_precise(runs, metrics, *share, *confidence))
+                .collect(),
+            Question::Change(change) => change.decided(&cases, self.all_metrics),
         }
-        metrics.iter().all(|metric| {
-            let old = values_of(old, metric);
-            let decides = |new: &&Vec<&Run>| {
-                let pair = Pair::new(old.clone(), values_of(new, metric), self.rule.matching);
-                replay(&pair, self.rule, self.seed).end == End::Final
-            };
-            candidates.iter().all(decides)
-        })
+    }
+}
+
+impl Change {
+    fn decided(&mut self, cases: &[(&[Run], Vec<String>)], all_metrics: bool) -> Vec<bool> {
+        if self.rule.looks.is_none() {
+            return vec![false; cases.len()];
+        }
+        let mut next = Vec::new();
+        for (runs, metrics) in cases {
+            match all_metrics {
+                true => self.prepare(runs, &metrics_of(runs), &mut next),
+                false => self.prepare(runs, metrics, &mut next),
+            }
+        }
+        let members: Vec<Member<'_>> = next
+            .iter()
+            .map(|next| Member {
+                place: next.place,
+                pair: &next.pair,
+                rule: &self.rule,
+                seed: next.seed,
+            })
+            .collect();
+        self.replay.advance(&members);
+        cases
+            .iter()
+            .map(|(runs, metrics)| self.has_ended(runs, metrics))
+            .collect()
     }
 
-    fn is_at_look(&self, runs: usize) -> bool {
-        self.looks.design.look_at(runs).is_some() || runs >= self.looks.design.maximum()
+    /// The comparisons of one case that join the family or have reached a look.
+    fn prepare(&mut self, runs: &[Run], metrics: &[String], next: &mut Vec<Next>) {
+        let Some(id) = runs.first().map(|run| run.case.id()) else {
+            return;
+        };
+        let sides = by_variant(runs);
+        let Some((_, old)) = sides.iter().find(|(name, _)| *name == self.baseline) else {
+            return;
+        };
+        for (name, new) in sides.iter().filter(|(name, _)| *name != self.baseline) {
+            let comparable = comparable(old, new, self.rule.matching);
+            for metric in metrics {
+                let key = [id.clone(), (*name).to_owned(), metric.clone()];
+                let place = self.places.get(&key).copied();
+                // Answers change at looks only, and most calls come between them.
+                if place.is_some_and(|place| !self.is_due(place, comparable)) {
+                    continue;
+                }
+                let matching = self.rule.matching;
+                let pair = Pair::new(values_of(old, metric), values_of(new, metric), matching);
+                if pair.begins_in_block().is_none() {
+                    continue;
+                }
+                let place = place.unwrap_or_else(|| self.replay.enrol());
+                self.places.insert(key, place);
+                let seed = self.rule.seed_for(&id);
+                next.push(Next { place, pair, seed });
+            }
+        }
     }
+
+    /// Whether a comparison of `runs` runs a side may have reached its next look.
+    fn is_due(&self, place: usize, runs: usize) -> bool {
+        let looks = self.rule.looks.as_ref().map(Looks::all).unwrap_or_default();
+        let next = looks.get(self.replay.looks_taken(place));
+        !self.replay.has_ended(place) && next.is_some_and(|look| look.n <= runs)
+    }
+
+    /// Whether every candidate that has runs has its answer for every metric.
+    fn has_ended(&self, runs: &[Run], metrics: &[String]) -> bool {
+        let Some(id) = runs.first().map(|run| run.case.id()) else {
+            return false;
+        };
+        let mut candidates: Vec<&str> = runs.iter().map(|run| &*run.variant).collect();
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates.retain(|name| *name != self.baseline);
+        let has_ended = |name: &str, metric: &String| {
+            let key = [id.clone(), name.to_owned(), metric.clone()];
+            let place = self.places.get(&key);
+            place.is_some_and(|&place| self.replay.has_ended(place))
+        };
+        !candidates.is_empty()
+            && candidates
+                .iter()
+                .all(|name| metrics.iter().all(|metric| has_ended(name, metric)))
+    }
+}
+
+/// Names of the metrics that runs have, the primary one first.
+fn metrics_of(runs: &[Run]) -> Vec<String> {
+    let mut metrics: Vec<String> = Vec::new();
+    for sample in runs.iter().flat_map(|run| &run.samples) {
+        if !metrics.iter().any(|known| **known == *sample.metric) {
+            metrics.push(sample.metric.to_string());
+        }
+    }
+    metrics
 }
 
 /// Runs per side that can be compared, without looking at values.
@@ -163,6 +235,16 @@ fn comparable(old: &[&Run], new: &[&Run], matching: Matching) -> usize {
             .values()
             .filter(|&&sides| sides == (per_block, per_block))
             .count()
+}
+
+fn are_precise(runs: &[Run], metrics: &[String], share: f64, confidence: f64) -> bool {
+    let sides = by_variant(runs);
+    !sides.is_empty()
+        && metrics.iter().all(|metric| {
+            sides
+                .iter()
+                .all(|(_, runs)| is_precise(runs, metric, share, confidence))
+        })
 }
 
 fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool {

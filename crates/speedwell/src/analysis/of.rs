@@ -4,7 +4,7 @@
 //! them is judged. Start at [`of`].
 
 use super::code;
-use super::comparison::{Source, compare};
+use super::comparison::{Source, judge, match_cases};
 use super::grid::Grid;
 use super::rule::Rule;
 use super::summary::summaries;
@@ -49,14 +49,17 @@ pub fn of(session: &Session, settings: &Settings) -> Findings {
         cases: &grid.cases,
         variant,
     };
+    let mut matched = Vec::new();
     for metric in metrics {
         for candidate in (0..grid.variants.len()).filter(|&variant| variant != baseline) {
             let (baseline, candidate) = (source(baseline), source(candidate));
-            let mut found = compare(&baseline, &candidate, metric, &rule, settings, false);
-            code::mark_folded(session, &mut found.comparison);
-            warnings::add(&mut findings.warnings, warnings::of_comparison(&found));
-            findings.comparisons.push(found.comparison);
+            matched.push(match_cases(&baseline, &candidate, metric, &rule, false));
         }
+    }
+    for mut found in judge(matched, settings) {
+        code::mark_folded(session, &mut found.comparison);
+        warnings::add(&mut findings.warnings, warnings::of_comparison(&found));
+        findings.comparisons.push(found.comparison);
     }
     locations::locate(&mut findings.comparisons);
     validity::refuse(&findings.validity, &mut findings.comparisons);

@@ -140,6 +140,30 @@ impl Pair {
         }
     }
 
+    /// The block in which both sides first had a run; `None` if they never did.
+    pub fn begins_in_block(&self) -> Option<u32> {
+        let first = |side: &[RunValue]| side.iter().map(|run| run.block).min();
+        Some(first(&self.baseline)?.max(first(&self.candidate)?))
+    }
+
+    /// The block in which `runs` runs per side could first be compared.
+    pub fn block_of(&self, runs: usize) -> u32 {
+        let last = match self.matching {
+            Matching::Blocks {
+                runs: per_block, ..
+            } => {
+                let blocks = self.blocks.iter().take(runs / per_block.max(1));
+                blocks.map(|block| block.completed.1).max()
+            }
+            Matching::None => {
+                let sides = [&self.baseline, &self.candidate];
+                let runs = sides.into_iter().flat_map(|side| side.iter().take(runs));
+                runs.map(|run| run.block).max()
+            }
+        };
+        last.unwrap_or_default()
+    }
+
     /// The data as they were when `runs` runs per side could be compared.
     pub fn first(&self, runs: usize) -> Data {
         match self.matching {

@@ -18,39 +18,48 @@ pub(super) struct Precision {
     pub runs: usize,
     /// Standard error of the logarithm of the ratio at this number of runs.
     pub error: f64,
-    /// Error rate of the test.
-    pub alpha: f64,
 }
 
 impl Precision {
-    /// The smallest change, as a share, that these runs show in 80 % of cases.
-    pub fn detectable(&self) -> f64 {
-        (self.error * self.quantiles()).exp_m1()
+    /// The smallest change, as a share, that these runs show in 80 % of cases at the error rate `alpha`.
+    pub fn detectable(&self, alpha: f64) -> f64 {
+        (self.error * quantiles(alpha)).exp_m1()
     }
 
-    /// About how many more runs per side show that the logarithm of the ratio differs from a limit
-    /// that it is `distance` away from; in whole blocks, and at least one. `None` if hopeless.
-    pub fn more_runs(&self, distance: f64, runs_per_block: usize) -> Option<u32> {
-        let growth = (self.error * self.quantiles() / distance).powi(2);
+    /// About how many runs per side show at the error rate `alpha` that the logarithm of the ratio differs from a limit
+    /// that it is `distance` away from. `None` if hopeless.
+    pub fn runs_for(&self, distance: f64, alpha: f64) -> Option<usize> {
+        let growth = (self.error * quantiles(alpha) / distance).powi(2);
         let needed = self.runs as f64 * growth;
-        if !(distance > 0.0 && needed <= MOST_RUNS) {
-            return None;
-        }
-        let more = (needed.ceil() as usize).saturating_sub(self.runs).max(1);
-        Some((more.div_ceil(runs_per_block) * runs_per_block) as u32)
-    }
-
-    /// How many standard errors away a change must be: once to be called, once to be called often.
-    fn quantiles(&self) -> f64 {
-        normal::upper_quantile(0.5 * self.alpha) + normal::quantile(POWER)
+        (distance > 0.0 && needed <= MOST_RUNS).then(|| needed.ceil() as usize)
     }
 }
 
-/// How far the logarithm of a ratio is from the nearest question that more runs may answer: beyond
-/// `threshold`, or within `delta`; all as shares.
-pub(super) fn distance(change: f64, threshold: f64, delta: f64) -> f64 {
-    let size = change.ln_1p().abs();
-    f64::max(size - threshold.ln_1p(), delta.ln_1p() - size)
+/// How many standard errors away a change must be: once to be called, once to be called often.
+fn quantiles(alpha: f64) -> f64 {
+    normal::upper_quantile(0.5 * alpha) + normal::quantile(POWER)
+}
+
+/// How far the logarithm of a ratio lies beyond `threshold`; negative within it. All as shares.
+pub(super) fn distance_to_change(change: f64, threshold: f64) -> f64 {
+    change.ln_1p().abs() - threshold.ln_1p()
+}
+
+/// How far the logarithm of a ratio lies within `delta`; negative beyond it. All as shares.
+pub(super) fn distance_to_same(change: f64, delta: f64) -> f64 {
+    delta.ln_1p() - change.ln_1p().abs()
+}
+
+/// The fewest runs per side, in blocks of `block` runs of either, whose smallest p value is at most `level`: 2 of all the
+/// ways to deal out the labels.
+pub(super) fn fewest_runs(level: f64, block: usize) -> usize {
+    let ways = (1..=block).map(|k| (block + k) as f64 / k as f64);
+    let (of_block, mut blocks, mut p) = (ways.product::<f64>(), 0, 2.0);
+    while p > level && p > 0.0 {
+        p /= of_block;
+        blocks += 1;
+    }
+    blocks * block
 }
 
 #[cfg(test)]
@@ -61,24 +70,20 @@ mod tests {
     /// The standard error of the rank test's shift, for normal noise of this variation.
     fn precision(runs: usize, variation: f64) -> Precision {
         let error = variation * (2.0 / (0.955 * runs as f64)).sqrt();
-        Precision {
-            runs,
-            error,
-            alpha: 0.05,
-        }
+        Precision { runs, error }
     }
 
     #[test]
     fn for_normal_noise_the_planning_formulas_result() {
         let known = precision(30, 0.02);
         let reference = minimum_detectable_effect(0.02, 30, 0.05, 0.8);
-        assert!((known.detectable() / reference - 1.0).abs() < 1e-3);
+        assert!((known.detectable(0.05) / reference - 1.0).abs() < 1e-3);
         assert!(
-            (known.detectable() - 0.0149).abs() < 1e-4,
+            (known.detectable(0.05) - 0.0149).abs() < 1e-4,
             "docs/statistics.md, power planning"
         );
 
-        let total = 8 + precision(8, 0.05).more_runs(0.02f64.ln_1p(), 1).unwrap() as usize;
+        let total = precision(8, 0.05).runs_for(0.02f64.ln_1p(), 0.05).unwrap();
         assert!(
             total.abs_diff(runs_per_side(0.05, 0.02, 0.05, 0.8)) <= 1,
             "{total}"
@@ -86,21 +91,33 @@ mod tests {
     }
 
     #[test]
-    fn runs_come_in_whole_blocks_and_hopeless_questions_have_no_answer() {
+    fn hopeless_questions_have_no_answer_and_stricter_ones_need_more() {
         let known = precision(10, 0.02);
-        assert_eq!(known.more_runs(0.5, 2), Some(2), "at least one block");
-        assert_eq!(known.more_runs(0.02, 4), Some(8));
-        assert_eq!(known.more_runs(0.0001, 2), None);
-        assert_eq!(known.more_runs(-0.1, 2), None);
-        assert_eq!(known.more_runs(f64::NAN, 2), None);
+        assert!(known.runs_for(0.5, 0.05).unwrap() <= 1);
+        assert!(known.runs_for(0.02, 0.05).unwrap() < known.runs_for(0.02, 0.001).unwrap());
+        assert_eq!(known.runs_for(0.0001, 0.05), None);
+        assert_eq!(known.runs_for(-0.1, 0.05), None);
+        assert_eq!(known.runs_for(f64::NAN, 0.05), None);
     }
 
     #[test]
-    fn the_nearer_question_counts() {
-        assert!((distance(0.001, 0.0, 0.02) - (0.02f64.ln_1p() - 0.001f64.ln_1p())).abs() < 1e-15);
-        assert!((distance(0.019, 0.0, 0.02) - 0.019f64.ln_1p()).abs() < 1e-15);
+    fn the_smallest_p_value_limits_what_few_runs_can_show() {
+        // Blocks of two and two: 2 / 6^4 = .0015, 2 / 6^5 = .00026, 2 / 6^7 = 7.1e-6.
+        assert_eq!(fewest_runs(0.05, 2), 6);
+        assert_eq!(fewest_runs(0.05 / 32.0, 2), 8);
+        assert_eq!(fewest_runs(0.05 / 33.0, 2), 10);
+        assert_eq!(fewest_runs(0.05 / 3000.0, 2), 14);
+    }
+
+    #[test]
+    fn distances_are_those_to_the_limits() {
         assert!(
-            (distance(-0.08, 0.05, 0.05) - (0.92f64.ln().abs() - 0.05f64.ln_1p())).abs() < 1e-15
+            (distance_to_same(0.001, 0.02) - (0.02f64.ln_1p() - 0.001f64.ln_1p())).abs() < 1e-15
+        );
+        assert!((distance_to_change(0.019, 0.0) - 0.019f64.ln_1p()).abs() < 1e-15);
+        assert!(
+            (distance_to_change(-0.08, 0.05) - (0.92f64.ln().abs() - 0.05f64.ln_1p())).abs()
+                < 1e-15
         );
     }
 }

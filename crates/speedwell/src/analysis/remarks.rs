@@ -4,7 +4,7 @@
 
 use super::dependence::is_marked;
 use super::pair::{Matching, Pair};
-use super::replay::{Answer, End, Outcome};
+use super::replay::{End, Outcome};
 use super::rule::Rule;
 use super::{CaseSummary, Method};
 use crate::model::Order as ExecutionOrder;
@@ -69,7 +69,7 @@ fn on_the_values(outcome: &Outcome, rule: &Rule) -> Option<String> {
         Some("Values of zero or below have no logarithm, so no change can be given.".into())
     } else if rule.method == Method::Welch && !varies(&data.baseline) && !varies(&data.candidate) {
         Some("Neither side's values vary, so Welch's test is undefined.".into())
-    } else if outcome.answer == Answer::Open && outcome.change.is_none() {
+    } else if !outcome.is_same && outcome.change.is_none() {
         Some("The baseline's mean cannot be told from zero, so no change can be given.".into())
     } else {
         None

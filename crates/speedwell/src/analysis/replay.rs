@@ -1,29 +1,19 @@
-//! The one way to an answer, for measuring and for analysing alike: the looks are taken in order,
-//! and the first that decides is final. Data after it change nothing.
+//! The one way to an answer, for measuring and for analysing alike: the looks of all cases are taken in the order in
+//! which they were measured, and a case ends as different only where that survives the correction for all of them.
 //!
-//! Decides when the test may stop and what it then says of the ratio. It must not know which
-//! direction is good, nor other cases. Start at [`replay`].
+//! Decides at which look a case ends and what is then known of it. It must not know which direction is good, nor what a
+//! run costs. Start at [`Replay::advance`].
 
-use super::evidence::{self, Limit};
+use super::Correction;
+use super::evidence;
+use super::look::{Direction, Seen, limit, look, standard_error};
 use super::pair::{Data, Pair};
+use super::parallel::in_parallel;
 use super::rule::{Looks, Rule};
 use crate::model::Estimate;
-use speedwell_stats::distribution::normal;
-use speedwell_stats::sequential::Look;
+use speedwell_stats::multiple::{benjamini_hochberg, holm};
+use speedwell_stats::sequential::Family;
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
-
-/// What the data say of the candidate's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// They are larger.
-    Larger,
-    /// They are smaller.
-    Smaller,
-    /// They differ by less than delta.
-    Same,
-    /// The data do not say.
-    Open,
-}
 
 /// Why there is no further data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +26,15 @@ pub(super) enum End {
     TooFew,
 }
 
-/// The answer for one pair, with the evidence at the moment at which it was given.
+/// What is known of one pair, with the evidence at the moment at which it ended.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     /// The data that were looked at.
     pub data: Data,
-    /// The answer.
-    pub answer: Answer,
+    /// Where the change lies if its p value survives the correction.
+    pub direction: Option<Direction>,
+    /// Whether the change is shown to be within delta.
+    pub is_same: bool,
     /// Whether more runs could have changed it.
     pub end: End,
     /// Runs per side at which a sequential test decided.
@@ -51,175 +43,253 @@ pub(super) struct Outcome {
     pub change: Option<Estimate>,
     /// Standard error of the logarithm of the ratio, where the interval is bounded.
     pub error: Option<f64>,
-    /// The p value, valid under the stopping rule.
+    /// The p value of the question, valid whenever measuring ended.
     pub p: Option<f64>,
 }
 
-/// Judges a pair by the rule that was fixed before it was measured.
-pub(super) fn replay(pair: &Pair, rule: &Rule, seed: u64) -> Outcome {
-    let judge = Replay { pair, rule, seed };
-    match &rule.looks {
-        Some(looks) => judge.sequential(looks),
-        None => judge.single(),
-    }
+/// One comparison of two variants for one case and metric.
+#[derive(Clone, Copy)]
+pub(super) struct Member<'a> {
+    /// Its place in the replay, from [`Replay::enrol`].
+    pub place: usize,
+    /// Its runs so far.
+    pub pair: &'a Pair,
+    /// How it is judged.
+    pub rule: &'a Rule,
+    /// Seed of bootstraps.
+    pub seed: u64,
 }
 
-struct Replay<'a> {
-    pair: &'a Pair,
-    rule: &'a Rule,
-    seed: u64,
+/// Comparisons that are corrected for each other, on their way through the looks.
+#[derive(Debug, Clone)]
+pub(super) struct Replay {
+    family: Family,
+    courses: Vec<Course>,
 }
 
-impl Replay<'_> {
-    /// A fixed number of runs: one test of everything.
-    fn single(&self) -> Outcome {
-        let limit = self.rule.single_limit();
-        let mut outcome = self.outcome(self.pair.all(), limit);
-        if outcome.data.runs() >= MINIMUM_PER_SIDE {
-            outcome.end = End::Final;
-            outcome.p = self.p(&outcome.data);
-            let rejects = outcome.p.is_some_and(|p| p <= limit.p);
-            outcome.answer = self.final_answer(&outcome, rejects);
-        }
-        outcome
-    }
+/// How far one comparison has come.
+#[derive(Debug, Clone, Default)]
+struct Course {
+    /// Its number in the family, once both sides have a run.
+    member: Option<usize>,
+    /// Looks taken.
+    looks: usize,
+    /// The latest look, with its runs per side and the p value that is valid over all looks.
+    latest: Option<(usize, Seen, Option<f64>)>,
+    /// Whether it ended as different or the same.
+    is_decided: bool,
+}
 
-    fn sequential(&self, looks: &Looks) -> Outcome {
-        let available = self.pair.runs();
-        // The p value is settled by the first crossing of a limit, even if the threshold asks for
-        // more runs.
-        let mut settled: Option<f64> = None;
-        let mut last: Option<(&Look, Outcome)> = None;
-        for look in looks
-            .design
-            .limits()
-            .iter()
-            .filter(|look| look.n <= available)
-        {
-            let (outcome, rejects) = self.look(look);
-            if rejects && settled.is_none() {
-                settled = outcome.p.map(|p| overall(looks, look, p));
-            }
-            let is_decided = outcome.answer != Answer::Open;
-            last = Some((look, outcome));
-            if is_decided {
-                break;
-            }
-        }
-        match last {
-            Some((look, outcome)) => self.conclude(looks, look, outcome, settled),
-            None => {
-                let first = looks.design.limits().first();
-                self.outcome(
-                    self.pair.all(),
-                    first.map_or(self.rule.single_limit(), limit),
-                )
-            }
+/// A moment of one member: it joins the family, or takes a look.
+struct Event<'a> {
+    block: u32,
+    member: Member<'a>,
+    looks: bool,
+}
+
+impl Replay {
+    /// No comparisons yet, which will be corrected for each other.
+    pub fn new(alpha: f64, correction: Correction) -> Replay {
+        Replay {
+            family: Family::new(alpha, adjustment(correction)),
+            courses: Vec::new(),
         }
     }
 
-    /// What one look says, and whether the test rejects there. The p value, the costly part, is
-    /// computed only where it can matter: a test whose interval holds "no change" does not decide.
-    fn look(&self, look: &Look) -> (Outcome, bool) {
-        let mut outcome = self.outcome(self.pair.first(look.n), limit(look));
-        if outcome.change.is_some_and(|change| excludes_zero(&change)) {
-            outcome.p = self.p(&outcome.data);
+    /// A place for one more comparison.
+    pub fn enrol(&mut self) -> usize {
+        self.courses.push(Course::default());
+        self.courses.len() - 1
+    }
+
+    /// Whether more runs cannot change what is said of a comparison.
+    pub fn has_ended(&self, place: usize) -> bool {
+        let member = self.courses[place].member;
+        member.is_some_and(|member| self.family.has_ended(member))
+    }
+
+    /// Looks that a comparison has taken.
+    pub fn looks_taken(&self, place: usize) -> usize {
+        self.courses[place].looks
+    }
+
+    /// Takes all looks that the runs have reached, block by block: what happens within a block happens at once, so that
+    /// the order of cases does not matter.
+    pub fn advance(&mut self, members: &[Member<'_>]) {
+        let mut events: Vec<Event<'_>> = Vec::new();
+        for member in members {
+            events.extend(self.events(member));
         }
-        let rejects = outcome.p.is_some_and(|p| p <= look.p_limit);
-        outcome.answer = match look.is_last {
-            true => self.final_answer(&outcome, rejects),
-            false => self.stopping_answer(&outcome, rejects),
+        events.sort_by_key(|event| event.block);
+        for moment in events.chunk_by(|a, b| a.block == b.block) {
+            self.pass(moment);
+        }
+    }
+
+    fn events<'a>(&self, member: &Member<'a>) -> Vec<Event<'a>> {
+        let course = &self.courses[member.place];
+        let pair = member.pair;
+        let event = |block: u32, looks: bool| Event {
+            block,
+            member: *member,
+            looks,
         };
-        (outcome, rejects)
+        let mut events = Vec::new();
+        if course.member.is_none() {
+            events.extend(pair.begins_in_block().map(|block| event(block, false)));
+        }
+        match &member.rule.looks {
+            None if pair.runs() >= MINIMUM_PER_SIDE => events.push(event(u32::MAX, true)),
+            None => {}
+            Some(looks) => {
+                let later = looks.design.limits().iter().skip(course.looks);
+                let reached = later.take_while(|look| look.n <= pair.runs());
+                events.extend(reached.map(|look| event(pair.block_of(look.n), true)));
+            }
+        }
+        events
     }
 
-    /// Completes the outcome of the look at which the replay ended.
-    fn conclude(
-        &self,
-        looks: &Looks,
-        look: &Look,
-        mut outcome: Outcome,
-        settled: Option<f64>,
-    ) -> Outcome {
-        let here = || outcome.p.or_else(|| self.p(&outcome.data));
-        let p = settled.or_else(|| here().map(|p| overall(looks, look, p)));
-        outcome.p = p;
-        let is_decided = outcome.answer != Answer::Open;
-        outcome.decided_at = is_decided.then_some(look.n as u32);
-        outcome.end = if is_decided || look.is_last {
-            End::Final
-        } else {
-            End::Early
+    /// Everything that happens in one block.
+    fn pass(&mut self, events: &[Event<'_>]) {
+        for event in events {
+            let course = &mut self.courses[event.member.place];
+            if course.member.is_none() {
+                course.member = Some(self.family.join());
+            }
+        }
+        let mut looking: Vec<(Member<'_>, usize)> = Vec::new();
+        for event in events.iter().filter(|event| event.looks) {
+            let place = event.member.place;
+            // A block that was repeated may complete several looks at once.
+            let taken = looking.iter().filter(|(m, _)| m.place == place).count();
+            if !self.has_ended(place) {
+                looking.push((event.member, self.courses[place].looks + taken));
+            }
+        }
+        let seen = in_parallel(looking, |(member, index)| (member, take(&member, index)));
+        let mut last: Vec<usize> = Vec::new();
+        for (member, taken) in seen {
+            let course = &mut self.courses[member.place];
+            course.looks += 1;
+            course.latest = Some((taken.runs, taken.seen, taken.p));
+            if let Some(number) = course.member {
+                self.family.look(number, taken.p.unwrap_or(1.0));
+            }
+            if taken.is_last || taken.seen.is_same {
+                course.is_decided = taken.seen.is_same;
+                last.push(member.place);
+            }
+        }
+        self.settle(&last);
+    }
+
+    /// Ends what survives the correction, and what was the same or at its last look.
+    fn settle(&mut self, last: &[usize]) {
+        let survivors = self.family.settle();
+        for course in &mut self.courses {
+            let survives = |member: usize| survivors.binary_search(&member).is_ok();
+            course.is_decided |= course.member.is_some_and(survives);
+        }
+        for &place in last {
+            if let Some(member) = self.courses[place].member {
+                self.family.end(member);
+            }
+        }
+    }
+
+    /// What is known of a comparison now.
+    pub fn outcome(&self, member: &Member<'_>) -> Outcome {
+        let course = &self.courses[member.place];
+        let rule = member.rule;
+        let Some((runs, seen, p)) = course.latest else {
+            let first = rule.looks.as_ref().and_then(Looks::first);
+            let limit = first.map_or(rule.single_limit(), |look| limit(&look));
+            return evidence_at(member.pair.all(), member, limit);
         };
-        outcome
-    }
-
-    /// The evidence in `data`, without an answer yet.
-    fn outcome(&self, data: Data, limit: Limit) -> Outcome {
-        let change = evidence::change(self.rule.method, &data, limit, self.seed);
-        let error = change
-            .as_ref()
-            .and_then(|change| standard_error(change, limit));
+        let (data, limit) = match &rule.looks {
+            None => (member.pair.all(), rule.single_limit()),
+            Some(looks) => {
+                let look = looks.design.look_at(runs);
+                let limit = look.map_or(rule.single_limit(), |look| limit(&look));
+                (member.pair.first(runs), limit)
+            }
+        };
+        let is_sequential = rule.looks.is_some();
         Outcome {
-            data,
-            answer: Answer::Open,
-            end: End::TooFew,
-            decided_at: None,
-            change,
-            error,
-            p: None,
-        }
-    }
-
-    fn p(&self, data: &Data) -> Option<f64> {
-        evidence::p(self.rule.method, data, self.seed)
-    }
-
-    /// At a look before the last: "same" needs both tests shifted by delta, which is the interval
-    /// within delta on the scale of logarithms.
-    fn stopping_answer(&self, outcome: &Outcome, rejects: bool) -> Answer {
-        let delta = self.rule.delta;
-        self.answer(outcome, rejects, -delta / (1.0 + delta))
-    }
-
-    /// When no more runs will come.
-    fn final_answer(&self, outcome: &Outcome, rejects: bool) -> Answer {
-        self.answer(outcome, rejects, -self.rule.delta)
-    }
-
-    fn answer(&self, outcome: &Outcome, rejects: bool, lowest_same: f64) -> Answer {
-        if outcome.data.constant().is_some() {
-            return Answer::Same;
-        }
-        match outcome.change {
-            Some(change) if rejects && change.low > self.rule.threshold => Answer::Larger,
-            Some(change) if rejects && change.high < -self.rule.threshold => Answer::Smaller,
-            Some(change) if change.lies_within(lowest_same, self.rule.delta) => Answer::Same,
-            _ => Answer::Open,
+            direction: seen.direction,
+            is_same: seen.is_same,
+            end: match self.has_ended(member.place) {
+                true => End::Final,
+                false => End::Early,
+            },
+            decided_at: (is_sequential && course.is_decided).then_some(runs as u32),
+            p,
+            ..evidence_at(data, member, limit)
         }
     }
 }
 
-/// The p value over all looks of a test whose own p value at `look` is `p`.
-fn overall(looks: &Looks, look: &Look, p: f64) -> f64 {
-    looks
-        .overall
-        .at(look.index, normal::upper_quantile(0.5 * p.min(1.0)))
+/// One look as it was taken.
+struct Taken {
+    runs: usize,
+    seen: Seen,
+    /// The p value that is valid over all looks.
+    p: Option<f64>,
+    is_last: bool,
 }
 
-fn limit(look: &Look) -> Limit {
-    Limit {
-        p: look.p_limit,
-        z: look.z_limit,
+/// Takes the look of this index, or the only one.
+fn take(member: &Member<'_>, index: usize) -> Taken {
+    let Member {
+        pair, rule, seed, ..
+    } = member;
+    match rule.looks.as_ref() {
+        Some(looks) => {
+            let at = looks.design.limits()[index];
+            let seen = look(&pair.first(at.n), rule, limit(&at), at.is_last, *seed);
+            Taken {
+                runs: at.n,
+                seen,
+                p: seen.p.map(|p| looks.repeated.at(index, p)),
+                is_last: at.is_last,
+            }
+        }
+        None => {
+            let seen = look(&pair.all(), rule, rule.single_limit(), true, *seed);
+            Taken {
+                runs: pair.runs(),
+                seen,
+                p: seen.p,
+                is_last: true,
+            }
+        }
     }
 }
 
-fn excludes_zero(change: &Estimate) -> bool {
-    change.low > 0.0 || change.high < 0.0
+/// The change in `data`, without an answer yet.
+fn evidence_at(data: Data, member: &Member<'_>, limit: evidence::Limit) -> Outcome {
+    let change = evidence::change(member.rule.method, &data, limit, member.seed);
+    let error = change
+        .as_ref()
+        .and_then(|change| standard_error(change, limit));
+    Outcome {
+        data,
+        direction: None,
+        is_same: false,
+        end: End::TooFew,
+        decided_at: None,
+        change,
+        error,
+        p: None,
+    }
 }
 
-/// The interval spans 2 z standard errors on the scale of logarithms.
-pub(super) fn standard_error(change: &Estimate, limit: Limit) -> Option<f64> {
-    let error = (change.high.ln_1p() - change.low.ln_1p()) / (2.0 * limit.z);
-    error.is_finite().then_some(error)
+/// How p values are adjusted.
+pub(super) fn adjustment(correction: Correction) -> fn(&[f64]) -> Vec<f64> {
+    match correction {
+        Correction::BenjaminiHochberg => benjamini_hochberg,
+        Correction::Holm => holm,
+        Correction::None => <[f64]>::to_vec,
+    }
 }

@@ -1,17 +1,17 @@
-//! One case of a comparison: from the runs of two sides to figures, verdict and remarks.
+//! One case of a comparison: from the runs of two sides to figures and remarks.
 //!
-//! Decides the verdict of the case alone; what other cases take from it is for
-//! [`super::correction`] to say. It must not know how runs were gathered. Start at [`judge`].
+//! The verdict, which depends on the other cases, is for [`super::correction`] to say. It must not know how runs were
+//! gathered. Start at [`describe`].
 
 use super::dependence::{is_one_after_the_other, noise_depends_on_its_past};
 use super::evidence;
 use super::pair::Pair;
-use super::planning::{Precision, distance};
+use super::planning::Precision;
 use super::remarks;
-use super::replay::{Answer, End, Outcome, replay};
+use super::replay::Outcome;
 use super::rule::Rule;
 use super::{CaseComparison, Side};
-use crate::model::{Better, Case, Estimate, RunValue, Verdict};
+use crate::model::{Case, Estimate, RunValue, Verdict};
 use speedwell_stats::describe::{coefficient_of_variation, mean, median};
 use speedwell_stats::effect::cliffs_delta;
 use std::sync::Arc;
@@ -28,25 +28,24 @@ pub(super) struct Task {
     pub apart: bool,
 }
 
-/// A judged case, with what the correction for many cases needs.
+/// A described case, with what its verdict needs.
 pub(super) struct Row {
     /// The findings of the case.
     pub comparison: CaseComparison,
+    /// What the tests say.
+    pub outcome: Outcome,
     /// Standard error of the logarithm of the ratio, with the runs it rests on.
     pub precision: Option<Precision>,
     /// Whether the sides were measured one after the other.
     pub one_after_the_other: bool,
 }
 
-/// Judges one case by `rule`, for a metric of which `better` is the good direction.
-pub(super) fn judge(task: Task, rule: &Rule, better: Better) -> Row {
+/// Describes one case, of which `outcome` is known, without a verdict yet.
+pub(super) fn describe(task: Task, outcome: Outcome, rule: &Rule) -> Row {
     let seed = rule.seed_for(&task.id);
-    let outcome = replay(&task.pair, rule, seed);
-    let verdict = verdict(outcome.answer, better);
     let precision = outcome.error.map(|error| Precision {
         runs: outcome.data.runs(),
         error,
-        alpha: rule.alpha,
     });
     let mean_change = evidence::mean_change(&outcome.data, rule.confidence(), seed);
     // Inside randomised blocks chance alone may put one side first; the test allows for it.
@@ -64,13 +63,11 @@ pub(super) fn judge(task: Task, rule: &Rule, better: Better) -> Row {
         shape_changed: has_shape_changed(outcome.change, mean_change),
         p: outcome.p,
         q: None,
-        verdict,
+        verdict: Verdict::Unclear,
         indicative: rule.indicative,
         decided_at: outcome.decided_at,
-        detectable: precision.map(|known| known.detectable()),
-        more_runs: (verdict == Verdict::Unclear)
-            .then(|| more_runs(&outcome, precision, rule))
-            .flatten(),
+        detectable: None,
+        more_runs: None,
         cliffs_delta: finite(cliffs_delta(
             &outcome.data.baseline,
             &outcome.data.candidate,
@@ -81,31 +78,10 @@ pub(super) fn judge(task: Task, rule: &Rule, better: Better) -> Row {
     };
     Row {
         comparison,
+        outcome,
         precision,
         one_after_the_other,
     }
-}
-
-fn verdict(answer: Answer, better: Better) -> Verdict {
-    match (answer, better) {
-        (Answer::Open, _) => Verdict::Unclear,
-        (Answer::Same, _) => Verdict::Same,
-        (Answer::Larger, Better::Higher) | (Answer::Smaller, Better::Lower) => Verdict::Better,
-        (Answer::Larger, Better::Lower) | (Answer::Smaller, Better::Higher) => Verdict::Worse,
-    }
-}
-
-fn more_runs(outcome: &Outcome, precision: Option<Precision>, rule: &Rule) -> Option<u32> {
-    let block = rule.runs_per_block();
-    if outcome.end == End::TooFew {
-        let more = rule
-            .fewest_runs()
-            .saturating_sub(outcome.data.runs())
-            .max(1);
-        return Some((more.div_ceil(block) * block) as u32);
-    }
-    let distance = distance(outcome.change?.value, rule.threshold, rule.delta);
-    precision?.more_runs(distance, block)
 }
 
 /// Figures without any noise have intervals without width; what then lies apart is the rounding of logarithms.

@@ -5,12 +5,11 @@
 //! only then the error rate holds. It must not know data.
 
 use super::evidence::Limit;
-use super::overall_p::OverallP;
+use super::look::single;
 use super::pair::Matching;
 use super::{Method, Settings};
 use crate::model::{Design, Order, Stopping};
-use speedwell_stats::distribution::normal;
-use speedwell_stats::sequential::{self, DEFAULT_DELTA};
+use speedwell_stats::sequential::{self, DEFAULT_DELTA, Look, RepeatedP};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 
 /// Exponent of the spending function alpha t^rho (Kim and DeMets, Biometrika 74, 1987).
@@ -33,7 +32,7 @@ pub(super) struct Rule {
     pub threshold: f64,
     /// The looks, for a session that was measured sequentially.
     pub looks: Option<Looks>,
-    /// Seed of permutations and bootstraps.
+    /// Seed of bootstraps.
     pub seed: u64,
 }
 
@@ -41,7 +40,7 @@ pub(super) struct Rule {
 #[derive(Debug, Clone)]
 pub(super) struct Looks {
     pub design: sequential::Design,
-    pub overall: OverallP,
+    pub repeated: RepeatedP,
 }
 
 impl Rule {
@@ -122,10 +121,7 @@ impl Rule {
 
     /// The limit of a test that looks once.
     pub fn single_limit(&self) -> Limit {
-        Limit {
-            p: self.alpha,
-            z: normal::upper_quantile(0.5 * self.alpha),
-        }
+        single(self.alpha)
     }
 
     /// Runs of either side in a block; 1 where there are no blocks.
@@ -138,10 +134,7 @@ impl Rule {
 
     /// Runs per side before which nothing is claimed.
     pub fn fewest_runs(&self) -> usize {
-        let first = self
-            .looks
-            .as_ref()
-            .and_then(|looks| looks.design.limits().first());
+        let first = self.looks.as_ref().and_then(Looks::first);
         first.map_or(MINIMUM_PER_SIDE, |look| look.n)
     }
 
@@ -166,8 +159,18 @@ impl Looks {
         looks.retain(|&runs| runs >= MINIMUM_PER_SIDE);
         looks.dedup();
         let design = sequential::Design::try_new(&looks, alpha, SPENDING_EXPONENT).ok()?;
-        let overall = OverallP::new(&design);
-        Some(Looks { design, overall })
+        let repeated = RepeatedP::new(&design);
+        Some(Looks { design, repeated })
+    }
+
+    /// All looks, in order.
+    pub fn all(&self) -> &[Look] {
+        self.design.limits()
+    }
+
+    /// The first look.
+    pub fn first(&self) -> Option<Look> {
+        self.design.limits().first().copied()
     }
 }
 

@@ -55,7 +55,7 @@ fn follow(plans: &[(Description, Plan)], follower: &mut dyn Follower) -> anyhow:
             follower.observe(&Event::Failed(failure))?;
         }
         let mut inner = Inner(follower);
-        ended = runner::execute(plan, Orders::default(), &Never, &mut [&mut inner])?;
+        ended = runner::execute(plan, Orders::default(), &mut Never, &mut [&mut inner])?;
         if ended != Ended::Complete {
             break;
         }
@@ -146,7 +146,7 @@ impl Observer for Inner<'_> {
 struct Never;
 
 impl Judge for Never {
-    fn is_decided(&self, _runs: &[Run]) -> bool {
-        false
+    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+        vec![false; cases.len()]
     }
 }

@@ -214,10 +214,15 @@ pub fn measure(
         None => store.begin(&header(&plan, suite, args), &serde_json::to_string(&plan)?)?,
     };
     let number = recorder.number();
-    let judge = Decider::new(&plan, settings);
+    let mut judge = Decider::new(&plan, settings);
     let mut progress = Progress::new(args.output.progress());
     let planned = plan.slots().len();
-    let executed = runner::execute(&plan, orders, &judge, &mut [&mut recorder, &mut progress]);
+    let executed = runner::execute(
+        &plan,
+        orders,
+        &mut judge,
+        &mut [&mut recorder, &mut progress],
+    );
     drop(progress);
     let status = match executed {
         Ok(Ended::Interrupted) => Status::INTERRUPTED,
@@ -349,7 +354,7 @@ impl Decider {
 }
 
 impl Judge for Decider {
-    fn is_decided(&self, runs: &[Run]) -> bool {
-        self.0.is_decided(runs)
+    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+        self.0.decided(cases)
     }
 }

@@ -7,10 +7,11 @@ use crate::process::interrupted;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Decides after each block whether a case needs more runs.
+/// Decides after each block which cases need no more runs.
 pub trait Judge {
-    /// `runs` are all finished runs of one job, in order of execution.
-    fn is_decided(&self, runs: &[Run]) -> bool;
+    /// Which of the cases that are still open are decided. Each is given by all its finished runs, in order of execution.
+    /// A judge remembers what it was shown of the others: cases may be corrected for each other.
+    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool>;
 }
 
 /// What is asked of an execution besides its plan.
@@ -44,7 +45,7 @@ pub enum Ended {
 pub fn execute(
     plan: &Plan,
     orders: Orders,
-    judge: &dyn Judge,
+    judge: &mut dyn Judge,
     observers: &mut [&mut dyn Observer],
 ) -> anyhow::Result<Ended> {
     let slots = plan.slots();
@@ -78,9 +79,12 @@ pub fn execute(
             break;
         }
         if slot.closes_block {
-            execution.settle(slot, &slots)?;
-            let is_last_job = slot.job + 1 == plan.jobs.len();
-            if is_last_job && orders.budget.is_some_and(|budget| begin.elapsed() > budget) {
+            execution.give_up(slot, &slots)?;
+        }
+        let later = &slots[slot.index as usize + 1..];
+        if later.first().is_none_or(|next| next.block != slot.block) {
+            execution.settle(later)?;
+            if orders.budget.is_some_and(|budget| begin.elapsed() > budget) {
                 break;
             }
         }

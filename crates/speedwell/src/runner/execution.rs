@@ -7,7 +7,8 @@ use crate::harness::code::Shared;
 use crate::harness::{self, Attempt, Kind, Observation, Setting};
 use crate::model::{Cause, Event, Failure, Observer, Order, Run, Step};
 use crate::plan::{Plan, Slot};
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ pub(super) enum Stepped {
 
 pub(super) struct Execution<'a, 'o> {
     plan: &'a Plan,
-    judge: &'a dyn Judge,
+    judge: &'a mut dyn Judge,
     observers: &'a mut [&'o mut dyn Observer],
     answers: Answers,
     runs: HashMap<usize, Vec<Run>>,
@@ -43,7 +44,7 @@ impl<'a, 'o> Execution<'a, 'o> {
     pub fn new(
         plan: &'a Plan,
         experiment: Option<&'a Experiment>,
-        judge: &'a dyn Judge,
+        judge: &'a mut dyn Judge,
         observers: &'a mut [&'o mut dyn Observer],
     ) -> Execution<'a, 'o> {
         Execution {
@@ -75,12 +76,7 @@ impl<'a, 'o> Execution<'a, 'o> {
                 self.runs.entry(slot.job).or_default().push(run);
             }
         }
-        let decided: Vec<usize> = self
-            .runs
-            .iter()
-            .filter(|(_, runs)| self.is_decided(runs))
-            .map(|(job, _)| *job)
-            .collect();
+        let decided = self.decided();
         self.over.extend(decided);
         Ok(())
     }
@@ -204,18 +200,29 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(())
     }
 
-    /// Whether every case among the runs of one job is decided; a file that starts its cases
-    /// itself has several.
-    fn is_decided(&self, runs: &[Run]) -> bool {
-        let one_case = runs.windows(2).all(|two| two[0].case == two[1].case);
-        if one_case {
-            return self.judge.is_decided(runs);
+    /// The open jobs of which every case is decided; a file that starts its cases itself has several.
+    fn decided(&mut self) -> Vec<usize> {
+        let mut jobs: Vec<usize> = self.runs.keys().copied().collect();
+        jobs.retain(|job| !self.over.contains(job));
+        jobs.sort_unstable();
+        let cases: Vec<(usize, Vec<Cow<'_, [Run]>>)> = jobs
+            .iter()
+            .map(|job| (*job, by_case(&self.runs[job])))
+            .collect();
+        let all: Vec<&[Run]> = cases
+            .iter()
+            .flat_map(|(_, c)| c)
+            .map(AsRef::as_ref)
+            .collect();
+        let mut answers = self.judge.decided(&all).into_iter();
+        let mut decided = Vec::new();
+        for (job, cases) in &cases {
+            let answers: Vec<bool> = answers.by_ref().take(cases.len()).collect();
+            if answers.iter().all(|&answer| answer) {
+                decided.push(*job);
+            }
         }
-        let mut cases: HashMap<String, Vec<Run>> = HashMap::new();
-        for run in runs {
-            cases.entry(run.case.id()).or_default().push(run.clone());
-        }
-        cases.values().all(|runs| self.judge.is_decided(runs))
+        decided
     }
 
     fn contradiction(&self, slot: &Slot, cause: Cause) -> Failure {
@@ -232,19 +239,27 @@ impl<'a, 'o> Execution<'a, 'o> {
         }
     }
 
-    /// After a block: is the case decided, or hopeless?
-    pub fn settle(&mut self, slot: &Slot, slots: &[Slot]) -> anyhow::Result<()> {
-        if self.over.contains(&slot.job) {
-            return Ok(());
+    /// After a block of all cases: which are decided?
+    pub fn settle(&mut self, later: &[Slot]) -> anyhow::Result<()> {
+        for job in self.decided() {
+            self.end(job, later)?;
         }
+        Ok(())
+    }
+
+    /// After a block of one case: is it hopeless?
+    pub fn give_up(&mut self, slot: &Slot, slots: &[Slot]) -> anyhow::Result<()> {
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
-        if !self.is_hopeless_case(slot.job, runs) && !self.is_decided(runs) {
+        if self.over.contains(&slot.job) || !self.is_hopeless_case(slot.job, runs) {
             return Ok(());
         }
-        self.over.insert(slot.job);
-        let later = &slots[slot.index as usize + 1..];
-        let saved = later.iter().filter(|later| later.job == slot.job).count();
-        let label = self.plan.jobs[slot.job].label.clone();
+        self.end(slot.job, &slots[slot.index as usize + 1..])
+    }
+
+    fn end(&mut self, job: usize, later: &[Slot]) -> anyhow::Result<()> {
+        self.over.insert(job);
+        let saved = later.iter().filter(|later| later.job == job).count();
+        let label = self.plan.jobs[job].label.clone();
         self.tell(&Event::CaseDecided {
             label: &label,
             saved,
@@ -267,6 +282,18 @@ impl<'a, 'o> Execution<'a, 'o> {
         };
         !is_code || sound.iter().all(|&variant| runs_of(variant) >= ENOUGH_RUNS)
     }
+}
+
+/// The runs of one job by case.
+fn by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
+    if runs.windows(2).all(|two| two[0].case == two[1].case) {
+        return vec![Cow::Borrowed(runs)];
+    }
+    let mut cases: BTreeMap<String, Vec<Run>> = BTreeMap::new();
+    for run in runs {
+        cases.entry(run.case.id()).or_default().push(run.clone());
+    }
+    cases.into_values().map(Cow::Owned).collect()
 }
 
 /// The observation with a remark, if its process failed only after reporting it.

@@ -61,6 +61,7 @@ mod load_search;
 mod load_server;
 mod load_stopped;
 mod load_words;
+mod many_cases;
 mod new_files;
 mod node_bad_children;
 mod node_csv;

@@ -27,6 +27,18 @@ impl Check {
         format!("{value:.2}{mark}")
     }
 
+    /// The text of a cell that must not be below `least`.
+    pub fn at_least(&mut self, place: &str, value: f64, least: f64) -> String {
+        let mark = self.judge(place, value.min(least), least, 1e-9);
+        format!("{value:.1}{mark}")
+    }
+
+    /// The text of a cell that must not be above `most`.
+    pub fn at_most(&mut self, place: &str, value: f64, most: f64) -> String {
+        let mark = self.judge(place, value.max(most), most, 1e-9);
+        format!("{value:.1}{mark}")
+    }
+
     fn judge(&mut self, place: &str, value: f64, reference: f64, tolerance: f64) -> &'static str {
         self.cells += 1;
         if (value - reference).abs() <= tolerance {

@@ -5,7 +5,7 @@
 
 use super::noise::{Model, Random};
 use speedwell_stats::sequential::{Decision, Design, decide};
-use speedwell_stats::test::{Options, StratifiedRank, stratified_rank};
+use speedwell_stats::test::{StratifiedRank, stratified_rank};
 use speedwell_stats::{Interval, Observation};
 
 /// Blocks of two runs of either side in random order, with `change` added to the candidate.
@@ -36,8 +36,8 @@ pub fn experiment(
 }
 
 /// The test of an experiment, which is always defined.
-pub fn test(observations: &[Observation], options: &Options) -> StratifiedRank {
-    match stratified_rank(observations, options) {
+pub fn test(observations: &[Observation]) -> StratifiedRank {
+    match stratified_rank(observations) {
         Ok(test) => test,
         Err(error) => unreachable!("exponentials in blocks of both sides: {error}"),
     }
@@ -55,23 +55,18 @@ pub struct Course {
     pub ratio: f64,
     /// The ordinary 95 % interval at the end, as if there had been one look.
     pub naive: Interval,
-    /// The interval with the z limit of the last look made.
+    /// The interval with the limit of the last look made.
     pub repeated: Interval,
 }
 
 /// Follows an experiment through the looks of `design`, without ending at the equivalence stop but
 /// noting it, so that one course answers for both kinds of design.
-pub fn follow(
-    observations: &[Observation],
-    design: &Design,
-    delta: f64,
-    options: &Options,
-) -> Course {
+pub fn follow(observations: &[Observation], design: &Design, delta: f64) -> Course {
     let mut equivalent_at = None;
     for look in design.limits() {
         let seen = &observations[..2 * look.n];
         let delta = if equivalent_at.is_none() { delta } else { 0.0 };
-        let Ok(decision) = decide(seen, look, delta, options) else {
+        let Ok(decision) = decide(seen, look, delta) else {
             unreachable!("the values are exponentials and every block holds both sides");
         };
         let is_rejected = matches!(decision, Decision::Rejected { .. });
@@ -79,14 +74,14 @@ pub fn follow(
             equivalent_at = Some(look.n);
         }
         if is_rejected || look.is_last {
-            let test = test(seen, options);
+            let test = test(seen);
             return Course {
                 runs: look.n,
                 is_rejected,
                 equivalent_at,
-                ratio: test.ratio,
+                ratio: test.ratio(),
                 naive: test.interval(0.95),
-                repeated: test.interval_at(look.z_limit),
+                repeated: test.interval_at(look.p_limit),
             };
         }
     }

@@ -6,7 +6,7 @@ use super::check::{Check, average, head, percent, row};
 use super::experiment::{experiment, repeat, test};
 use super::noise::{MODELS, Model, Random};
 use super::reference::{COVERAGE, FIXED_POWER};
-use speedwell_stats::test::{Options, StratifiedRank};
+use speedwell_stats::test::StratifiedRank;
 
 const RUNS: usize = 30;
 
@@ -14,12 +14,7 @@ const RUNS: usize = 30;
 fn tests(model: &Model, change: f64, repetitions: u64, cell: u64) -> Vec<StratifiedRank> {
     repeat(repetitions, |repetition| {
         let mut random = Random::new(cell, repetition);
-        let observations = experiment(model, RUNS, change, &mut random);
-        let options = Options {
-            seed: random.seed(),
-            ..Options::default()
-        };
-        test(&observations, &options)
+        test(&experiment(model, RUNS, change, &mut random))
     })
 }
 

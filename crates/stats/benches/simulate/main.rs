@@ -2,10 +2,12 @@
 //!
 //! Prints the tables of `docs/statistics.md` beside reference figures and exits with 1 when a cell
 //! is out of tolerance. Without `--bench` (as under `cargo test --benches`) it does a hundredth of
-//! the repetitions and only shows that everything runs. Seeds are fixed.
+//! the repetitions and only shows that everything runs. Seeds are fixed. After `--`, `fixed`, `sequential` or
+//! `families` takes a part.
 
 mod check;
 mod experiment;
+mod families;
 mod fixed;
 mod noise;
 mod reference;
@@ -19,14 +21,29 @@ fn main() {
     let count = |full: u64| if is_measuring { full } else { full / 100 };
     let mut check = Check::default();
     let start = std::time::Instant::now();
-    fixed::false_positives(&mut check, count(10_000));
-    fixed::power(&mut check, count(4000));
-    fixed::coverage(&mut check, count(4000));
-    let repetitions = Repetitions {
-        equal: count(10_000),
-        changed: count(4000),
+    let chosen: Vec<String> = std::env::args().skip(1).collect();
+    let is_chosen = |name: &str| {
+        let mut names = chosen
+            .iter()
+            .filter(|word| !word.starts_with('-'))
+            .peekable();
+        names.peek().is_none() || names.any(|word| word == name)
     };
-    sequential::study(&mut check, repetitions);
+    if is_chosen("fixed") {
+        fixed::false_positives(&mut check, count(10_000));
+        fixed::power(&mut check, count(4000));
+        fixed::coverage(&mut check, count(4000));
+    }
+    if is_chosen("sequential") {
+        let repetitions = Repetitions {
+            equal: count(10_000),
+            changed: count(4000),
+        };
+        sequential::study(&mut check, repetitions);
+    }
+    if is_chosen("families") {
+        families::study(&mut check, if is_measuring { 1000 } else { 1 });
+    }
     let Check { cells, failures } = check;
     println!("\n{cells} cells, {} out of tolerance:", failures.len());
     failures.iter().for_each(|failure| println!("- {failure}"));

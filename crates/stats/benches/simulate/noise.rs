@@ -20,7 +20,7 @@ pub struct Model {
 pub const MODELS: [Model; 11] = [
     Model {
         name: "normal 2 %",
-        series: |random, slots| white(random, slots, 0.02),
+        series: |random, slots| normal(random, slots, 0.02),
     },
     Model {
         name: "skew",
@@ -56,7 +56,7 @@ pub const MODELS: [Model; 11] = [
     },
     Model {
         name: "normal 1 %",
-        series: |random, slots| white(random, slots, 0.01),
+        series: |random, slots| normal(random, slots, 0.01),
     },
     Model {
         name: "period-4",
@@ -71,11 +71,6 @@ impl Random {
     /// The stream of a repetition of a cell.
     pub fn new(cell: u64, repetition: u64) -> Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(cell << 40 | repetition))
-    }
-
-    /// A seed for somebody else.
-    pub fn seed(&mut self) -> u64 {
-        self.0.next_u64()
     }
 
     /// Uniform in 0..1, never 0.
@@ -98,7 +93,8 @@ impl Random {
     }
 }
 
-fn white(random: &mut Random, slots: usize, deviation: f64) -> Vec<f64> {
+/// Normal noise of this standard deviation.
+pub fn normal(random: &mut Random, slots: usize, deviation: f64) -> Vec<f64> {
     (0..slots).map(|_| deviation * random.normal()).collect()
 }
 
@@ -109,7 +105,7 @@ fn skew(random: &mut Random, slots: usize) -> Vec<f64> {
 }
 
 fn bimodal(random: &mut Random, slots: usize) -> Vec<f64> {
-    let mut series = white(random, slots, 0.01);
+    let mut series = normal(random, slots, 0.01);
     for value in &mut series {
         if random.happens(0.35) {
             *value += 0.06;
@@ -119,7 +115,7 @@ fn bimodal(random: &mut Random, slots: usize) -> Vec<f64> {
 }
 
 fn outliers(random: &mut Random, slots: usize) -> Vec<f64> {
-    let mut series = white(random, slots, 0.015);
+    let mut series = normal(random, slots, 0.015);
     for value in &mut series {
         if random.happens(0.05) {
             *value += (-0.4 * random.uniform().ln()).ln_1p();
@@ -129,7 +125,7 @@ fn outliers(random: &mut Random, slots: usize) -> Vec<f64> {
 }
 
 fn drift(random: &mut Random, slots: usize) -> Vec<f64> {
-    let mut series = white(random, slots, 0.01);
+    let mut series = normal(random, slots, 0.01);
     for (slot, value) in series.iter_mut().enumerate() {
         *value += 0.03 * slot as f64 / (slots - 1) as f64;
     }
@@ -137,7 +133,7 @@ fn drift(random: &mut Random, slots: usize) -> Vec<f64> {
 }
 
 fn step(random: &mut Random, slots: usize) -> Vec<f64> {
-    let mut series = white(random, slots, 0.01);
+    let mut series = normal(random, slots, 0.01);
     let height = if random.happens(0.5) { 0.02 } else { -0.02 };
     let from = random.below(slots);
     series[from..].iter_mut().for_each(|value| *value += height);
@@ -157,7 +153,7 @@ fn autoregressive(random: &mut Random, slots: usize, memory: f64) -> Vec<f64> {
 }
 
 fn slow_wander(random: &mut Random, slots: usize) -> Vec<f64> {
-    let mut series = white(random, slots, 0.005);
+    let mut series = normal(random, slots, 0.005);
     let wander = autoregressive(random, slots, 0.95);
     series
         .iter_mut()
@@ -168,7 +164,7 @@ fn slow_wander(random: &mut Random, slots: usize) -> Vec<f64> {
 
 /// `half` slots without, `half` slots with an offset drawn once per series, and so on.
 fn periodic(random: &mut Random, slots: usize, half: usize) -> Vec<f64> {
-    let mut series = white(random, slots, 0.01);
+    let mut series = normal(random, slots, 0.01);
     let offset = 0.01 * random.normal();
     for (slot, value) in series.iter_mut().enumerate() {
         if slot / half % 2 == 1 {

@@ -7,7 +7,6 @@ use super::experiment::{Course, experiment, follow, repeat};
 use super::noise::{MODELS, Model, Random};
 use super::reference::{SEQUENTIAL, Sequential};
 use speedwell_stats::sequential::{DEFAULT_DELTA, Design};
-use speedwell_stats::test::Options;
 
 /// Relative changes of the candidate, in the order of the reference.
 const CHANGES: [f64; 5] = [0.0, 0.01, 0.02, 0.03, 0.05];
@@ -61,11 +60,7 @@ fn courses(
             repeat(count, |repetition| {
                 let mut random = Random::new(cell, repetition);
                 let observations = experiment(model, design.maximum(), change, &mut random);
-                let options = Options {
-                    seed: random.seed(),
-                    ..Options::default()
-                };
-                follow(&observations, design, DEFAULT_DELTA, &options)
+                follow(&observations, design, DEFAULT_DELTA)
             })
         })
         .collect()

@@ -6,9 +6,7 @@
 use super::design::Look;
 use crate::interval::Interval;
 use crate::observation::Observation;
-use crate::test::stratified::{
-    Blocks, Options, StratifiedError, StratifiedRank, shifted, two_sided,
-};
+use crate::test::stratified::{StratifiedError, stratified_rank};
 
 /// The smallest relative change that matters, unless the user says otherwise: 2 %.
 pub const DEFAULT_DELTA: f64 = 0.02;
@@ -22,7 +20,7 @@ pub enum Decision {
         p: f64,
         /// Candidate over baseline.
         ratio: f64,
-        /// Repeated interval of the ratio: with the z limit of the look, so that it holds in spite
+        /// Repeated interval of the ratio: with the limit of the look, so that it holds in spite
         /// of the looks before (Jennison and Turnbull, JRSS B 51, 1989).
         interval: Interval,
     },
@@ -46,24 +44,19 @@ pub fn decide(
     observations: &[Observation],
     look: &Look,
     delta: f64,
-    options: &Options,
 ) -> Result<Decision, StratifiedError> {
-    let blocks = Blocks::new(observations)?;
-    let p = two_sided(&blocks, options);
-    if p <= look.p_limit {
-        let rank = StratifiedRank::new(blocks, *options);
-        let interval = rank.interval_at(look.z_limit);
+    let test = stratified_rank(observations)?;
+    if test.p <= look.p_limit {
         return Ok(Decision::Rejected {
-            p,
-            ratio: rank.ratio,
-            interval,
+            p: test.p,
+            ratio: test.ratio(),
+            interval: test.interval_at(look.p_limit),
         });
     }
     let theta = delta.ln_1p();
     let level = 0.5 * look.p_limit;
-    let is_equivalent = delta > 0.0
-        && shifted(&blocks, theta, options).p_lower <= level
-        && shifted(&blocks, -theta, options).p_upper <= level;
+    let is_equivalent =
+        delta > 0.0 && test.shifted(theta).lower <= level && test.shifted(-theta).upper <= level;
     Ok(if is_equivalent {
         Decision::Equivalent
     } else {

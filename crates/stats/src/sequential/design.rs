@@ -38,6 +38,7 @@ pub struct Look {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Design {
     looks: Vec<Look>,
+    alpha: f64,
 }
 
 /// Why a design cannot be made.
@@ -105,6 +106,7 @@ impl Design {
         };
         Ok(Design {
             looks: (0..looks.len()).map(look).collect(),
+            alpha,
         })
     }
 
@@ -115,6 +117,11 @@ impl Design {
     /// When `n` is 0 or `alpha` is not between 0 and 1.
     pub fn fixed(n: usize, alpha: f64) -> Design {
         Design::new(&[n], alpha, 1.0)
+    }
+
+    /// The probability to reject at one of the looks if the sides are equal.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
     }
 
     /// The looks with their limits, in order.

@@ -3,7 +3,6 @@
 use crate::assert_close;
 use speedwell_stats::Observation;
 use speedwell_stats::sequential::{Decision, Design, decide};
-use speedwell_stats::test::Options;
 
 /// Rounds to `digits` decimals.
 fn rounded(value: f64, digits: i32) -> f64 {
@@ -93,7 +92,7 @@ fn blocks(count: u32, ratio: f64) -> Vec<Observation> {
 #[test]
 fn a_large_change_stops_at_the_first_look_with_the_repeated_interval() {
     let look = Design::default().look_at(8).unwrap();
-    let decision = decide(&blocks(4, 1.2), &look, 0.02, &Options::default()).unwrap();
+    let decision = decide(&blocks(4, 1.2), &look, 0.02).unwrap();
     let Decision::Rejected { p, ratio, interval } = decision else {
         panic!("{decision:?}");
     };
@@ -105,21 +104,14 @@ fn a_large_change_stops_at_the_first_look_with_the_repeated_interval() {
 fn equal_sides_are_declared_equal_unless_that_stop_is_off() {
     let design = Design::default();
     let (observations, look) = (blocks(16, 1.0), design.look_at(32).unwrap());
-    let options = Options::default();
-    assert_eq!(
-        decide(&observations, &look, 0.02, &options),
-        Ok(Decision::Equivalent)
-    );
-    assert_eq!(
-        decide(&observations, &look, 0.0, &options),
-        Ok(Decision::GoOn)
-    );
+    assert_eq!(decide(&observations, &look, 0.02), Ok(Decision::Equivalent));
+    assert_eq!(decide(&observations, &look, 0.0), Ok(Decision::GoOn));
 }
 
 #[test]
 fn a_change_close_to_delta_is_neither() {
     let look = Design::default().look_at(8).unwrap();
     let observations = blocks(4, 1.0);
-    let decision = decide(&observations, &look, 0.0005, &Options::default());
+    let decision = decide(&observations, &look, 0.0005);
     assert_eq!(decision, Ok(Decision::GoOn));
 }

@@ -12,7 +12,6 @@ use experiment::{experiment, follow, repeat, test};
 use noise::{MODELS, Random};
 use speedwell_stats::distribution::binomial;
 use speedwell_stats::sequential::Design;
-use speedwell_stats::test::Options;
 
 const REPETITIONS: u64 = 110;
 
@@ -23,12 +22,7 @@ fn rejections_and_runs(change: f64) -> (f64, f64) {
         let model = &MODELS[repetition as usize % MODELS.len()];
         let mut random = Random::new(7, repetition);
         let observations = experiment(model, design.maximum(), change, &mut random);
-        // A tenth of the usual draws, for the sake of an unoptimised build.
-        let options = Options {
-            draws: 1000,
-            seed: random.seed(),
-        };
-        let course = follow(&observations, &design, 0.02, &options);
+        let course = follow(&observations, &design, 0.02);
         (
             course.is_rejected,
             course.equivalent_at.unwrap_or(course.runs),
@@ -65,10 +59,7 @@ fn a_thing_compared_with_itself_gives_as_many_false_alarms_as_the_test_says() {
     let tests = repeat(COMPARISONS, |repetition| {
         let model = &MODELS[repetition as usize % MODELS.len()];
         let mut random = Random::new(11, repetition);
-        let test = test(
-            &experiment(model, 10, 0.0, &mut random),
-            &Options::default(),
-        );
+        let test = test(&experiment(model, 10, 0.0, &mut random));
         (test.p <= 0.05, test.level(0.05))
     });
     let alarms = tests.iter().filter(|test| test.0).count() as u64;

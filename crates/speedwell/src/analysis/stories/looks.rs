@@ -2,8 +2,9 @@
 
 use super::row;
 use crate::analysis::story::Story;
-use crate::analysis::{Judge, Settings, of};
-use crate::model::{Run, Session, State, Stopping, Verdict};
+use crate::analysis::{CaseComparison, Correction, Judge, Settings, of};
+use crate::model::{Case, Run, Session, State, Stopping, Verdict};
+use std::sync::Arc;
 
 const VARIANTS: [&str; 2] = ["old", "new"];
 
@@ -15,17 +16,32 @@ fn session(share: f64, variation: f64, seed: u64) -> Session {
         .session()
 }
 
-/// Runs the judge block by block, as the runner does: the runs at which it was satisfied.
-fn measure(judge: &Judge, runs: &[Run]) -> Vec<Run> {
-    let last_of_block = |i: &usize| {
-        runs.get(*i)
-            .is_none_or(|next| next.block != runs[*i - 1].block)
-    };
-    let ends = (1..=runs.len()).filter(last_of_block);
-    let decided = ends
-        .map(|end| &runs[..end])
-        .find(|so_far| judge.is_decided(so_far));
-    decided.unwrap_or(runs).to_vec()
+/// Runs the judge block by block, as the runner does: the runs that are executed until every case is decided.
+fn measure(mut judge: Judge, session: &Session) -> Session {
+    let mut cases: Vec<(Arc<Case>, Vec<Run>, bool)> = Vec::new();
+    let blocks = 1 + session.runs.iter().map(|run| run.block).max().unwrap();
+    for block in 0..blocks {
+        for run in session.runs.iter().filter(|run| run.block == block) {
+            match cases.iter_mut().find(|(case, ..)| *case == run.case) {
+                Some((_, _, true)) => {}
+                Some((_, runs, false)) => runs.push(run.clone()),
+                None => cases.push((run.case.clone(), vec![run.clone()], false)),
+            }
+        }
+        let open: Vec<&[Run]> = cases
+            .iter()
+            .filter(|case| !case.2)
+            .map(|case| &case.1[..])
+            .collect();
+        let decided = judge.decided(&open);
+        let open = cases.iter_mut().filter(|case| !case.2);
+        open.zip(decided)
+            .for_each(|(case, decided)| case.2 = decided);
+    }
+    Session {
+        runs: cases.into_iter().flat_map(|(_, runs, _)| runs).collect(),
+        ..session.clone()
+    }
 }
 
 #[test]
@@ -44,12 +60,9 @@ fn what_ended_the_measuring_is_what_is_reported_now_and_later() {
         ] {
             let full = session(share, 0.02, seed as u64);
             let judge = Judge::new(&full.design, &settings);
-            let measured = Session {
-                runs: measure(&judge, &full.runs),
-                ..full.clone()
-            };
+            let measured = measure(judge, &full);
             let (then, later) = (row(&measured, &settings), row(&full, &settings));
-            let figures = |row: &crate::analysis::CaseComparison| {
+            let figures = |row: &CaseComparison| {
                 (
                     row.verdict,
                     row.decided_at,
@@ -104,18 +117,15 @@ fn runs_after_the_decision_are_mentioned_but_not_used() {
 fn a_lost_run_delays_the_look_by_a_block() {
     let full = session(0.2, 0.02, 3);
     let judge = Judge::new(&full.design, &Settings::default());
-    assert_eq!(measure(&judge, &full.runs).len(), 16);
+    assert_eq!(measure(judge.clone(), &full).runs.len(), 16);
     let mut lossy = full.clone();
     lossy.runs.remove(5);
-    let measured = measure(&judge, &lossy.runs);
-    assert_eq!((measured.len(), measured.last().unwrap().block), (19, 4));
-    let row = row(
-        &Session {
-            runs: measured,
-            ..full
-        },
-        &Settings::default(),
+    let measured = measure(judge, &lossy);
+    assert_eq!(
+        (measured.runs.len(), measured.runs.last().unwrap().block),
+        (19, 4)
     );
+    let row = row(&measured, &Settings::default());
     assert_eq!((row.verdict, row.decided_at), (Verdict::Better, Some(8)));
     assert!(
         row.notes
@@ -192,10 +202,7 @@ fn a_third_variant_is_measured_until_its_own_answer() {
         .noisy("b", 0.03, factor)
         .session();
     let judge = Judge::new(&full.design, &Settings::default());
-    let measured = Session {
-        runs: measure(&judge, &full.runs),
-        ..full.clone()
-    };
+    let measured = measure(judge, &full);
     assert!(measured.runs.len() > 8 * 3);
     let findings = of(&measured, &Settings::default());
     let names: Vec<&str> = findings
@@ -233,8 +240,8 @@ fn a_judge_is_not_satisfied_without_a_question_or_with_a_fixed_number() {
     let alone = Story::blocks(&["old"], 16)
         .noisy("b", 0.01, |_| 1.0)
         .session();
-    let judge = Judge::new(&alone.design, &Settings::default());
-    assert!(!judge.is_decided(&alone.runs) && !judge.is_decided(&[]));
+    let mut judge = Judge::new(&alone.design, &Settings::default());
+    assert_eq!(judge.decided(&[&alone.runs, &[]]), [false, false]);
     let fixed = Story::fixed(&VARIANTS, 16)
         .noisy(
             "b",
@@ -242,7 +249,8 @@ fn a_judge_is_not_satisfied_without_a_question_or_with_a_fixed_number() {
             |variant| if variant == "new" { 2.0 } else { 1.0 },
         )
         .session();
-    assert!(!Judge::new(&fixed.design, &Settings::default()).is_decided(&fixed.runs));
+    let mut judge = Judge::new(&fixed.design, &Settings::default());
+    assert_eq!(judge.decided(&[&fixed.runs]), [false]);
 }
 
 #[test]
@@ -251,14 +259,92 @@ fn precision_is_reached_sooner_with_less_noise() {
         let alone = Story::blocks(&["old"], 200)
             .noisy("b", variation, |_| 1.0)
             .session();
-        let judge = Judge::precision(0.01, &Settings::default());
-        let enough = (1..=alone.runs.len()).find(|&runs| judge.is_decided(&alone.runs[..runs]));
+        let mut judge = Judge::precision(0.01, &Settings::default());
+        let enough = (1..=alone.runs.len()).find(|&runs| judge.decided(&[&alone.runs[..runs]])[0]);
         enough.expect("400 runs are enough")
     };
     assert_eq!(runs_until(0.001), 4);
     // Half the interval is about 1.96 x 3 % / sqrt n: below 1 % from some 35 runs on.
     let with_noise = runs_until(0.03);
     assert!((12..60).contains(&with_noise), "{with_noise}");
+}
+
+/// What ends the measuring of many cases is what is reported of them, whatever the correction.
+#[test]
+fn many_cases_are_measured_until_their_answers_survive_the_correction() {
+    for (correction, fewest) in [(Correction::BenjaminiHochberg, 8), (Correction::Holm, 14)] {
+        let settings = Settings {
+            correction,
+            ..Settings::default()
+        };
+        let mut story = Story::blocks(&VARIANTS, 16);
+        for case in 0..33 {
+            let factor = |variant: &str| if variant == "new" { 0.8 } else { 1.0 };
+            story = story.noisy(&format!("c{case}"), 0.01, factor);
+        }
+        let full = story.session();
+        let measured = measure(Judge::new(&full.design, &settings), &full);
+        for session in [&measured, &full] {
+            let rows = &super::compared(session, &settings).rows;
+            assert!(rows.iter().all(|row| row.verdict == Verdict::Worse));
+            assert!(rows.iter().all(|row| row.decided_at == Some(fewest)));
+            assert!(rows.iter().all(|row| row.q.unwrap() <= 0.05));
+        }
+        assert_eq!(measured.runs.len(), 33 * 2 * fewest as usize);
+    }
+}
+
+#[test]
+fn one_change_among_many_is_measured_longer_than_alone_and_found() {
+    let mut story = Story::blocks(&VARIANTS, 16);
+    for case in 0..100 {
+        let factor = move |variant: &str| match (variant, case) {
+            ("new", 0) => 1.3,
+            _ => 1.0,
+        };
+        story = story.noisy(&format!("c{case}"), 0.01, factor);
+    }
+    let full = story.session();
+    for correction in [Correction::BenjaminiHochberg, Correction::Holm] {
+        let settings = Settings {
+            correction,
+            ..Settings::default()
+        };
+        let measured = measure(Judge::new(&full.design, &settings), &full);
+        let rows = super::compared(&measured, &settings).rows;
+        assert_eq!(
+            (rows[0].verdict, rows[0].decided_at),
+            (Verdict::Better, Some(14))
+        );
+        let later = super::compared(&full, &settings).rows;
+        for (now, later) in rows.iter().zip(&later) {
+            let figures = |row: &CaseComparison| (row.verdict, row.decided_at, row.p, row.q);
+            assert_eq!(figures(now), figures(later));
+        }
+    }
+}
+
+/// Several candidates and metrics are one family: what is shown together is corrected together.
+#[test]
+fn candidates_are_corrected_for_each_other() {
+    let names: Vec<String> = (0..40).map(|number| format!("v{number}")).collect();
+    let variants: Vec<&str> = names.iter().map(String::as_str).collect();
+    let factor = |variant: &str| if variant == "v0" { 1.0 } else { 0.8 };
+    let full = Story::blocks(&variants, 16)
+        .noisy("b", 0.01, factor)
+        .session();
+    let settings = Settings {
+        correction: Correction::Holm,
+        ..Settings::default()
+    };
+    let measured = measure(Judge::new(&full.design, &settings), &full);
+    let findings = of(&measured, &settings);
+    assert_eq!(findings.comparisons.len(), 39);
+    for comparison in &findings.comparisons {
+        let row = &comparison.rows[0];
+        assert_eq!((row.verdict, row.decided_at), (Verdict::Worse, Some(14)));
+        assert!(row.q > row.p && row.q.unwrap() <= 0.05);
+    }
 }
 
 /// Of sixty comparisons of equal sides three are expected to be called different; if 5 % is the

@@ -40,8 +40,9 @@ pub fn notes(comparisons: &[Comparison], verbosity: Verbosity) -> Vec<String> {
         .filter(|comparison| !comparison.rows.is_empty())
     {
         notes.push(method(comparison));
+        notes.extend(question(comparison));
         if verbosity == Verbosity::Verbose || comparison.correction == Correction::None {
-            notes.extend(correction(comparison).map(str::to_owned));
+            notes.extend(correction(comparisons).map(str::to_owned));
         }
     }
     notes.extend(not_found(comparisons));
@@ -85,21 +86,30 @@ pub fn method_words(method: Method) -> &'static str {
 pub fn correction_words(correction: Correction) -> &'static str {
     match correction {
         Correction::BenjaminiHochberg => {
-            "Benjamini-Hochberg over all cases of a metric: the expected share of false finds is kept"
+            "Benjamini-Hochberg over all comparisons shown: the expected share of false finds is kept"
         }
-        Correction::Holm => "Holm over all cases of a metric: the chance of any false find is kept",
+        Correction::Holm => "Holm over all comparisons shown: the chance of any false find is kept",
         Correction::None => "none: each p value stands alone",
     }
 }
 
-fn correction(comparison: &Comparison) -> Option<&'static str> {
-    let tests = comparison.rows.iter().filter(|row| row.p.is_some()).count();
-    match comparison.correction {
+/// What p is the probability of, where that is not a change of nothing.
+fn question(comparison: &Comparison) -> Option<String> {
+    let threshold = setting(comparison.threshold?);
+    Some(format!(
+        "p: of figures like these, were the change at most {threshold} in either direction."
+    ))
+}
+
+fn correction(comparisons: &[Comparison]) -> Option<&'static str> {
+    let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
+    let tests = rows.filter(|row| row.p.is_some()).count();
+    match comparisons.first()?.correction {
         _ if tests < 2 => None,
         Correction::BenjaminiHochberg => {
-            Some("q: p corrected for all cases of a metric (Benjamini-Hochberg).")
+            Some("q: p corrected for all comparisons shown (Benjamini-Hochberg).")
         }
-        Correction::Holm => Some("q: p corrected for all cases of a metric (Holm)."),
+        Correction::Holm => Some("q: p corrected for all comparisons shown (Holm)."),
         Correction::None => Some(
             "p values are not corrected for the number of cases: about one in twenty unchanged \
              cases has p < 0.05.",

@@ -189,6 +189,7 @@ fn against_old(metric: Metric, rows: Vec<CaseComparison>) -> Comparison {
         method: Method::Rank,
         confidence: 0.95,
         delta: 0.02,
+        threshold: None,
         correction: Correction::BenjaminiHochberg,
         rows,
         overall: Some(estimate(0.0612, 0.0231, 0.0987)),

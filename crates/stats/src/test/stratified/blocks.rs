@@ -1,7 +1,7 @@
 //! Observations arranged for ranking: logarithms by side in ascending order, each with its block.
 //!
 //! Decides which observations count and computes ranks and the normal approximation for any shift
-//! of the candidate. It must not draw random numbers. Start at [`Blocks::z`].
+//! of the candidate. It must not know the permutation distribution. Start at [`Blocks::z`].
 
 use super::{StratifiedError, shift};
 use crate::observation::{Observation, Side};
@@ -20,6 +20,15 @@ pub(super) struct Size {
     pub(super) baseline: usize,
     pub(super) candidate: usize,
 }
+
+impl Size {
+    pub(super) fn total(&self) -> usize {
+        self.baseline + self.candidate
+    }
+}
+
+/// Logarithms this close count as equal: they differ only by the rounding of a shift or of a unit.
+const TIE: f64 = 1e-13;
 
 #[derive(Debug, Clone, Copy)]
 struct Member {
@@ -118,23 +127,30 @@ impl Blocks {
         &self.sizes
     }
 
-    /// Calls `visit(block, side, mid-rank)` for every value, with `theta` subtracted from the
-    /// candidate's logarithms. Both sides are sorted already, so ranking is one merge.
-    pub(super) fn visit_ranks(&self, theta: f64, mut visit: impl FnMut(usize, Side, f64)) {
+    /// Every candidate's logarithm minus every baseline's.
+    pub(super) fn differences(&self) -> impl Iterator<Item = f64> {
+        self.candidate
+            .iter()
+            .flat_map(|c| self.baseline.iter().map(move |b| c.log - b.log))
+    }
+
+    /// Calls `visit(block, side, doubled mid-rank)` for every value in ascending order, with `theta` subtracted from
+    /// the candidate's logarithms. Both sides are sorted already, so ranking is one merge.
+    pub(super) fn visit_ranks(&self, theta: f64, mut visit: impl FnMut(usize, Side, usize)) {
         let (a, b) = (&self.baseline, &self.candidate);
         let (mut i, mut j) = (0, 0);
         while i < a.len() || j < b.len() {
             let (first_i, first_j) = (i, j);
             let from_a = a.get(i).map_or(f64::INFINITY, |member| member.log);
             let from_b = b.get(j).map_or(f64::INFINITY, |member| member.log - theta);
-            let level = from_a.min(from_b);
-            while i < a.len() && a[i].log == level {
+            let level = from_a.min(from_b) + TIE;
+            while i < a.len() && a[i].log <= level {
                 i += 1;
             }
-            while j < b.len() && b[j].log - theta == level {
+            while j < b.len() && b[j].log - theta <= level {
                 j += 1;
             }
-            let rank = 0.5 * (first_i + first_j + i + j + 1) as f64;
+            let rank = first_i + first_j + i + j + 1;
             a[first_i..i]
                 .iter()
                 .for_each(|member| visit(member.block, Side::Baseline, rank));
@@ -144,15 +160,25 @@ impl Blocks {
         }
     }
 
-    /// Normal approximation of the permutation distribution: the candidate's rank sum minus its
-    /// mean, over its standard deviation; 0 when no arrangement changes the sum.
+    /// The candidate's rank sum minus its mean, over its standard deviation; 0 when no arrangement changes the sum.
+    pub(crate) fn z(&self, theta: f64) -> f64 {
+        let (excess, variance) = self.excess_and_variance(theta);
+        if variance > 0.0 {
+            excess / variance.sqrt()
+        } else {
+            0.0
+        }
+    }
+
+    /// The candidate's rank sum minus its mean under permutation, and the variance of the sum.
     ///
     /// In a block of m values, c of them the candidate's, the sum of c drawn without replacement
     /// has the variance c (m - c) / (m - 1) times the population variance of the block's ranks
     /// (Cochran, Sampling Techniques, section 2.6); for c = m/2 that is m^2 / (4 (m - 1)).
-    pub(crate) fn z(&self, theta: f64) -> f64 {
+    pub(super) fn excess_and_variance(&self, theta: f64) -> (f64, f64) {
         let mut sums = vec![Sums::default(); self.sizes.len()];
-        self.visit_ranks(theta, |block, side, rank| {
+        self.visit_ranks(theta, |block, side, doubled| {
+            let rank = 0.5 * doubled as f64;
             let sums = &mut sums[block];
             sums.ranks += rank;
             sums.squares += rank * rank;
@@ -168,11 +194,7 @@ impl Blocks {
             excess += sums.candidate - c * mean;
             variance += c * a / (m - 1.0) * (sums.squares / m - mean * mean).max(0.0);
         }
-        if variance > 0.0 {
-            excess / variance.sqrt()
-        } else {
-            0.0
-        }
+        (excess, variance)
     }
 }
 

@@ -1,207 +1,220 @@
 //! The null distribution: labels permuted inside every block.
 //!
-//! Decides how arrangements are drawn or enumerated, and counts those at least as extreme as the
-//! observed one. It must not know logarithms or shifts. Start at [`Permutation::tails`].
+//! Decides the distribution of the candidate's rank sum over all ways to deal out the labels: exactly, by convolving the
+//! distributions of the blocks, or by the normal approximation where that would cost too much. It must not know
+//! logarithms or how shifts are searched. Start at [`Permutation::tails`].
 
-use super::Options;
 use super::blocks::{Blocks, Size};
+use crate::distribution::normal;
 use crate::observation::Side;
-use crate::random::Indices;
 
-/// With at most this many arrangements all of them are counted instead of drawing some.
-const MOST_ENUMERATED: usize = 10_000;
+/// Additions up to which the distribution is computed exactly, at the widest that the ranks can lie: 64 runs a side in
+/// blocks of two and two need 3 million.
+const MOST_WORK: f64 = 4e6;
 
-/// Tables of blocks are multiplied up to this many entries, so that one random index decides
-/// several blocks and the tables stay in the first-level cache.
-const LARGEST_TABLE: usize = 2048;
-
-/// Rank sums this close count as equal: they differ only by rounding.
-const TOLERANCE: f64 = 1e-9;
-
-/// Observed rank sum and everything it is compared with.
+/// Observed rank sum and the distribution that it is compared with.
 pub(super) struct Permutation {
-    /// The candidate's rank sum minus its mean under permutation.
-    observed: f64,
-    /// Possible rank sums, minus their means, of groups of blocks.
-    tables: Vec<Vec<f64>>,
-    /// Blocks with too many arrangements for a table.
-    large: Vec<LargeBlock>,
+    /// Rank sums of each block with their probabilities, ascending, counted in lattice steps from the block's smallest.
+    blocks: Vec<Vec<(usize, f64)>>,
+    /// The observed rank sum on the same scale.
+    observed: usize,
 }
 
-/// Shares of arrangements at least as extreme as the observed one.
-pub(super) struct Tails {
-    pub(super) lower: f64,
-    pub(super) upper: f64,
-    pub(super) both: f64,
-    pub(super) enumerated: bool,
+/// Probabilities of arrangements at least as extreme as the observed one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tails {
+    /// Of a rank sum at most the observed one: small when the candidate is below the baseline.
+    pub lower: f64,
+    /// Of a rank sum at least the observed one: small when the candidate is above the baseline.
+    pub upper: f64,
 }
 
-struct LargeBlock {
-    centred_ranks: Vec<f64>,
-    candidates: usize,
+impl Tails {
+    /// The two-sided p-value: twice the smaller tail, at most 1.
+    pub fn both(&self) -> f64 {
+        (2.0 * self.lower.min(self.upper)).min(1.0)
+    }
+}
+
+/// Ranks of one block, doubled so that mid-ranks are whole numbers.
+#[derive(Default, Clone)]
+struct Ranks {
+    all: Vec<usize>,
+    candidate: usize,
+}
+
+/// Tails with `theta` subtracted from the candidate's logarithms.
+pub(super) fn tails(blocks: &Blocks, theta: f64) -> Tails {
+    let (ranks, step) = ranks_on_lattice(blocks, theta);
+    if is_affordable(blocks) {
+        Permutation::new(&ranks, step, blocks.sizes()).tails()
+    } else {
+        approximate(blocks, theta, step)
+    }
+}
+
+/// The largest probability not above `alpha` with which the two-sided p-value is at most `alpha`; `alpha` itself where
+/// the normal approximation is taken.
+pub(super) fn level(blocks: &Blocks, alpha: f64) -> f64 {
+    if !is_affordable(blocks) {
+        return alpha;
+    }
+    let (ranks, step) = ranks_on_lattice(blocks, 0.0);
+    Permutation::new(&ranks, step, blocks.sizes()).level(alpha)
+}
+
+/// Doubled ranks by block, and the largest step of which all differences inside blocks are multiples; 0 if all ranks of
+/// every block are equal.
+fn ranks_on_lattice(blocks: &Blocks, theta: f64) -> (Vec<Ranks>, usize) {
+    let mut ranks = vec![Ranks::default(); blocks.sizes().len()];
+    blocks.visit_ranks(theta, |block, side, doubled| {
+        ranks[block].all.push(doubled);
+        if side == Side::Candidate {
+            ranks[block].candidate += doubled;
+        }
+    });
+    // Members come by rank, so the first is the smallest and the order carries no trace of the labels.
+    let differences = ranks
+        .iter()
+        .flat_map(|ranks| ranks.all.iter().map(|rank| rank - ranks.all[0]));
+    let step = differences.fold(0, greatest_common_divisor);
+    (ranks, step)
+}
+
+/// Whether the exact distribution is worth its cost. It depends on the sizes of blocks alone, so that all shifts of the
+/// same data are judged by the same distribution.
+pub(super) fn is_affordable(blocks: &Blocks) -> bool {
+    let values: usize = blocks.sizes().iter().map(|size| size.total()).sum();
+    let (mut width, mut work) = (0.0, 0.0);
+    for size in blocks.sizes() {
+        let fewer = size.candidate.min(size.baseline);
+        let widest = (2 * fewer * values) as f64;
+        let terms = combinations(size.total(), fewer).min(widest);
+        width += widest;
+        work += 0.5 * width * terms + 0.5 * (size.total() * size.candidate) as f64 * terms;
+    }
+    work <= MOST_WORK
+}
+
+/// The normal approximation with a correction for continuity: half a step of the lattice on which rank sums lie.
+fn approximate(blocks: &Blocks, theta: f64, doubled_step: usize) -> Tails {
+    let (excess, variance) = blocks.excess_and_variance(theta);
+    if variance <= 0.0 {
+        return Tails {
+            lower: 1.0,
+            upper: 1.0,
+        };
+    }
+    let half_step = 0.25 * doubled_step as f64;
+    let tail = |excess: f64| normal::upper_tail((excess - half_step) / variance.sqrt());
+    Tails {
+        lower: tail(-excess),
+        upper: tail(excess),
+    }
 }
 
 impl Permutation {
-    pub(super) fn new(blocks: &Blocks, theta: f64) -> Permutation {
-        let mut ranks: Vec<Vec<f64>> = vec![Vec::new(); blocks.sizes().len()];
-        let mut sums = vec![0.0; blocks.sizes().len()];
-        blocks.visit_ranks(theta, |block, side, rank| {
-            ranks[block].push(rank);
-            if side == Side::Candidate {
-                sums[block] += rank;
-            }
-        });
+    fn new(ranks: &[Ranks], step: usize, sizes: &[Size]) -> Permutation {
         let mut permutation = Permutation {
-            observed: 0.0,
-            tables: Vec::new(),
-            large: Vec::new(),
+            blocks: Vec::with_capacity(ranks.len()),
+            observed: 0,
         };
-        for ((ranks, sum), size) in ranks.into_iter().zip(sums).zip(blocks.sizes()) {
-            permutation.push(ranks, sum, *size);
+        for (ranks, size) in ranks.iter().zip(sizes) {
+            permutation.push(ranks, step.max(1), size.candidate);
         }
-        permutation.merge_tables();
         permutation
     }
 
-    fn push(&mut self, mut ranks: Vec<f64>, candidate_sum: f64, size: Size) {
-        let mean = ranks.iter().sum::<f64>() / ranks.len() as f64;
-        self.observed += candidate_sum - size.candidate as f64 * mean;
-        for rank in &mut ranks {
-            *rank -= mean;
+    fn push(&mut self, ranks: &Ranks, step: usize, candidates: usize) {
+        let smallest = ranks.all[0];
+        let places: Vec<usize> = ranks.all.iter().map(|r| (r - smallest) / step).collect();
+        let mut sums = sums_of_choices(&places, candidates);
+        let least = sums[0].0;
+        for sum in &mut sums {
+            sum.0 -= least;
         }
-        // Members come by rank, so the order carries no trace of the labels.
-        if combinations(ranks.len(), size.candidate) <= MOST_ENUMERATED as f64 {
-            let mut sums = Vec::new();
-            choose(&ranks, size.candidate, 0.0, &mut sums);
-            self.tables.push(sums);
-        } else {
-            self.large.push(LargeBlock {
-                centred_ranks: ranks,
-                candidates: size.candidate,
-            });
-        }
+        self.observed += (ranks.candidate - candidates * smallest) / step - least;
+        self.blocks.push(sums);
     }
 
-    /// Multiplies tables: into one if all arrangements can be enumerated, else into several of
-    /// handy size.
-    fn merge_tables(&mut self) {
-        let everything: f64 = self.tables.iter().map(|table| table.len() as f64).product();
-        let all = self.large.is_empty() && everything <= MOST_ENUMERATED as f64;
-        let limit = if all { MOST_ENUMERATED } else { LARGEST_TABLE };
-        let mut merged: Vec<Vec<f64>> = Vec::new();
-        for table in self.tables.drain(..) {
-            match merged.last_mut() {
-                Some(last) if last.len() * table.len() <= limit => *last = all_sums(last, &table),
-                _ => merged.push(table),
+    /// The probability of every rank sum, from the smallest on.
+    fn distribution(&self) -> Vec<f64> {
+        let mut sums = vec![1.0];
+        for block in &self.blocks {
+            let widest = block.last().map_or(0, |term| term.0);
+            let mut next = vec![0.0; sums.len() + widest];
+            for &(shift, probability) in block {
+                for (into, from) in next[shift..].iter_mut().zip(&sums) {
+                    *into += probability * from;
+                }
             }
+            sums = next;
         }
-        self.tables = merged;
+        sums
     }
 
-    pub(super) fn tails(&self, options: &Options) -> Tails {
-        let mut counts = Counts::new(self.observed);
-        let enumerated = self.large.is_empty() && self.tables.len() == 1;
-        if enumerated {
-            self.tables[0].iter().for_each(|&sum| counts.add(sum));
-            counts.shares(0, self.tables[0].len())
-        } else {
-            self.draw(options, &mut counts);
-            // The observed arrangement is one of the possible ones: without the added 1 the test
-            // would reject too often (Phipson and Smyth, SAGMB 9, 2010).
-            counts.shares(1, options.draws + 1)
-        }
-    }
-
-    /// The largest share not above `alpha` that [`Tails::both`] can take; `alpha` where arrangements
-    /// are drawn.
-    pub(super) fn level(&self, alpha: f64) -> f64 {
-        let ([sums], true) = (&self.tables[..], self.large.is_empty()) else {
-            return alpha;
-        };
-        let mut distances: Vec<f64> = sums.iter().map(|sum| sum.abs()).collect();
-        distances.sort_unstable_by(|a, b| b.total_cmp(a));
-        // Equal distances are counted together, so their share is known where the next one begins.
-        let mut level = 0.0;
-        for count in 1..=distances.len() {
-            let share = count as f64 / distances.len() as f64;
-            if share > alpha {
-                break;
-            }
-            let next = distances.get(count);
-            if next.is_none_or(|next| next + TOLERANCE < distances[count - 1]) {
-                level = share;
-            }
-        }
-        level
-    }
-
-    fn draw(&self, options: &Options, counts: &mut Counts) {
-        let mut indices = Indices::new(options.seed);
-        let (pairs, rest) = self.tables.as_chunks::<2>();
-        let mut pool = Vec::new();
-        for _ in 0..options.draws {
-            let mut sum = 0.0;
-            for [first, second] in pairs {
-                let (i, j) = indices.pair_below(first.len(), second.len());
-                sum += first[i] + second[j];
-            }
-            for table in rest {
-                sum += table[indices.below(table.len())];
-            }
-            for block in &self.large {
-                sum += block.draw(&mut indices, &mut pool);
-            }
-            counts.add(sum);
-        }
-    }
-}
-
-impl LargeBlock {
-    /// Sum of a random choice of the candidates' ranks: the first steps of a Fisher-Yates shuffle.
-    fn draw(&self, indices: &mut Indices, pool: &mut Vec<f64>) -> f64 {
-        pool.clear();
-        pool.extend_from_slice(&self.centred_ranks);
-        for place in 0..self.candidates {
-            let other = place + indices.below(pool.len() - place);
-            pool.swap(place, other);
-        }
-        pool[..self.candidates].iter().sum()
-    }
-}
-
-/// Arrangements seen on either side of the observed sum.
-struct Counts {
-    observed: f64,
-    lower: usize,
-    upper: usize,
-    both: usize,
-}
-
-impl Counts {
-    fn new(observed: f64) -> Counts {
-        Counts {
-            observed,
-            lower: 0,
-            upper: 0,
-            both: 0,
-        }
-    }
-
-    fn add(&mut self, sum: f64) {
-        self.lower += usize::from(sum <= self.observed + TOLERANCE);
-        self.upper += usize::from(sum >= self.observed - TOLERANCE);
-        self.both += usize::from(sum.abs() >= self.observed.abs() - TOLERANCE);
-    }
-
-    fn shares(&self, extra: usize, total: usize) -> Tails {
-        let share = |count: usize| (count + extra) as f64 / total as f64;
+    fn tails(&self) -> Tails {
+        let sums = self.distribution();
         Tails {
-            lower: share(self.lower),
-            upper: share(self.upper),
-            both: share(self.both),
-            enumerated: extra == 0,
+            lower: sums[..=self.observed].iter().sum(),
+            upper: sums[self.observed..].iter().rev().sum(),
         }
     }
+
+    fn level(&self, alpha: f64) -> f64 {
+        // Probabilities that are equal but for rounding must fall on the same side of the limit.
+        let limit = 0.5 * alpha * (1.0 + 1e-9);
+        let sums = self.distribution();
+        let tail = |sums: &mut dyn Iterator<Item = f64>| {
+            let cumulated = sums.scan(0.0, |sum, probability| {
+                *sum += probability;
+                Some(*sum)
+            });
+            cumulated
+                .take_while(|&sum| sum <= limit)
+                .last()
+                .unwrap_or(0.0)
+        };
+        tail(&mut sums.iter().copied()) + tail(&mut sums.iter().rev().copied())
+    }
+}
+
+/// The sums of every choice of `count` of `values` with their probabilities, ascending.
+///
+/// Values are added one by one; what is kept is how often each sum of so many of them occurs.
+fn sums_of_choices(values: &[usize], count: usize) -> Vec<(usize, f64)> {
+    let mut sums: Vec<Vec<(usize, f64)>> = vec![Vec::new(); count + 1];
+    sums[0].push((0, 1.0));
+    for &value in values {
+        for chosen in (0..count).rev() {
+            sums[chosen + 1] = merged(&sums[chosen + 1], &sums[chosen], value);
+        }
+    }
+    let mut wanted = sums.swap_remove(count);
+    let all: f64 = wanted.iter().map(|term| term.1).sum();
+    wanted.iter_mut().for_each(|term| term.1 /= all);
+    wanted
+}
+
+/// Two ascending lists of sums as one, the second moved up by `shift`; equal sums are added up.
+fn merged(first: &[(usize, f64)], second: &[(usize, f64)], shift: usize) -> Vec<(usize, f64)> {
+    let mut result = Vec::with_capacity(first.len() + second.len());
+    let (mut i, mut j) = (0, 0);
+    while i < first.len() || j < second.len() {
+        let a = first.get(i).map_or(usize::MAX, |term| term.0);
+        let b = second.get(j).map_or(usize::MAX, |term| term.0 + shift);
+        let mut ways = 0.0;
+        if a <= b {
+            ways += first[i].1;
+            i += 1;
+        }
+        if b <= a {
+            ways += second[j].1;
+            j += 1;
+        }
+        result.push((a.min(b), ways));
+    }
+    result
 }
 
 /// Number of ways to choose `k` of `n`, as a float: it may be astronomically large.
@@ -212,19 +225,9 @@ fn combinations(n: usize, k: usize) -> f64 {
         .round()
 }
 
-/// Appends `base` plus the sum of every choice of `k` of `ranks`.
-fn choose(ranks: &[f64], k: usize, base: f64, sums: &mut Vec<f64>) {
-    if k == 0 {
-        sums.push(base);
-        return;
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    match b {
+        0 => a,
+        _ => greatest_common_divisor(b, a % b),
     }
-    for first in 0..=ranks.len() - k {
-        choose(&ranks[first + 1..], k - 1, base + ranks[first], sums);
-    }
-}
-
-fn all_sums(a: &[f64], b: &[f64]) -> Vec<f64> {
-    a.iter()
-        .flat_map(|x| b.iter().map(move |y| x + y))
-        .collect()
 }
