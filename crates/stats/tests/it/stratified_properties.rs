@@ -284,9 +284,10 @@ fn the_normal_approximation_is_close_where_it_takes_over() {
         let exact = tested(&copies(largest, shift)).p;
         let z = tested(&copies(largest, shift)).z();
         let by_z = speedwell_stats::distribution::normal::two_sided(z);
-        // Without the correction the difference is larger than with it; even so it is small.
+        // Far out the true tail is lighter than the normal one, so that the approximation errs on the safe side.
+        let off = (by_z / exact).ln();
         assert!(
-            (by_z / exact).ln().abs() < 0.03 + 0.03 * z * z,
+            (-0.03..0.03 + 0.05 * z * z).contains(&off),
             "{shift}: {exact} {by_z}"
         );
         let next = tested(&copies(largest + 1, shift));
