@@ -137,17 +137,14 @@ fn lag_behind_busy_connections_is_the_servers_and_any_other_the_generators() {
 
     // What the generator slept through is in the time from when requests were due, and not in the other.
     let all_times = sleepy.requests.all();
-    let p99 = |ppm| {
+    let bounds = |ppm| {
         (
             ms(all_times.punctual.quantile(ppm).unwrap().ns),
             ms(all_times.response.quantile(ppm).unwrap().ns),
         )
     };
-    let (punctual, response) = p99(800_000);
-    assert!(
-        punctual < 500.0 && response > 500.0,
-        "{punctual} {response}"
-    );
+    let (punctual, response) = bounds(800_000);
+    assert!(punctual < 1.0 && response > 10.0, "{punctual} {response}");
     assert_eq!(all_times.punctual.count(), all_times.response.count());
 
     let missed = OpenVerdict::of(
