@@ -9,6 +9,7 @@ use crate::foreign::google_benchmark::ResultFile;
 use crate::process::{self, Ended, Scratch};
 use anyhow::{Context, Result, bail};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The flag that names the file for the results.
@@ -98,9 +99,12 @@ fn arguments(request: &Request, filter: Option<&str>) -> Vec<String> {
     arguments
 }
 
-/// The library leaves the file empty when no benchmark matches the filter.
+/// The library leaves the file empty when no benchmark matches the filter, and another program makes none.
 fn results(out: &Path, label: &str, request: &Request, filter: Option<&str>) -> Result<ResultFile> {
-    let bytes = fs::read(out).with_context(|| format!("cannot read the results of '{label}'"))?;
+    let bytes = match fs::read(out) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        read => read.with_context(|| format!("cannot read the results of '{label}'"))?,
+    };
     if bytes.trim_ascii().is_empty() {
         let hint = match filter.or(request.passed_value("--benchmark_filter=")) {
             Some(filter) => format!("does any of its benchmarks match '{filter}'?"),
