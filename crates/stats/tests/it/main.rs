@@ -11,6 +11,7 @@ mod design_limits;
 mod distributions_r;
 mod mann_whitney_scipy;
 mod simulation;
+mod stratified_exact;
 mod stratified_properties;
 mod usl_r;
 mod welch_r;

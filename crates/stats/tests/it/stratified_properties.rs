@@ -38,7 +38,7 @@ fn five_blocks() -> Vec<Observation> {
         .to_vec()
 }
 
-fn tested(observations: &[Observation]) -> StratifiedRank {
+pub fn tested(observations: &[Observation]) -> StratifiedRank {
     stratified_rank(observations).unwrap()
 }
 
@@ -54,14 +54,14 @@ fn scattered(count: usize, salt: u64) -> Vec<f64> {
     (0..count).map(|_| next()).collect()
 }
 
-fn blocked(block_count: u32, sides: &[Side], salt: u64) -> Vec<Observation> {
+pub fn blocked(block_count: u32, sides: &[Side], salt: u64) -> Vec<Observation> {
     let values = scattered(block_count as usize * sides.len(), salt);
     let blocks = (0..block_count).flat_map(|block| sides.iter().map(move |side| (block, *side)));
     let observe = |((block, side), value)| Observation { value, side, block };
     blocks.zip(values).map(observe).collect()
 }
 
-const PAIRS: [Side; 4] = [
+pub const PAIRS: [Side; 4] = [
     Side::Baseline,
     Side::Candidate,
     Side::Baseline,
@@ -84,216 +84,6 @@ fn five_blocks_give_the_figures_of_an_independent_program() {
     let shifted = test.shifted(1.05f64.ln());
     assert_close(shifted.lower, 0.03870884773662552, 1e-12, "lower tail");
     assert_close(shifted.upper, 0.964_634_773_662_551_5, 1e-12, "upper tail");
-}
-
-/// Blocks of two and two from a formula, some of them with many ties.
-fn formula(blocks: u32, modulus: u32, shift: f64) -> Vec<Observation> {
-    let value = |i: u32| 100.0 + f64::from(i * 7919 % modulus) / 8.0 + f64::from(i / 4);
-    (0..4 * blocks)
-        .map(|i| match i % 4 {
-            0 | 1 => Observation::baseline(value(i), i / 4),
-            _ => Observation::candidate(value(i) + shift, i / 4),
-        })
-        .collect()
-}
-
-/// R 4.2.2, trying all arrangements: `rank(round(c(log(a), log(b) - theta), 10))`, sums of every choice of two ranks in
-/// each block by `combn`, combined by `outer`; the tails are the shares at most and at least as large as the observed sum.
-#[test]
-fn tails_equal_those_of_all_arrangements_in_r() {
-    let expected = [
-        (
-            7,
-            101,
-            3.0,
-            0.0,
-            0.992_312_528_577_960_7,
-            0.008_276_891_860_996_8,
-        ),
-        (
-            7,
-            101,
-            3.0,
-            1.02,
-            0.820_405_378_372_199_4,
-            0.186_681_955_875_628_7,
-        ),
-        (
-            8,
-            101,
-            0.0,
-            0.0,
-            0.694_102_699_664_685_3,
-            0.313_530_592_706_904_4,
-        ),
-        (
-            8,
-            101,
-            0.0,
-            1.02,
-            0.202_762_417_123_914,
-            0.803_497_347_012_650_5,
-        ),
-        (
-            8,
-            13,
-            1.0,
-            0.0,
-            0.999_889_260_402_387_7,
-            0.000_256_606_271_909_769_9,
-        ),
-        (8, 13, 1.0, 1.02, 5.953_741_807_651_273e-7, 1.0),
-        (7, 5, 2.0, 0.0, 1.0, 3.572_245_084_590_763e-6),
-        (
-            7,
-            5,
-            2.0,
-            1.02,
-            0.557_416_695_244_627_3,
-            0.557_416_695_244_627_3,
-        ),
-    ];
-    for (blocks, modulus, shift, ratio, lower, upper) in expected {
-        let test = tested(&formula(blocks, modulus, shift));
-        let theta = if ratio > 0.0 { f64::ln(ratio) } else { 0.0 };
-        let tails = test.shifted(theta);
-        let name = format!("{blocks} {modulus} {shift} {ratio}");
-        assert_close(tails.lower, lower, 1e-12, &name);
-        assert_close(tails.upper, upper, 1e-12, &name);
-        assert_close(
-            tails.both(),
-            (2.0 * lower.min(upper)).min(1.0),
-            1e-12,
-            &name,
-        );
-    }
-}
-
-/// R 4.2.2: the outermost differences of logarithms beside which the test above does not reject.
-#[test]
-fn interval_ends_equal_those_found_in_r() {
-    for (modulus, shift, confidence, low, high) in [
-        (101, 3.0, 0.95, 1.005_482_456_140_217, 1.072_788_353_862_994),
-        (13, 1.0, 0.99, 1.010_922_330_096_712, 1.015_892_420_538_201),
-    ] {
-        let interval = tested(&formula(6, modulus, shift)).interval(confidence);
-        assert_close(interval.low, low, 1e-11, "low");
-        assert_close(interval.high, high, 1e-11, "high");
-    }
-}
-
-/// Twice as many rows as are ever compared, many with ties: the interval holds 1 exactly when the test does not reject,
-/// and a ratio lies beyond an end exactly when the test of that ratio rejects.
-#[test]
-fn test_and_interval_never_disagree() {
-    let mut rejected = 0;
-    for salt in 0..2000u64 {
-        let blocks = 4 + (salt % 13) as u32;
-        let grain = if salt % 3 == 0 { 4.0 } else { 0.0 };
-        let observations: Vec<Observation> = blocked(blocks, &PAIRS, salt)
-            .into_iter()
-            .map(|o| {
-                let moved = o.value
-                    + if o.side == Side::Candidate {
-                        salt as f64 % 5.0
-                    } else {
-                        0.0
-                    };
-                let value = if grain > 0.0 {
-                    (moved / grain).round() * grain
-                } else {
-                    moved
-                };
-                Observation { value, ..o }
-            })
-            .collect();
-        let test = tested(&observations);
-        let limit = [0.05, 0.01, 0.0312][salt as usize % 3];
-        let interval = test.interval_at(limit);
-        assert_eq!(
-            test.p > limit,
-            interval.contains(1.0),
-            "{salt}: {} {interval:?}",
-            test.p
-        );
-        rejected += u32::from(test.p <= limit);
-        for ratio in [0.93, 0.97, 1.0123, 1.05] {
-            let tails = test.shifted(f64::ln(ratio));
-            let distance = (interval.low / ratio - 1.0)
-                .abs()
-                .min((interval.high / ratio - 1.0).abs());
-            if distance > 1e-10 {
-                assert_eq!(
-                    tails.both() > limit,
-                    interval.contains(ratio),
-                    "{salt}: {ratio}"
-                );
-            }
-        }
-    }
-    assert!((200..1800).contains(&rejected), "{rejected}");
-}
-
-/// Lowering the candidate can only raise the upper tail and lower the lower one.
-#[test]
-fn tails_are_monotone_in_the_shift() {
-    for salt in 0..50 {
-        let test = tested(&blocked(
-            6,
-            &[Side::Baseline, Side::Candidate, Side::Candidate],
-            salt,
-        ));
-        let steps = (-300..300).map(|step| test.shifted(f64::from(step) * 1e-3));
-        let tails: Vec<_> = steps.collect();
-        assert!(
-            tails
-                .windows(2)
-                .all(|two| two[0].upper <= two[1].upper + 1e-12)
-        );
-        assert!(
-            tails
-                .windows(2)
-                .all(|two| two[0].lower >= two[1].lower - 1e-12)
-        );
-    }
-}
-
-/// Where the exact distribution costs too much, its normal approximation with a correction for continuity is taken. It
-/// agrees with the exact one at the largest size that is still exact.
-#[test]
-fn the_normal_approximation_is_close_where_it_takes_over() {
-    let copies = |count: u32, shift: f64| -> Vec<Observation> {
-        let values = blocked(count, &PAIRS, 9);
-        let moved = |o: &Observation| Observation {
-            value: o.value
-                + if o.side == Side::Candidate {
-                    shift
-                } else {
-                    0.0
-                },
-            ..*o
-        };
-        values.iter().map(moved).collect()
-    };
-    let largest = (1..200)
-        .rev()
-        .find(|&count| tested(&copies(count, 0.0)).is_exact)
-        .unwrap();
-    assert!(largest >= 32, "64 runs a side are exact: {largest} blocks");
-    for shift in [0.0, 1.0, 1.6, 2.2, 3.0] {
-        let exact = tested(&copies(largest, shift)).p;
-        let z = tested(&copies(largest, shift)).z();
-        let by_z = speedwell_stats::distribution::normal::two_sided(z);
-        // Far out the true tail is lighter than the normal one, so that the approximation errs on the safe side.
-        let off = (by_z / exact).ln();
-        assert!(
-            (-0.03..0.03 + 0.05 * z * z).contains(&off),
-            "{shift}: {exact} {by_z}"
-        );
-        let next = tested(&copies(largest + 1, shift));
-        assert!(!next.is_exact);
-        assert_eq!(next.p > 0.05, next.interval(0.95).contains(1.0));
-    }
 }
 
 /// Share of label arrangements at least as extreme as the observed one, by trying all of them.
