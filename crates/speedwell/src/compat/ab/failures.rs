@@ -32,6 +32,8 @@ impl Failures {
 
     fn place(&mut self, class: Class) -> &mut u64 {
         match class.phase() {
+            // Their connections had been made.
+            _ if is_tls_of_an_answer(class) => &mut self.receive,
             "dns" | "connect" | "tls" => &mut self.connect,
             "send" => &mut self.write,
             _ if class == Class::TimeoutConnect => &mut self.connect,
@@ -51,7 +53,11 @@ impl Failures {
 /// wrong do not.
 pub fn ends_test(class: Class) -> bool {
     let phases = ["dns", "connect", "tls", "send", "reset", "timeout"];
-    phases.contains(&class.phase())
+    phases.contains(&class.phase()) && class != Class::TlsTruncated
+}
+
+fn is_tls_of_an_answer(class: Class) -> bool {
+    matches!(class, Class::TlsRecord | Class::TlsTruncated)
 }
 
 /// Whether a failure ends the test also with `-r`, because every further request would fail alike.
@@ -81,6 +87,7 @@ mod tests {
     fn the_server_that_closes_politely_does_not_end_the_test() {
         assert!(ends_test(Class::ResetInHead) && ends_test(Class::ConnectRefused));
         assert!(!ends_test(Class::EofInBody) && !ends_test(Class::Assertion));
+        assert!(ends_test(Class::TlsRecord) && !ends_test(Class::TlsTruncated));
         assert!(ends_any_test(Class::TlsVerify) && !ends_any_test(Class::ConnectRefused));
     }
 }

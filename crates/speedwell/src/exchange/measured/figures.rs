@@ -92,7 +92,8 @@ fn is_told(ppm: u32, verdict: Option<&OpenVerdict>, all: Option<&OpenTimes>) -> 
         _ => all.are_too_wide(&[ppm]).map(|wide| wide == [true]),
     };
     let is_late = is_wide.unwrap_or_else(|| verdict.is_generator_limited());
-    !is_late && !(verdict.is_rate_missed() && ppm >= TAIL_PPM)
+    let is_lost = verdict.is_rate_missed() && ppm >= TAIL_PPM;
+    !is_late && !is_lost
 }
 
 fn refusals(verdict: Option<&OpenVerdict>) -> Vec<String> {
