@@ -162,9 +162,16 @@ pub fn autocannon(result: &Json) -> Option<HttpOutput> {
         ..HttpOutput::default()
     };
     let latency = &result["latency"];
-    found.keep_latency("mean", latency["average"].as_f64());
+    let mean = latency["average"].as_f64();
+    found.keep_latency("mean", mean);
+    // Its smallest value leaves out all that it rounded down to 0 ms, and may then be above the mean.
+    let least = latency["min"].as_f64();
+    found.keep_latency(
+        "min",
+        least.filter(|least| mean.is_none_or(|mean| *least <= mean)),
+    );
     for name in [
-        "min", "p50", "p75", "p90", "p97_5", "p99", "p99_9", "p99_99", "max",
+        "p50", "p75", "p90", "p97_5", "p99", "p99_9", "p99_99", "max",
     ] {
         found.keep_latency(name, latency[name].as_f64());
     }

@@ -3,8 +3,9 @@
 use super::busy::wait_until;
 use super::erlang_harness;
 use super::project::Project;
+use super::web_server::free_port;
 use serde_json::Value;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 const COOKIE: &str = "of_this_test";
@@ -20,8 +21,7 @@ impl Node {
     fn start() -> Option<Node> {
         let words = erlang_harness::words("erlang")?;
         let modules = words.iter().skip_while(|word| *word != "-pa").nth(1)?;
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
-        let port = port.local_addr().ok()?.port();
+        let port = free_port();
         let name = format!("speedwell_{port}@127.0.0.1");
         let own = ["-noshell", "-noinput", "-boot", "no_dot_erlang"];
         let quiet = ["-start_epmd", "false", "-epmd_module", "speedwell_epmd"];

@@ -116,6 +116,7 @@ fn files_are_written_where_one_is_unless_others_are_named() {
     assert_eq!(names(), ["mine.md"]);
     run(&[]);
     let written = [
+        "costs-2.svg",
         "costs.csv",
         "costs.html",
         "costs.json",
@@ -125,7 +126,9 @@ fn files_are_written_where_one_is_unless_others_are_named() {
     ];
     assert_eq!(names(), written);
     let markdown = std::fs::read_to_string(folder.join("costs.md")).unwrap();
-    assert!(markdown.contains("](<costs.svg>)"), "{markdown}");
+    for picture in ["](<costs.svg>)", "](<costs-2.svg>)"] {
+        assert!(markdown.contains(picture), "{markdown}");
+    }
     let text = std::fs::read_to_string(folder.join("costs.json")).unwrap();
     let found: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(all(&found, "changes", "candidate"), ["slow", "fast"]);

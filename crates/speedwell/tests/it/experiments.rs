@@ -185,7 +185,7 @@ fn a_control_tells_what_no_difference_looks_like() {
     assert_eq!(change(&found, "old-again"), 0.0, "same seeds, same numbers");
     let notes = found["notes"].to_string();
     assert!(
-        notes.contains("'old' measured against itself changed by 0.000 %"),
+        notes.contains("'old' measured against itself changed by 0.0 %"),
         "{notes}"
     );
     let headlines = found["headlines"].to_string();
