@@ -190,14 +190,7 @@ pub fn measure(
         suite,
         resumed,
     } = plans;
-    suite
-        .warnings
-        .iter()
-        .for_each(|warning| status::warn(warning));
-    warn_of_undivided(&plan, args);
-    if !args.output.quiet {
-        status::warn_if_busy();
-    }
+    warn_before(&plan, &suite, args);
     let mut orders = Orders {
         fail_fast: args.execution.fail_fast,
         budget: args
@@ -243,6 +236,17 @@ pub fn measure(
     }
     process::forget_interrupt();
     Ok((store.session(number)?, status))
+}
+
+/// What may spoil the figures, before any time is spent on them.
+fn warn_before(plan: &Plan, suite: &Suite, args: &RunArgs) {
+    for warning in &suite.warnings {
+        status::warn(warning);
+    }
+    warn_of_undivided(plan, args);
+    if !args.output.quiet {
+        status::warn_if_busy();
+    }
 }
 
 /// How a session that ended early is gone on with.
