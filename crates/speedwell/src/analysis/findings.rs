@@ -261,7 +261,7 @@ pub struct Study {
 }
 
 /// A parameter that was averaged over.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Aggregated {
     /// Its name.
     pub name: String,

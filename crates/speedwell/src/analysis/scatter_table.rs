@@ -5,20 +5,25 @@
 //! thing, so the interval mixes effects with noise; the study in `analysis` proper does not.
 //! Start at [`scatter_table`].
 
+use super::Aggregated;
 use crate::exchange::node_csv::Frame;
 use crate::exchange::node_csv::frame::Column;
 use indexmap::IndexMap;
 use speedwell_stats::describe::mean;
 use speedwell_stats::interval::mean_t;
+use std::ops::AddAssign;
 
 /// Confidence of the intervals.
-const CONFIDENCE: f64 = 0.95;
+pub(super) const CONFIDENCE: f64 = 0.95;
+
+/// Codes of x value and category.
+type Place = (usize, usize);
 
 /// The table, points in order of first appearance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterTable {
     /// Parameters with several values that are pooled.
-    pub aggregated: Vec<String>,
+    pub aggregated: Vec<Aggregated>,
     /// The different texts of the x axis; points refer to them by index.
     pub x_texts: Vec<String>,
     /// The different texts of the category; a single empty one without a category.
@@ -34,8 +39,8 @@ pub struct ScatterPoint {
     pub x: usize,
     /// Index into the texts of the category.
     pub category: usize,
-    /// Number of rows.
-    pub rows: usize,
+    /// The rates of its rows.
+    pub rates: Vec<f64>,
     /// Mean rate in operations per second.
     pub mean: f64,
     /// Half width of Student's 95 % interval of the mean; `None` for one row.
@@ -63,9 +68,11 @@ pub fn scatter_table(
 ) -> Result<ScatterTable, NoSuchColumn> {
     let x = find(frame, x)?;
     let category = category.map(|name| find(frame, name)).transpose()?;
-    let mut rates: IndexMap<(usize, usize), Vec<f64>> = IndexMap::new();
-    for (row, &rate) in frame.rates.iter().enumerate() {
-        let place = (x.codes[row], category.map_or(0, |column| column.codes[row]));
+    let places: Vec<Place> = (0..frame.rates.len())
+        .map(|row| (x.codes[row], category.map_or(0, |column| column.codes[row])))
+        .collect();
+    let mut rates: IndexMap<Place, Vec<f64>> = IndexMap::new();
+    for (&place, &rate) in places.iter().zip(&frame.rates) {
         rates.entry(place).or_default().push(rate);
     }
     let used = |column: &Column| {
@@ -77,12 +84,17 @@ pub fn scatter_table(
         .filter(|column| column.texts.len() > 1 && !used(column));
     let texts = |column: &Column| column.texts.iter().cloned().collect();
     Ok(ScatterTable {
-        aggregated: pooled.map(|column| column.name.clone()).collect(),
+        aggregated: pooled
+            .map(|column| Aggregated {
+                name: column.name.clone(),
+                explained: explained(&places, column, &frame.rates),
+            })
+            .collect(),
         x_texts: texts(x),
         category_texts: category.map_or_else(|| vec![String::new()], texts),
         points: rates
-            .iter()
-            .map(|(&place, rates)| point(place, rates))
+            .into_iter()
+            .map(|(place, rates)| point(place, rates))
             .collect(),
     })
 }
@@ -98,14 +110,55 @@ fn find<'a>(frame: &'a Frame, wanted: &str) -> Result<&'a Column, NoSuchColumn> 
     })
 }
 
-fn point((x, category): (usize, usize), rates: &[f64]) -> ScatterPoint {
+fn point((x, category): Place, rates: Vec<f64>) -> ScatterPoint {
     ScatterPoint {
         x,
         category,
-        rows: rates.len(),
-        mean: mean(rates),
-        half_width: mean_t(rates, CONFIDENCE).map(|interval| interval.half_width()),
+        mean: mean(&rates),
+        half_width: mean_t(&rates, CONFIDENCE).map(|interval| interval.half_width()),
+        rates,
     }
+}
+
+/// Number and sum of some rates.
+#[derive(Debug, Clone, Copy, Default)]
+struct Total {
+    rows: f64,
+    sum: f64,
+}
+
+impl Total {
+    fn mean(self) -> f64 {
+        self.sum / self.rows
+    }
+}
+
+impl AddAssign<f64> for Total {
+    fn add_assign(&mut self, rate: f64) {
+        self.rows += 1.0;
+        self.sum += rate;
+    }
+}
+
+/// Eta squared of `column` within points.
+fn explained(places: &[Place], column: &Column, rates: &[f64]) -> Option<f64> {
+    let mut points: IndexMap<Place, Total> = IndexMap::new();
+    let mut levels: IndexMap<(Place, usize), Total> = IndexMap::new();
+    for ((&place, &code), &rate) in places.iter().zip(&column.codes).zip(rates) {
+        *points.entry(place).or_default() += rate;
+        *levels.entry((place, code)).or_default() += rate;
+    }
+    let squared = |mean: f64, place: &Place| (mean - points[place].mean()).powi(2);
+    let all: f64 = places
+        .iter()
+        .zip(rates)
+        .map(|(place, &rate)| squared(rate, place))
+        .sum();
+    let between: f64 = levels
+        .iter()
+        .map(|((place, _), level)| level.rows * squared(level.mean(), place))
+        .sum();
+    (all > 0.0).then(|| between / all)
 }
 
 #[cfg(test)]
@@ -130,11 +183,12 @@ mod tests {
     #[test]
     fn rows_of_one_point_are_pooled_and_named() {
         let table = scatter_table(&frame(), "n", Some("kind")).unwrap();
-        assert_eq!(table.aggregated, ["len"]);
+        assert_eq!(table.aggregated[0].name, "len");
+        assert_eq!(table.aggregated[0].explained, Some(1.0));
         let means: Vec<_> = table
             .points
             .iter()
-            .map(|point| (point.rows, point.mean))
+            .map(|point| (point.rates.len(), point.mean))
             .collect();
         assert_eq!(means, [(2, 2.0), (1, 7.0)]);
         assert_eq!(table.points[1].half_width, None);
@@ -143,7 +197,9 @@ mod tests {
     #[test]
     fn without_a_category_there_is_one_line() {
         let table = scatter_table(&frame(), "len", None).unwrap();
-        assert_eq!(table.aggregated, ["kind"]);
+        assert_eq!(table.aggregated[0].name, "kind");
+        // 1 and 7 are one of each kind, 3 is alone at its point: all lies between the kinds.
+        assert_eq!(table.aggregated[0].explained, Some(1.0));
         assert_eq!(table.category_texts, [""]);
         assert_eq!(table.points.len(), 2);
     }

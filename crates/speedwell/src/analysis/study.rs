@@ -6,8 +6,8 @@
 //! [`study`].
 
 mod cells;
-mod point;
-mod step;
+pub(super) mod point;
+pub(super) mod step;
 
 use super::grid::Grid;
 use super::of::metrics;
@@ -20,7 +20,7 @@ use cells::{Axes, Cell, Key};
 use speedwell_stats::fit::scaling;
 
 /// Share of the variance within points from which a parameter should not be averaged over.
-const LARGE_SHARE: f64 = 0.5;
+pub const LARGE_SHARE: f64 = 0.5;
 
 /// Studies how the first metric asked for depends on the parameter `x_axis`, with one line per
 /// value of `by`: another parameter, `variant` or `benchmark`.

@@ -30,6 +30,7 @@ pub mod r_print;
 pub mod r_script;
 pub mod r_texts;
 pub mod run_js;
+pub mod scatter_analysis;
 pub mod scatter_js;
 pub mod scatter_r;
 pub mod script_names;

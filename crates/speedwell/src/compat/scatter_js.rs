@@ -2,7 +2,6 @@
 //!
 //! Decides options and output of that driver. Start at [`run`].
 
-use super::band_chart::{Band, band_chart};
 use super::benchmark_folder::script_at;
 use super::command_line::CommandLine;
 use super::console::Console;
@@ -10,6 +9,7 @@ use super::driver::{self, Driver};
 use super::engine::{Engine, Follower, PlannedScript, Request, Tool};
 use super::node_cli::{Grammar, Refusal, Words};
 use super::r_collation::Collation;
+use super::scatter_analysis;
 use super::scatter_r::Study;
 use crate::exchange::node_csv::Frame;
 use crate::exchange::node_csv::frame::Column;
@@ -195,29 +195,10 @@ impl Printer<'_> {
         }
         let category = analysis.category.as_deref();
         let study = Study::of(&frame, &analysis.x_axis, category, collation)?;
-        self.driver.out.write_all(study.text().as_bytes())?;
-        if analysis.chart {
-            self.driver.out.write_all(means(&study).as_bytes())?;
-        }
+        let text = scatter_analysis::text(&study, analysis.chart);
+        self.driver.out.write_all(text.as_bytes())?;
         Ok(self.driver.out.flush()?)
     }
-}
-
-/// Every mean rate with its 95 % interval, on a scale from 0.
-fn means(study: &Study) -> String {
-    let band = |point: &crate::analysis::scatter_table::ScatterPoint| Band {
-        label: study.label(point),
-        value: point.mean,
-        interval: point
-            .half_width
-            .map(|half| (point.mean - half, point.mean + half)),
-    };
-    let bands: Vec<Band> = study.points().iter().map(band).collect();
-    let chart = band_chart(&bands, 0.0, |rate| format!("{rate:.0}/s"));
-    if chart.is_empty() {
-        return chart;
-    }
-    format!("\nRate, o, with its 95 % interval, [---]:\n\n{chart}")
 }
 
 impl Observer for Printer<'_> {

@@ -9,6 +9,8 @@ use super::r_options::ROptions;
 use super::r_print::{self, Column};
 use super::r_script::RScript;
 use super::r_texts::RTexts;
+use crate::analysis::Aggregated;
+use crate::analysis::scatter_steps::{ScatterStep, steps};
 use crate::analysis::scatter_table::{ScatterPoint, ScatterTable, scatter_table};
 use crate::exchange::node_csv::Frame;
 use crate::report::plot_r::{LinePoint, Lines, Picture};
@@ -91,12 +93,54 @@ impl Study {
         &self.table.points
     }
 
+    /// The pooled parameters.
+    pub fn aggregated(&self) -> &[Aggregated] {
+        &self.table.aggregated
+    }
+
+    /// The steps between neighbours on the x axis.
+    pub fn steps(&self) -> Vec<ScatterStep<'_>> {
+        steps(&self.table.points, self.x.numbers())
+    }
+
+    /// The columns on the left of the table: x axis, and category if there is one.
+    pub fn places(&self) -> Vec<Column> {
+        let points = self.table.points.iter();
+        let x: Vec<usize> = points.clone().map(|point| point.x).collect();
+        let mut columns = vec![Column::new(&self.x_axis, self.x.printed(&x))];
+        if let Some(category) = &self.category {
+            let categories: Vec<usize> = points.map(|point| point.category).collect();
+            columns.push(Column::new(category, self.categories.printed(&categories)));
+        }
+        columns
+    }
+
+    /// Name of the x axis.
+    pub fn x_axis(&self) -> &str {
+        &self.x_axis
+    }
+
+    /// Name of the category, if there is one.
+    pub fn category(&self) -> Option<&str> {
+        self.category.as_deref()
+    }
+
+    /// The text of a point on the x axis.
+    pub fn x_text(&self, point: &ScatterPoint) -> &str {
+        &self.table.x_texts[point.x]
+    }
+
+    /// The text of the category of a point.
+    pub fn category_text(&self, point: &ScatterPoint) -> &str {
+        &self.table.category_texts[point.category]
+    }
+
     /// The texts of a point: x, and category if there is one.
     pub fn label(&self, point: &ScatterPoint) -> String {
-        let x = &self.table.x_texts[point.x];
+        let x = self.x_text(point);
         match self.category {
-            Some(_) => format!("{x} {}", self.table.category_texts[point.category]),
-            None => x.clone(),
+            Some(_) => format!("{x} {}", self.category_text(point)),
+            None => x.to_owned(),
         }
     }
 
@@ -104,24 +148,16 @@ impl Study {
     pub fn text(&self) -> String {
         let pooled = self.table.aggregated.iter();
         let mut text: String = pooled
-            .map(|name| format!("aggregating variable: {name}\n"))
+            .map(|pooled| format!("aggregating variable: {}\n", pooled.name))
             .collect();
         if !text.is_empty() {
             text.push('\n');
         }
         let points = &self.table.points;
-        let of_points = |of: fn(&ScatterPoint) -> usize| points.iter().map(of).collect::<Vec<_>>();
         let numbers = |of: fn(&ScatterPoint) -> Option<f64>| {
             super::r_number::column(&points.iter().map(of).collect::<Vec<_>>())
         };
-        let mut columns = vec![Column::new(
-            &self.x_axis,
-            self.x.printed(&of_points(|point| point.x)),
-        )];
-        if let Some(category) = &self.category {
-            let cells = self.categories.printed(&of_points(|point| point.category));
-            columns.push(Column::new(category, cells));
-        }
+        let mut columns = self.places();
         columns.push(Column::new("rate", numbers(|point| Some(point.mean))));
         columns.push(Column::new(
             "confidence.interval",

@@ -198,7 +198,7 @@ fn the_points_of_a_scatter_agree_with_r_to_nine_digits() {
                 table.x_texts[point.x] == x && table.category_texts[point.category] == category
             })
             .unwrap();
-        assert_eq!(point.rows, rows.parse::<usize>().unwrap());
+        assert_eq!(point.rates.len(), rows.parse::<usize>().unwrap());
         assert_close(point.mean, mean.parse().unwrap(), line);
         assert_close(point.half_width.unwrap(), half.parse().unwrap(), line);
     }

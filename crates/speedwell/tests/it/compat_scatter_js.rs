@@ -65,9 +65,12 @@ fn scatter_analyzes_without_r() {
         .run()
     };
     let bare = run("--analyze --xaxis chunkLen --category encoding --no-chart");
-    assert_eq!(bare.stdout, golden("scatter.R.txt"));
+    assert_eq!(bare.stdout, golden("scatter-analyze.txt"));
     let drawn = run("--analyze --xaxis chunkLen").stdout;
-    assert!(drawn.starts_with("aggregating variable: inLen\naggregating variable: encoding\n\n"));
+    assert!(
+        drawn.contains("\naggregating variable: encoding (15.1 % of the variance within points)\n"),
+        "{drawn}"
+    );
     assert!(
         drawn
             .lines()
@@ -79,5 +82,38 @@ fn scatter_analyzes_without_r() {
         run("--analyze --xaxis size")
             .stderr
             .contains("there is no column 'size'")
+    );
+}
+
+#[test]
+fn an_analysis_of_few_samples_says_that_no_step_can_be_significant() {
+    let folder = benchmark_folder(SCRIPTS);
+    let run = |runs: usize| {
+        let steps: Vec<Step> = ["zz/kill.js n=1", "zz/kill.js n=4"]
+            .into_iter()
+            .zip([1.0, 2.0])
+            .flat_map(|(id, rate)| {
+                (0..runs).map(move |run| {
+                    let rate = rate + run as f64 / 100.0;
+                    Step::Result(result(&case(id), "default", run as u32, rate, 1))
+                })
+            })
+            .collect();
+        DropIn::new("scatter.js", "--analyze --xaxis n --no-chart zz/kill.js")
+            .directory(folder.path())
+            .engine(move |_, follower| play(follower, &[], &steps))
+            .run()
+            .stdout
+    };
+    let few = run(3);
+    assert!(
+        few.contains("With 3 runs against 3 no step can reach a p value below 0.10"),
+        "{few}"
+    );
+    let enough = run(8);
+    assert!(!enough.contains("no step can reach"), "{enough}");
+    assert!(
+        enough.contains("1 -> 4 1.966     0.49 0.0002          1.00  large"),
+        "{enough}"
     );
 }

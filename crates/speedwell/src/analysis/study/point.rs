@@ -27,12 +27,15 @@ pub(super) fn draw(point: &Point<'_>, confidence: f64, seed: u64) -> StudyPoint 
         cases: point.cells.len(),
         mean,
         median: middle,
-        skewed: skewness(&pooled).abs() > SKEWED || is_outside(&mean, middle),
+        skewed: is_skewed(&pooled, mean.low, mean.high),
     }
 }
 
-fn is_outside(interval: &Estimate, value: f64) -> bool {
-    interval.low < interval.high && !(interval.low..=interval.high).contains(&value)
+/// Whether the mean is a doubtful summary: the values are skewed, or their median lies outside the
+/// interval of the mean.
+pub(in crate::analysis) fn is_skewed(values: &[f64], low: f64, high: f64) -> bool {
+    let outside = low < high && !(low..=high).contains(&median(values));
+    outside || skewness(values).abs() > SKEWED
 }
 
 fn interval(point: &Point<'_>, confidence: f64, seed: u64) -> Estimate {

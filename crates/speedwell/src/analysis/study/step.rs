@@ -52,8 +52,14 @@ pub(super) fn on_reachable_p(points: &[Point<'_>]) -> Option<String> {
     let steps = points
         .windows(2)
         .filter(|pair| pair[0].line == pair[1].line);
-    let hardest = steps.map(|pair| (runs(&pair[0]), runs(&pair[1])));
-    let (smallest, a, b) = hardest
+    reachable_p(steps.map(|pair| (runs(&pair[0]), runs(&pair[1]))))
+}
+
+/// The same for steps that are known by their numbers of runs.
+pub(in crate::analysis) fn reachable_p(
+    steps: impl Iterator<Item = (usize, usize)>,
+) -> Option<String> {
+    let (smallest, a, b) = steps
         .map(|(a, b)| (smallest_p(a, b), a, b))
         .max_by(|one, other| one.0.total_cmp(&other.0))?;
     let runs = format!("{} against {}", count(a, "run", "runs"), b);
