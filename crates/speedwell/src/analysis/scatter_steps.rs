@@ -10,7 +10,8 @@ use super::study::point::is_skewed;
 use super::study::step::reachable_p;
 use speedwell_stats::Interval;
 use speedwell_stats::describe::median;
-use speedwell_stats::effect::{Magnitude, cliffs_delta};
+pub use speedwell_stats::effect::Magnitude;
+use speedwell_stats::effect::cliffs_delta;
 use speedwell_stats::interval::median_binomial;
 
 /// Two neighbours of the same category.

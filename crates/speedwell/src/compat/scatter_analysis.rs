@@ -7,10 +7,9 @@
 use super::band_chart::{Band, band_chart};
 use super::r_print::{self, Column};
 use super::scatter_r::Study;
-use crate::analysis::scatter_steps::{ScatterStep, on_reachable_p};
+use crate::analysis::scatter_steps::{Magnitude, ScatterStep, on_reachable_p};
 use crate::analysis::scatter_table::ScatterPoint;
 use crate::analysis::{Aggregated, LARGE_SHARE};
-use speedwell_stats::effect::Magnitude;
 
 /// Text of a figure that is undefined.
 const MISSING: &str = "NA";
