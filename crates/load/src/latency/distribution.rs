@@ -10,7 +10,7 @@ pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 /// Digits that any value keeps, so that a quantile is at most 0.1 % off.
 const DIGITS: u8 = 3;
 
-/// A quantile that times without an end can move by less than this is told without the mark of a lower bound.
+/// A quantile that times without an end can move by less than this is reported without the mark of a lower bound.
 const SAME_FIGURE: f64 = 1.01;
 
 /// Times of one kind in nanoseconds. Its memory (270 kB) is reserved when it is made and never grows.

@@ -9,7 +9,7 @@ const AGREEMENT: f64 = 1.05;
 const WIDEST: f64 = 2.0;
 
 /// ... unless it is narrower than this: what a timer with a millisecond's resolution and one missed turn on a
-/// processor amount to is told for what it is.
+/// processor amount to is reported as what it is.
 const NARROW_NS: f64 = 1e6;
 
 /// Whether two bounds in nanoseconds are one figure.

@@ -31,7 +31,7 @@ impl Chosen<'_> {
 /// has several, the variant that takes part; otherwise the session's baseline does. The settings'
 /// own baseline plays no part here.
 ///
-/// Sessions are told apart by their ids: a source may hold a part of its session only. Two variants of
+/// Sessions are distinguished by their ids: a source may hold a part of its session only. Two variants of
 /// one session are compared as that session's design asks for.
 pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Settings) -> Findings {
     let mut findings = Findings::default();

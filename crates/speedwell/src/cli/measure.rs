@@ -238,7 +238,7 @@ pub fn measure(
     Ok((store.session(number)?, status))
 }
 
-/// What may spoil the figures, before any time is spent on them.
+/// Warns of what would distort the figures, before any time is spent on them.
 fn warn_before(plan: &Plan, suite: &Suite, args: &RunArgs) {
     for warning in &suite.warnings {
         status::warn(warning);

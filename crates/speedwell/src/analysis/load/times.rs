@@ -1,4 +1,4 @@
-//! The times of a load: which quantities, of which requests. Which of them are told, and how exactly, is decided in
+//! The times of a load: which quantities, of which requests. Which of them are reported, and how exactly, is decided in
 //! [`super::trust`].
 
 use super::trust::Trust;

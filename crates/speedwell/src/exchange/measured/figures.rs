@@ -82,7 +82,7 @@ pub fn times<K: Kind>(
     mean.into_iter().chain(percentiles).collect()
 }
 
-/// Whether a percentile in millionths is told, or the mean, which is 0.
+/// Whether a percentile in millionths is reported, or the mean, which is 0.
 fn is_told(ppm: u32, verdict: Option<&OpenVerdict>, all: Option<&OpenTimes>) -> bool {
     let (Some(verdict), Some(all)) = (verdict, all) else {
         return true;

@@ -48,7 +48,7 @@ pub struct Batches {
 }
 
 impl Measured {
-    /// What is told of `job`, which was to be measured in these samples; `None` if nothing is, or nonsense.
+    /// The report on `job`, which was to be measured in these samples; `None` if nothing is, or nonsense.
     pub fn of<'a>(
         job: &str,
         events: impl Iterator<Item = &'a Message> + Clone,
