@@ -3,6 +3,7 @@
 //! Decides how far and how often one group exceeds the other; whether that is more than chance is
 //! for the tests to say. It must not know blocks. Start at [`hodges_lehmann`].
 
+use crate::describe::mean;
 use crate::distribution::normal;
 use crate::interval::Interval;
 use crate::rank::mid_ranks;
@@ -51,6 +52,25 @@ pub fn cliffs_delta(baseline: &[f64], candidate: &[f64]) -> f64 {
     let rank_sum: f64 = ranks[baseline.len()..].iter().sum();
     let wins = rank_sum - 0.5 * (n * (n + 1)) as f64;
     2.0 * wins / (baseline.len() * n) as f64 - 1.0
+}
+
+/// Eta squared of groups within strata: the share of the squared deviations from the means of the strata that lies between
+/// the means of the groups of each (Fisher, Statistical Methods for Research Workers, 1925; partial eta squared where there
+/// are several strata). `strata` holds groups of values; empty groups do not count. `None` when nothing varies within
+/// strata.
+pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
+    let (mut between, mut total) = (0.0, 0.0);
+    for groups in strata {
+        let pooled = groups.concat();
+        let centre = mean(&pooled);
+        let squared = |value: f64| (value - centre).powi(2);
+        total += pooled.iter().map(|&value| squared(value)).sum::<f64>();
+        let filled = groups.iter().filter(|group| !group.is_empty());
+        between += filled
+            .map(|group| group.len() as f64 * squared(mean(group)))
+            .sum::<f64>();
+    }
+    (total > 0.0).then(|| between / total)
 }
 
 /// Hodges-Lehmann shift of two groups and its interval (Annals of Mathematical Statistics 34, 1963).
@@ -235,6 +255,40 @@ mod tests {
         assert!((shift.estimate - 3.2).abs() < 0.11, "{shift:?}");
         assert!((shift.interval.low + 6.3).abs() < 0.11, "{shift:?}");
         assert!((shift.interval.high - 12.5).abs() < 0.11, "{shift:?}");
+    }
+
+    /// R 4.2.2, with the first two of the strata below as `p` and `q`, their groups as `g` and the values as `y`:
+    /// `rss <- function(m) sum(resid(m)^2)`; `1 - rss(lm(y ~ s:g)) / rss(lm(y ~ s))`; of the first stratum alone
+    /// `a <- anova(lm(y ~ g)); a$"Sum Sq"[1] / sum(a$"Sum Sq")`, and likewise `anova(lm(weight ~ group, PlantGrowth))`.
+    #[test]
+    fn eta_squared_equals_that_of_r() {
+        let p = vec![
+            vec![4.17, 5.58, 5.18, 6.11],
+            vec![4.81, 4.17, 4.41, 3.59],
+            vec![6.31, 5.12, 5.54],
+        ];
+        let q = vec![vec![12.5, 13.1, 11.9, 12.2], vec![14.0, 13.3, 15.1]];
+        let plants = vec![
+            vec![4.17, 5.58, 5.18, 6.11, 4.50, 4.61, 5.17, 4.53, 5.33, 5.14],
+            vec![4.81, 4.17, 4.41, 3.59, 5.87, 3.83, 6.03, 4.89, 4.32, 4.69],
+            vec![6.31, 5.12, 5.54, 5.50, 5.37, 5.29, 4.92, 6.15, 5.80, 5.26],
+        ];
+        for (strata, expected) in [
+            (vec![p.clone(), q], 0.597_363_996_581_282),
+            (vec![p], 0.521_372_147_695_141_1),
+            (vec![plants], 0.264_148_296_832_119_6),
+        ] {
+            let share = eta_squared(&strata).unwrap();
+            assert!((share - expected).abs() < 1e-12, "{share}");
+        }
+    }
+
+    #[test]
+    fn eta_squared_needs_something_that_varies_within_strata() {
+        assert_eq!(eta_squared(&[]), None);
+        assert_eq!(eta_squared(&[vec![vec![2.0]], vec![vec![9.0, 9.0]]]), None);
+        let alone = vec![vec![1.0], vec![3.0], Vec::new()];
+        assert_eq!(eta_squared(&[alone, vec![vec![7.0]]]), Some(1.0));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use crate::exchange::node_csv::Frame;
 use crate::exchange::node_csv::frame::Column;
 use indexmap::IndexMap;
 use speedwell_stats::describe::mean;
+use speedwell_stats::effect::eta_squared;
 use speedwell_stats::interval::mean_t;
-use std::ops::AddAssign;
 
 /// Confidence of the intervals.
 pub(super) const CONFIDENCE: f64 = 0.95;
@@ -120,45 +120,15 @@ fn point((x, category): Place, rates: Vec<f64>) -> ScatterPoint {
     }
 }
 
-/// Number and sum of some rates.
-#[derive(Debug, Clone, Copy, Default)]
-struct Total {
-    rows: f64,
-    sum: f64,
-}
-
-impl Total {
-    fn mean(self) -> f64 {
-        self.sum / self.rows
-    }
-}
-
-impl AddAssign<f64> for Total {
-    fn add_assign(&mut self, rate: f64) {
-        self.rows += 1.0;
-        self.sum += rate;
-    }
-}
-
 /// Eta squared of `column` within points.
 fn explained(places: &[Place], column: &Column, rates: &[f64]) -> Option<f64> {
-    let mut points: IndexMap<Place, Total> = IndexMap::new();
-    let mut levels: IndexMap<(Place, usize), Total> = IndexMap::new();
+    let mut points: IndexMap<Place, IndexMap<usize, Vec<f64>>> = IndexMap::new();
     for ((&place, &code), &rate) in places.iter().zip(&column.codes).zip(rates) {
-        *points.entry(place).or_default() += rate;
-        *levels.entry((place, code)).or_default() += rate;
+        let groups = points.entry(place).or_default();
+        groups.entry(code).or_default().push(rate);
     }
-    let squared = |mean: f64, place: &Place| (mean - points[place].mean()).powi(2);
-    let all: f64 = places
-        .iter()
-        .zip(rates)
-        .map(|(place, &rate)| squared(rate, place))
-        .sum();
-    let between: f64 = levels
-        .iter()
-        .map(|((place, _), level)| level.rows * squared(level.mean(), place))
-        .sum();
-    (all > 0.0).then(|| between / all)
+    let groups = points.into_values().map(|g| g.into_values().collect());
+    eta_squared(&groups.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

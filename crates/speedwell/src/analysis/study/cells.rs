@@ -6,7 +6,8 @@
 use super::{unknown, without};
 use crate::analysis::grid::{Grid, values_of};
 use crate::model::{Case, Value};
-use speedwell_stats::describe::mean;
+use speedwell_stats::effect::eta_squared;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Something by which cells differ.
@@ -200,22 +201,14 @@ pub(super) fn levels(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> Vec
     levels
 }
 
-/// Eta squared of a key within points: the share of the squared deviations of runs from the mean of
-/// their point that lies between the levels of the key. `None` when nothing varies within points.
+/// Eta squared of a key within points; `None` when nothing varies within points.
 pub(super) fn explained(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> Option<f64> {
-    let (mut between, mut total) = (0.0, 0.0);
-    for point in points {
-        let pooled = point.pooled();
-        let centre = mean(&pooled);
-        total += pooled
-            .iter()
-            .map(|value| (value - centre).powi(2))
-            .sum::<f64>();
-        for level in levels(std::slice::from_ref(point), of) {
-            let group = point.cells.iter().filter(|cell| of(cell) == level);
-            let values: Vec<f64> = group.flat_map(|cell| cell.values.iter().copied()).collect();
-            between += values.len() as f64 * (mean(&values) - centre).powi(2);
+    let groups = |point: &Point<'_>| {
+        let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for cell in &point.cells {
+            groups.entry(of(cell)).or_default().extend(&cell.values);
         }
-    }
-    (total > 0.0).then(|| between / total)
+        groups.into_values().collect()
+    };
+    eta_squared(&points.iter().map(groups).collect::<Vec<_>>())
 }
