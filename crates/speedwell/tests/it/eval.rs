@@ -63,6 +63,23 @@ fn commands_are_compared_and_the_first_is_the_baseline() {
 }
 
 #[test]
+fn any_code_may_be_the_baseline_by_its_name() {
+    let project = Project::new();
+    let words = ["eval", "sh", "true", ":", "--name", "x", "--name", "y"];
+    let quick = ["--runs", "1", "--time", "1ms", "--format", "csv"];
+    let with =
+        |baseline: &str| project.run(&[&words[..], &["--baseline", baseline], &quick].concat());
+    for (baseline, other) in [("y", "x"), ("x", "y")] {
+        let answer = with(baseline).expect_status(0);
+        let cells = format!("{baseline},{other},");
+        assert!(answer.stdout.contains(&cells), "{answer:#?}");
+    }
+    with("z")
+        .expect_status(2)
+        .expect_stderr(&["no variant is named 'z'", "hint: they are x, y"]);
+}
+
+#[test]
 fn a_command_that_fails_leaves_the_others_their_figures() {
     let project = Project::new();
     eval(&project, &["sleep 0.005", "exit 3", "sleep 0.006"])

@@ -33,15 +33,16 @@ pub fn plans(args: &EvalArgs, codes: Vec<Named>) -> anyhow::Result<Plans> {
         "{} is compiled, so every code is a program of its own\nhint: leave out --shared and --order parallel",
         args.language()
     );
-    let mut variants = args.variants.variants(Vec::new())?;
     let mut cases: Vec<(Option<String>, Option<Code>)> = Vec::new();
+    let mut compared = Vec::new();
     if named || codes.len() == 1 {
         let own = codes.into_iter();
         cases.extend(own.map(|named| (Some(named.name), Some(named.code))));
     } else {
         cases.push((None, None));
-        variants = of_codes(codes);
+        compared = of_codes(codes);
     }
+    let mut variants = args.variants.variants(compared)?;
     for variant in &mut variants {
         let own = args.arguments.iter().cloned();
         variant.arguments.splice(0..0, own);
