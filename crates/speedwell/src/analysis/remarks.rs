@@ -33,6 +33,12 @@ pub(super) fn of_row(pair: &Pair, outcome: &Outcome, rule: &Rule, order: &Order)
 
 fn on_the_number_of_runs(pair: &Pair, outcome: &Outcome, rule: &Rule) -> Option<String> {
     let runs = outcome.data.runs();
+    if outcome.is_contradictory {
+        return Some(format!(
+            "The intervals of the looks have nothing in common, so something changed while measuring; the figures are \
+             those of the look at {runs} runs a side, where the change shows most clearly."
+        ));
+    }
     match outcome.end {
         End::TooFew if runs < MINIMUM_PER_SIDE => Some(format!(
             "Too few runs: {runs} a side, and below {MINIMUM_PER_SIDE} nothing is claimed."

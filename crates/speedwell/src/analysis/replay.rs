@@ -1,8 +1,9 @@
 //! The one way to an answer, for measuring and for analysing alike: the looks of all cases are taken in the order in
 //! which they were measured, and a case ends as different only where that survives the correction for all of them.
 //!
-//! Decides at which look a case ends and what is then known of it. It must not know which direction is good, nor what a
-//! run costs. Start at [`Replay::advance`].
+//! Decides at which look a case ends and what is then known of it: the smallest p value of its looks counts, and what
+//! their intervals have in common, since p values and intervals of all looks hold together. It must not know which
+//! direction is good, nor what a run costs. Start at [`Replay::advance`].
 
 use super::Correction;
 use super::evidence;
@@ -39,12 +40,14 @@ pub(super) struct Outcome {
     pub end: End,
     /// Runs per side at which a sequential test decided.
     pub decided_at: Option<u32>,
-    /// The change as a share; its interval holds in spite of earlier looks.
+    /// The change as a share; its interval is what the intervals of all looks have in common.
     pub change: Option<Estimate>,
-    /// Standard error of the logarithm of the ratio, where the interval is bounded.
+    /// Standard error of the logarithm of the ratio, where the interval of the last look is bounded.
     pub error: Option<f64>,
-    /// The p value of the question, valid whenever measuring ended.
+    /// The p value of the question, the smallest of all looks, valid whenever measuring ended.
     pub p: Option<f64>,
+    /// Whether looks contradict each other, so that all figures are those of one of them.
+    pub is_contradictory: bool,
 }
 
 /// One comparison of two variants for one case and metric.
@@ -74,8 +77,10 @@ struct Course {
     member: Option<usize>,
     /// Looks taken.
     looks: usize,
-    /// The latest look, with its runs per side and the p value that is valid over all looks.
-    latest: Option<(usize, Seen, Option<f64>)>,
+    /// The latest look.
+    latest: Option<Taken>,
+    /// The look with the smallest p value among those that say where the change lies; without any, the latest.
+    strongest: Option<Taken>,
     /// Whether it ended as different or the same.
     is_decided: bool,
 }
@@ -171,8 +176,7 @@ impl Replay {
         let mut last: Vec<usize> = Vec::new();
         for (member, taken) in seen {
             let course = &mut self.courses[member.place];
-            course.looks += 1;
-            course.latest = Some((taken.runs, taken.seen, taken.p));
+            course.take(taken);
             if let Some(number) = course.member {
                 self.family.look(number, taken.p.unwrap_or(1.0));
             }
@@ -202,41 +206,92 @@ impl Replay {
     pub fn outcome(&self, member: &Member<'_>) -> Outcome {
         let course = &self.courses[member.place];
         let rule = member.rule;
-        let Some((runs, seen, p)) = course.latest else {
+        let Some((latest, strongest)) = course.latest.zip(course.strongest) else {
             let first = rule.looks.as_ref().and_then(Looks::first);
             let limit = first.map_or(rule.single_limit(), |look| limit(&look));
             return evidence_at(member.pair.all(), member, limit);
         };
-        let (data, limit) = match &rule.looks {
-            None => (member.pair.all(), rule.single_limit()),
-            Some(looks) => {
-                let look = looks.design.look_at(runs);
-                let limit = look.map_or(rule.single_limit(), |look| limit(&look));
-                (member.pair.first(runs), limit)
+        let last = at_look(&latest, member);
+        let change = course.in_common(member, last.change);
+        let is_contradictory = change.is_none() && strongest.seen.direction.is_some();
+        let (evidence, is_same) = match is_contradictory {
+            true => (at_look(&strongest, member), strongest.seen.is_same),
+            false => {
+                let lies_within = |change: Estimate| change.lies_within(-rule.delta, rule.delta);
+                let is_same = latest.seen.is_same || change.is_some_and(lies_within);
+                (Outcome { change, ..last }, is_same)
             }
         };
-        let is_sequential = rule.looks.is_some();
+        let is_decided = course.is_decided || is_same;
         Outcome {
-            direction: seen.direction,
-            is_same: seen.is_same,
+            direction: strongest.seen.direction,
+            is_same,
             end: match self.has_ended(member.place) {
                 true => End::Final,
                 false => End::Early,
             },
-            decided_at: (is_sequential && course.is_decided).then_some(runs as u32),
-            p,
-            ..evidence_at(data, member, limit)
+            decided_at: (rule.looks.is_some() && is_decided).then_some(latest.runs as u32),
+            p: strongest.p,
+            is_contradictory,
+            ..evidence
         }
     }
 }
 
+impl Course {
+    fn take(&mut self, taken: Taken) {
+        self.looks += 1;
+        self.latest = Some(taken);
+        let is_weaker = |strongest: &Taken| {
+            strongest.seen.direction.is_some()
+                && (taken.seen.direction.is_none() || taken.p >= strongest.p)
+        };
+        if !self.strongest.as_ref().is_some_and(is_weaker) {
+            self.strongest = Some(taken);
+        }
+    }
+
+    /// The change of the latest look, with what its interval and those of all looks before have in common.
+    fn in_common(&self, member: &Member<'_>, latest: Option<Estimate>) -> Option<Estimate> {
+        let mut common = latest?;
+        let looks = member.rule.looks.iter().flat_map(|looks| looks.all());
+        for look in looks.take(self.looks.saturating_sub(1)) {
+            let data = member.pair.first(look.n);
+            let rule = member.rule;
+            let change = evidence::change(rule.method, &data, limit(look), member.seed);
+            if let Some(change) = change {
+                common.low = common.low.max(change.low);
+                common.high = common.high.min(change.high);
+            }
+        }
+        (common.low <= common.high).then(|| Estimate {
+            value: common.value.clamp(common.low, common.high),
+            ..common
+        })
+    }
+}
+
 /// One look as it was taken.
+#[derive(Debug, Clone, Copy)]
 struct Taken {
     runs: usize,
     seen: Seen,
     /// The p value that is valid over all looks.
     p: Option<f64>,
     is_last: bool,
+}
+
+/// The data and the change of one look alone.
+fn at_look(taken: &Taken, member: &Member<'_>) -> Outcome {
+    let single = member.rule.single_limit();
+    match &member.rule.looks {
+        None => evidence_at(member.pair.all(), member, single),
+        Some(looks) => {
+            let look = looks.design.look_at(taken.runs);
+            let limit = look.map_or(single, |look| limit(&look));
+            evidence_at(member.pair.first(taken.runs), member, limit)
+        }
+    }
 }
 
 /// Takes the look of this index, or the only one.
@@ -282,6 +337,7 @@ fn evidence_at(data: Data, member: &Member<'_>, limit: evidence::Limit) -> Outco
         change,
         error,
         p: None,
+        is_contradictory: false,
     }
 }
 

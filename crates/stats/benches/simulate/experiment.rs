@@ -55,33 +55,40 @@ pub struct Course {
     pub ratio: f64,
     /// The ordinary 95 % interval at the end, as if there had been one look.
     pub naive: Interval,
-    /// The interval with the limit of the last look made.
-    pub repeated: Interval,
+    /// Whether the truth lies in the intervals of all looks up to the end, each with the limit of its look.
+    pub repeated: bool,
 }
 
-/// Follows an experiment through the looks of `design`, without ending at the equivalence stop but
-/// noting it, so that one course answers for both kinds of design.
-pub fn follow(observations: &[Observation], design: &Design, delta: f64) -> Course {
-    let mut equivalent_at = None;
+/// Follows an experiment whose true ratio is `truth` through the looks of `design`, without ending at the equivalence
+/// stop but noting it, so that one course answers for both kinds of design. After the last look the sides are equivalent
+/// as well where what the intervals of all looks have in common lies within delta.
+pub fn follow(observations: &[Observation], design: &Design, delta: f64, truth: f64) -> Course {
+    let (mut equivalent_at, mut holds) = (None, true);
+    let (mut is_below, mut is_above) = (false, false);
+    let (highest, lowest) = (delta.ln_1p(), (-delta).ln_1p());
     for look in design.limits() {
         let seen = &observations[..2 * look.n];
         let delta = if equivalent_at.is_none() { delta } else { 0.0 };
         let Ok(decision) = decide(seen, look, delta) else {
             unreachable!("the values are exponentials and every block holds both sides");
         };
+        let test = test(seen);
+        holds &= test.shifted(truth.ln()).both() > look.p_limit;
         let is_rejected = matches!(decision, Decision::Rejected { .. });
-        if decision == Decision::Equivalent {
+        is_below |= test.shifted(highest).lower <= 0.5 * look.p_limit;
+        is_above |= test.shifted(lowest).upper <= 0.5 * look.p_limit;
+        let is_within = look.is_last && !is_rejected && is_below && is_above;
+        if decision == Decision::Equivalent || is_within && equivalent_at.is_none() {
             equivalent_at = Some(look.n);
         }
         if is_rejected || look.is_last {
-            let test = test(seen);
             return Course {
                 runs: look.n,
                 is_rejected,
                 equivalent_at,
                 ratio: test.ratio(),
                 naive: test.interval(0.95),
-                repeated: test.interval_at(look.p_limit),
+                repeated: holds,
             };
         }
     }

@@ -312,7 +312,6 @@ fn sequential(cases: &[Case], adjust: Adjust) -> (Vec<bool>, f64) {
     cases.iter().for_each(|_| {
         family.join();
     });
-    let mut p = vec![1.0; cases.len()];
     let mut runs = 0.0;
     let mut before = 0;
     for look in design.limits() {
@@ -320,8 +319,7 @@ fn sequential(cases: &[Case], adjust: Adjust) -> (Vec<bool>, f64) {
         runs += ((look.n - before) * open.len()) as f64;
         before = look.n;
         for &member in &open {
-            p[member] = cases[member].p[look.index];
-            family.look(member, p[member]);
+            family.look(member, cases[member].p[look.index]);
         }
         family.settle();
         for member in open {
@@ -330,7 +328,7 @@ fn sequential(cases: &[Case], adjust: Adjust) -> (Vec<bool>, f64) {
             }
         }
     }
-    (called(&p, adjust), runs)
+    (called(family.p_values(), adjust), runs)
 }
 
 fn fixed(cases: &[Case], adjust: Adjust) -> Vec<bool> {

@@ -1,8 +1,8 @@
 //! Comparisons that are measured together and corrected for each other.
 //!
 //! Decides which of them may end as different: those that survive the correction with what is known now, all others
-//! that are still open counting as p = 1. A p value stays what it was when its comparison ended and can only fall below
-//! 1 later, so what has survived once survives the correction at the end, too. It must not know data or looks. Start at
+//! that are still open counting as p = 1. A member counts with the smallest p value of its looks, so p values only fall,
+//! and what has survived once survives the correction at the end, too. It must not know data or looks. Start at
 //! [`Family::settle`].
 
 /// A correction: the adjusted p values in the order given; a NaN does not count.
@@ -13,7 +13,7 @@ pub type Adjust = fn(&[f64]) -> Vec<f64>;
 pub struct Family {
     alpha: f64,
     adjust: Adjust,
-    /// NaN for a member that does not count (yet).
+    /// The smallest of each member so far.
     p: Vec<f64>,
     is_open: Vec<bool>,
 }
@@ -36,12 +36,21 @@ impl Family {
         self.p.len() - 1
     }
 
-    /// The p value of an open member at its latest look. It must be valid whenever measuring ends, as
-    /// [`RepeatedP`](super::RepeatedP) is.
-    pub fn look(&mut self, member: usize, p: f64) {
-        if self.is_open[member] {
+    /// Takes the p value of an open member at its latest look, and returns whether it is the smallest so far.
+    ///
+    /// The smallest counts, so each must be valid over all looks, as [`RepeatedP`](super::RepeatedP) is: the smallest of
+    /// those is at most x with a probability of at most x when nothing differs.
+    pub fn look(&mut self, member: usize, p: f64) -> bool {
+        let is_smallest = self.is_open[member] && p < self.p[member];
+        if is_smallest {
             self.p[member] = p;
         }
+        is_smallest
+    }
+
+    /// The smallest p value of each member so far; 1 for those that took no look.
+    pub fn p_values(&self) -> &[f64] {
+        &self.p
     }
 
     /// Ends a member for a reason of its own; its p value stays what it is.
@@ -110,6 +119,20 @@ mod tests {
             half.settle().is_empty(),
             "the limit of ten of twenty is .025"
         );
+    }
+
+    /// What a look has found is not lost when later looks find less.
+    #[test]
+    fn the_smallest_p_value_of_all_looks_counts() {
+        let mut family = family(benjamini_hochberg, &[0.02, 1.0, 1.0]);
+        assert!(
+            family.settle().is_empty(),
+            "the limit of one of three is .0167"
+        );
+        assert!(!family.look(0, 0.4) && family.look(1, 0.03));
+        assert_eq!(family.settle(), [0, 1]);
+        assert_eq!(family.p_values(), [0.02, 0.03, 1.0]);
+        assert!(!family.look(0, 0.001), "it has ended");
     }
 
     #[test]

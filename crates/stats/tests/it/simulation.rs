@@ -22,7 +22,7 @@ fn rejections_and_runs(change: f64) -> (f64, f64) {
         let model = &MODELS[repetition as usize % MODELS.len()];
         let mut random = Random::new(7, repetition);
         let observations = experiment(model, design.maximum(), change, &mut random);
-        let course = follow(&observations, &design, 0.02);
+        let course = follow(&observations, &design, 0.02, 1.0 + change);
         (
             course.is_rejected,
             course.equivalent_at.unwrap_or(course.runs),
