@@ -53,4 +53,4 @@ pub use judge::Judge;
 pub use of::of;
 pub use settings::Settings;
 pub use study::{LARGE_SHARE, study};
-pub use warnings::uncalibrated;
+pub use warnings::{out_of_reach, uncalibrated};

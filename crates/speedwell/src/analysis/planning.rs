@@ -50,16 +50,23 @@ pub(super) fn distance_to_same(change: f64, delta: f64) -> f64 {
     delta.ln_1p() - change.ln_1p().abs()
 }
 
-/// The fewest runs per side, in blocks of `block` runs of either, whose smallest p value is at most `level`: 2 of all the
-/// ways to deal out the labels.
+/// The smallest two-sided p value of `runs` runs per side in blocks of `block` runs of either: 2 of all the ways to deal
+/// out the labels.
+pub(super) fn smallest_p(runs: usize, block: usize) -> f64 {
+    let ways = |runs: usize| {
+        let factors = (1..=runs).map(|k| (runs + k) as f64 / k as f64);
+        factors.product::<f64>()
+    };
+    2.0 / (ways(block).powi((runs / block) as i32) * ways(runs % block))
+}
+
+/// The fewest runs per side, in blocks of `block` runs of either, whose smallest p value is at most `level`.
 pub(super) fn fewest_runs(level: f64, block: usize) -> usize {
-    let ways = (1..=block).map(|k| (block + k) as f64 / k as f64);
-    let (of_block, mut blocks, mut p) = (ways.product::<f64>(), 0, 2.0);
-    while p > level && p > 0.0 {
-        p /= of_block;
-        blocks += 1;
+    let mut runs = 0;
+    while smallest_p(runs, block) > level.max(0.0) {
+        runs += block;
     }
-    blocks * block
+    runs
 }
 
 #[cfg(test)]
@@ -103,6 +110,10 @@ mod tests {
     #[test]
     fn the_smallest_p_value_limits_what_few_runs_can_show() {
         // Blocks of two and two: 2 / 6^4 = .0015, 2 / 6^5 = .00026, 2 / 6^7 = 7.1e-6.
+        assert_eq!(smallest_p(8, 2), 2.0 / 1296.0);
+        assert_eq!(smallest_p(9, 2), 1.0 / 1296.0, "one more run of either");
+        // R: `wilcox.test(1:8, 9:16)$p.value` is 1.554e-4.
+        assert!((smallest_p(8, 8) - 2.0 / 12_870.0).abs() < 1e-18);
         assert_eq!(fewest_runs(0.05, 2), 6);
         assert_eq!(fewest_runs(0.05 / 32.0, 2), 8);
         assert_eq!(fewest_runs(0.05 / 33.0, 2), 10);

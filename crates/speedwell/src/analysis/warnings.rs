@@ -2,15 +2,17 @@
 //!
 //! Decides what may spoil a whole session or comparison and words it. It changes no figure.
 
-use super::Settings;
 use super::across::Chosen;
 use super::code;
 use super::comparison::Compared;
+use super::planning::{fewest_runs, smallest_p};
 use super::remarks::count;
 use super::rule::Rule;
+use super::{Correction, Method, Settings};
 use crate::model::{
     Calibration, Code, Design, Environment, Metric, Order, Program, Session, State, Step, Stopping,
 };
+use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 
 /// Share of failed runs from which what is left may be a selection.
 const MANY_FAILURES: f64 = 0.05;
@@ -141,6 +143,58 @@ pub(super) fn of_plan(design: &Design, settings: &Settings) -> Option<String> {
             percent(*delta)
         )
     })
+}
+
+/// That the fixed number of runs in `design` cannot show a change among this many comparisons, whatever the runs will be;
+/// `None` if it can, or where the runs are not limited.
+pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) -> Option<String> {
+    let Stopping::Fixed { runs } = design.stopping else {
+        return None;
+    };
+    let (rule, runs) = (Rule::of(design, settings), runs as usize);
+    let block = match rule.method {
+        Method::Rank => rule.runs_per_block(),
+        Method::MannWhitney => runs,
+        // Their p values have no lower limit, or not one that more runs would change.
+        Method::Welch | Method::Bootstrap => return None,
+    };
+    let counted = match settings.correction {
+        Correction::Holm | Correction::BenjaminiHochberg => comparisons,
+        Correction::None => 1,
+    };
+    let enough = || {
+        let level = rule.alpha / counted as f64;
+        let reaches = |runs: &usize| smallest_p(*runs, *runs) <= level;
+        let needed = match rule.method {
+            Method::Rank => fewest_runs(level, block),
+            _ => (1..).find(reaches).unwrap_or_default(),
+        };
+        needed.max(MINIMUM_PER_SIDE)
+    };
+    let smallest = smallest_p(runs, block);
+    // Under Benjamini and Hochberg's correction so many changes are found together or not at all.
+    let at_once = (smallest * counted as f64 / rule.alpha * (1.0 - 1e-9)).ceil() as usize;
+    let why = match () {
+        () if comparisons == 0 => return None,
+        () if runs < MINIMUM_PER_SIDE => {
+            let show = count(runs, "run a side shows", "runs a side show");
+            format!("{show} nothing: below {MINIMUM_PER_SIDE} nothing is claimed")
+        }
+        () if at_once <= 1 => return None,
+        () => {
+            let few = match settings.correction == Correction::BenjaminiHochberg {
+                true if at_once <= counted => format!("fewer than {at_once} changes"),
+                _ => "any change".into(),
+            };
+            let digits = (1.0 - smallest.log10().floor()).max(0.0) as usize;
+            format!(
+                "{runs} runs a side cannot show {few} among {counted} comparisons: the smallest p value, \
+                 {smallest:.digits$}, times {counted} is above {} %",
+                percent(rule.alpha)
+            )
+        }
+    };
+    Some(format!("{why}. --runs {} is enough.", enough()))
 }
 
 /// That a machine sees differences where there are none, or overlooks some; `None` if it does not.

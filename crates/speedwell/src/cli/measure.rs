@@ -190,7 +190,7 @@ pub fn measure(
         suite,
         resumed,
     } = plans;
-    warn_before(&plan, &suite, args);
+    warn_before(&plan, &suite, settings, args);
     let mut orders = Orders {
         fail_fast: args.execution.fail_fast,
         budget: args
@@ -239,13 +239,31 @@ pub fn measure(
 }
 
 /// Warns of what would distort the figures, before any time is spent on them.
-fn warn_before(plan: &Plan, suite: &Suite, args: &RunArgs) {
+fn warn_before(plan: &Plan, suite: &Suite, settings: &Settings, args: &RunArgs) {
     for warning in &suite.warnings {
         status::warn(warning);
     }
+    warn_of_reach(plan, settings);
     warn_of_undivided(plan, args);
     if !args.output.quiet {
         status::warn_if_busy();
+    }
+}
+
+/// Warns where a fixed number of runs cannot give a verdict. Files that measure several cases in a run, and `--metric all`,
+/// make more comparisons than are counted here. What an experiment claims is judged by its own rules.
+pub fn warn_of_reach(plan: &Plan, settings: &Settings) {
+    if plan.design.experiment.is_some() {
+        return;
+    }
+    let candidates = plan.variants.len() - 1;
+    let metrics = match settings.wants_all_metrics() {
+        true => 1,
+        false => settings.metrics.len().max(1),
+    };
+    let comparisons = plan.jobs.len() * candidates * metrics;
+    if let Some(sentence) = analysis::out_of_reach(&plan.design, settings, comparisons) {
+        status::warn(&sentence);
     }
 }
 

@@ -1,6 +1,6 @@
 //! `--list` and `--test`: what would be measured, and does it work at all?
 
-use super::measure::Plans;
+use super::measure::{Plans, warn_of_reach};
 use super::options::RunArgs;
 use super::progress::Progress;
 use super::{Status, experiment, status};
@@ -30,6 +30,8 @@ pub fn list(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
     };
     let cases: Vec<CaseLine> = plans.plan.jobs.iter().map(line).collect();
     args.output.print(&report::cases(&cases))?;
+    let settings = args.comparison.settings(&args.selection.metric.names, None);
+    warn_of_reach(&plans.plan, &settings);
     Ok(tell_broken(plans))
 }
 

@@ -8,13 +8,14 @@
 //!
 //! A `case` line starts a case; each line below it gives the values of one variant (`*` for any),
 //! one per run, starting over at the end. `exit:N`, `signal:N`, `silent` and `timeout` are
-//! failures, `sleep:MS` takes time before reporting 1.
+//! failures, `sleep:MS` takes time before reporting 1. `110,memory=5` is a run with a second metric,
+//! of which less is better.
 
 use super::attempt::{description_failure, failure};
 use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use super::report::{Rate, observe};
-use super::{Attempt, Harness};
-use crate::model::{Case, Cause};
+use super::{Attempt, Harness, Observation};
+use crate::model::{Better, Case, Cause, Metric, Sample};
 use crate::process::{Spec, interrupted};
 use serde_json::json;
 use std::path::PathBuf;
@@ -51,12 +52,13 @@ impl Harness for Fake {
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
         let begin = Instant::now();
         let started_unix_ms = crate::process::unix_ms();
-        let word = word(job, setting).unwrap_or_else(|| "silent".into());
+        let words = word(job, setting).unwrap_or_else(|| "silent".into());
+        let (word, others) = words.split_once(',').unwrap_or((&words, ""));
         let number = |prefix| {
             word.strip_prefix(prefix)
                 .and_then(|n| n.parse::<i32>().ok())
         };
-        let cause = match word.as_str() {
+        let cause = match word {
             "silent" => Some(Cause::Silent),
             "timeout" => Some(Cause::Timeout {
                 limit_ms: setting.limit.as_millis() as u64,
@@ -81,7 +83,10 @@ impl Harness for Fake {
             .case
             .clone()
             .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
-        let (seen, fault) = observe(case, &rate, job.test);
+        let (mut seen, fault) = observe(case, &rate, job.test);
+        others
+            .split(',')
+            .for_each(|other| note_other(other, &mut seen));
         let failed = cause.or(fault);
         Attempt {
             observations: if failed.is_none() {
@@ -150,6 +155,20 @@ fn note_parameters(parameters: &mut Vec<Parameter>, case: &Case) {
             }
         }
     }
+}
+
+/// Adds the value of a further metric, `NAME=VALUE`.
+fn note_other(text: &str, seen: &mut Observation) {
+    let Some((name, Ok(value))) = text.split_once('=').map(|(n, v)| (n, v.parse())) else {
+        return;
+    };
+    seen.metrics.push(Metric::new(name, "", Better::Lower));
+    seen.samples.push(Sample {
+        metric: name.into(),
+        value,
+        elapsed_ns: None,
+        iterations: None,
+    });
 }
 
 /// What the file says about this run.

@@ -115,3 +115,159 @@ fn a_gate_on_many_unchanged_cases_passes() {
     );
     assert!(count(&answer, "same") > 90, "{answer:#?}");
 }
+
+/// Runs of three metrics without any overlap of the sides, so that every p value is the smallest that there is.
+fn metrics(cases: usize, variants: &[&str]) -> String {
+    let mut text = String::new();
+    for case in 0..cases {
+        let _ = writeln!(text, "case k={case}");
+        for (number, variant) in variants.iter().enumerate() {
+            let factor = if number == 0 { 1.0 } else { 0.8 };
+            let _ = write!(text, "{variant}");
+            for run in 0..32 {
+                // No two runs are alike: what is, is suspected to be a copy.
+                let wobble = f64::from(run * 21 % 32) + case as f64 / 100.0 + number as f64 / 9e4;
+                let (rate, memory) = (factor * (1000.0 + wobble), (500.0 + wobble) / factor);
+                let _ = write!(text, " {rate},memory={memory},files={}", 3.0 * memory);
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The cells of a CSV column.
+fn column<'a>(answer: &'a Answer, name: &str) -> Vec<&'a str> {
+    let mut lines = answer.stdout.lines();
+    let head = lines.next().unwrap_or_default();
+    let at = head.split(',').position(|cell| cell == name);
+    let at = at.unwrap_or_else(|| panic!("no column '{name}' in {head}"));
+    lines
+        .map(|line| line.split(',').nth(at).unwrap_or_default())
+        .collect()
+}
+
+/// Rows of `cases` cases under `variants` (the first is the baseline) for the words that choose the metrics.
+fn family(cases: usize, variants: &[&str], words: &[&str]) -> Answer {
+    let words = [words, &["--correct", "holm", "--format", "csv"]].concat();
+    run(&metrics(cases, variants), variants, &words).expect_status(0)
+}
+
+const BOTH: [&str; 4] = ["--metric", "throughput", "--metric", "memory"];
+
+/// At the first look, 8 runs a side, the smallest p value is 2 / 6^4, which is .0247 over all looks; at the second,
+/// 2 / 6^7. So two comparisons can be decided at the first look and three cannot.
+#[test]
+fn cases_metrics_and_candidates_count_as_one_family_when_measuring_may_end() {
+    let (two, three) = (["base", "a"], ["base", "a", "b"]);
+    for (cases, variants, words, comparisons, runs) in [
+        (1, &two[..], &[][..], 1, "8"),
+        (2, &two, &[], 2, "8"),
+        (1, &two, &BOTH, 2, "8"),
+        (1, &three, &[], 2, "8"),
+        (3, &two, &[], 3, "14"),
+        (1, &two, &["--metric", "all"], 3, "14"),
+        (4, &two, &[], 4, "14"),
+        (2, &two, &BOTH, 4, "14"),
+        (2, &three, &[], 4, "14"),
+        (1, &three, &BOTH, 4, "14"),
+    ] {
+        let answer = family(cases, variants, words);
+        let what = format!("{cases} {variants:?} {words:?} {answer:#?}");
+        assert_eq!(
+            column(&answer, "verdict"),
+            vec!["worse"; comparisons],
+            "{what}"
+        );
+        assert_eq!(
+            column(&answer, "decided_at"),
+            vec![runs; comparisons],
+            "{what}"
+        );
+        for (p, q) in column(&answer, "p").into_iter().zip(column(&answer, "q")) {
+            let [p, q] = [p, q].map(|cell| cell.parse::<f64>().unwrap());
+            // The p value of two looks is at least that of either, and within their number of it.
+            let (least, most) = match runs {
+                "8" => (0.0246, 0.0248),
+                _ => (2.0 / 6f64.powi(7), 0.001),
+            };
+            assert!((least..most).contains(&p), "{p} {what}");
+            assert!(
+                (q / p / comparisons as f64 - 1.0).abs() < 1e-3,
+                "{q} {what}"
+            );
+        }
+    }
+}
+
+/// Eight runs in blocks of two: p is at least 2 / 6^4, and 33 of that is .0509.
+#[test]
+fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
+    let text = metrics(33, &["old", "new"]);
+    let warning = "8 runs a side cannot show any change among 33 comparisons: the smallest p value, 0.0015, times 33 \
+                   is above 5 %. --runs 10 is enough.";
+    for words in [
+        &["--fail-on", "worse"][..],
+        &["--correct", "holm", "--list"],
+    ] {
+        let answer = run(&text, &TWO, &[&["--runs", "8"], words].concat());
+        assert_eq!(answer.stderr.matches(warning).count(), 1, "{answer:#?}");
+    }
+    let holm = ["--correct", "holm", "--list"];
+    for (words, said) in [
+        (&["--runs", "10"][..], None),
+        (&[], None),
+        (&["--runs", "8", "--set", "k=1"], None),
+        (&["--runs", "8", "--correct", "none"], None),
+        (&["--runs", "8", "--method", "welch"], None),
+        (
+            &["--runs", "8", "--correct", "bh"],
+            Some("cannot show fewer than 2 changes among 33 comparisons"),
+        ),
+        (
+            &[
+                "--runs",
+                "9",
+                "--metric",
+                "throughput",
+                "--metric",
+                "memory",
+            ],
+            Some(
+                "among 66 comparisons: the smallest p value, 0.00077, times 66 is above 5 %. --runs 10 is enough.",
+            ),
+        ),
+        (
+            &["--runs", "6", "--set", "k=1"],
+            Some("6 runs a side show nothing: below 8 nothing is claimed. --runs 8 is enough."),
+        ),
+        (
+            &["--runs", "1"],
+            Some("1 run a side shows nothing: below 8 nothing is claimed. --runs 10 is enough."),
+        ),
+    ] {
+        let words = match words.contains(&"--correct") {
+            true => [words, &["--list"]].concat(),
+            false => [words, &holm].concat(),
+        };
+        let answer = run(&text, &TWO, &words).expect_status(0);
+        match said {
+            Some(said) => assert!(answer.stderr.contains(said), "{words:?} {answer:#?}"),
+            None => assert!(
+                !answer.stderr.contains("is enough"),
+                "{words:?} {answer:#?}"
+            ),
+        }
+    }
+}
+
+/// And it is true: with two runs fewer than that nothing is found, with that many everything.
+#[test]
+fn the_number_of_runs_that_is_said_to_be_enough_is_enough() {
+    let text = metrics(33, &["base", "a"]);
+    for (runs, found) in [("8", 0), ("10", 33)] {
+        let words = ["--runs", runs, "--correct", "holm", "--format", "csv"];
+        let answer = run(&text, &["base", "a"], &words);
+        assert_eq!(count(&answer, "worse"), found, "{answer:#?}");
+    }
+}
