@@ -73,7 +73,7 @@ impl<'a> Core<'a> {
             quic,
             load,
             clock,
-            poll: Poll::new()?,
+            poll: Poll::new(clock)?,
             source,
             ledger,
             traffic: Traffic::default(),
