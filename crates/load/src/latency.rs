@@ -16,11 +16,12 @@ mod percentage;
 mod quantile;
 mod range;
 mod record;
+mod values;
 mod verdict;
 
 pub use bins::Bin;
 pub use closed::{ClosedLatency, ServiceTimes, Times};
-pub use distribution::{Distribution, HIGHEST_NS};
+pub use distribution::Distribution;
 pub use kind::{Connect, FirstByte, Kind, Lag, OwnLag, Punctual, Response, Service};
 pub use log::{LogError, LogRow, Logged, read_log, write_log};
 pub use open::{Freed, Intended, OpenLatency, OpenTimes};
@@ -28,6 +29,7 @@ pub use outcome::{ByOutcome, Outcome, Timed};
 pub use percentage::{AB_PERCENTS, Served, every_percent, percentage_served};
 pub use quantile::Quantile;
 pub use range::{bounds_agree, is_range_too_wide};
+pub use values::{HIGHEST_NS, Values};
 pub use verdict::{
     Achieved, LEAST_ACHIEVED, LEAST_CONCURRENCY, OpenVerdict, effective_concurrency,
     is_concurrency_short,

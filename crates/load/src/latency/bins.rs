@@ -1,6 +1,6 @@
 //! What a distribution holds, bin by bin, for pictures and other programs.
 
-use super::{Distribution, Kind};
+use super::Values;
 
 /// Values that the histogram does not tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,13 +13,13 @@ pub struct Bin {
     pub count: u64,
 }
 
-impl<K: Kind> Distribution<K> {
+impl Values {
     /// The bins that hold values, in ascending order. Values beyond [`super::HIGHEST_NS`] have no bin.
     pub fn bins(&self) -> impl Iterator<Item = Bin> + '_ {
-        self.histogram.iter_recorded().map(|bin| Bin {
-            from_ns: self.histogram.lowest_equivalent(bin.value_iterated_to()),
-            to_ns: self.histogram.highest_equivalent(bin.value_iterated_to()),
-            count: bin.count_at_value(),
+        self.recorded().map(|(to_ns, count)| Bin {
+            from_ns: Values::least_of_bin(to_ns),
+            to_ns,
+            count,
         })
     }
 }
@@ -27,7 +27,7 @@ impl<K: Kind> Distribution<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::{HIGHEST_NS, Service};
+    use crate::latency::{Distribution, HIGHEST_NS, Service};
 
     #[test]
     fn every_value_but_those_beyond_the_range_lies_in_its_bin() {

@@ -1,69 +1,21 @@
-//! A histogram of one quantity, with exact count, sum, least and greatest value beside it.
+//! The times of one quantity, which cannot be mixed with those of another.
 
-use super::{Kind, Quantile};
-use hdrhistogram::Histogram;
+use super::{Kind, Values};
 use std::marker::PhantomData;
+use std::ops::Deref;
 
-/// The longest time that has a place in the histogram: one hour.
-pub const HIGHEST_NS: u64 = 3_600_000_000_000;
-
-/// Digits that any value keeps, so that a quantile is at most 0.1 % off.
-const DIGITS: u8 = 3;
-
-/// A quantile that times without an end can move by less than this is reported without the mark of a lower bound.
-const SAME_FIGURE: f64 = 1.01;
-
-/// Times of one kind in nanoseconds. Its memory (270 kB) is reserved when it is made and never grows.
+/// Times of one kind. They are read as [`Values`], whatever they are the times of; only what is of the same kind can
+/// be added.
 #[derive(Debug, Clone)]
 pub struct Distribution<K> {
-    pub(super) histogram: Histogram<u64>,
-    moments: Moments,
-    beyond: u64,
-    lower_bounds: u64,
-    least_lower_bound_ns: u64,
+    values: Values,
     kind: PhantomData<K>,
-}
-
-/// Sums as whole numbers: they do not depend on the order in which they were added up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Moments {
-    least_ns: u64,
-    greatest_ns: u64,
-    sum: u128,
-    squares: u128,
-}
-
-impl Moments {
-    const EMPTY: Moments = Moments {
-        least_ns: u64::MAX,
-        greatest_ns: 0,
-        sum: 0,
-        squares: 0,
-    };
-}
-
-/// Everything that a distribution consists of, for files.
-pub(super) struct Stored {
-    pub histogram: Histogram<u64>,
-    pub least_ns: u64,
-    pub greatest_ns: u64,
-    pub sum: u128,
-    pub squares: u128,
-    pub beyond: u64,
-    pub lower_bounds: u64,
-    pub least_lower_bound_ns: u64,
 }
 
 impl<K> Default for Distribution<K> {
     fn default() -> Distribution<K> {
-        let histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS)
-            .unwrap_or_else(|_| unreachable!("1 ns to 1 h with 3 digits is a legal histogram"));
         Distribution {
-            histogram,
-            moments: Moments::EMPTY,
-            beyond: 0,
-            lower_bounds: 0,
-            least_lower_bound_ns: u64::MAX,
+            values: Values::default(),
             kind: PhantomData,
         }
     }
@@ -72,11 +24,24 @@ impl<K> Default for Distribution<K> {
 /// Two are equal when they hold the same values, as far as a histogram tells values apart.
 impl<K> PartialEq for Distribution<K> {
     fn eq(&self, other: &Distribution<K>) -> bool {
-        self.moments == other.moments
-            && self.beyond == other.beyond
-            && self.lower_bounds == other.lower_bounds
-            && self.least_lower_bound_ns == other.least_lower_bound_ns
-            && self.histogram == other.histogram
+        self.values == other.values
+    }
+}
+
+impl<K> Deref for Distribution<K> {
+    type Target = Values;
+
+    fn deref(&self) -> &Values {
+        &self.values
+    }
+}
+
+impl<K> From<Values> for Distribution<K> {
+    fn from(values: Values) -> Distribution<K> {
+        Distribution {
+            values,
+            kind: PhantomData,
+        }
     }
 }
 
@@ -86,219 +51,28 @@ impl<K: Kind> Distribution<K> {
         Distribution::default()
     }
 
-    pub(super) fn stored(&self) -> Stored {
-        Stored {
-            histogram: self.histogram.clone(),
-            least_ns: self.moments.least_ns,
-            greatest_ns: self.moments.greatest_ns,
-            sum: self.moments.sum,
-            squares: self.moments.squares,
-            beyond: self.beyond,
-            lower_bounds: self.lower_bounds,
-            least_lower_bound_ns: self.least_lower_bound_ns,
-        }
-    }
-
-    /// What was stored; `None` if its histogram is coarser or does not fit into ours.
-    pub(super) fn restore(stored: Stored) -> Option<Distribution<K>> {
-        let mut restored = Distribution::default();
-        if stored.histogram.sigfig() != DIGITS {
-            return None;
-        }
-        restored.histogram.add(&stored.histogram).ok()?;
-        restored.moments = Moments {
-            least_ns: stored.least_ns,
-            greatest_ns: stored.greatest_ns,
-            sum: stored.sum,
-            squares: stored.squares,
-        };
-        restored.beyond = stored.beyond;
-        restored.lower_bounds = stored.lower_bounds;
-        restored.least_lower_bound_ns = stored.least_lower_bound_ns;
-        Some(restored)
-    }
-
     /// Adds a time.
     pub fn record(&mut self, ns: u64) {
-        self.record_n(ns, 1);
+        self.values.record(ns);
     }
 
     /// Adds a time that was not over yet: the true one is at least this long.
     pub fn record_lower_bound(&mut self, ns: u64) {
-        self.lower_bounds += 1;
-        self.least_lower_bound_ns = self.least_lower_bound_ns.min(ns);
-        self.record_n(ns, 1);
+        self.values.record_lower_bound(ns);
     }
 
     /// Adds several equal times.
     pub(super) fn record_n(&mut self, ns: u64, count: u64) {
-        let moments = &mut self.moments;
-        moments.least_ns = moments.least_ns.min(ns);
-        moments.greatest_ns = moments.greatest_ns.max(ns);
-        let sum = u128::from(ns) * u128::from(count);
-        moments.sum = moments.sum.saturating_add(sum);
-        let squares = sum.saturating_mul(u128::from(ns));
-        moments.squares = moments.squares.saturating_add(squares);
-        if ns > HIGHEST_NS || self.histogram.record_n(ns, count).is_err() {
-            self.beyond += count;
-        }
+        self.values.record_n(ns, count);
     }
 
     /// Adds all values of another thread or process. Order and grouping do not matter.
     pub fn merge(&mut self, other: &Distribution<K>) {
-        // Ten times a second most distributions of a thread are empty, and a histogram is long.
-        if other.count() == 0 {
-            return;
-        }
-        self.histogram
-            .add(&other.histogram)
-            .unwrap_or_else(|_| unreachable!("all distributions have the same bounds"));
-        let (mine, theirs) = (&mut self.moments, &other.moments);
-        mine.least_ns = mine.least_ns.min(theirs.least_ns);
-        mine.greatest_ns = mine.greatest_ns.max(theirs.greatest_ns);
-        mine.sum = mine.sum.saturating_add(theirs.sum);
-        mine.squares = mine.squares.saturating_add(theirs.squares);
-        self.beyond += other.beyond;
-        self.lower_bounds += other.lower_bounds;
-        self.least_lower_bound_ns = self.least_lower_bound_ns.min(other.least_lower_bound_ns);
+        self.values.merge(&other.values);
     }
 
     /// Empties it and keeps its memory, for snapshots that swap two.
     pub fn clear(&mut self) {
-        if self.count() == 0 {
-            return;
-        }
-        self.histogram.reset();
-        self.moments = Moments::EMPTY;
-        self.beyond = 0;
-        self.lower_bounds = 0;
-        self.least_lower_bound_ns = u64::MAX;
-    }
-
-    /// Values in all, with those beyond the range.
-    pub fn count(&self) -> u64 {
-        self.histogram.len() + self.beyond
-    }
-
-    /// Values above [`HIGHEST_NS`]. They take part in everything but their exact place.
-    pub fn beyond(&self) -> u64 {
-        self.beyond
-    }
-
-    /// Values that were not over yet when they were recorded.
-    pub fn lower_bounds(&self) -> u64 {
-        self.lower_bounds
-    }
-
-    /// The shortest time, exactly.
-    pub fn least_ns(&self) -> Option<u64> {
-        (self.count() > 0).then_some(self.moments.least_ns)
-    }
-
-    /// The longest time, exactly.
-    pub fn greatest_ns(&self) -> Option<u64> {
-        (self.count() > 0).then_some(self.moments.greatest_ns)
-    }
-
-    /// The sum of all times in nanoseconds, exactly.
-    pub fn sum_ns(&self) -> u128 {
-        self.moments.sum
-    }
-
-    /// The mean in nanoseconds, from the exact sum.
-    pub fn mean_ns(&self) -> Option<f64> {
-        (self.count() > 0).then(|| self.moments.sum as f64 / self.count() as f64)
-    }
-
-    /// The standard deviation of a sample (n - 1) in nanoseconds; needs two values.
-    pub fn standard_deviation_ns(&self) -> Option<f64> {
-        if self.count() < 2 {
-            return None;
-        }
-        let count = self.count() as f64;
-        let Moments { sum, squares, .. } = self.moments;
-        // n * squares - sum^2 cancels in floating point, so it is done in whole numbers while they
-        // fit, which they do up to ten million values of ten seconds.
-        let exact = squares
-            .checked_mul(u128::from(self.count()))
-            .zip(sum.checked_mul(sum));
-        let spread = match exact {
-            Some((left, right)) => left.saturating_sub(right) as f64,
-            None => (squares as f64 * count - (sum as f64).powi(2)).max(0.0),
-        };
-        Some((spread / count / (count - 1.0)).sqrt())
-    }
-
-    /// The time that a share of the values does not exceed, in millionths: 990 000 is the 99th
-    /// percentile. It is the value of rank ceil(share * count), at most 0.1 % too large.
-    pub fn quantile(&self, ppm: u32) -> Option<Quantile> {
-        self.quantiles(&[ppm]).into_iter().next().flatten()
-    }
-
-    /// Several quantiles in one pass; `ppm` must ascend.
-    pub fn quantiles(&self, ppm: &[u32]) -> Vec<Option<Quantile>> {
-        let ranks: Vec<Option<u64>> = ppm.iter().map(|share| self.rank(*share)).collect();
-        let values = self.values_at(ranks.iter().flatten().copied());
-        // If every time without an end were longer than all others, a quantile would lie so many places higher.
-        let moved = |rank: &u64| (rank + self.lower_bounds).min(self.count());
-        let moved = match self.lower_bounds {
-            0 => values.clone(),
-            _ => self.values_at(ranks.iter().flatten().map(moved)),
-        };
-        let mut known = values.into_iter().zip(moved);
-        ranks
-            .into_iter()
-            .map(|rank| {
-                let (rank, (value_ns, moved_ns)) = rank.zip(known.next())?;
-                Some(self.quantile_at(rank, value_ns, moved_ns))
-            })
-            .collect()
-    }
-
-    /// The values of ascending ranks; `None` for those beyond the range.
-    fn values_at(&self, ranks: impl Iterator<Item = u64>) -> Vec<Option<u64>> {
-        let mut bins = self.histogram.iter_recorded();
-        let (mut passed, mut value_ns) = (0, 0);
-        ranks
-            .map(|rank| {
-                while passed < rank {
-                    let Some(bin) = bins.next() else { break };
-                    passed += bin.count_since_last_iteration();
-                    value_ns = bin.value_iterated_to();
-                }
-                (passed >= rank).then_some(value_ns)
-            })
-            .collect()
-    }
-
-    /// The rank of a share: at least the first value, at most the last.
-    fn rank(&self, ppm: u32) -> Option<u64> {
-        let product = u128::from(self.count()) * u128::from(ppm.min(1_000_000));
-        let rank = product.div_ceil(1_000_000) as u64;
-        (self.count() > 0).then(|| rank.max(1))
-    }
-
-    fn quantile_at(&self, rank: u64, value_ns: Option<u64>, moved_ns: Option<u64>) -> Quantile {
-        let Moments {
-            least_ns,
-            greatest_ns,
-            ..
-        } = self.moments;
-        let is_last = rank == self.count();
-        let ns = match value_ns {
-            _ if is_last => greatest_ns,
-            // The bin's end may lie outside of what was recorded.
-            Some(ns) => ns.clamp(least_ns, greatest_ns),
-            None => HIGHEST_NS,
-        };
-        let has_no_place = value_ns.is_none() && !is_last;
-        // Times without an end that lie higher change nothing here, nor do a few lower ones among many like this.
-        let is_beyond = rank + self.lower_bounds > self.count();
-        let moves =
-            is_beyond || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * SAME_FIGURE);
-        Quantile {
-            ns,
-            is_lower_bound: has_no_place || (ns >= self.least_lower_bound_ns && moves),
-        }
+        self.values.clear();
     }
 }

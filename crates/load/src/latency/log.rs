@@ -8,6 +8,7 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Readers show the greatest value of a line divided by this: nanoseconds become milliseconds.
@@ -46,7 +47,7 @@ pub struct LogRow<'a> {
     tag: String,
     start_ns: u64,
     length_ns: u64,
-    histogram: &'a Histogram<u64>,
+    histogram: Cow<'a, Histogram<u64>>,
     beyond: u64,
     lower_bounds: u64,
 }
@@ -64,7 +65,7 @@ impl<'a> LogRow<'a> {
             tag: format!("{}/{part}", K::NAME),
             start_ns,
             length_ns,
-            histogram: &times.histogram,
+            histogram: times.histogram(),
             beyond: times.beyond(),
             lower_bounds: times.lower_bounds(),
         }
@@ -107,7 +108,7 @@ pub fn write_log(epoch_ms: u64, rows: &[LogRow]) -> Result<String, LogError> {
             Duration::from_nanos(row.length_ns),
         );
         writer
-            .write_histogram(row.histogram, start, length, Some(tag))
+            .write_histogram(&row.histogram, start, length, Some(tag))
             .map_err(|error| failed(&row.tag, error.to_string()))?;
     }
     Ok(String::from_utf8_lossy(&text).into_owned())

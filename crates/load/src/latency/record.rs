@@ -1,7 +1,7 @@
 //! Times as they are written to files, without loss: the histogram as a V2 payload, sums as text.
 
-use super::distribution::Stored;
-use super::{ByOutcome, Distribution, Kind, Outcome, Timed};
+use super::values::Stored;
+use super::{ByOutcome, Distribution, Kind, Outcome, Timed, Values};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Deserializer as Payload, Serializer as _, V2DeflateSerializer};
@@ -54,7 +54,7 @@ impl<'de, K: Kind> Deserialize<'de> for Distribution<K> {
             .deserialize(&mut payload.as_slice())
             .map_err(D::Error::custom)?;
         let whole = |text: &str| text.parse().map_err(D::Error::custom);
-        Distribution::restore(Stored {
+        Values::restore(Stored {
             histogram,
             least_ns: record.least_ns,
             greatest_ns: record.greatest_ns,
@@ -64,6 +64,7 @@ impl<'de, K: Kind> Deserialize<'de> for Distribution<K> {
             lower_bounds: record.lower_bounds,
             least_lower_bound_ns: record.least_lower_bound_ns,
         })
+        .map(Distribution::from)
         .ok_or_else(|| D::Error::custom("the histogram has other bounds"))
     }
 }

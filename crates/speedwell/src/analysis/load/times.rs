@@ -4,8 +4,8 @@
 use super::trust::Trust;
 use crate::model::load_run::LoadRun;
 use speedwell_load::latency::{
-    AB_PERCENTS, Bin, ByOutcome, Distribution, Kind, OpenTimes, Outcome, Punctual, Quantile,
-    ServiceTimes, Timed, bounds_agree,
+    AB_PERCENTS, Bin, ByOutcome, OpenTimes, Outcome, Quantile, ServiceTimes, Timed, Values,
+    bounds_agree,
 };
 use speedwell_load::measured::Latency;
 
@@ -165,150 +165,142 @@ pub struct Spread {
     pub refusal: Option<Refusal>,
 }
 
-/// What is done with each distribution of a load.
-pub(super) trait Visit {
-    fn see<K: Kind>(&mut self, quantity: Quantity, group: Group, times: &Distribution<K>, low: Low);
+/// The same times less the generator's own lateness, where that is a quantity of its own.
+pub(super) type Low<'a> = Option<&'a Values>;
+
+/// The times of one quantity, of one group of requests.
+#[derive(Debug, Clone, Copy)]
+struct Times<'a> {
+    quantity: Quantity,
+    group: Group,
+    values: &'a Values,
+    low: Low<'a>,
 }
 
-/// The same times less the generator's own lateness, where that is a quantity of its own.
-pub(super) type Low<'a> = Option<&'a Distribution<Punctual>>;
-
-/// Shows every distribution of a load that holds values. The principal one, by which the load is
-/// judged, comes first: what users of an open load would have waited, whatever became of their
-/// requests; else what good answers took.
-pub(super) fn visit(run: &LoadRun, visitor: &mut impl Visit) {
-    let connect = run.measured.account.latency.connect();
+/// Shows all times of a load. The principal ones, by which the load is judged, come first: what users of an open load
+/// would have waited, whatever became of their requests; else what good answers took.
+fn visit(run: &LoadRun, mut see: impl FnMut(Times)) {
+    let mut see = |quantity, group, values: &Values, low: Low| {
+        see(Times {
+            quantity,
+            group,
+            values,
+            low,
+        });
+    };
     match &run.measured.account.latency {
-        Latency::Closed(latency) => visit_sent(&latency.requests, |all| all, visitor),
+        Latency::Closed(latency) => visit_sent(&latency.requests, |all| all, &mut see),
         Latency::Open(latency) => {
             let (all, ok) = (latency.requests.all(), latency.requests.ok());
-            let mut see = |group, times: &OpenTimes| {
-                visitor.see(Quantity::Response, group, &times.response, times.low());
+            let mut see_response = |group, times: &OpenTimes| {
+                let low = times.low().map(|low| &**low);
+                see(Quantity::Response, group, &times.response, low);
             };
-            see(Group::All, &all);
+            see_response(Group::All, &all);
             if all.response.count() > ok.response.count() {
-                see(Group::Ok, ok);
+                see_response(Group::Ok, ok);
             }
-            visit_sent(&latency.requests, |times: &OpenTimes| &times.sent, visitor);
-            visitor.see(Quantity::Lag, Group::All, &latency.lag, None);
+            visit_sent(&latency.requests, |times| &times.sent, &mut see);
+            see(Quantity::Lag, Group::All, &latency.lag, None);
         }
     }
-    visitor.see(Quantity::Connect, Group::All, connect, None);
+    let connect = run.measured.account.latency.connect();
+    see(Quantity::Connect, Group::All, connect, None);
 }
 
 fn visit_sent<T: Timed>(
     requests: &ByOutcome<T>,
     sent: impl Fn(&T) -> &ServiceTimes,
-    visitor: &mut impl Visit,
+    see: &mut impl FnMut(Quantity, Group, &Values, Low),
 ) {
     let ok = sent(requests.ok());
-    visitor.see(Quantity::Service, Group::Ok, &ok.service, None);
+    see(Quantity::Service, Group::Ok, &ok.service, None);
     let others = requests
         .seen()
         .filter(|(outcome, set)| *outcome != Outcome::Ok && sent(set).service.count() > 0);
     if others.count() > 0 {
         let all = requests.all();
-        visitor.see(Quantity::Service, Group::All, &sent(&all).service, None);
+        see(Quantity::Service, Group::All, &sent(&all).service, None);
     }
-    visitor.see(Quantity::FirstByte, Group::Ok, &ok.first_byte, None);
+    see(Quantity::FirstByte, Group::Ok, &ok.first_byte, None);
 }
 
 /// The percentiles of a load.
 pub(super) fn served(run: &LoadRun, trust: &Trust) -> Vec<Served> {
-    struct Collect<'a>(Vec<Served>, &'a Trust);
-    impl Visit for Collect<'_> {
-        fn see<K: Kind>(
-            &mut self,
-            quantity: Quantity,
-            group: Group,
-            times: &Distribution<K>,
-            low: Low,
-        ) {
-            let told = self.1.all_told(quantity, &PERCENTILES_PPM, times, low);
-            if !told.is_empty() {
-                let ppm = curve_ppm(times.count());
-                let points = ppm.iter().zip(self.1.all_told(quantity, &ppm, times, low));
-                let told_points = points
-                    .filter_map(|(ppm, told)| Some((f64::from(*ppm) / 1e4, told.longest_ns()?)));
-                self.0.push(Served {
-                    curve: told_points.collect(),
-                    quantity,
-                    group,
-                    count: times.count(),
-                    lower_bounds: times.lower_bounds(),
-                    told,
-                });
-            }
+    let mut all = Vec::new();
+    visit(run, |times| {
+        let told = |ppm: &[u32]| trust.all_told(times.quantity, ppm, times.values, times.low);
+        let percentiles = told(&PERCENTILES_PPM);
+        if percentiles.is_empty() {
+            return;
         }
-    }
-    let mut collect = Collect(Vec::new(), trust);
-    visit(run, &mut collect);
-    collect.0
+        let count = times.values.count();
+        let ppm = curve_ppm(count);
+        let points = ppm.iter().zip(told(&ppm));
+        let points =
+            points.filter_map(|(ppm, told)| Some((f64::from(*ppm) / 1e4, told.longest_ns()?)));
+        all.push(Served {
+            curve: points.collect(),
+            quantity: times.quantity,
+            group: times.group,
+            count,
+            lower_bounds: times.values.lower_bounds(),
+            told: percentiles,
+        });
+    });
+    all
 }
 
 /// The spreads of a load.
 pub(super) fn spreads(run: &LoadRun, trust: &Trust) -> Vec<Spread> {
-    struct Collect<'a>(Vec<Spread>, &'a Trust);
-    impl Visit for Collect<'_> {
-        fn see<K: Kind>(
-            &mut self,
-            quantity: Quantity,
-            group: Group,
-            times: &Distribution<K>,
-            low: Low,
-        ) {
-            self.0.extend(spread(quantity, group, times, low, self.1));
-        }
-    }
-    let mut collect = Collect(Vec::new(), trust);
-    visit(run, &mut collect);
-    collect.0
+    let mut all = Vec::new();
+    visit(run, |times| all.extend(spread(times, trust)));
+    all
 }
 
-fn spread<K: Kind>(
-    quantity: Quantity,
-    group: Group,
-    times: &Distribution<K>,
-    low: Low,
-    trust: &Trust,
-) -> Option<Spread> {
-    let told = |ppm| trust.all_told(quantity, &[ppm], times, low).pop();
-    let mean_ns = times.mean_ns()?;
-    let low_mean_ns = low.and_then(Distribution::mean_ns);
+fn spread(times: Times, trust: &Trust) -> Option<Spread> {
+    let Times {
+        quantity,
+        group,
+        values,
+        low,
+    } = times;
+    let told = |ppm| trust.all_told(quantity, &[ppm], values, low).pop();
+    let mean_ns = values.mean_ns()?;
+    let low_mean_ns = low.and_then(Values::mean_ns);
     Some(Spread {
         quantity,
         group,
-        count: times.count(),
-        lower_bounds: times.lower_bounds(),
-        least_ns: times.least_ns()?,
+        count: values.count(),
+        lower_bounds: values.lower_bounds(),
+        least_ns: values.least_ns()?,
         mean_ns,
         low_mean_ns: low_mean_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
-        deviation_ns: times.standard_deviation_ns(),
+        deviation_ns: values.standard_deviation_ns(),
         median: told(500_000)?,
         greatest: told(1_000_000)?,
         refusal: trust.refusal_of_mean(quantity),
     })
 }
 
+/// What `read` makes of the times of one quantity and group, if the load has them.
+fn find<T>(
+    run: &LoadRun,
+    wanted: (Quantity, Group),
+    mut read: impl FnMut(Times) -> T,
+) -> Option<T> {
+    let mut found = None;
+    visit(run, |times| {
+        if (times.quantity, times.group) == wanted {
+            found = Some(read(times));
+        }
+    });
+    found
+}
+
 /// The bins of one quantity and group.
 pub(super) fn bins(run: &LoadRun, wanted: (Quantity, Group)) -> Vec<Bin> {
-    struct Find(Vec<Bin>, (Quantity, Group));
-    impl Visit for Find {
-        fn see<K: Kind>(
-            &mut self,
-            quantity: Quantity,
-            group: Group,
-            times: &Distribution<K>,
-            _: Low,
-        ) {
-            if (quantity, group) == self.1 {
-                self.0 = times.bins().collect();
-            }
-        }
-    }
-    let mut find = Find(Vec::new(), wanted);
-    visit(run, &mut find);
-    find.0
+    find(run, wanted, |times| times.values.bins().collect()).unwrap_or_default()
 }
 
 /// One quantile of one quantity and group; `None` without values.
@@ -318,21 +310,9 @@ pub(super) fn told(
     wanted: (Quantity, Group),
     ppm: u32,
 ) -> Option<Told> {
-    struct Find<'a>(Option<Told>, (Quantity, Group), u32, &'a Trust);
-    impl Visit for Find<'_> {
-        fn see<K: Kind>(
-            &mut self,
-            quantity: Quantity,
-            group: Group,
-            times: &Distribution<K>,
-            low: Low,
-        ) {
-            if (quantity, group) == self.1 {
-                self.0 = self.3.all_told(quantity, &[self.2], times, low).pop();
-            }
-        }
-    }
-    let mut find = Find(None, wanted, ppm, trust);
-    visit(run, &mut find);
-    find.0
+    let told = |times: Times| {
+        let mut told = trust.all_told(times.quantity, &[ppm], times.values, times.low);
+        told.pop()
+    };
+    find(run, wanted, told).flatten()
 }

@@ -7,7 +7,7 @@
 use super::times::{Low, Quantity, Refusal, Told};
 use crate::model::load_run::LoadRun;
 use speedwell_load::latency::{
-    Distribution, Kind, OpenTimes, OpenVerdict, Quantile, bounds_agree, is_range_too_wide,
+    OpenTimes, OpenVerdict, Quantile, Values, bounds_agree, is_range_too_wide,
 };
 use speedwell_load::measured::Latency;
 
@@ -32,13 +32,7 @@ impl Trust {
     }
 
     /// Several quantiles in millionths, in ascending order; none without values.
-    pub fn all_told<K: Kind>(
-        &self,
-        quantity: Quantity,
-        ppm: &[u32],
-        times: &Distribution<K>,
-        low: Low,
-    ) -> Vec<Told> {
+    pub fn all_told(&self, quantity: Quantity, ppm: &[u32], times: &Values, low: Low) -> Vec<Told> {
         let lows = low.map_or(vec![None; ppm.len()], |low| low.quantiles(ppm));
         let highs = times.quantiles(ppm);
         let each = self
