@@ -90,8 +90,11 @@ fn certificate(file: &Path) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(file).unwrap()
 }
 
-/// Answers every request on every connection with `good`.
-fn serve(config: Arc<ServerConfig>) -> SocketAddr {
+/// Lets `talk` speak over TLS on every connection.
+fn accept(
+    config: Arc<ServerConfig>,
+    talk: impl Fn(StreamOwned<ServerConnection, TcpStream>) + Copy + Send + 'static,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -99,18 +102,24 @@ fn serve(config: Arc<ServerConfig>) -> SocketAddr {
             let config = config.clone();
             std::thread::spawn(move || {
                 let connection = ServerConnection::new(config).unwrap();
-                let mut stream = StreamOwned::new(connection, socket.unwrap());
-                let mut buffer = [0; 4096];
-                while stream.read(&mut buffer).is_ok_and(|read| read > 0) {
-                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
-                    if stream.write_all(answer).is_err() {
-                        return;
-                    }
-                }
+                talk(StreamOwned::new(connection, socket.unwrap()));
             });
         }
     });
     address
+}
+
+/// Answers every request on every connection with `good`.
+fn serve(config: Arc<ServerConfig>) -> SocketAddr {
+    accept(config, |mut stream| {
+        let mut buffer = [0; 4096];
+        while stream.read(&mut buffer).is_ok_and(|read| read > 0) {
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
+            if stream.write_all(answer).is_err() {
+                return;
+            }
+        }
+    })
 }
 
 fn load(address: SocketAddr, tls: TlsOptions) -> Load {
@@ -210,26 +219,16 @@ fn serve_once(
     answer: &'static [u8],
     then: fn(&mut ServerConnection, &mut TcpStream),
 ) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for socket in listener.incoming() {
-            let config = config.clone();
-            std::thread::spawn(move || {
-                let connection = ServerConnection::new(config).unwrap();
-                let mut stream = StreamOwned::new(connection, socket.unwrap());
-                let mut buffer = [0; 4096];
-                if stream.read(&mut buffer).is_ok_and(|read| read > 0) {
-                    let _ = stream.write_all(answer);
-                    let (mut connection, mut socket) = stream.into_parts();
-                    then(&mut connection, &mut socket);
-                    let _ = socket.shutdown(Shutdown::Write);
-                    let _ = std::io::copy(&mut socket, &mut std::io::sink());
-                }
-            });
+    accept(config, move |mut stream| {
+        let mut buffer = [0; 4096];
+        if stream.read(&mut buffer).is_ok_and(|read| read > 0) {
+            let _ = stream.write_all(answer);
+            let (mut connection, mut socket) = stream.into_parts();
+            then(&mut connection, &mut socket);
+            let _ = socket.shutdown(Shutdown::Write);
+            let _ = std::io::copy(&mut socket, &mut std::io::sink());
         }
-    });
-    address
+    })
 }
 
 #[test]

@@ -31,58 +31,57 @@ pub(super) fn check(cells: &Cells<'_>) -> Vec<Finding> {
         .flat_map(|cell| {
             [
                 too_few(cells, cell),
-                lighter(cells, cell),
-                heavier(cells, cell),
+                beside(cells, cell, Side::Lighter),
+                beside(cells, cell, Side::Heavier),
             ]
         })
         .flatten()
         .collect()
 }
 
-fn heavier(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {
-    let asked = cell.asked?;
-    let numbered = cell.runs.iter().zip(1..);
-    let too_many = |(run, number): (&&Run, usize)| {
-        let figure = cells.in_flight(run)?;
-        (figure.low > asked * MOST_SHARE).then_some((figure.value, number))
-    };
-    let (values, runs): (Vec<f64>, Vec<usize>) = numbered.filter_map(too_many).unzip();
-    let which = of_runs(&runs, cell.runs.len());
-    let says = format!(
-        "{} requests would have been under way{which}, but {asked} were asked for (rate times mean latency).",
-        span(&values)
-    );
-    (!runs.is_empty()).then(|| Finding {
-        cases: vec![cell.case.clone()],
-        variants: cells.variant_of(cell),
-        runs,
-        ..Finding::new(Check::InFlight, Level::Red, says, CONTRADICTION)
-    })
+/// On which side of what was asked for a load lies.
+#[derive(Debug, Clone, Copy)]
+enum Side {
+    Lighter,
+    Heavier,
 }
 
-fn lighter(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {
+/// The runs of a cell that lie on this side.
+fn beside(cells: &Cells<'_>, cell: &Cell<'_>, side: Side) -> Option<Finding> {
     let asked = cell.asked?;
-    let mut runs = Vec::new();
-    let mut values = Vec::new();
-    for (run, number) in cell.runs.iter().zip(1..) {
-        let Some(figure) = cells.in_flight(run) else {
-            continue;
+    let found = |(run, number): (&&Run, usize)| {
+        let figure = cells.in_flight(run)?;
+        let lies_there = match side {
+            Side::Lighter => figure.high < asked * LEAST_SHARE && !is_too_short(run, asked),
+            Side::Heavier => figure.low > asked * MOST_SHARE,
         };
-        if figure.high < asked * LEAST_SHARE && !is_too_short(run, asked) {
-            runs.push(number);
-            values.push(figure.value);
-        }
+        lies_there.then_some((figure.value, number))
+    };
+    let numbered = cell.runs.iter().zip(1..);
+    let (values, runs): (Vec<f64>, Vec<usize>) = numbered.filter_map(found).unzip();
+    if runs.is_empty() {
+        return None;
     }
-    let which = of_runs(&runs, cell.runs.len());
-    let says = format!(
-        "Only {} of {asked} requests were under way{which} (rate times mean latency).",
-        span(&values)
-    );
-    (!runs.is_empty()).then(|| Finding {
+    let (figures, which) = (span(&values), of_runs(&runs, cell.runs.len()));
+    let (level, says, remedy) = match side {
+        Side::Lighter => {
+            let says = format!(
+                "Only {figures} of {asked} requests were under way{which} (rate times mean latency)."
+            );
+            (Level::Amber, says, REMEDY)
+        }
+        Side::Heavier => {
+            let says = format!(
+                "{figures} requests would have been under way{which}, but {asked} were asked for (rate times mean latency)."
+            );
+            (Level::Red, says, CONTRADICTION)
+        }
+    };
+    Some(Finding {
         cases: vec![cell.case.clone()],
         variants: cells.variant_of(cell),
         runs,
-        ..Finding::new(Check::InFlight, Level::Amber, says, REMEDY)
+        ..Finding::new(Check::InFlight, level, says, remedy)
     })
 }
 
