@@ -6,8 +6,10 @@ use super::report::document_of;
 use super::{Status, calibrated, experiment, gate, resume, trial};
 use crate::analysis::{self, Settings};
 use crate::compat::erlperf::style;
+use crate::harness::{Job, Kind};
 use crate::model::Session;
-use crate::report;
+use crate::plan::Plan;
+use crate::report::{self, ChartKind, Measured};
 use crate::store::Store;
 use anyhow::ensure;
 
@@ -47,11 +49,29 @@ pub fn execute(plans: Plans, store: &mut Store, args: &RunArgs) -> anyhow::Resul
     }
     let settings = args.comparison.settings(&args.selection.metric.names, None);
     let plan = plans.plan.clone();
+    check_report(&plan, args)?;
     let (mut session, mut ended) = measure(plans, &settings, store, args)?;
     if ended == Status::DONE {
         ended = experiment::record(&plan, &mut session, &settings, store, args)?;
     }
     Ok(ended.or(conclude(&session, &settings, args)?))
+}
+
+/// Refuses before anything is measured what the report would refuse afterwards. Studies and experiments have tables of
+/// their own.
+fn check_report(plan: &Plan, args: &RunArgs) -> anyhow::Result<()> {
+    if plan.design.experiment.is_some() || args.study.x_axis.is_some() {
+        return Ok(());
+    }
+    ensure!(
+        args.output.chart != Some(ChartKind::Line),
+        "a line chart needs a parameter study (--x-axis NAME)"
+    );
+    let is_code = |job: &Job| matches!(job.source.kind, Kind::Code(_));
+    args.output.check(match plan.jobs.iter().all(is_code) {
+        true => Measured::Codes,
+        false => Measured::Runs,
+    })
 }
 
 /// Analyses a session that was just measured, reports, judges.

@@ -4,7 +4,7 @@
 //! Decides what is said where; what the figures mean is decided in `analysis`. Start at [`document`].
 
 use super::document::{Block, Document};
-use super::field::{Field, table_of};
+use super::field::{Field, keys, table_of};
 use super::output::{Output, Verbosity};
 use super::quantity::{quantity, uncertainty_of};
 use super::scaling;
@@ -179,6 +179,14 @@ fn table(figures: &[CodeFigures]) -> Table {
         },
     ));
     table_of("codes", fields, figures)
+}
+
+/// What the tables can be sorted by.
+pub fn sort_keys() -> Vec<&'static str> {
+    let mut all = vec!["code", "concurrency", "is_folded"];
+    all.extend(keys(&figure_fields()));
+    all.extend(keys(&cpu_fields()));
+    all
 }
 
 fn figure_fields() -> Vec<Field<CodeFigures>> {

@@ -1,6 +1,6 @@
 //! A column together with the rule that fills it, so that the two cannot drift apart.
 
-use super::table::{Cell, Column, Kind, Row, Table};
+use super::table::{Audience, Cell, Column, Kind, Row, Table};
 
 /// A column of a table whose rows are made from `T`.
 pub struct Field<T> {
@@ -45,6 +45,13 @@ pub fn table_of<T>(name: &'static str, fields: Vec<Field<T>>, items: &[T]) -> Ta
         rows,
         ..Table::new(name)
     }
+}
+
+/// The names of the columns for machines, which are those that can be sorted by.
+pub fn keys<T>(fields: &[Field<T>]) -> Vec<&'static str> {
+    let columns = fields.iter().map(|field| &field.column);
+    let machines = columns.filter(|column| column.audience != Audience::People);
+    machines.map(|column| column.key).collect()
 }
 
 /// The row of one item.

@@ -57,7 +57,7 @@ pub use experiment::experiment;
 pub use failures::failures;
 pub use footnotes::mark;
 pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat};
-pub use output::{Output, Verbosity, print};
+pub use output::{Measured, Output, Verbosity, check, print};
 pub use profile::{ProfileSide, profiles, sections as profile_sections};
 pub use quantity::{change, change_interval, change_with_interval, quantity, share};
 pub use sessions::{Page, sessions};

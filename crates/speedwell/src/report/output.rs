@@ -6,6 +6,7 @@ use super::files;
 use super::format::{Csv, Format, Html, Json, Markdown, Render, Text};
 use super::table::Table;
 use super::unit::UnitChoice;
+use super::{code, comparison, load, summary};
 use anyhow::{Context as _, bail};
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -90,9 +91,6 @@ pub fn print(
 }
 
 fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
-    let Some(sort) = &output.sort else {
-        return Ok(());
-    };
     let mut keys: Vec<&str> = Vec::new();
     for table in document.tables() {
         keys.extend(
@@ -102,8 +100,44 @@ fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
                 .map(|at| table.columns[at].key),
         );
     }
+    match keys.is_empty() {
+        true => Ok(()),
+        false => sorts_by(output.sort.as_deref(), keys),
+    }
+}
+
+/// What a report that does not exist yet will be of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measured {
+    /// Runs of benchmarks.
+    Runs,
+    /// Pieces of code.
+    Codes,
+    /// HTTP loads.
+    Loads,
+}
+
+/// Checks what was typed about a report before anything is measured for it.
+///
+/// # Errors
+/// An unknown column to sort by.
+pub fn check(sort: Option<&str>, measured: Measured) -> anyhow::Result<()> {
+    let mut keys = summary::sort_keys();
+    keys.extend(comparison::sort_keys());
+    match measured {
+        Measured::Runs => {}
+        Measured::Codes => keys.extend(code::sort_keys()),
+        Measured::Loads => keys.extend(load::sort_keys()),
+    }
+    sorts_by(sort, keys)
+}
+
+fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
+    let Some(sort) = sort else {
+        return Ok(());
+    };
     let key = sort.strip_prefix('-').unwrap_or(sort);
-    if keys.is_empty() || keys.contains(&key) {
+    if keys.contains(&key) {
         return Ok(());
     }
     keys.sort_unstable();

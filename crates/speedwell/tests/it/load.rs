@@ -323,7 +323,7 @@ fn a_gate_fails_when_its_condition_is_so() {
 #[test]
 fn options_that_contradict_each_other_are_refused_with_a_hint() {
     let project = Project::new();
-    let refused: [(&[&str], &str); 14] = [
+    let refused: [(&[&str], &str); 17] = [
         (&["-c", "50", "-n", "10"], "hint: -c 10, or a greater -n"),
         (&["--poisson"], "hint: add --rate N"),
         (&["--max-connections", "9"], "hint: add --rate N"),
@@ -344,6 +344,9 @@ fn options_that_contradict_each_other_are_refused_with_a_hint() {
             "once for all, or once for each",
         ),
         (&["-u", "anna"], "NAME:PASSWORD"),
+        (&["--sort", "typo"], "there is no column 'typo' to sort by"),
+        (&["--chart", "typo"], "unknown chart 'typo'"),
+        (&["--unit", "typo"], "'typo'"),
     ];
     for (words, part) in refused {
         let answer = load(&project, "http://127.0.0.1:9/", words);

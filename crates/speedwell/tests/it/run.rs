@@ -235,3 +235,40 @@ fn options_that_reach_nothing_are_told() {
     let quiet = project.run(&["run", "g", "--runs", "2"]).expect_status(0);
     assert!(!quiet.stderr.contains("decides itself"), "{quiet:#?}");
 }
+
+#[test]
+fn what_a_report_would_refuse_is_refused_before_anything_is_measured() {
+    let project = project();
+    for (words, part) in [
+        (["--sort", "typo"], "there is no column 'typo' to sort by"),
+        (["--chart", "line"], "a line chart needs a parameter study"),
+        (["--chart", "typo"], "unknown chart 'typo'"),
+        (["--unit", "typo"], "'typo'"),
+    ] {
+        project
+            .run(&[&["run", "bench/strings"], &words[..]].concat())
+            .expect_status(2)
+            .expect_stderr(&[part]);
+    }
+    let sessions = project.run(&["history"]);
+    assert!(!sessions.stdout.contains("bench/strings"), "{sessions:#?}");
+    project
+        .run(&["eval", "sh", "true", "--sort", "typo"])
+        .expect_status(2)
+        .expect_stderr(&["there is no column 'typo' to sort by"]);
+    project
+        .run(&["run", "bench/strings", "--sort", "-median"])
+        .expect_status(0);
+}
+
+#[test]
+fn of_quiet_and_verbose_the_last_one_counts() {
+    let project = project();
+    let shown = |words: &[&str]| {
+        let words = [&["run", "bench/strings", "--no-save"], words].concat();
+        project.run(&words).expect_status(0).stdout
+    };
+    assert_eq!(shown(&["-v", "-q"]), shown(&["-q"]));
+    let verbose = shown(&["-q", "-v"]);
+    assert!(verbose.contains("autocorrelation"), "{verbose}");
+}

@@ -6,6 +6,7 @@
 
 use super::{kinds, search, target};
 use crate::cli::options::{ExpectArgs, LoadArgs, PaceArgs};
+use crate::report::Measured;
 use crate::runner::load::{LoadJob, Url};
 use anyhow::{bail, ensure};
 use speedwell_load::load::Steady;
@@ -285,6 +286,9 @@ pub fn check_all(args: &LoadArgs) -> anyhow::Result<()> {
              each",
             if urls == 1 { "address" } else { "addresses" }
         );
+    }
+    if !search::is_asked_for(args) {
+        args.output.check(Measured::Loads)?;
     }
     search::check(args)
 }

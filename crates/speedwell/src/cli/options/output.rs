@@ -1,7 +1,7 @@
 //! Where results go and how they look.
 
 use crate::cli::status;
-use crate::report::{self, ChartKind, Document, Format, Output, UnitChoice, Verbosity};
+use crate::report::{self, ChartKind, Document, Format, Measured, Output, UnitChoice, Verbosity};
 use clap::{Args, ValueEnum};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -26,11 +26,11 @@ pub struct OutputArgs {
     /// Sort by this column, largest first; '-NAME' smallest first
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub sort: Option<String>,
-    /// Only the answer
-    #[arg(short = 'q', long, conflicts_with = "verbose")]
+    /// Only the answer; of '-q' and '-v', the last one counts
+    #[arg(short = 'q', long, overrides_with = "verbose")]
     pub quiet: bool,
     /// Everything
-    #[arg(short = 'v', long)]
+    #[arg(short = 'v', long, overrides_with = "quiet")]
     pub verbose: bool,
     /// Colour: auto, always or never
     #[arg(long, value_name = "WHEN", default_value = "auto")]
@@ -76,6 +76,14 @@ impl OutputArgs {
                 _ => Verbosity::Normal,
             },
         }
+    }
+
+    /// Checks, before anything is measured, what the report of it would refuse.
+    ///
+    /// # Errors
+    /// An unknown column to sort by.
+    pub fn check(&self, measured: Measured) -> anyhow::Result<()> {
+        report::check(self.sort.as_deref(), measured)
     }
 
     /// Prints a document and says which files were written.

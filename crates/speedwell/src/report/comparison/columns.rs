@@ -2,7 +2,7 @@
 
 use super::line::{Line, emphasis};
 use super::section::Section;
-use crate::analysis::{Comparison, Side};
+use crate::analysis::Side;
 use crate::model::Estimate;
 use crate::report::case_fields::{CaseMetric, case_fields, slots, values};
 use crate::report::charts::forest_row;
@@ -14,22 +14,39 @@ use crate::report::table::{Cell, Column, Kind};
 
 type Fields<'a> = Vec<Field<Line<'a>>>;
 
-/// All columns of the table of `section`.
-pub fn fields<'a>(section: &Section<'_>, verbosity: Verbosity) -> Fields<'a> {
-    let comparison = section.first();
-    let names = Column::new("case", section.names_header(), Kind::Label);
+/// What the headings say that are not the same in every table.
+#[derive(Debug, Clone, Default)]
+pub struct Headers {
+    names: String,
+    baseline: String,
+    candidate: String,
+    confidence: f64,
+}
+
+impl Headers {
+    /// Those of the table of `section`.
+    pub fn of(section: &Section<'_>) -> Headers {
+        Headers {
+            names: section.names_header().to_owned(),
+            baseline: section.baseline_header().to_owned(),
+            candidate: section.candidate_header().to_owned(),
+            confidence: section.first().confidence,
+        }
+    }
+}
+
+/// All columns of a table.
+pub fn fields<'a>(headers: &Headers, verbosity: Verbosity) -> Fields<'a> {
+    let names = Column::new("case", &*headers.names, Kind::Label);
     let mut fields = vec![Field::new(names, |line: &Line<'_>| {
         Cell::value(line.row.case.id()).named(&line.name)
     })];
     fields.extend(identity());
-    fields.extend(sides(section.baseline_header(), section.candidate_header()));
-    fields.extend(answer(comparison));
+    fields.extend(sides(&headers.baseline, &headers.candidate));
+    fields.extend(answer(headers.confidence));
     fields.extend(evidence());
     if verbosity == Verbosity::Verbose {
-        fields.extend(spread(
-            section.baseline_header(),
-            section.candidate_header(),
-        ));
+        fields.extend(spread(&headers.baseline, &headers.candidate));
     }
     fields.extend(figures());
     fields
@@ -74,8 +91,8 @@ fn sides<'a>(baseline: &str, candidate: &str) -> Fields<'a> {
 }
 
 /// The change and what it means.
-fn answer<'a>(comparison: &Comparison) -> Fields<'a> {
-    let interval = format!("{} interval", setting(comparison.confidence));
+fn answer<'a>(confidence: f64) -> Fields<'a> {
+    let interval = format!("{} interval", setting(confidence));
     vec![
         Field::new(
             people("change_shown", "change", Kind::Figure),

@@ -21,7 +21,7 @@ pub use line::{emphasis, symbol};
 use super::case_labels::Line as LabelLine;
 use super::charts::band;
 use super::document::{Block, Document};
-use super::field::row_of;
+use super::field::{keys, row_of};
 use super::footnotes::Footnotes;
 use super::hoist::hoist;
 use super::output::{Output, Verbosity};
@@ -56,6 +56,14 @@ pub fn comparison(findings: &Findings, output: &Output) -> Document {
     document
 }
 
+/// What the table can be sorted by.
+pub fn sort_keys() -> Vec<&'static str> {
+    keys(&columns::fields(
+        &columns::Headers::default(),
+        Verbosity::Normal,
+    ))
+}
+
 fn add_section(section: &Section<'_>, output: &Output, document: &mut Document) {
     if output.verbosity != Verbosity::Quiet {
         document
@@ -82,7 +90,7 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
     let mut lines = line::prepare(named.places, output.unit, &mut footnotes);
     let unit = hoist(&mut lines, |line| &mut line.unit);
     let runs = hoist(&mut lines, |line| &mut line.runs);
-    let fields = columns::fields(section, output.verbosity);
+    let fields = columns::fields(&columns::Headers::of(section), output.verbosity);
     let mut rows = Vec::new();
     for label in named.lines {
         match label {

@@ -21,6 +21,7 @@ mod words;
 
 pub use gate::gate;
 pub use search::search;
+pub use summary::sort_keys;
 
 use super::document::{Block, Document};
 use super::metric_words::count;

@@ -3,7 +3,7 @@
 use super::{headline, told};
 use crate::analysis::load::{LoadFindings, Quantity, Told};
 use crate::model::load_run::PaceFacts;
-use crate::report::field::{Field, table_of};
+use crate::report::field::{Field, keys, table_of};
 use crate::report::metric_words::count;
 use crate::report::output::Output;
 use crate::report::quantity::share;
@@ -29,6 +29,13 @@ pub fn table(loads: &[LoadFindings<'_>], output: &Output) -> Table {
     table.caption = caption(loads).into_iter().collect();
     output.sort(&mut table);
     table
+}
+
+/// What the table can be sorted by.
+pub fn sort_keys() -> Vec<&'static str> {
+    let mut all = keys(&for_people(&[]));
+    all.extend(keys(&for_machines()));
+    all
 }
 
 /// Which quantity the percentiles are of, if it is the same for all.

@@ -8,7 +8,7 @@ mod line;
 
 use super::case_labels::{CaseLabels, Line as LabelLine};
 use super::document::{Block, Document};
-use super::field::row_of;
+use super::field::{keys, row_of};
 use super::footnotes::Footnotes;
 use super::hoist::hoist;
 use super::metric_words::{count, direction, in_unit};
@@ -38,6 +38,11 @@ pub fn summary(summaries: &[CaseSummary], output: &Output) -> Document {
         document.push(Block::Note(EXPLANATION.into()));
     }
     document
+}
+
+/// What the table can be sorted by.
+pub fn sort_keys() -> Vec<&'static str> {
+    keys(&columns::fields("", Verbosity::Normal))
 }
 
 /// The summaries of one table.
