@@ -1,9 +1,11 @@
-//! What one measured sample costs, as a multiple of the bare start of Node.js (`node -e 0`).
+//! What samples cost, as multiples of the bare start of Node.js (`node -e 0`): whole processes of this program, and
+//! the process of a sample by itself.
 //!
 //!     cargo bench -p speedwell --bench sample_cost
 //!
-//! All subjects are measured in the same rounds, in turn, and compared by their medians. A Node core
-//! checkout named by SPEEDWELL_NODE_CORE adds one of its scripts with the folder's own common.js.
+//! All subjects are measured in the same rounds, in turn, and compared by their medians. CPU time is that of a process
+//! and of all that it started. A Node core checkout named by SPEEDWELL_NODE_CORE adds one of its scripts with the
+//! folder's own common.js, and `as run.js` beside the original. SPEEDWELL_ROUNDS sets the number of rounds.
 
 // A bench that cannot go on has nothing to print.
 #![allow(clippy::expect_used)]
@@ -11,70 +13,161 @@
 use speedwell::define::{Selection, read, sources};
 use speedwell::harness::{self, Job, Setting};
 use speedwell::model::{Samples, Variant, median};
-use speedwell::process::{Spec, run};
-use std::path::PathBuf;
+use speedwell::process::{Ended, Spec, run};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const ROUNDS: usize = 40;
 
-/// Wall and CPU time of one process.
+/// Wall and CPU time of one process, in seconds.
 type Cost = (f64, f64);
 
-fn main() {
-    let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/node");
-    let own = examples.join("string_decoder/create.js");
-    let mut subjects: Vec<(String, Job)> = vec![("our package".into(), job(&own, &[("n", "1")]))];
-    if let Some(core) = std::env::var_os("SPEEDWELL_NODE_CORE") {
-        let script = PathBuf::from(core).join("benchmark/string_decoder/string-decoder-create.js");
-        subjects.push(("Node core script".into(), job(&script, &[("n", "1")])));
-    }
-    let mut bare: Vec<Cost> = Vec::new();
-    let mut costs: Vec<Vec<Cost>> = vec![Vec::new(); subjects.len()];
-    for round in 0..=ROUNDS {
-        let start = start_of_node();
-        let samples: Vec<Cost> = subjects.iter().map(|(_, job)| sample(job, round)).collect();
-        // The first round warms the caches of files.
-        if round > 0 {
-            bare.push(start);
-            costs
-                .iter_mut()
-                .zip(samples)
-                .for_each(|(all, cost)| all.push(cost));
+/// What is measured in each round.
+struct Subject {
+    name: &'static str,
+    perform: Box<dyn Fn() -> Cost>,
+    costs: Vec<Cost>,
+}
+
+impl Subject {
+    fn new(name: &'static str, perform: impl Fn() -> Cost + 'static) -> Subject {
+        Subject {
+            name,
+            perform: Box::new(perform),
+            costs: Vec::new(),
         }
     }
-    let (wall, cpu) = (middle(&bare, |cost| cost.0), middle(&bare, |cost| cost.1));
-    println!(
-        "{:<18} {:>8.1} ms wall          {:>8.1} ms CPU",
-        "node -e 0",
-        wall * 1e3,
-        cpu * 1e3
-    );
-    for ((name, _), costs) in subjects.iter().zip(&costs) {
-        let (own_wall, own_cpu) = (middle(costs, |cost| cost.0), middle(costs, |cost| cost.1));
-        println!(
-            "{name:<18} {:>8.1} ms wall ({:.2} x) {:>8.1} ms CPU ({:.2} x)",
-            own_wall * 1e3,
-            own_wall / wall,
-            own_cpu * 1e3,
-            own_cpu / cpu
-        );
+
+    fn median(&self, of: impl Fn(&Cost) -> f64) -> f64 {
+        median(&mut self.costs.iter().map(of).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
+    }
+
+    fn wall_and_cpu(&self) -> Cost {
+        (self.median(|cost| cost.0), self.median(|cost| cost.1))
     }
 }
 
-fn middle(costs: &[Cost], of: impl Fn(&Cost) -> f64) -> f64 {
-    median(&mut costs.iter().map(of).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
+fn main() {
+    let rounds = std::env::var("SPEEDWELL_ROUNDS")
+        .map(|text| text.parse().expect("SPEEDWELL_ROUNDS is a number"));
+    let cache = tempfile::tempdir().expect("there is a place for temporary files");
+    let core = std::env::var_os("SPEEDWELL_NODE_CORE").map(PathBuf::from);
+    let mut subjects = subjects(cache.path(), core.as_deref());
+    for round in 0..=rounds.unwrap_or(ROUNDS) {
+        for subject in &mut subjects {
+            let cost = (subject.perform)();
+            // The first round warms the caches, of files and our own.
+            if round > 0 {
+                subject.costs.push(cost);
+            }
+        }
+    }
+    let unit = subjects[0].wall_and_cpu();
+    for subject in &subjects {
+        print(subject.name, subject.wall_and_cpu(), unit);
+    }
+    let of = |name| {
+        subjects
+            .iter()
+            .find(|s| s.name == name)
+            .map(Subject::wall_and_cpu)
+    };
+    if let (Some(two), Some(one)) = (of(TWO_CASES), of(SEEN)) {
+        print("each further case", (two.0 - one.0, two.1 - one.1), unit);
+    }
 }
 
-fn start_of_node() -> Cost {
-    let outcome = run(&Spec::new("node").args(["-e", "0"]), &mut ()).expect("node is in PATH");
+const SEEN: &str = "run, file seen before";
+const TWO_CASES: &str = "run of two cases";
+
+fn print(name: &str, (wall, cpu): Cost, unit: Cost) {
+    let (wall_ratio, cpu_ratio) = (wall / unit.0, cpu / unit.1);
+    let (wall_ms, cpu_ms) = (wall * 1e3, cpu * 1e3);
+    println!(
+        "{name:<24} {wall_ms:>8.1} ms wall ({wall_ratio:.2} x) {cpu_ms:>8.1} ms CPU ({cpu_ratio:.2} x)"
+    );
+}
+
+fn subjects(cache: &Path, core: Option<&Path>) -> Vec<Subject> {
+    let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/node");
+    let file = examples.join("buffers/copy.js");
+    let name = file.to_string_lossy();
+    let sample_job = job(&file, &[("bytes", "64"), ("offset", "0"), ("n", "20")]);
+    let run = |bytes| {
+        let values = ["--set", bytes, "offset=0", "n=20"];
+        let words = [
+            &["run", &name],
+            &values[..],
+            &["--runs", "1", "--no-save", "-q"],
+        ]
+        .concat();
+        ours(cache, &words)
+    };
+    let (one, two) = (run("bytes=64"), run("bytes=64,128"));
+    let (seen, described) = (one.clone(), cache.join("speedwell/described"));
+    let mut subjects = vec![
+        Subject::new("node -e 0", || cost(&Spec::new("node").args(["-e", "0"]))),
+        Subject::new("sample of our package", move || sample(&sample_job)),
+        Subject::new("run, file seen first", move || {
+            let _ = std::fs::remove_dir_all(&described);
+            cost(&one)
+        }),
+        Subject::new(SEEN, move || cost(&seen)),
+        Subject::new(TWO_CASES, move || cost(&two)),
+    ];
+    if let Some(core) = core {
+        subjects.extend(beside_the_original(cache, &core.join("benchmark")));
+    }
+    subjects
+}
+
+fn beside_the_original(cache: &Path, folder: &Path) -> [Subject; 3] {
+    let script = folder.join("string_decoder/string-decoder-create.js");
+    let sample_job = job(&script, &[("n", "1"), ("encoding", "utf8")]);
+    let values = ["--set", "n=1", "--set", "encoding=utf8"];
+    let words = [
+        &["run.js", "--filter", "create"],
+        &values[..],
+        &["string_decoder"],
+    ]
+    .concat();
+    let in_folder = |spec: Spec| Spec {
+        directory: Some(folder.to_owned()),
+        ..spec
+    };
+    let original = in_folder(Spec::new("node").args(words.iter().copied()));
+    let as_run = in_folder(ours(cache, &[&["as"], &words[..]].concat()));
+    [
+        Subject::new("sample of Node core", move || sample(&sample_job)),
+        Subject::new("run.js, the original", move || cost(&original)),
+        Subject::new("as run.js", move || cost(&as_run)),
+    ]
+}
+
+fn ours(cache: &Path, words: &[&str]) -> Spec {
+    let spec = Spec::new(env!("CARGO_BIN_EXE_speedwell")).args(words.iter().copied());
+    spec.env("XDG_CACHE_HOME", cache.to_string_lossy())
+}
+
+/// The cost of a process that has to succeed.
+fn cost(spec: &Spec) -> Cost {
+    let mut spec = spec.clone();
+    // With further certificates to read, Node.js takes three times as long to start.
+    spec.unset.push("NODE_EXTRA_CA_CERTS".into());
+    let outcome = run(&spec, &mut ()).expect("the program can be started");
+    assert_eq!(outcome.ended, Ended::Exit(0), "{}", outcome.stderr.text());
     let usage = outcome.usage;
     (
-        outcome.wall_ns as f64 / 1e9,
-        (usage.user_ns + usage.system_ns) as f64 / 1e9,
+        seconds(outcome.wall_ns),
+        seconds(usage.user_ns + usage.system_ns),
     )
 }
 
-fn job(file: &std::path::Path, sets: &[(&str, &str)]) -> Job {
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn job(file: &Path, sets: &[(&str, &str)]) -> Job {
     let sets = sets
         .iter()
         .map(|(n, v)| (n.to_string(), v.to_string()))
@@ -91,13 +184,17 @@ fn job(file: &std::path::Path, sets: &[(&str, &str)]) -> Job {
     suite.jobs.into_iter().next().expect("it has a case")
 }
 
-fn sample(job: &Job, round: usize) -> Cost {
-    let variant = Variant::plain("bench");
+/// The cost of the process of one sample, without ours.
+fn sample(job: &Job) -> Cost {
+    let variant = Variant {
+        environment: vec![("NODE_EXTRA_CA_CERTS".into(), String::new())],
+        ..Variant::plain("bench")
+    };
     let setting = Setting {
         variant: &variant,
         program: "node".into(),
-        slot: round as u32,
-        ordinal: round as u32,
+        slot: 0,
+        ordinal: 0,
         limit: Duration::from_secs(60),
         samples: Samples::default(),
         pin: None,
@@ -108,7 +205,7 @@ fn sample(job: &Job, round: usize) -> Cost {
     assert!(attempt.failure.is_none(), "{:?}", attempt.failure);
     let usage = attempt.usage.expect("the process was started");
     (
-        attempt.wall_ns as f64 / 1e9,
-        (usage.user_ns + usage.system_ns) as f64 / 1e9,
+        seconds(attempt.wall_ns),
+        seconds(usage.user_ns + usage.system_ns),
     )
 }

@@ -3,8 +3,10 @@
 // Makes the bare name `speedwell` mean this copy of the package, for benchmark files that are measured where it is
 // not installed. Decides how each version of node is told; files that say anything else are not affected.
 
-const Module = require('module');
 const path = require('path');
+
+/** What `require('module')` gives, without the loader of ES modules that it would load as well. */
+const Module = module.constructor;
 
 const NAME = 'speedwell';
 const INDEX = path.join(__dirname, '..', 'index.js');
@@ -17,7 +19,10 @@ function provide() {
   provided = true;
   const resolve = Module._resolveFilename;
   Module._resolveFilename = function resolveFilename(request, ...rest) {
-    return request === NAME ? INDEX : resolve.call(this, request, ...rest);
+    if (request !== NAME) return resolve.call(this, request, ...rest);
+    // From here, because the files of the package may be joined in one.
+    require('../index.js');
+    return INDEX;
   };
 }
 
@@ -28,6 +33,8 @@ function provide() {
 function provideToModules() {
   if (providedToModules) return;
   providedToModules = true;
+  // Loading it adds the hooks to the class.
+  require('module');
   const { pathToFileURL } = require('url');
   const url = pathToFileURL(INDEX).href;
   if (Module.registerHooks) {
@@ -42,5 +49,4 @@ function provideToModules() {
   }
 }
 
-exports.provide = provide;
-exports.provideToModules = provideToModules;
+Object.assign(exports, { Module, provide, provideToModules });

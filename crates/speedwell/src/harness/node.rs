@@ -55,17 +55,7 @@ impl Harness for Node {
 fn draft(source: &Source, request: &Request) -> Job {
     let text = std::fs::read_to_string(&source.file).unwrap_or_default();
     let tool = http_tool::choose(&text, request, http_tool::Library::Ours);
-    let label = source.name.clone();
-    let (flags, arguments) = (Vec::new(), Vec::new());
-    node_core::job(
-        source,
-        request,
-        label,
-        Route::Direct,
-        flags,
-        arguments,
-        &tool,
-    )
+    node_core::with_tool(protocol::draft(source, request), &tool)
 }
 
 /// A process of the harness itself.

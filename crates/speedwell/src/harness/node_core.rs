@@ -10,7 +10,7 @@ use super::http_tool::{Choice, Library, OWN, choose};
 use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use super::node_channel::Reports;
 use super::node_probe::{Declared, Enumeration, FOREIGN, Probed, Recorded, probe};
-use super::{Attempt, Harness, own_program, shadow_path};
+use super::{Attempt, Harness, own_program, protocol, shadow_path};
 use crate::model::{Case, Cause, Value};
 use crate::process::{Channel, Spec, run};
 use std::path::PathBuf;
@@ -192,17 +192,13 @@ fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choi
         .into_iter()
         .map(|case| {
             let made = |case: Recorded| {
-                let label = Case::new(&source.name, values(&case.args)).id();
-                let (flags, arguments) = (case.flags, case.args);
-                job(
-                    source,
-                    request,
-                    label,
-                    Route::Direct,
-                    flags,
-                    arguments,
-                    tool,
-                )
+                let job = Job {
+                    label: Case::new(&source.name, values(&case.args)).id(),
+                    flags: case.flags,
+                    arguments: case.args,
+                    ..protocol::draft(source, request)
+                };
+                with_tool(job, tool)
             };
             let measured = case.measured.clone().map(|case| Box::new(made(*case)));
             Job {
@@ -242,60 +238,31 @@ fn whole_file(source: &Source, request: &Request, tool: &Choice) -> Description 
     if request.trial != Trial::No {
         arguments.insert(0, "--test".into());
     }
-    let label = source.name.clone();
-    let job = job(
-        source,
-        request,
-        label,
-        Route::Parent,
-        Vec::new(),
+    let job = Job {
+        route: Route::Parent,
         arguments,
-        tool,
-    );
+        ..protocol::draft(source, request)
+    };
     Description {
-        jobs: vec![job],
+        jobs: vec![with_tool(job, tool)],
         ..Description::default()
     }
 }
 
-pub(super) fn job(
-    source: &Source,
-    request: &Request,
-    label: String,
-    route: Route,
-    flags: Vec<String>,
-    mut arguments: Vec<String>,
-    tool: &Choice,
-) -> Job {
-    let mut http_tool = None;
-    let mut unavailable = None;
+/// The job with its HTTP tool, of which a tool of the user's choice is an argument as well.
+pub(super) fn with_tool(mut job: Job, tool: &Choice) -> Job {
     match tool {
         Choice::NotNeeded => {}
-        Choice::Missing { reason } => unavailable = Some(reason.clone()),
+        Choice::Missing { reason } => job.unavailable = Some(reason.clone()),
         Choice::Tool { name, argument } => {
-            http_tool = Some(name.clone());
+            job.http_tool = Some(name.clone());
             let told = format!("benchmarker={name}");
-            if *argument && !arguments.contains(&told) {
-                arguments.push(told);
+            if *argument && !job.arguments.contains(&told) {
+                job.arguments.push(told);
             }
         }
     }
-    let source = source.clone();
-    let test = request.trial != Trial::No;
-    Job {
-        source,
-        label,
-        route,
-        flags,
-        arguments,
-        names: Vec::new(),
-        test,
-        http_tool,
-        unavailable,
-        case: None,
-        code: None,
-        measured: None,
-    }
+    job
 }
 
 /// Name and values of `name=value` words; the kinds are guessed until a report tells them.

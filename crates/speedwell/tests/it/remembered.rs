@@ -58,3 +58,41 @@ fn a_file_that_looks_into_folders_is_asked_each_time() {
     let (second, asked) = listed(&project, None);
     assert!(first != second && asked == 2, "{first}{second}");
 }
+
+/// What processes of Node.js have kept of our own scripts, compiled.
+fn compiled(project: &Project) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let caches = std::fs::read_dir(project.path("cache/speedwell")).unwrap();
+    let folders = caches.flatten().map(|entry| entry.path());
+    let unpacked = folders.filter(|path| path.to_string_lossy().contains("/harness-node-"));
+    unpacked
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap().flatten())
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().contains("/compiled-"))
+        .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn compiled_scripts_are_kept_once_and_replaced_if_they_are_broken() {
+    if node().is_none() {
+        return;
+    }
+    let project = project("");
+    let measured = || {
+        let mut command = project.command(&["run", "g/file.js", "--runs", "1", "--no-save"]);
+        command.env("XDG_CACHE_HOME", project.path("cache"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        compiled(&project)
+    };
+    let first = measured();
+    let [(path, content)] = first.as_slice() else {
+        panic!("{} compiled files", first.len());
+    };
+    // Both the process that described the file and those that measured it have left their functions.
+    assert_eq!(content.last(), Some(&3));
+    assert_eq!(measured(), first);
+    std::fs::write(path, "broken").unwrap();
+    let [(again, content)] = measured().try_into().unwrap();
+    assert!(again == *path && content.len() > 10_000 && content.last() == Some(&2));
+}

@@ -5,10 +5,9 @@
 // Nothing is measured here.
 
 const fs = require('fs');
-const Module = require('module');
 const path = require('path');
 const { HARNESS } = require('../benchmark.js');
-const { provide, provideToModules } = require('../resolve.js');
+const { Module, provide, provideToModules } = require('../resolve.js');
 const { HarnessError, atStage } = require('./session.js');
 
 const ENDED_EMPTY = 'the file did not call createBenchmark';
@@ -62,9 +61,9 @@ async function execute(session, file, outside) {
     opened++;
     const isEsModule = isModule(file);
     if (outside && isEsModule) outside.module(file);
-    if (outside) outside.watch();
+    if (outside) outside.watch(isEsModule);
     if (!isEsModule) {
-      delete require.cache[file];
+      delete Module._cache[file];
       // The third argument makes the file the main program: `require.main === module` holds in it.
       Module._load(file, null, true);
       return;
@@ -74,7 +73,8 @@ async function execute(session, file, outside) {
     const { pathToFileURL } = require('url');
     // The query keeps a second opening of the same file from being answered by node's cache.
     const { href } = pathToFileURL(file);
-    await import(opened === 1 ? href : `${href}?opened=${opened}`);
+    const { importModule } = require('./import_module.cjs');
+    await importModule(opened === 1 ? href : `${href}?opened=${opened}`);
   } catch (error) {
     throw error instanceof HarnessError ? error : staged(error);
   }
@@ -98,7 +98,7 @@ function isModule(file) {
   if (!/\.[jt]s$/.test(file)) return false;
   const type = packageType(path.dirname(file));
   // Versions that look at the syntax (22.7) have in-thread hooks later or at the same time.
-  return type ? type === 'module' : Boolean(Module.registerHooks) && hasModuleStatement(file);
+  return type ? type === 'module' : hasModuleStatement(file) && Boolean(require('module').registerHooks);
 }
 
 function packageType(folder) {

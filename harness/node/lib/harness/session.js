@@ -18,6 +18,9 @@ class Session {
     this.leaving = false;
     /** Whether a benchmark file is executed here, and not code. */
     this.opened = false;
+    /** Verbs of the commands so far, and who hears them before the process ends. */
+    this.verbs = new Set();
+    this.onQuit = null;
     /** Set while gauges are shown. */
     this.monitor = null;
   }
@@ -32,6 +35,7 @@ class Session {
       await this._answer(command);
     }
     await this._undo();
+    if (this.onQuit) this.onQuit(this.verbs);
     this.leave();
   }
 
@@ -84,6 +88,7 @@ class Session {
   }
 
   async _answer(command) {
+    this.verbs.add(command.verb);
     const verbs = {
       hello: () => this._hello(command),
       describe: () => require('./describe.js').describe(this, command),

@@ -26,9 +26,12 @@ class Outside {
     this.volatile = false;
     this.depth = 0;
     this.undo = [];
+    this.sync = () => {};
   }
 
-  watch() {
+  /** From now on; `modules` says that ES modules may be among what looks, which have names of their own for functions. */
+  watch(modules) {
+    if (modules) this.sync = require('module').syncBuiltinESMExports;
     const real = process.env;
     process.env = this._observed(real);
     this.undo.push(() => { process.env = real; });
@@ -36,13 +39,13 @@ class Outside {
       for (const name of names) this._replace(module, name, () => { if (!asksForTool()) this.volatile = true; });
     }
     this._replace(fs, 'readFileSync', (file) => this._read(file));
-    require('module').syncBuiltinESMExports();
+    this.sync();
   }
 
   /** The file has declared its benchmark; what it looks at from now on changes no case. */
   stop() {
     while (this.undo.length > 0) this.undo.pop()();
-    require('module').syncBuiltinESMExports();
+    this.sync();
   }
 
   /** An ES module: its imports cannot be followed, so they must be known to be harmless. */

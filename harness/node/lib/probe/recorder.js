@@ -34,7 +34,7 @@ class Recorder {
     // This event observes an error without handling it: the process still dies as it would have.
     process.on('uncaughtExceptionMonitor', (error) => { this.error = describeError(error); });
     process.on('exit', (status) => this._handOver(status));
-    this.outside.watch();
+    this.outside.watch(true);
   }
 
   _replaceFork() {
