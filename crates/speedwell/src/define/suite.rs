@@ -2,8 +2,8 @@
 
 use super::Selection;
 use crate::harness::{self, Description, Job, Kind, Parameter, Request, Source};
-use crate::model::{Cause, DefinitionFile, Failure, Value, Variant, nearest};
-use crate::process::interrupted;
+use crate::model::{Case, Cause, DefinitionFile, Failure, Step, Value, Variant, nearest};
+use crate::process::{interrupted, quote};
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -153,7 +153,42 @@ fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> D
         usual_tool: selection.usual_tool,
         limit: LIMIT,
     };
-    harness.describe(source, &request)
+    let mut description = harness.describe(source, &request);
+    if let Some(reason) = unfit_name(&description) {
+        description.jobs.clear();
+        description.parameters.clear();
+        description.failure = Some(Failure {
+            step: Step::Describe,
+            benchmark: source.name.clone(),
+            case: None,
+            variant: None,
+            slot: None,
+            cause: Cause::Invalid { reason },
+            stderr_tail: String::new(),
+            replay: format!(
+                "speedwell run {} --list",
+                quote(&source.file.to_string_lossy())
+            ),
+        });
+    }
+    description
+}
+
+/// What is wrong with the name of a parameter, and how to mend it.
+fn unfit_name(description: &Description) -> Option<String> {
+    let cases = description.jobs.iter().filter_map(|job| job.case.as_ref());
+    let own = cases.flat_map(|case| case.values.iter().map(|(name, _)| name.as_str()));
+    let declared = description
+        .parameters
+        .iter()
+        .map(|parameter| parameter.name.as_str());
+    own.chain(declared).find_map(|name| {
+        let reason = Case::refuses_name(name)?;
+        let shown = name.escape_debug();
+        Some(format!(
+            "has a parameter '{shown}': {reason}; rename it where it is declared"
+        ))
+    })
 }
 
 /// Refuses values that would silently become something else: a name nobody declares, a word

@@ -28,7 +28,7 @@ pub use merge::merge;
 pub use set::set;
 
 use crate::foreign::{json, utf8};
-use crate::model::Session;
+use crate::model::{Case, Session};
 use anyhow::{Context, Result, bail};
 
 /// A kind of file that can be read.
@@ -156,7 +156,24 @@ pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Res
         bail!("'{label}' {found}; expected {}{hint}", names.join(", or "));
     };
     (format.read)(label, bytes, warnings)
+        .and_then(|sessions| check_names(&sessions).map(|()| sessions))
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
+}
+
+/// Refuses names of parameters that would be read back from the store as others.
+fn check_names(sessions: &[Session]) -> Result<()> {
+    for run in sessions.iter().flat_map(|session| &session.runs) {
+        for (name, _) in &run.case.values {
+            if let Some(reason) = Case::refuses_name(name) {
+                bail!(
+                    "'{}' has a parameter '{}': {reason}\nhint: rename it in the file",
+                    run.case.benchmark,
+                    name.escape_debug()
+                );
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether bytes are of a kind that can be read. Their beginning is enough.

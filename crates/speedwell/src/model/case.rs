@@ -137,6 +137,19 @@ impl Case {
         Ok(Case::new(benchmark, values))
     }
 
+    /// Why the name of a parameter cannot stand in an id: it would be read back as another name and value.
+    pub fn refuses_name(name: &str) -> Option<&'static str> {
+        match name {
+            "" => Some("a name may not be empty"),
+            _ if name.contains('=') => Some("a name may not hold '=', which ends it"),
+            _ if name.contains(char::is_control) => {
+                Some("a name may not hold tabs, line ends or other control characters")
+            }
+            _ if name.trim() != name => Some("a name may not begin or end with a blank"),
+            _ => None,
+        }
+    }
+
     /// The group: everything before the last `/` of the benchmark's name, or nothing.
     pub fn group(&self) -> &str {
         self.benchmark
@@ -175,6 +188,23 @@ fn take_value(text: &str) -> Result<(Value, &str), CaseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_not_refused_is_read_back() {
+        for name in ["len", "g h", "\"q\"", "é:1", "-x"] {
+            assert_eq!(Case::refuses_name(name), None, "{name}");
+            let values = vec![(name.to_owned(), text("a b")), ("z".to_owned(), text("c"))];
+            let case = Case::new("g/b", values);
+            assert_eq!(
+                Case::parse(&case.id()).unwrap().value(name),
+                case.value(name),
+                "{name}"
+            );
+        }
+        for name in ["", "a=b", "c\td", "e\nf", " g", "h "] {
+            assert!(Case::refuses_name(name).is_some(), "{name:?}");
+        }
+    }
 
     fn text(value: &str) -> Value {
         Value::Text(value.into())

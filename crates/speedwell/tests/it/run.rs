@@ -272,3 +272,28 @@ fn of_quiet_and_verbose_the_last_one_counts() {
     let verbose = shown(&["-q", "-v"]);
     assert!(verbose.contains("autocorrelation"), "{verbose}");
 }
+
+#[test]
+fn names_of_parameters_that_could_not_be_read_back_are_refused_where_they_are_found() {
+    let project = Project::new()
+        .with("g/tab.fake", "case a\tb=1\n* 1\n")
+        .with("g/good.fake", "case a b=1\n* 1\n");
+    let answer = project
+        .run(&["run", "g/tab.fake", "g/good.fake", "--list"])
+        .expect_status(2)
+        .expect_stdout(&["g/good.fake a b=1"])
+        .expect_stderr(&[
+            "'g/tab.fake' has a parameter 'a\\tb': a name may not hold tabs, line ends or other control \
+             characters; rename it where it is declared",
+        ]);
+    assert!(!answer.stdout.contains("tab.fake"), "{answer:#?}");
+    let csv = "\"filename\", \"a=b\", \"rate\", \"time\"\n\"x.js\", 5, 1, 1\n";
+    project
+        .with("scatter.csv", csv)
+        .run(&["report", "scatter.csv"])
+        .expect_status(2)
+        .expect_stderr(&[
+            "'x.js' has a parameter 'a=b': a name may not hold '='",
+            "\nhint: rename it in the file",
+        ]);
+}
