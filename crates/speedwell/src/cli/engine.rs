@@ -127,6 +127,7 @@ fn plan(description: &Description, request: &Request) -> anyhow::Result<Plan> {
         },
         pin,
         shared: false,
+        is_search: false,
     })
 }
 

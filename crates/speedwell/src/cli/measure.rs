@@ -166,6 +166,7 @@ impl Manner<'_> {
             sampling,
             pin: args.execution.pin.clone(),
             shared: args.shared,
+            is_search: false,
         }
     }
 }

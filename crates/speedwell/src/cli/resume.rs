@@ -8,7 +8,7 @@ use crate::model::DefinitionFile;
 use crate::plan::Plan;
 use crate::process;
 use crate::store::{Reference, Store};
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use std::sync::Arc;
 
 /// The plan of the session that `reference` names.
@@ -24,6 +24,11 @@ pub fn plans(store: &Store, reference: &str) -> anyhow::Result<Plans> {
     };
     let mut plan: Plan = serde_json::from_str(&text)
         .with_context(|| format!("the plan of session @{number} cannot be read"))?;
+    ensure!(
+        !plan.is_search,
+        "session @{number} searched for the best concurrency, where each level follows from those before it: it \
+         cannot be resumed\nhint: start it again; 'speedwell report @{number}' shows what was measured"
+    );
     attach_definitions(&mut plan)?;
     // The text of a definition file is kept with its plan.
     let is_kept =

@@ -23,6 +23,9 @@ pub struct Plan {
     /// Codes live in one process and take turns there, or work at the same time if that is the order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
+    /// What is measured next follows from what was measured: the slots of the session are not those of the plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_search: bool,
 }
 
 /// One run to be executed.
@@ -164,6 +167,7 @@ mod tests {
             },
             pin: None,
             shared: false,
+            is_search: false,
         }
     }
 

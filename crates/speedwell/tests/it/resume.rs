@@ -118,3 +118,28 @@ fn a_complete_session_has_nothing_left_to_do() {
         .expect_stderr(&["session @1 is complete: nothing to resume"]);
     assert_eq!(slots(&project), before);
 }
+
+#[test]
+fn a_search_for_the_best_concurrency_cannot_be_resumed() {
+    let project = Project::new();
+    // 256 levels of several visits of 100 ms: it is not over before it is interrupted.
+    let search = ["eval", "sh", "-c", "max", "--step", "1", "sleep 0.01"];
+    let mut child = project.command(&search).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !project.run(&["history"]).stdout.contains("@1") {
+        assert!(Instant::now() < deadline, "no session was begun");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // SAFETY: the process is the child started above, not yet waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    for command in ["eval", "run"] {
+        project
+            .run(&[command, "--resume", "@1"])
+            .expect_status(2)
+            .expect_stderr(&[
+                "session @1 searched for the best concurrency",
+                "cannot be resumed\nhint: start it again",
+            ]);
+    }
+}

@@ -38,6 +38,7 @@ pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
         mut plan, suite, ..
     } = plans::plans(&args, named)?;
     plan.sampling.samples = samples(&args);
+    plan.is_search = true;
     let measuring = args.measuring();
     if !measuring.output.quiet {
         status::warn_if_busy();
