@@ -16,6 +16,14 @@ pub fn parse(text: &[u8]) -> Option<f64> {
     }
 }
 
+/// The figure in a column of numbers, as R reads it: an empty field and `NA` are missing figures, which are NaN here.
+pub fn figure(text: &[u8]) -> Option<f64> {
+    match text {
+        b"" | b"NA" => Some(f64::NAN),
+        _ => parse(text),
+    }
+}
+
 /// Whether [`parse`] would find a number, without the work of finding out which.
 pub fn is_number(text: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';

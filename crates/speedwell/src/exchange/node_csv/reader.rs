@@ -117,8 +117,9 @@ impl<R: Read> Reader<R> {
         if let Some(layout) = &self.layout
             && layout.columns() == self.fields.len()
             && let [.., rate, time] = self.fields.as_slice()
-            && let Some(rate) = number::parse(rate.raw(record))
-            && (number::is_number(time.raw(record)) || time.raw(record).is_empty())
+            && let Some(rate) = number::figure(rate.raw(record))
+            && (number::is_number(time.raw(record)) || number::figure(time.raw(record)).is_some())
+            && !self.fields[0].raw(record).is_empty()
         {
             return Judged::Row(rate);
         }
@@ -339,6 +340,28 @@ mod tests {
         ));
         assert_eq!(rows, ["old|http/s.js|c=1|NaN"]);
         assert_eq!(skipped.lines, 0);
+    }
+
+    #[test]
+    fn missing_figures_blanks_and_line_ends_are_read_as_r_reads_them() {
+        let text = include_str!("../../../tests/golden/node-core/missing-figures.csv");
+        let expected = include_str!("../../../tests/golden/node-core/missing-figures.R.tsv");
+        let mut reader = Reader::new(text.as_bytes());
+        let mut rows = String::new();
+        let missing = |text: String| if text == "NaN" { "NA".to_owned() } else { text };
+        while let Some(row) = reader.next_row().unwrap() {
+            let seconds = row.elapsed_ns().map_or(f64::NAN, |ns| ns as f64 / 1e9);
+            rows += &format!(
+                "{}|{}|{}|{}|{}\n",
+                row.binary().unwrap_or_default(),
+                row.filename(),
+                row.configuration().unwrap_or_default(),
+                missing(number::text(row.rate)),
+                missing(number::text(seconds)),
+            );
+        }
+        assert_eq!(rows, expected);
+        assert_eq!(reader.skipped().lines, 0);
     }
 
     #[test]
