@@ -32,6 +32,11 @@ pub fn list(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
     args.output.print(&report::cases(&cases))?;
     let settings = args.comparison.settings(&args.selection.metric.names, None);
     warn_of_reach(&plans.plan, &settings);
+    if let Some(sentence) = experiment::estimate::of_loads(&plans.plan)?
+        && !args.output.quiet
+    {
+        status::note(&sentence);
+    }
     Ok(tell_broken(plans))
 }
 

@@ -215,6 +215,32 @@ fn test_tries_every_case_under_every_variant() {
 }
 
 #[test]
+fn list_says_how_long_the_loads_take() {
+    let text = "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n\
+        [[group]]\nname = \"web\"\nkind = \"server\"\nparameters.n = [1, 2, 3]\n\
+        [group.target]\ncommand = [\"no-such-server\"]\n\
+        [group.load]\nduration = \"5s\"\nwarmup = { duration = \"1s\" }\n\
+        [[group.override]]\nmatch = { n = 3 }\nload.duration = \"10s\"\n[plan]\nruns = 10\n";
+    let project = Project::new().with("web.toml", text);
+    // 10 runs of 2 variants: 2 cases of 6 s and one of 11 s.
+    project
+        .run(&["run", "web.toml", "--list"])
+        .expect_status(0)
+        .expect_stdout(&["3 cases, 60 runs"])
+        .expect_stderr(&[
+            "The loads of 10 runs of every case and variant take 7 min 40 s, without starting",
+        ]);
+    let quiet = project.run(&["run", "web.toml", "--list", "-q"]);
+    assert_eq!(quiet.expect_status(0).stderr, "");
+    let command = costs(&[("old", "1000")], "").run(&["run", "costs.toml", "--list"]);
+    assert_eq!(
+        command.expect_status(0).stderr,
+        "",
+        "nothing is known of a command"
+    );
+}
+
+#[test]
 fn values_can_be_set_where_something_is_measured() {
     let project = costs(
         &[("old", "1000"), ("slow", "{more}")],
