@@ -54,10 +54,6 @@ fn calibration_line(project: &Project) -> String {
     found.unwrap_or_else(|| panic!("{answer:#?}")).to_owned()
 }
 
-fn json(answer: &Answer) -> serde_json::Value {
-    serde_json::from_str(&answer.stdout).unwrap()
-}
-
 #[test]
 fn a_machine_that_gives_the_expected_false_alarms_is_calibrated_and_no_comparison_is_marked() {
     let project = project();
@@ -111,7 +107,7 @@ fn a_machine_that_sees_differences_where_there_are_none_is_marked_in_every_compa
             "json",
         ])
         .expect_status(1);
-    let found = &json(&answer)["calibration"];
+    let found = &answer.json()["calibration"];
     assert_eq!(found["result"], "too many false alarms");
     // Nine runs are not whole blocks, and 21 comparisons are no even share of two cases.
     assert_eq!(
@@ -173,7 +169,9 @@ fn every_format_has_a_line_for_each_case() {
         "{csv}"
     );
     assert_eq!(lines.count(), 2, "{csv}");
-    let json = json(&project.run(&[&words[..], &["--format", "json"]].concat()));
+    let json = project
+        .run(&[&words[..], &["--format", "json"]].concat())
+        .json();
     let cases = json["calibrated_cases"].as_array();
     assert_eq!(cases.map(Vec::len), Some(2), "{json:#}");
     project

@@ -13,16 +13,12 @@ fn eval(project: &Project, words: &[&str]) -> Answer {
     project.run(&[&["eval", "sh"], words, &QUICK[..]].concat())
 }
 
-fn json(answer: &Answer) -> Value {
-    serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {answer:#?}"))
-}
-
 #[test]
 fn a_command_is_timed_in_processes_of_its_own() {
     let project = Project::new();
     eventually(1, || {
         let answer = eval(&project, &["sleep 0.02", "--format", "json"]).expect_status(0);
-        let code = &json(&answer)["codes"][0];
+        let code = &answer.json()["codes"][0];
         assert_eq!(code["runs"], 6);
         let median_ms = code["time_median_ns"].as_f64().unwrap() / 1e6;
         assert!(median_ms >= 20.0, "{answer:#?}");
@@ -160,7 +156,7 @@ fn what_prepares_an_execution_is_not_in_its_time() {
     // With what prepares it, it would be 100 ms and more every time.
     eventually(1, || {
         let answer = project.run(&[&["eval", "sh"], &words[..]].concat());
-        let code = json(&answer.expect_status(0));
+        let code = answer.expect_status(0).json();
         let time_ms = code["codes"][0]["time_ns"].as_f64().unwrap() / 1e6;
         holds(time_ms < 60.0, || format!("{time_ms} ms"))
     });
@@ -246,7 +242,7 @@ fn a_search_finds_how_many_workers_a_lock_lets_through() {
     // Where the machine stops during a pass, the next one may look better.
     eventually(1, || {
         let answer = project.run(&[&["eval", "sh", &code], &words[..]].concat());
-        let found = json(&answer.expect_status(0));
+        let found = answer.expect_status(0).json();
         let answer = found["scaling"][0]["concurrency"].as_u64().unwrap();
         holds(answer <= 2, || found.to_string())
     });
@@ -261,7 +257,7 @@ fn several_numbers_of_workers_are_levels_of_one_code() {
     let project = Project::new();
     let words = ["sleep 0.02", "-c", "1,4", "--format", "json"];
     eventually(1, || {
-        let found = json(&eval(&project, &words).expect_status(0));
+        let found = eval(&project, &words).expect_status(0).json();
         let levels = &found["scaling"][0];
         let is_best = levels["still_grows"] == true && levels["concurrency"] == 4;
         holds(is_best, || found.to_string())

@@ -1,11 +1,6 @@
 //! What `speedwell eval` says: figures that can be, names, lines that repeat a failure, and how little `-q` leaves.
 
-use super::project::{Answer, Project};
-use serde_json::Value;
-
-fn json(answer: &Answer) -> Value {
-    serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {answer:#?}"))
-}
+use super::project::Project;
 
 #[test]
 fn commands_that_cost_no_more_than_the_shell_have_times_and_are_compared() {
@@ -27,7 +22,7 @@ fn commands_that_cost_no_more_than_the_shell_have_times_and_are_compared() {
     let answer = project
         .run(&[&words[..], &["--format", "json"]].concat())
         .expect_status(0);
-    let found = json(&answer);
+    let found = answer.json();
     for (at, name) in ["true", "echo $((1+2))"].into_iter().enumerate() {
         let code = &found["codes"][at];
         assert_eq!(code["code"], name);

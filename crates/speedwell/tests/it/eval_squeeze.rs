@@ -29,7 +29,7 @@ fn answer(words: &[&str], sample_ms: u32) -> u64 {
     let answer = project
         .run(&[&["eval"], words, &search].concat())
         .expect_status(0);
-    let found: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let found: Value = answer.json();
     found["scaling"][0]["concurrency"].as_u64().unwrap()
 }
 

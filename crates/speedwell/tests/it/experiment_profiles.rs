@@ -72,7 +72,7 @@ fn has_perf() -> bool {
 /// The one profiled pair of a report.
 #[track_caller]
 fn profiled(answer: &Answer) -> Value {
-    let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let report: Value = answer.json();
     let profiles = report["profiles"].as_array().cloned().unwrap_or_default();
     assert_eq!(profiles.len(), 1, "{report:#}");
     profiles[0].clone()
@@ -185,7 +185,7 @@ when = ["http"]
     let answer = answer.expect_status(0);
     let pair = profiled(&answer);
     enters_by_audit(&pair, "perf");
-    let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let report: Value = answer.json();
     let said = |note: &&Value| {
         note.as_str()
             .is_some_and(|note| note.contains("it was sent"))

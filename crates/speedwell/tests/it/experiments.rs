@@ -44,7 +44,7 @@ pub fn costs(variants: &[(&str, &str)], rest: &str) -> Project {
 /// The report as data.
 #[track_caller]
 pub fn data(answer: &Answer) -> Value {
-    serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error} in {answer:#?}"))
+    answer.json()
 }
 
 /// The values of a key in all items of a list.

@@ -11,7 +11,7 @@ fn load(project: &Project, url: &str, words: &[&str]) -> Answer {
 
 /// What the first load measured, as the report gives it to machines.
 fn measured(answer: &Answer) -> Json {
-    let document: Json = serde_json::from_str(&answer.stdout).unwrap();
+    let document: Json = answer.json();
     document["loads"][0]["measured"].clone()
 }
 
@@ -267,7 +267,7 @@ fn every_address_is_loaded_in_every_round() {
         "1",
     ];
     let answer = load(&project, &a, &words).expect_status(0);
-    let document: Json = serde_json::from_str(&answer.stdout).unwrap();
+    let document: Json = answer.json();
     let loads = document["loads"].as_array().unwrap();
     let rounds: Vec<_> = loads
         .iter()

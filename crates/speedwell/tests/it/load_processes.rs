@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 fn measured(answer: &Answer) -> Json {
-    let document: Json = serde_json::from_str(&answer.stdout).unwrap();
+    let document: Json = answer.json();
     document["loads"][0]["measured"].clone()
 }
 
@@ -98,7 +98,7 @@ fn a_process_that_dies_takes_only_its_own_part_with_it() {
     std::thread::sleep(Duration::from_millis(200));
     signal("-INT", child.id());
     let answer = Answer::from(child.wait_with_output().unwrap());
-    let document: Json = serde_json::from_str(&answer.stdout).unwrap();
+    let document: Json = answer.json();
     let load = &document["loads"][0];
     assert_eq!(load["is_partial"], true);
     let warnings = load["warnings"].to_string();
@@ -185,7 +185,7 @@ fn parts_that_were_started_by_hand_are_one_load() {
     }
     let words = ["report", "a.json", "b.json", "--merge", "--format", "json"];
     let answer = project.run(&words).expect_status(0);
-    let document: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let document: serde_json::Value = answer.json();
     let load = &document["loads"][0];
     assert_eq!(load["asked"]["processes"], 2, "{load:#}");
     assert_eq!(load["asked"]["requests"], 100);

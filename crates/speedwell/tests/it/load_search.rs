@@ -65,7 +65,7 @@ fn tried(project: &Project, words: &str) -> Result<Value, String> {
 fn json(project: &Project, words: &str) -> Value {
     let words: Vec<&str> = words.split_whitespace().collect();
     let answer = project.run(&words).expect_status(0);
-    serde_json::from_str(&answer.stdout).unwrap()
+    answer.json()
 }
 
 #[test]

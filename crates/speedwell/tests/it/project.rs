@@ -110,6 +110,12 @@ impl Answer {
         self
     }
 
+    /// What stdout holds as JSON.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:#?}"))
+    }
+
     /// Asserts that stdout contains every text.
     #[track_caller]
     pub fn expect_stdout(self, texts: &[&str]) -> Answer {

@@ -266,7 +266,7 @@ fn reports_in_files_of_their_own_are_compared_but_their_latencies_are_not_ranked
     let answer = project
         .run(&[&words[..], &["--format", "json"]].concat())
         .expect_status(0);
-    let json: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let json: serde_json::Value = answer.json();
     let found = json["validity"].as_array().unwrap();
     let told: Vec<_> = found
         .iter()
