@@ -1,9 +1,10 @@
 //! Whether a number of iterations gives results that are steady enough.
 //!
 //! Decides with the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case, with the
-//! standard deviation of the population, and its mean over the cases. It must not know how numbers are tried. Start at
-//! [`Spread::of`].
+//! standard deviation of the population, and its mean over the cases; a shortest time may be asked for besides. It
+//! also decides which number is tried next. It must not know how a number is measured. Start at [`Search`].
 
+use indexmap::IndexMap;
 use speedwell_stats::describe::{mean, standard_deviation};
 
 /// What is steady enough; coefficients of variation as shares.
@@ -48,6 +49,151 @@ impl Spread {
     }
 }
 
+/// What cases gave under one number of iterations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Level {
+    /// The number of iterations.
+    pub n: u64,
+    /// The cases by name, in the order of `spread.cases`.
+    pub names: Vec<String>,
+    /// How much their results vary.
+    pub spread: Spread,
+    /// The usual length of a sample in nanoseconds, of the case in which it is shortest; `None` where lengths are
+    /// unknown.
+    pub shortest_ns: Option<u64>,
+}
+
+/// What one case gave under one number of iterations.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Results {
+    /// One for each run.
+    pub rates: Vec<f64>,
+    /// The lengths of its samples in nanoseconds, as far as they are known.
+    pub lengths_ns: Vec<u64>,
+}
+
+impl Level {
+    /// What `cases` say of `n` iterations.
+    pub fn of(n: u64, cases: IndexMap<String, Results>) -> Level {
+        let length = |results: &Results| {
+            let mut lengths_ns = results.lengths_ns.clone();
+            lengths_ns.sort_unstable();
+            lengths_ns.get(lengths_ns.len() / 2).copied()
+        };
+        Level {
+            n,
+            spread: Spread::of(cases.values().map(|results| results.rates.as_slice())),
+            shortest_ns: cases.values().filter_map(length).min(),
+            names: cases.into_keys().collect(),
+        }
+    }
+
+    /// The cases with their coefficients of variation.
+    pub fn cases(&self) -> impl Iterator<Item = (&str, f64)> {
+        let names = self.names.iter().map(String::as_str);
+        names.zip(self.spread.cases.iter().copied())
+    }
+}
+
+/// Which numbers are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// The first number.
+    pub start: u64,
+    /// From one number to the next.
+    pub factor: u64,
+    /// How many numbers are measured before the search gives up.
+    pub tries: u32,
+    /// The largest number.
+    pub most: u64,
+}
+
+/// The search for the least number of iterations that is enough: each number is the one before times a factor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Search {
+    enough: Steadiness,
+    least_ns: u64,
+    steps: Steps,
+    tried: u32,
+    n: Option<u64>,
+    best: Option<Level>,
+    found: Option<Level>,
+}
+
+impl Search {
+    /// A search for results that are as steady as `enough`, of samples of at least `least_ns`.
+    pub fn new(enough: Steadiness, least_ns: u64, steps: Steps) -> Search {
+        Search {
+            enough,
+            least_ns,
+            steps,
+            tried: 0,
+            n: Some(steps.start).filter(|n| *n <= steps.most),
+            best: None,
+            found: None,
+        }
+    }
+
+    /// The number to measure next; `None` when the search is over.
+    pub fn n(&self) -> Option<u64> {
+        self.n
+    }
+
+    /// Whether samples of this length are long enough. Unknown lengths are, as nothing can be said of them.
+    pub fn is_long(&self, shortest_ns: Option<u64>) -> bool {
+        shortest_ns.is_none_or(|shortest_ns| shortest_ns >= self.least_ns)
+    }
+
+    /// Passes over the numbers that are too small if time grows with the number, after the current one took
+    /// `shortest_ns`. What a first sample costs besides its iterations makes it seem slower than it is, so that no
+    /// number is missed.
+    pub fn pass_over(&mut self, shortest_ns: u64) {
+        let mut expected_ns = shortest_ns.max(1);
+        while let Some(n) = self.n {
+            expected_ns = expected_ns.saturating_mul(self.steps.factor);
+            self.n = self.after(n);
+            if expected_ns >= self.least_ns || self.steps.factor < 2 {
+                break;
+            }
+        }
+    }
+
+    /// Takes what the current number gave; whether it is the steadiest until now.
+    pub fn observe(&mut self, level: Level) -> bool {
+        self.tried += 1;
+        self.n = self
+            .after(level.n)
+            .filter(|_| self.tried < self.steps.tries);
+        let is_best = self
+            .best
+            .as_ref()
+            .is_none_or(|known| level.spread.mean < known.spread.mean);
+        if level.spread.is_steady(self.enough) && self.is_long(level.shortest_ns) {
+            self.n = None;
+            self.found = Some(level.clone());
+        }
+        if is_best {
+            self.best = Some(level);
+        }
+        is_best
+    }
+
+    /// The number that is enough.
+    pub fn found(&self) -> Option<&Level> {
+        self.found.as_ref()
+    }
+
+    /// The steadiest number until now.
+    pub fn best(&self) -> Option<&Level> {
+        self.best.as_ref()
+    }
+
+    fn after(&self, n: u64) -> Option<u64> {
+        n.checked_mul(self.steps.factor)
+            .filter(|n| *n <= self.steps.most)
+    }
+}
+
 /// Standard deviation of the population over the mean; 0 for one value.
 fn variation(rates: &[f64]) -> f64 {
     let count = rates.len() as f64;
@@ -68,6 +214,94 @@ mod tests {
         assert!((spread.cases[0] - 1.0 / 3.0).abs() < 1e-15);
         assert_eq!(spread.cases[1], 0.0);
         assert!((spread.mean - 1.0 / 6.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn the_case_with_the_shortest_samples_tells_whether_they_are_long_enough() {
+        let results = |rates: &[f64], lengths_ns: &[u64]| Results {
+            rates: rates.to_vec(),
+            lengths_ns: lengths_ns.to_vec(),
+        };
+        let cases = [
+            ("slow".to_owned(), results(&[1.0, 3.0], &[900, 1, 700])),
+            ("quick".to_owned(), results(&[5.0], &[40, 80, 10])),
+            ("untimed".to_owned(), results(&[5.0], &[])),
+        ];
+        let level = Level::of(7, cases.into_iter().collect());
+        assert_eq!((level.n, level.shortest_ns), (7, Some(40)));
+        let cases: Vec<(&str, f64)> = level.cases().collect();
+        assert_eq!(cases.len(), 3);
+        let expected = [("slow", 0.5), ("quick", 0.0), ("untimed", 0.0)];
+        for ((name, variation), (known, share)) in cases.into_iter().zip(expected) {
+            assert!(
+                name == known && (variation - share).abs() < 1e-12,
+                "{name}: {variation}"
+            );
+        }
+    }
+
+    fn search(tries: u32, most: u64) -> Search {
+        let enough = Steadiness {
+            mean: 0.05,
+            single: 0.1,
+        };
+        let steps = Steps {
+            start: 10,
+            factor: 2,
+            tries,
+            most,
+        };
+        Search::new(enough, 1_000, steps)
+    }
+
+    fn level(n: u64, variation: f64, shortest_ns: u64) -> Level {
+        Level {
+            n,
+            names: vec!["a".into()],
+            spread: Spread {
+                cases: vec![variation],
+                mean: variation,
+            },
+            shortest_ns: Some(shortest_ns),
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_too_small_are_passed_over_but_never_one_too_many() {
+        let mut search = search(9, 1 << 40);
+        assert!(!search.is_long(Some(999)) && search.is_long(Some(1_000)) && search.is_long(None));
+        search.pass_over(100);
+        assert_eq!(
+            search.n(),
+            Some(160),
+            "100 ns at 10 are 1600 ns at 160, and 800 ns at 80"
+        );
+        search.pass_over(999);
+        assert_eq!(search.n(), Some(320));
+    }
+
+    #[test]
+    fn a_search_ends_when_a_number_is_enough_and_gives_up_at_its_limits() {
+        let mut found = search(9, 1 << 40);
+        assert!(found.observe(level(10, 0.2, 5_000)));
+        assert!(found.observe(level(20, 0.01, 900)), "steady and too short");
+        assert!(found.found().is_none() && found.n() == Some(40));
+        assert!(!found.observe(level(40, 0.02, 5_000)));
+        assert_eq!(found.found().map(|level| level.n), Some(40));
+        assert_eq!(
+            (found.n(), found.best().map(|level| level.n)),
+            (None, Some(20))
+        );
+        let mut tired = search(1, 1 << 40);
+        tired.observe(level(10, 0.2, 5_000));
+        let mut limited = search(9, 19);
+        limited.observe(level(10, 0.2, 5_000));
+        assert_eq!((tired.n(), limited.n()), (None, None));
+        assert_eq!(
+            search(9, 9).n(),
+            None,
+            "the first number is above the largest"
+        );
     }
 
     #[test]

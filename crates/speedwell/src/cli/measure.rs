@@ -186,12 +186,25 @@ pub fn measure(
     store: &mut Store,
     args: &RunArgs,
 ) -> anyhow::Result<(Session, Status)> {
+    warn_before(&plans.plan, &plans.suite, settings, args);
+    carry_out(plans, settings, store, args)
+}
+
+/// Like [`measure`], for those who measure several times and have warned themselves.
+///
+/// # Errors
+/// As for [`measure`].
+pub fn carry_out(
+    plans: Plans,
+    settings: &Settings,
+    store: &mut Store,
+    args: &RunArgs,
+) -> anyhow::Result<(Session, Status)> {
     let Plans {
         plan,
         suite,
         resumed,
     } = plans;
-    warn_before(&plan, &suite, settings, args);
     let mut orders = Orders {
         fail_fast: args.execution.fail_fast,
         budget: args

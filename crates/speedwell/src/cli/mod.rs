@@ -14,6 +14,7 @@ mod experiment;
 mod gate;
 mod history;
 mod import;
+mod iterations;
 mod load;
 mod loaded;
 mod measure;
@@ -58,6 +59,7 @@ struct Words {
 enum Command {
     Run(options::RunArgs),
     Eval(Box<options::EvalArgs>),
+    Iterations(iterations::IterationsArgs),
     Load(Box<options::LoadArgs>),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
@@ -93,6 +95,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     let done = match words.command {
         Command::Run(args) => run::run(args),
         Command::Eval(args) => eval::run(*args),
+        Command::Iterations(args) => iterations::run(args),
         Command::Load(mut args) => {
             args.typed = typed;
             load::run(*args)

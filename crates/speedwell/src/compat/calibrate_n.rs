@@ -9,7 +9,7 @@ use super::benchmark_folder::script_at;
 use super::console::{self, Console};
 use super::driver::{self, Driver};
 use super::engine::{Engine, Follower, PlannedScript, Request, Tool};
-use crate::analysis::iterations::Spread;
+use crate::analysis::iterations::{Level, Results, Search, Steps};
 use crate::model::{Case, Event, Observer, Variant};
 use anyhow::Result;
 use indexmap::IndexMap;
@@ -19,7 +19,7 @@ const TOOL: &str = "calibrate-n.js";
 const USAGE: &str = include_str!("usage/calibrate-n.js.txt");
 
 /// The rates of the cases under one number of iterations, by the text of their values.
-type Rates = IndexMap<String, Vec<f64>>;
+type Rates = IndexMap<String, Results>;
 
 /// Tries larger and larger numbers of iterations; returns the exit status.
 ///
@@ -71,9 +71,14 @@ fn calibrate(
     engine: &mut dyn Engine,
 ) -> Result<i32> {
     told::heading(console.stdout, options)?;
-    let mut best: Option<(u64, Rates, Spread)> = None;
-    let mut n = options.start;
-    for _ in 0..options.increases {
+    let steps = Steps {
+        start: options.start,
+        factor: options.factor,
+        tries: options.increases,
+        most: u64::MAX,
+    };
+    let mut search = Search::new(options.enough, 0, steps);
+    while let Some(n) = search.n() {
         writeln!(console.stdout, "\nTesting with n={n}:")?;
         request.sets = vec![("n".into(), n.to_string())];
         let (rates, status) = tried(&request, console, engine)?;
@@ -84,30 +89,18 @@ fn calibrate(
                 status
             });
         }
-        let spread = Spread::of(rates.values().map(Vec::as_slice));
-        told::cases(console.stdout, &rates, &spread, options)?;
-        told::overall(console.stdout, &spread, options)?;
-        let steady = spread.is_steady(options.enough);
-        let is_best = best
-            .as_ref()
-            .is_none_or(|(_, _, known)| spread.mean < known.mean);
-        if is_best {
-            best = Some((n, rates.clone(), spread.clone()));
+        let level = Level::of(n, rates);
+        told::cases(console.stdout, &level, options)?;
+        told::overall(console.stdout, &level.spread, options)?;
+        let is_best = search.observe(level);
+        if let Some(best) = search.best() {
+            told::best(console.stdout, is_best, best)?;
         }
-        if let Some((best_n, _, best)) = &best {
-            told::best(console.stdout, is_best, *best_n, best)?;
-        }
-        if steady {
-            told::found(console.stdout, n, &rates, &spread, options)?;
-            return Ok(0);
-        }
-        let Some(next) = n.checked_mul(options.factor) else {
-            break;
-        };
-        n = next;
     }
-    if let Some((n, rates, spread)) = &best {
-        told::given_up(console.stdout, *n, rates, spread, options)?;
+    match (search.found(), search.best()) {
+        (Some(found), _) => told::found(console.stdout, found, options)?,
+        (None, Some(best)) => told::given_up(console.stdout, best, options)?,
+        (None, None) => {}
     }
     Ok(0)
 }
@@ -146,6 +139,7 @@ impl Observer for Collector<'_> {
                 self.rates
                     .entry(configuration(&run.case))
                     .or_default()
+                    .rates
                     .extend(rates);
             }
             Event::SlotDone(_) => {

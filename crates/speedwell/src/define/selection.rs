@@ -2,7 +2,7 @@
 
 use crate::harness::{Trial, UsualTool};
 use crate::model::{Case, Value, ValueKind};
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use regex::Regex;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,8 @@ pub struct Selection {
     pub excludes: Vec<Regex>,
     /// Parameter values in the order given; several values of one name are all measured.
     pub sets: Vec<(String, String)>,
+    /// Values for single benchmarks, by the name of their file (`group/name.js`), besides those for all.
+    pub of_benchmarks: Vec<(String, (String, String))>,
     /// Values for benchmark files, or those of folders, that have their own.
     pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
     /// Whether and how cases are only tried with small values.
@@ -30,13 +32,24 @@ impl Selection {
         (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
     }
 
-    /// The values for a file.
-    pub fn sets_of(&self, file: &Path) -> &[(String, String)] {
-        let own = self
+    /// The values for a file. What is said of its name replaces what is said of all files.
+    pub fn sets_of(&self, name: &str, file: &Path) -> Vec<(String, String)> {
+        let of_file = self
             .of_files
             .iter()
             .find(|(path, _)| file.starts_with(path));
-        own.map_or(&self.sets, |(_, sets)| sets)
+        let mut sets = of_file.map_or(&self.sets, |(_, sets)| sets).clone();
+        let own: Vec<_> = self.of_benchmark(name).cloned().collect();
+        sets.retain(|(known, _)| own.iter().all(|(replaced, _)| replaced != known));
+        sets.extend(own);
+        sets
+    }
+
+    /// The values for the benchmark file of that name alone.
+    pub fn of_benchmark(&self, name: &str) -> impl Iterator<Item = &(String, String)> {
+        let own = self.of_benchmarks.iter();
+        own.filter(move |(known, _)| known == name)
+            .map(|(_, set)| set)
     }
 
     /// Whether a case that was measured already is wanted: by the name of its benchmark, and by the
@@ -67,6 +80,37 @@ impl Selection {
         }
     }
 
+    /// Reads lines such as `buffers/copy.js n=1000 len=16`, each the name of a benchmark file with values for it alone;
+    /// values without a name in front are for all. Empty lines and those that begin with `#` say nothing.
+    ///
+    /// # Errors
+    /// A line without a value, with its number.
+    pub fn add_lines(&mut self, text: &str) -> anyhow::Result<()> {
+        for (at, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let refusal = || {
+                let number = at + 1;
+                format!("line {number}, '{line}', is not of the form 'group/file NAME=VALUE'")
+            };
+            let before = line.split_once('=').with_context(refusal)?.0;
+            let (name, words) = match before.rsplit_once(' ') {
+                Some((name, _)) => (name.trim_end(), &line[name.len()..]),
+                None => ("", line),
+            };
+            for (parameter, value) in Case::with_values(name, words).with_context(refusal)?.values {
+                let set = (parameter, Self::written_out(&value.plain()));
+                match name.is_empty() {
+                    true => self.sets.push(set),
+                    false => self.of_benchmarks.push((name.to_owned(), set)),
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// `10k` and `2M` written out, because benchmarks read plain numbers; other texts unchanged.
     pub fn written_out(value: &str) -> String {
         let with_suffix = value.ends_with(['k', 'M', 'G']);
@@ -94,6 +138,26 @@ mod tests {
         assert!(
             !selection.keeps(&case("g/copy len=64")) && !selection.keeps(&case("g/fill len=16"))
         );
+    }
+
+    #[test]
+    fn lines_of_a_file_give_values_to_single_benchmarks_or_to_all() {
+        let mut selection = Selection::default();
+        let text = "# a remark\n\nlen=16\n  g/my file.js n=10k kind=\"a b\"\ng/b.js n=5\n";
+        selection.add_lines(text).unwrap();
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        selection.sets.push(pair("n", "1"));
+        let sets = |name| selection.sets_of(name, Path::new("/x"));
+        assert_eq!(
+            sets("g/my file.js"),
+            [pair("len", "16"), pair("n", "10000"), pair("kind", "a b")]
+        );
+        assert_eq!(sets("g/b.js"), [pair("len", "16"), pair("n", "5")]);
+        assert_eq!(sets("g/c.js"), [pair("len", "16"), pair("n", "1")]);
+        for wrong in ["g/b.js", "x=1\ng/b.js 5 n", "g/b.js n=\"x"] {
+            let error = Selection::default().add_lines(wrong).unwrap_err();
+            assert!(error.to_string().starts_with("line "), "{wrong}: {error}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::Selection;
 use crate::harness::{self, Description, Job, Kind, Parameter, Request, Source};
 use crate::model::{Case, Cause, DefinitionFile, Failure, Step, Value, Variant, nearest};
 use crate::process::{interrupted, quote};
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,6 +57,10 @@ pub fn read(
             &own.map(|(_, description)| description).collect::<Vec<_>>(),
             sets,
         )?;
+    }
+    for (source, description) in wanted.iter().zip(&described) {
+        let own: Vec<_> = selection.of_benchmark(&source.name).cloned().collect();
+        check_values(&[description], &own).with_context(|| format!("in '{}'", source.name))?;
     }
     let mut suite = Suite {
         files: wanted.len(),
@@ -148,7 +152,7 @@ fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> D
             .clone()
             .unwrap_or_else(|| harness.usual_program(source)),
         variant: baseline.clone(),
-        sets: selection.sets_of(&source.file).to_vec(),
+        sets: selection.sets_of(&source.name, &source.file),
         trial: selection.trial,
         usual_tool: selection.usual_tool,
         limit: LIMIT,

@@ -8,8 +8,8 @@
 //!
 //! A `case` line starts a case; each line below it gives the values of one variant (`*` for any),
 //! one per run, starting over at the end. `exit:N`, `signal:N`, `silent` and `timeout` are
-//! failures, `sleep:MS` takes time before reporting 1. `110,memory=5` is a run with a second metric,
-//! of which less is better.
+//! failures, `sleep:MS` takes time before reporting 1, and `VALUE@NS` is a value whose sample took so many nanoseconds
+//! instead of a million. `110,memory=5` is a run with a second metric, of which less is better.
 
 use super::attempt::{description_failure, failure};
 use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
@@ -73,10 +73,11 @@ impl Harness for Fake {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        let value: f64 = word.parse().unwrap_or(1.0);
+        let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
+        let value: f64 = value.parse().unwrap_or(1.0);
         let rate = Rate {
             rate: json!(value),
-            elapsed_ns: Some(1_000_000),
+            elapsed_ns: elapsed_ns.parse().ok(),
             http: None,
         };
         let case = job

@@ -49,6 +49,7 @@ mod imports;
 mod imports_ab;
 mod imports_text;
 mod invariants;
+mod iterations;
 mod json_lines;
 mod killed;
 mod layers;

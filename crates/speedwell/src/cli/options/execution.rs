@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::parse;
 
 /// Execution options.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct ExecutionArgs {
     /// Order of runs: randomised blocks, fixed alternation as in the original, or, for codes, all at the
@@ -51,9 +51,10 @@ impl ExecutionArgs {
 }
 
 /// Orders that can be asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum OrderName {
     /// Randomised blocks.
+    #[default]
     Blocks,
     /// Baseline, candidate, baseline, candidate ...
     Alternate,

@@ -16,9 +16,13 @@ pub struct SelectionArgs {
     /// Leave out benchmarks whose 'group/name' matches this pattern (repeatable)
     #[arg(short = 'x', long = "exclude", value_name = "RE")]
     pub exclude: Vec<Regex>,
-    /// Set a parameter to these values instead of the declared ones (repeatable)
-    #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]")]
+    /// Set a parameter to these values instead of the declared ones (repeatable); '@FILE' reads
+    /// lines such as 'group/file.js n=1000', as 'speedwell iterations' writes them
+    #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]|@FILE")]
     pub set: Vec<String>,
+    /// Values for single benchmark files, by their names.
+    #[arg(skip)]
+    pub of_benchmarks: Vec<(String, (String, String))>,
     #[command(flatten)]
     pub metric: MetricArgs,
 }
@@ -38,23 +42,33 @@ impl SelectionArgs {
     /// # Errors
     /// A setting that is not of the form NAME=VALUE.
     pub fn selection(&self, more: &[String], trial: Trial) -> anyhow::Result<Selection> {
-        let mut sets = Vec::new();
+        let mut selection = Selection {
+            filters: self.filter.clone(),
+            excludes: self.exclude.clone(),
+            of_benchmarks: self.of_benchmarks.clone(),
+            trial,
+            ..Selection::default()
+        };
         for text in &self.set {
-            sets.extend(Selection::parse_set(text).context("in --set")?);
+            match text.strip_prefix('@') {
+                Some(file) => std::fs::read_to_string(file)
+                    .map_err(anyhow::Error::from)
+                    .and_then(|lines| selection.add_lines(&lines))
+                    .with_context(|| format!("cannot read the values in '{file}'"))
+                    .context("in --set")?,
+                None => selection
+                    .sets
+                    .extend(Selection::parse_set(text).context("in --set")?),
+            }
         }
         for text in more {
             // Typed as in the original: the whole rest of the word is one value.
             let (name, value) = text
                 .split_once('=')
                 .context("a value has the form NAME=VALUE")?;
-            sets.push((name.to_owned(), Selection::written_out(value)));
+            let value = Selection::written_out(value);
+            selection.sets.push((name.to_owned(), value));
         }
-        Ok(Selection {
-            filters: self.filter.clone(),
-            excludes: self.exclude.clone(),
-            sets,
-            trial,
-            ..Selection::default()
-        })
+        Ok(selection)
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! Labels and figures are where the original has them, for those who read them by a program; sentences are our own.
 
-use super::Rates;
 use super::options::Options;
-use crate::analysis::iterations::Spread;
+use crate::analysis::iterations::{Level, Spread};
 use std::io::{self, Write};
 
 /// What is going to be done.
@@ -31,14 +30,9 @@ pub fn heading(out: &mut dyn Write, options: &Options) -> io::Result<()> {
 }
 
 /// Every configuration with its coefficient of variation.
-pub fn cases(
-    out: &mut dyn Write,
-    rates: &Rates,
-    spread: &Spread,
-    options: &Options,
-) -> io::Result<()> {
-    for (name, variation) in rates.keys().zip(&spread.cases) {
-        let mark = match *variation <= options.enough.mean {
+pub fn cases(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
+    for (name, variation) in level.cases() {
+        let mark = match variation <= options.enough.mean {
             true => "✓ Stable",
             false => "✗ Unstable",
         };
@@ -46,7 +40,7 @@ pub fn cases(
         writeln!(
             out,
             "  CV: {}% (the lower, the steadier)",
-            percent(*variation)
+            percent(variation)
         )?;
         writeln!(out, "  Stability: {mark}")?;
     }
@@ -78,48 +72,35 @@ pub fn overall(out: &mut dyn Write, spread: &Spread, options: &Options) -> io::R
 }
 
 /// The best number until now.
-pub fn best(out: &mut dyn Write, is_new: bool, n: u64, spread: &Spread) -> io::Result<()> {
+pub fn best(out: &mut dyn Write, is_new: bool, level: &Level) -> io::Result<()> {
     let begin = match is_new {
         true => "New best n:",
         false => "Current best n remains:",
     };
     writeln!(
         out,
-        "  → {begin} {n} with average CV: {}%",
-        percent(spread.mean)
+        "  → {begin} {} with average CV: {}%",
+        level.n,
+        percent(level.spread.mean)
     )
 }
 
 /// A number that is enough.
-pub fn found(
-    out: &mut dyn Write,
-    n: u64,
-    rates: &Rates,
-    spread: &Spread,
-    options: &Options,
-) -> io::Result<()> {
+pub fn found(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
     writeln!(
         out,
-        "\n✓ Found optimal n={n} (Overall CV={}% < {}% and no configuration has CV > {}%)",
-        percent(spread.mean),
+        "\n✓ Found optimal n={} (Overall CV={}% < {}% and no configuration has CV > {}%)",
+        level.n,
+        percent(level.spread.mean),
         percent(options.enough.mean),
         options.enough.single * 100.0
     )?;
     writeln!(out, "\nFinal CV for each configuration:")?;
-    for (name, variation) in rates.keys().zip(&spread.cases) {
-        writeln!(out, "  {name}: {}%", percent(*variation))?;
-    }
-    Ok(())
+    variations(out, level, None)
 }
 
 /// No number was enough: the best of them.
-pub fn given_up(
-    out: &mut dyn Write,
-    n: u64,
-    rates: &Rates,
-    spread: &Spread,
-    options: &Options,
-) -> io::Result<()> {
+pub fn given_up(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
     writeln!(
         out,
         "Maximum number of increases ({}) reached",
@@ -127,25 +108,30 @@ pub fn given_up(
     )?;
     writeln!(
         out,
-        "Best n found: {n} with average CV={}%",
-        percent(spread.mean)
+        "Best n found: {} with average CV={}%",
+        level.n,
+        percent(level.spread.mean)
     )?;
     writeln!(out, "\nCV by configuration at best n:")?;
-    for (name, variation) in rates.keys().zip(&spread.cases) {
-        writeln!(out, "  {name}: {}%", percent(*variation))?;
-        if variation.is_nan() || *variation > options.enough.mean {
-            writeln!(
-                out,
-                "    ⚠️ above the target of {}%",
-                percent(options.enough.mean)
-            )?;
-        }
-    }
+    variations(out, level, Some(options.enough.mean))?;
     writeln!(
         out,
         "\nRecommendation: let n grow further with --max-increases, accept more variation with --cv-threshold, or\n\
          look at the configurations that vary most. A busy machine varies whatever n is."
     )
+}
+
+/// The variation of every configuration; those above `target` are marked.
+fn variations(out: &mut dyn Write, level: &Level, target: Option<f64>) -> io::Result<()> {
+    for (name, variation) in level.cases() {
+        writeln!(out, "  {name}: {}%", percent(variation))?;
+        if let Some(target) = target
+            && (variation.is_nan() || variation > target)
+        {
+            writeln!(out, "    ⚠️ above the target of {}%", percent(target))?;
+        }
+    }
+    Ok(())
 }
 
 fn percent(share: f64) -> String {
