@@ -41,11 +41,6 @@ impl Batcher {
         }
     }
 
-    /// Whether there may ever be pauses.
-    pub fn may_pause(&self) -> bool {
-        self.most_ns > 0
-    }
-
     /// How many answers came of late in how many nanoseconds, and the median service time.
     pub fn adapt(&mut self, answers: u64, elapsed_ns: u64, median_ns: Option<u64>) {
         self.pause_ns = median_ns.map_or(0, |median| (median / PART_OF_MEDIAN).min(self.most_ns));

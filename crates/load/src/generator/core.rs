@@ -73,7 +73,7 @@ impl<'a> Core<'a> {
             quic,
             load,
             clock,
-            poll: Poll::new(clock)?,
+            poll: Poll::new()?,
             source,
             ledger,
             traffic: Traffic::default(),

@@ -1,35 +1,25 @@
-//! Waiting for many sockets and a point of time at once.
-//!
-//! The time is kept by a timer among the sockets. A time limit of each wait would be set up and taken back with every
-//! answer that comes before it; the timer is set once for each point of time, however many answers come.
+//! Waiting for many sockets at once.
 
-use super::clock::{Clock, NEVER};
-use super::timer::Timer;
+use super::clock::NEVER;
 use rustix::buffer::spare_capacity;
-use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
 
 /// Events that one wait may bring.
 pub(super) const EVENTS: usize = 1024;
 
-/// The number of the timer, which no socket has.
-const TIMER: u64 = u64::MAX;
-
-const AT_ONCE: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 0,
-};
+const NS_PER_S: u64 = 1_000_000_000;
 
 /// The sockets of a thread, each with a number.
 pub(super) struct Poll {
     epoll: OwnedFd,
     events: Vec<Event>,
-    timer: Timer,
-    /// When the timer goes off; [`NEVER`] when it is not set, or has gone off.
-    rings_ns: u64,
+    /// Whether `epoll_pwait2` can be called. Kernels before 5.11 do not have it, and some sandboxes forbid what they
+    /// do not know.
+    waits_exactly: bool,
 }
 
 /// What happened to a socket.
@@ -46,17 +36,11 @@ pub(super) struct Happened {
 }
 
 impl Poll {
-    pub fn new(clock: Clock) -> io::Result<Poll> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let timer = Timer::new(clock)?;
-        // Each time that it goes off is one event, so it is never read.
-        let flags = EventFlags::IN | EventFlags::ET;
-        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), flags)?;
+    pub fn new() -> io::Result<Poll> {
         Ok(Poll {
-            epoll,
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
             events: Vec::with_capacity(EVENTS),
-            timer,
-            rings_ns: NEVER,
+            waits_exactly: true,
         })
     }
 
@@ -72,27 +56,57 @@ impl Poll {
         )?)
     }
 
-    /// Waits until something happens to a socket, at most until a time; [`NEVER`] waits without an end, and a time that
-    /// is not after `now_ns` does not wait. Returns how much happened, and how many system calls that took.
-    pub fn wait(&mut self, now_ns: u64, until_ns: u64) -> io::Result<(usize, u64)> {
-        let mut calls = 1;
-        let waits = until_ns > now_ns;
-        if waits && until_ns != self.rings_ns && until_ns != NEVER {
-            self.timer.set(until_ns)?;
-            self.rings_ns = until_ns;
-            calls += 1;
-        }
-        let limit = (!waits).then_some(&AT_ONCE);
+    /// Waits until something happens, at most `timeout_ns`; returns how much did. [`NEVER`] waits
+    /// without an end.
+    pub fn wait(&mut self, timeout_ns: u64) -> io::Result<usize> {
+        let timeout = (timeout_ns != NEVER).then_some(Timespec {
+            tv_sec: (timeout_ns / NS_PER_S) as i64,
+            tv_nsec: (timeout_ns % NS_PER_S) as i64,
+        });
         self.events.clear();
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), limit) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        let waited = match self.waits_exactly {
+            true => epoll::wait(
+                &self.epoll,
+                spare_capacity(&mut self.events),
+                timeout.as_ref(),
+            ),
+            false => self.wait_in_two_steps(timeout.as_ref()),
+        };
+        match waited {
+            Ok(count) => Ok(count),
+            Err(Errno::INTR) => Ok(0),
+            Err(Errno::NOSYS | Errno::PERM) if self.waits_exactly => {
+                self.waits_exactly = false;
+                self.wait(timeout_ns)
+            }
+            Err(error) => Err(error.into()),
         }
-        if let Some(at) = self.events.iter().position(is_of_timer) {
-            self.events.swap_remove(at);
-            self.rings_ns = NEVER;
+    }
+
+    /// Waits as exactly, with a call more: `ppoll` knows nanoseconds on every kernel, but only whether anything
+    /// happened; what it was is then fetched without waiting.
+    fn wait_in_two_steps(&mut self, timeout: Option<&Timespec>) -> Result<usize, Errno> {
+        let mut watched = [PollFd::new(&self.epoll, PollFlags::IN)];
+        if poll(&mut watched, timeout)? == 0 {
+            return Ok(0);
         }
-        Ok((self.events.len(), calls))
+        let room = self.events.spare_capacity_mut();
+        // SAFETY: the kernel writes at most `room.len()` events to memory that has room for them. `Event` has the
+        // layout of the kernel's `epoll_event`, as `libc::epoll_event` has.
+        let count = unsafe {
+            libc::epoll_wait(
+                self.epoll.as_raw_fd(),
+                room.as_mut_ptr().cast(),
+                room.len() as i32,
+                0,
+            )
+        };
+        let count = usize::try_from(count).map_err(|_| {
+            Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL)
+        })?;
+        // SAFETY: so many events were written from the beginning of the memory on, which was empty.
+        unsafe { self.events.set_len(count) };
+        Ok(count)
     }
 
     /// What happened, by its place among what the last wait brought.
@@ -106,9 +120,4 @@ impl Poll {
             ended,
         }
     }
-}
-
-fn is_of_timer(event: &Event) -> bool {
-    let data = event.data;
-    data.u64() == TIMER
 }
