@@ -189,7 +189,11 @@ impl Values {
     pub(super) fn histogram(&self) -> Cow<'_, Histogram<u64>> {
         match self.early.is_empty() {
             true => Cow::Borrowed(self.histogram.as_ref().unwrap_or(ruler())),
-            false => Cow::Owned(self.clone().leave_early().clone()),
+            false => {
+                let mut all = self.clone();
+                all.leave_early();
+                Cow::Owned(all.histogram.unwrap_or_else(histogram))
+            }
         }
     }
 

@@ -63,15 +63,15 @@ fn check_report(plan: &Plan, args: &RunArgs) -> anyhow::Result<()> {
     if plan.design.experiment.is_some() || args.study.x_axis.is_some() {
         return Ok(());
     }
+    let is_code = |job: &Job| matches!(job.source.kind, Kind::Code(_));
+    if plan.jobs.iter().all(is_code) {
+        return args.output.check(Measured::Codes);
+    }
     ensure!(
         args.output.chart != Some(ChartKind::Line),
         "a line chart needs a parameter study (--x-axis NAME)"
     );
-    let is_code = |job: &Job| matches!(job.source.kind, Kind::Code(_));
-    args.output.check(match plan.jobs.iter().all(is_code) {
-        true => Measured::Codes,
-        false => Measured::Runs,
-    })
+    args.output.check(Measured::Runs)
 }
 
 /// Analyses a session that was just measured, reports, judges.
