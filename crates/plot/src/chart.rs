@@ -4,7 +4,7 @@
 use crate::draw::Medium;
 use crate::page::{self, Figure};
 use crate::{
-    BarChart, BoxChart, FlameChart, ForestChart, HistogramChart, LineChart, RunsChart,
+    BarChart, BoxChart, FlameChart, ForestChart, GridChart, HistogramChart, LineChart, RunsChart,
     ScatterChart, Size,
 };
 
@@ -27,6 +27,8 @@ pub enum Chart {
     Runs(RunsChart),
     /// Where a program spends its time.
     Flame(FlameChart),
+    /// A small chart for each of many cases.
+    Grid(GridChart),
 }
 
 impl Chart {
@@ -70,10 +72,11 @@ impl Chart {
         crate::png::encode(&self.svg_outlined(size), size, zoom)
     }
 
-    /// A size at which every label of this chart has room: 960 wide, and as high as the number of
-    /// categories or rows asks for.
+    /// A size at which every label of this chart has room: 960 wide, or 1280 for many small charts, and as
+    /// high as the number of categories or rows asks for.
     pub fn natural_size(&self) -> Size {
-        page::natural_size(self.figure(), Size::default().width_px, &Medium::File)
+        let figure = self.figure();
+        page::natural_size(figure, figure.natural_width(), &Medium::File)
     }
 
     fn figure(&self) -> &dyn Figure {
@@ -86,6 +89,7 @@ impl Chart {
             Self::Histogram(chart) => chart,
             Self::Runs(chart) => chart,
             Self::Flame(chart) => chart,
+            Self::Grid(chart) => chart,
         }
     }
 }

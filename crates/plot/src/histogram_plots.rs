@@ -10,6 +10,7 @@ use crate::layout::{
     top_strip,
 };
 use crate::scale::{Extent, Mapping, figure};
+use crate::value_data::{Labels, unit};
 
 /// Share of the width that names beside rows may take.
 const NAME_SHARE: f64 = 0.3;
@@ -19,7 +20,10 @@ const ROW_FILLED: f64 = 0.86;
 
 /// How many values of one series lie in each bin.
 pub(crate) struct Tally<'a> {
+    /// What tooltips call the series.
     pub name: &'a str,
+    /// What stands beside its row.
+    pub label: &'a str,
     pub style: Style,
     pub counts: Vec<u64>,
     pub total: u64,
@@ -52,12 +56,13 @@ pub(crate) struct Plots<'a> {
     pub tallies: &'a [Tally<'a>],
     /// Whether heights are per cent of a series, or values.
     pub as_shares: bool,
+    pub labels: Labels,
 }
 
 impl Plots<'_> {
     /// Draws all series into one plot.
     pub fn draw_overlaid(&self, svg: &mut Svg, sheet: Rect, x: &Axis, extent: Extent) {
-        let y = Axis::linear(self.unit());
+        let y = Axis::linear(self.height_label(String::new()));
         let Some(heights) = self.heights() else {
             return;
         };
@@ -89,11 +94,11 @@ impl Plots<'_> {
         let Some(heights) = self.heights() else {
             return;
         };
-        let label = format!("{} (highest bar: {})", self.unit(), figure(self.highest()));
+        let label = self.height_label(format!(" (highest bar: {})", figure(self.highest())));
         let top = sheet.top + top_strip(&label);
         let bottom = (sheet.bottom - bottom_height(&x.label)).max(top + 8.0);
         let row_px = (bottom - top) / self.tallies.len().max(1) as f64;
-        let names: Vec<&str> = self.tallies.iter().map(|tally| tally.name).collect();
+        let names: Vec<&str> = self.tallies.iter().map(|tally| tally.label).collect();
         let names = CategoryLabels::beside(&names, row_px, sheet.width() * NAME_SHARE);
         let left = sheet.left + names.width() + NAME_GAP;
         let plot = Rect::new(left, top, sheet.right - 8.0, bottom);
@@ -111,11 +116,11 @@ impl Plots<'_> {
         }
     }
 
-    fn unit(&self) -> &'static str {
-        if self.as_shares {
-            "share of values, %"
-        } else {
-            "number of values"
+    /// What the heights are, unless the sheet around says it.
+    fn height_label(&self, addition: String) -> String {
+        match self.labels {
+            Labels::Own => format!("{}{addition}", unit(self.as_shares)),
+            Labels::OfSheet => String::new(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Statistical charts as SVG text and PNG bytes: box plots with every value shown, scatter and line
-//! charts with error bars, grouped bars, forest plots, histograms, flame graphs, and runs in the order of
-//! execution.
+//! charts with error bars, grouped bars, forest plots, histograms, flame graphs, runs in the order of
+//! execution, and small multiples.
 //!
 //! A chart is plain data. [`Chart::svg`] and [`Chart::png`] draw it; nothing else has to be set up. The
 //! letters' widths come from one embedded font, so the same data give the same bytes on every
@@ -41,6 +41,8 @@ mod forest_chart;
 mod forest_plot;
 mod forest_row;
 mod forest_strip;
+mod grid_chart;
+mod grid_layout;
 mod histogram_chart;
 mod histogram_plots;
 mod jitter;
@@ -59,6 +61,8 @@ mod size;
 mod summary;
 mod text;
 mod tukey;
+mod value_data;
+mod value_strips;
 
 pub use axis::{Axis, Scale};
 pub use bar_chart::{Bar, BarCategory, BarChart};
@@ -69,6 +73,7 @@ pub use flame_chart::{FlameChart, FlameFrame, FlamePart};
 pub use forest_chart::ForestChart;
 pub use forest_row::{ForestRow, Mark};
 pub use forest_strip::ForestStrips;
+pub use grid_chart::{GridChart, GridMarks, GridPanel};
 pub use histogram_chart::{HistogramChart, HistogramSeries};
 pub use line_chart::LineChart;
 #[cfg(feature = "png")]

@@ -2,10 +2,17 @@
 
 use crate::Axis;
 use crate::draw::{Rect, Style, Svg};
+use crate::jitter::offsets;
 use crate::layout::{Header, Plane, Swatch};
 use crate::page::Figure;
 use crate::point_series::{Point, PointData, PointSeries};
+use crate::scale::figure;
 use crate::summary::{count, list};
+
+/// A dot of a single observation, and how far beside its point the dots lie and spread.
+const OBSERVED_PX: f64 = 2.4;
+const OBSERVED_ASIDE_PX: f64 = 11.0;
+const OBSERVED_SPREAD_PX: f64 = 8.0;
 
 /// Lines with markers and error bars. A point that cannot be shown leaves a gap in its line.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +27,9 @@ pub struct LineChart {
     pub y: Axis,
     /// The lines.
     pub series: Vec<PointSeries>,
+    /// What the points of each series were estimated from, such as single runs, in the order of the series:
+    /// drawn faintly beside the points. May be empty.
+    pub observations: Vec<Vec<Point>>,
     /// So many of the last series are curves, such as fitted ones: their points were not measured and have no
     /// markers.
     pub curves: usize,
@@ -32,6 +42,50 @@ impl LineChart {
             y: &self.y,
             series: &self.series,
         }
+    }
+
+    /// The axes that fit the points, their intervals and what they were estimated from.
+    fn plane(&self, area: Rect) -> Option<Plane<'_>> {
+        let data = self.data();
+        let (x, mut y) = data.extents(true)?;
+        for point in self.observed() {
+            y = y.including(point.y);
+        }
+        Some(Plane::lay_out(area, (&self.x, x), (&self.y, y)))
+    }
+
+    /// All single observations that both axes have a place for.
+    fn observed(&self) -> impl Iterator<Item = &Point> {
+        let data = self.data();
+        let all = self.observations.iter().flatten();
+        all.filter(move |point| data.shown(point))
+    }
+
+    /// Dots right of the points, so that neither hides the other.
+    fn draw_observations(&self, svg: &mut Svg, plane: &Plane<'_>, at: usize, style: Style) {
+        let data = self.data();
+        let observed = self.observations.get(at).into_iter().flatten();
+        let mut observed: Vec<&Point> = observed.filter(|point| data.shown(point)).collect();
+        observed.sort_by(|one, other| one.x.total_cmp(&other.x).then(one.y.total_cmp(&other.y)));
+        let group = svg
+            .group("observations")
+            .set("fill", &style.colour())
+            .num("fill-opacity", 0.35);
+        group.containing(|svg| {
+            for of_point in observed.chunk_by(|one, other| one.x == other.x) {
+                let values: Vec<f64> = of_point.iter().map(|point| point.y).collect();
+                for (point, offset) in of_point.iter().zip(offsets(&values)) {
+                    let aside = OBSERVED_ASIDE_PX + offset * OBSERVED_SPREAD_PX;
+                    let series = self.series.get(at).map_or("", |series| &series.name);
+                    svg.element("circle")
+                        .set("class", "observation")
+                        .num("cx", plane.x.at(point.x) + aside)
+                        .num("cy", plane.y.at(point.y))
+                        .num("r", OBSERVED_PX)
+                        .titled(&format!("{series}\none run: {}", figure(point.y)));
+                }
+            }
+        });
     }
 
     /// The stretches of a line between gaps, in ascending order of x.
@@ -95,12 +149,15 @@ impl Figure for LineChart {
 
     fn draw(&self, svg: &mut Svg, area: Rect) {
         let data = self.data();
-        let Some(plane) = data.plane(area, true) else {
+        let Some(plane) = self.plane(area) else {
             return;
         };
         plane.draw_axes(svg);
         for (at, series) in self.series.iter().enumerate() {
             let style = series.style(at);
+            if self.observations.get(at).is_some_and(|all| !all.is_empty()) {
+                self.draw_observations(svg, &plane, at, style);
+            }
             draw_intervals(svg, &plane, &data, series, style);
             self.draw_line(svg, &plane, series, style);
         }

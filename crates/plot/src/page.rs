@@ -24,6 +24,11 @@ pub(crate) trait Figure {
     /// Draws axes and marks into `area`; only called when there is something to show.
     fn draw(&self, svg: &mut Svg, area: Rect);
 
+    /// The width in pixels that the whole sheet wants in a file of its own.
+    fn natural_width(&self) -> u32 {
+        Size::default().width_px
+    }
+
     /// The height in pixels that the chart wants below its header, on a sheet area of `width` pixels.
     fn natural_height(&self, width: f64) -> f64;
 }

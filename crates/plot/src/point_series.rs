@@ -1,7 +1,7 @@
 //! Points in the plane, as scatter and line charts share them: the data, which of them can be shown,
 //! and the axes that fit them.
 
-use crate::draw::{PAPER, Rgb, Style, Svg};
+use crate::draw::{PAPER, Rect, Rgb, Style, Svg};
 use crate::layout::{Header, Key, Plane, Swatch, omitted_note};
 use crate::scale::{Extent, can_show, figure};
 use crate::{Axis, Scale};
@@ -96,7 +96,7 @@ impl<'a> PointData<'a> {
         self.series.iter().flat_map(|series| &series.points)
     }
 
-    fn count_omitted(&self) -> usize {
+    pub fn count_omitted(&self) -> usize {
         self.points().filter(|point| !self.shown(point)).count()
     }
 
@@ -112,7 +112,13 @@ impl<'a> PointData<'a> {
     }
 
     /// The axes that fit all points and, if asked for, their intervals.
-    pub fn plane(&self, sheet: crate::draw::Rect, intervals: bool) -> Option<Plane<'a>> {
+    pub fn plane(&self, sheet: Rect, intervals: bool) -> Option<Plane<'a>> {
+        let (x, y) = self.extents(intervals)?;
+        Some(Plane::lay_out(sheet, (self.x, x), (self.y, y)))
+    }
+
+    /// The parts of both axes that all points and, if asked for, their intervals need.
+    pub fn extents(&self, intervals: bool) -> Option<(Extent, Extent)> {
         let shown: Vec<&Point> = self.points().filter(|point| self.shown(point)).collect();
         let ends = |point: &&Point| {
             let (low, high) = if intervals {
@@ -124,7 +130,7 @@ impl<'a> PointData<'a> {
         };
         let x = extent(self.x, shown.iter().map(|point| point.x), 0.03)?;
         let y = extent(self.y, shown.iter().flat_map(ends), 0.05)?;
-        Some(Plane::lay_out(sheet, (self.x, x), (self.y, y)))
+        Some((x, y))
     }
 
     /// What a tooltip says of a point.

@@ -26,6 +26,7 @@ pub fn lines() -> Chart {
         x: Axis::log2("length, bytes"),
         y: Axis::linear("operations per second (higher is better)"),
         series: names.iter().enumerate().map(&mut series).collect(),
+        observations: Vec::new(),
         curves: 0,
     })
 }
@@ -62,6 +63,7 @@ pub fn lines_over_names() -> Chart {
         x: Axis::category("release", names),
         y: Axis::linear("latency, ms (lower is better)"),
         series,
+        observations: Vec::new(),
         curves: 0,
     })
 }

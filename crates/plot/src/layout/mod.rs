@@ -10,7 +10,8 @@ mod plane;
 mod swatch;
 
 pub(crate) use axes::{
-    bottom_height, draw_base_line, draw_bottom_axis, draw_left_label, small_ticks, top_strip,
+    bottom_height, draw_base_line, draw_bottom_axis, draw_bottom_label, draw_left_label,
+    small_ticks, top_strip,
 };
 pub(crate) use banded::Banded;
 pub(crate) use category_labels::{CategoryLabels, LABEL_PX, wanted_height};

@@ -2,8 +2,8 @@
 
 use speedwell_plot::{
     Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, Chart, FlameChart,
-    FlameFrame, FlamePart, ForestChart, ForestRow, HistogramChart, HistogramSeries, LineChart,
-    Mark, Point, PointSeries, RunsChart, ScatterChart,
+    FlameFrame, FlamePart, ForestChart, ForestRow, GridChart, GridMarks, GridPanel, HistogramChart,
+    HistogramSeries, LineChart, Mark, Point, PointSeries, RunsChart, ScatterChart,
 };
 
 pub const LONG_LABEL: &str =
@@ -85,6 +85,7 @@ pub fn lines(names: &[&str], count: usize) -> LineChart {
         x: Axis::linear("concurrency"),
         y: Axis::linear("requests per second"),
         series: series(names, count),
+        observations: Vec::new(),
         curves: 0,
     }
 }
@@ -194,6 +195,34 @@ pub fn flame(names: &[&str]) -> FlameChart {
     }
 }
 
+/// A panel of points for each label, all of them about equally high.
+pub fn grid_of_points(labels: &[&str], names: &[&str], count: usize) -> GridChart {
+    let panel = |label: &&str| GridPanel {
+        title: (*label).into(),
+        marks: GridMarks::Points(series(names, count)),
+    };
+    GridChart {
+        title: "Panels".into(),
+        subtitle: Some("of points".into()),
+        x: Axis::linear("position"),
+        y: Axis::linear("throughput, M/s"),
+        panels: labels.iter().map(panel).collect(),
+    }
+}
+
+/// A panel of values for each label.
+pub fn grid_of_values(labels: &[&str], names: &[&str], count: usize) -> GridChart {
+    let panel = |label: &&str| GridPanel {
+        title: (*label).into(),
+        marks: GridMarks::Values(histogram(names, count).series),
+    };
+    GridChart {
+        x: Axis::linear("latency, ms"),
+        panels: labels.iter().map(panel).collect(),
+        ..grid_of_points(&[], &[], 0)
+    }
+}
+
 /// One small chart of every kind, with the name of its kind.
 pub fn one_of_each() -> Vec<(&'static str, Chart)> {
     vec![
@@ -217,7 +246,30 @@ pub fn one_of_each() -> Vec<(&'static str, Chart)> {
             "flame",
             Chart::Flame(flame(&["old", "ns::parse<a::b>", "read"])),
         ),
+        ("strips", Chart::Histogram(histogram(&["old", "new"], 8))),
+        (
+            "grid",
+            Chart::Grid(grid_of_points(
+                &["ascii", "utf8", LONG_LABEL],
+                &["old", "new"],
+                8,
+            )),
+        ),
+        (
+            "grid-of-values",
+            Chart::Grid(grid_of_values(&["ascii", "utf8"], &["old", "new"], 40)),
+        ),
     ]
+}
+
+/// Grids of points, of bars and of single values.
+fn small_multiples(labels: &[&str], names: &[&str]) -> [(&'static str, Chart); 3] {
+    [
+        ("grid", grid_of_points(labels, names, 9)),
+        ("grid of bars", grid_of_values(labels, names, 50)),
+        ("grid of strips", grid_of_values(labels, names, 9)),
+    ]
+    .map(|(kind, chart)| (kind, Chart::Grid(chart)))
 }
 
 /// Charts of every kind with many, long and foreign labels.
@@ -273,6 +325,10 @@ pub fn awkward() -> Vec<(String, Chart)> {
             add("scatter", Chart::Scatter(scatter(names, labels.len())));
             add("runs", Chart::Runs(runs(names, 8)));
             add("flame", Chart::Flame(flame(labels)));
+            for (kind, chart) in small_multiples(&labels[..labels.len().min(24)], names) {
+                add(kind, chart);
+            }
+            add("strips", Chart::Histogram(histogram(names, 9)));
         }
     }
     charts

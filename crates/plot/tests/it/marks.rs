@@ -1,9 +1,12 @@
 //! Every value of the data is a mark of the drawing, and every mark says its figures.
 
-use crate::charts::{bars, boxes, forest, histogram, lines, one_of_each, runs, scatter};
-use crate::drawing::{marks, tooltip};
+use crate::charts::{
+    bars, boxes, forest, grid_of_points, grid_of_values, histogram, lines, one_of_each, runs,
+    scatter,
+};
+use crate::drawing::{marks, middle, number, tooltip};
 use roxmltree::Document;
-use speedwell_plot::{Chart, Size};
+use speedwell_plot::{Chart, Point, Size};
 
 fn count(chart: &Chart, tag: &str, class: &str) -> usize {
     let svg = chart.svg(Size::default());
@@ -39,6 +42,23 @@ fn a_line_chart_has_lines_points_and_intervals_and_a_scatter_chart_points_only()
         count(&chart, "polyline", "line") + count(&chart, "line", "interval"),
         0
     );
+}
+
+#[test]
+fn a_line_chart_shows_what_its_points_were_estimated_from_beside_them() {
+    let mut chart = lines(&["x"], 3);
+    let of_point = |x: f64| [5.0, 6.0, 90.0].map(|y| Point::new(x, y));
+    chart.observations = vec![[1.0, 2.0].into_iter().flat_map(of_point).collect()];
+    let svg = Chart::Line(chart).svg(Size::default());
+    let document = Document::parse(&svg).unwrap();
+    let dots = marks(&document, "circle", "observation");
+    assert_eq!(dots.len(), 6);
+    assert_eq!(tooltip(dots[2]), "x\none run: 90");
+    // The axis reaches to what lies beyond the intervals.
+    let top = number(dots[2], "cy");
+    let points = marks(&document, "path", "point");
+    assert!(top > 0.0 && points.iter().all(|point| middle(*point).1 > top));
+    assert!(number(dots[0], "cx") > middle(points[0]).0 + 4.0);
 }
 
 #[test]
@@ -79,6 +99,30 @@ fn the_bars_of_a_histogram_hold_all_values() {
         let sum: usize = bars.into_iter().map(|bar| counted(tooltip(bar))).sum();
         assert_eq!(sum, 90 * names.len());
     }
+}
+
+#[test]
+fn few_values_are_drawn_one_by_one_instead_of_in_bins() {
+    for (values, points, has_bars) in [(8, 16, false), (20, 40, false), (21, 0, true)] {
+        let chart = Chart::Histogram(histogram(&["old", "new"], values));
+        assert_eq!(count(&chart, "path", "point"), points, "{values} values");
+        assert_eq!(
+            count(&chart, "rect", "bar") > 0,
+            has_bars,
+            "{values} values"
+        );
+    }
+}
+
+#[test]
+fn a_grid_has_a_panel_for_each_case_with_all_of_its_values() {
+    let labels = ["a", "b", "c", "d", "e"];
+    let chart = Chart::Grid(grid_of_points(&labels, &["old", "new"], 8));
+    assert_eq!(count(&chart, "g", "panel"), 5);
+    assert_eq!(count(&chart, "path", "point"), 5 * 16);
+    let chart = Chart::Grid(grid_of_values(&labels, &["old", "new"], 8));
+    assert_eq!(count(&chart, "path", "point"), 5 * 16);
+    assert_eq!(count(&chart, "line", "median"), 5 * 2);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Marks lie where their values belong.
 
-use crate::charts::{bars, boxes, forest, lines};
+use crate::charts::{bars, boxes, forest, grid_of_points, lines};
 use crate::drawing::{marks, middle, number, tooltip};
 use roxmltree::Document;
-use speedwell_plot::{Axis, Chart, LineChart, Point, PointSeries, Scale, Size};
+use speedwell_plot::{
+    Axis, Chart, GridChart, GridMarks, LineChart, Point, PointSeries, Scale, Size,
+};
 
 /// The points of a line chart with these axes, as places.
 fn places(x: Scale, y: Scale, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
@@ -187,4 +189,44 @@ fn the_same_series_has_the_same_colour_where_another_is_missing() {
         .collect();
     assert_eq!(fills[1], fills[2]);
     assert_ne!(fills[0], fills[1]);
+}
+
+/// The y of the first point of each panel.
+fn first_points(chart: GridChart) -> Vec<f64> {
+    let svg = Chart::Grid(chart).svg(Size::default());
+    let document = Document::parse(&svg).unwrap();
+    let panels = marks(&document, "g", "panel");
+    let first = |panel: &roxmltree::Node<'_, '_>| {
+        let mut points = panel
+            .descendants()
+            .filter(|node| node.attribute("class") == Some("point"));
+        middle(points.next().unwrap()).1
+    };
+    panels.iter().map(first).collect()
+}
+
+#[test]
+fn panels_share_an_axis_unless_their_levels_would_hide_what_they_show() {
+    let raised = |by: f64| {
+        let mut chart = grid_of_points(&["a", "b"], &["s"], 8);
+        let GridMarks::Points(series) = &mut chart.panels[1].marks else {
+            panic!("points");
+        };
+        for point in &mut series[0].points {
+            point.y += by;
+        }
+        chart
+    };
+    // Eight points that rise by one each: a panel that lies two higher is drawn higher on the shared axis.
+    let near = first_points(raised(2.0));
+    assert!(near[1] < near[0] - 5.0, "{near:?}");
+    let far = first_points(raised(1000.0));
+    assert!((far[1] - far[0]).abs() < 0.5, "{far:?}");
+    let words = Chart::Grid(raised(1000.0)).svg(Size::default());
+    assert!(words.contains("each panel has an axis of its own"));
+    assert!(
+        !Chart::Grid(raised(2.0))
+            .svg(Size::default())
+            .contains("of its own")
+    );
 }

@@ -276,8 +276,8 @@ pub struct StudyPoint {
     pub x: crate::model::Value,
     /// The line it belongs to; empty for one line.
     pub line: String,
-    /// Number of runs.
-    pub runs: usize,
+    /// The value of every run, case by case.
+    pub runs: Vec<f64>,
     /// Number of different cases aggregated.
     pub cases: usize,
     /// Mean over cases of the mean over runs, with an interval that resamples runs within cases.

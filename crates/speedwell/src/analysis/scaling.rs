@@ -21,6 +21,8 @@ pub struct Scaling {
     pub curve: Result<Usl, UslError>,
     /// Where the law has its greatest throughput, if that is known.
     pub peak: Option<f64>,
+    /// What the answer rests on: the throughput of every visit, with its concurrency.
+    pub visits: Vec<(u32, f64)>,
 }
 
 /// What levels show; `None` if none of them counts.
@@ -34,7 +36,16 @@ pub fn scaling(levels: &[Level]) -> Option<Scaling> {
     };
     let points: Vec<Point> = answer.standings.iter().map(point).collect();
     let curve = usl::fit(&points);
+    let counts = |level: &&Level| {
+        let mut standings = answer.standings.iter();
+        standings.any(|standing| standing.concurrency == level.concurrency)
+    };
+    let visits = levels.iter().filter(counts).flat_map(|level| {
+        let throughputs = level.throughputs.iter();
+        throughputs.map(|throughput| (level.concurrency, *throughput))
+    });
     Some(Scaling {
+        visits: visits.collect(),
         peak: curve.ok().and_then(|curve| curve.peak(CONFIDENCE)),
         curve,
         answer,

@@ -96,11 +96,20 @@ fn numbered(path: &Path, position: usize) -> PathBuf {
     path.with_file_name(format!("{stem}-{number}.{extension}"))
 }
 
-/// Writes the files and returns their paths.
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What a picture shows.
+    pub shows: Option<String>,
+}
+
+/// Writes the files and returns which.
 ///
 /// # Errors
 /// The first file that cannot be drawn or written.
-pub fn write(document: &Document, plan: &[Planned]) -> anyhow::Result<Vec<PathBuf>> {
+pub fn write(document: &Document, plan: &[Planned]) -> anyhow::Result<Vec<Written>> {
     let charts: Vec<&Chart> = document.charts().collect();
     for Planned { path, kind } in plan {
         let bytes = match *kind {
@@ -111,7 +120,14 @@ pub fn write(document: &Document, plan: &[Planned]) -> anyhow::Result<Vec<PathBu
         std::fs::write(path, bytes)
             .with_context(|| format!("cannot write '{}'", path.display()))?;
     }
-    Ok(plan.iter().map(|planned| planned.path.clone()).collect())
+    let written = |planned: &Planned| Written {
+        path: planned.path.clone(),
+        shows: match planned.kind {
+            Kind::Text(_) => None,
+            Kind::Svg(at) | Kind::Png(at) => Some(charts[at].title.clone()),
+        },
+    };
+    Ok(plan.iter().map(written).collect())
 }
 
 fn text(document: &Document, format: Format, pictures: Vec<String>) -> anyhow::Result<Vec<u8>> {

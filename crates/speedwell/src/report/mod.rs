@@ -56,6 +56,7 @@ pub use duration::{duration, moment};
 pub use environment::environment;
 pub use experiment::experiment;
 pub use failures::failures;
+pub use files::Written;
 pub use footnotes::mark;
 pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat};
 pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};

@@ -2,7 +2,7 @@
 
 use super::charts::ChartKind;
 use super::document::Document;
-use super::files;
+use super::files::{self, Written};
 use super::format::{Csv, Format, Html, Json, Markdown, Render, Text};
 use super::table::Table;
 use super::unit::UnitChoice;
@@ -69,7 +69,7 @@ pub fn print(
     document: &Document,
     output: &Output,
     stdout: &mut dyn Write,
-) -> anyhow::Result<Vec<PathBuf>> {
+) -> anyhow::Result<Vec<Written>> {
     check_sort(document, output)?;
     let plan = files::plan(document, &output.files)?;
     let render: Box<dyn Render> = match output.format.unwrap_or(Format::Text) {

@@ -238,7 +238,7 @@ fn figures<'a>() -> Vec<Field<PointLine<'a>>> {
     vec![
         Field::new(
             Column::new("runs", "runs", Kind::Figure).expendable(2),
-            move |line: &PointLine<'a>| counted(line.point.runs),
+            move |line: &PointLine<'a>| counted(line.point.runs.len()),
         ),
         Field::new(
             Column::new("cases", "cases", Kind::Figure).expendable(3),

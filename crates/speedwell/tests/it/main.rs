@@ -84,6 +84,7 @@ mod resume;
 mod run;
 mod safety;
 mod size;
+mod small_multiples;
 mod sources;
 mod store;
 mod validity;

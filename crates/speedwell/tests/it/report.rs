@@ -190,7 +190,7 @@ fn files_are_written_beside_standard_output() {
     let written = print(&document, &output, &mut stdout).unwrap();
     let names: Vec<_> = written
         .iter()
-        .map(|path| path.file_name().unwrap().to_str().unwrap())
+        .map(|file| file.path.file_name().unwrap().to_str().unwrap())
         .collect();
     assert_eq!(
         names,

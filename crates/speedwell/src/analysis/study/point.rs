@@ -23,11 +23,11 @@ pub(super) fn draw(point: &Point<'_>, confidence: f64, seed: u64) -> StudyPoint 
     StudyPoint {
         x: point.x.clone(),
         line: point.line.clone(),
-        runs: pooled.len(),
         cases: point.cells.len(),
         mean,
         median: middle,
         skewed: is_skewed(&pooled, mean.low, mean.high),
+        runs: pooled,
     }
 }
 

@@ -94,7 +94,9 @@ impl OutputArgs {
         let written = report::print(document, &self.settings(), &mut std::io::stdout().lock())?;
         for file in written {
             if !self.quiet {
-                status::note(&format!("wrote '{}'", file.display()));
+                let shows = file.shows.map(|shows| format!(" ({shows})"));
+                let shows = shows.unwrap_or_default();
+                status::note(&format!("wrote '{}'{shows}", file.path.display()));
             }
         }
         Ok(())

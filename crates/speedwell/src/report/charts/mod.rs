@@ -5,10 +5,10 @@
 //! | forest | the change of every case with its interval |
 //! | box | every run of every case, variants side by side |
 //! | bar | medians with their intervals; both sides of a comparison with the interval of the change |
-//! | histogram | how often values occur, a chart per case |
-//! | scatter | values in the order of execution, a chart per case; of a study: its points |
+//! | histogram | how often values occur, a panel per case |
+//! | scatter | values in the order of execution, a panel per case; of a study: its points |
 //! | flame | where the time goes; drawn with the profiles (`report/profile`) |
-//! | line | a study: points with their intervals, joined |
+//! | line | a study: points with their intervals, joined, and single runs beside them |
 //!
 //! The gallery of a page has a chart of its own per case (`every_run.rs`), which nobody asks for by name.
 

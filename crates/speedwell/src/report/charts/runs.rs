@@ -129,48 +129,159 @@ fn bar_chart(panel: &Panel<'_>, compared: &Compared) -> Chart {
     }
 }
 
-/// One histogram per metric and case.
+/// The values of every case and how often they occur: a panel for each case, a sheet for each metric and every
+/// [`MOST_PANELS`] cases.
 pub fn histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
-    each_case(summaries, unit, |panel, category| {
-        let series = |summary: &&CaseSummary| plot::HistogramSeries {
-            name: summary.variant.to_string(),
-            values: panel.values(summary),
+    let draw = |panel: &Panel<'_>| {
+        let series = |name: &str, summary: Option<&&CaseSummary>| plot::HistogramSeries {
+            name: name.to_owned(),
+            values: summary.map_or(Vec::new(), |summary| panel.values(summary)),
             counts: Vec::new(),
         };
-        let series: Vec<_> = category.variants.iter().map(series).collect();
-        let all = series.iter().flat_map(|s| s.values.iter().copied());
-        plot::Chart::Histogram(plot::HistogramChart {
-            title: format!("{}, frequency of values", panel.metric.name),
-            subtitle: Some(case_id(category)),
-            x: panel.axis(all),
-            series,
+        sheets(Sheets {
+            panel,
+            title: format!("{}, distribution of the runs", panel.metric.name),
+            x: common_axis(panel),
+            y: plot::Axis::default(),
+            marks: |category: &Category<'_>| {
+                plot::GridMarks::Values(by_variant(panel, category, series))
+            },
         })
-    })
+    };
+    panels(summaries, unit).iter().flat_map(draw).collect()
 }
 
-/// One chart per metric and case: values along the order of execution, in which drift can be seen.
+/// Values along the order of execution, in which drift can be seen: a panel for each case, as for
+/// [`histograms`].
 pub fn in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
-    each_case(summaries, unit, |panel, category| {
+    let draw = |panel: &Panel<'_>| {
         let point = |run: &crate::model::RunValue| {
             plot::Point::new(f64::from(run.slot), panel.scale.shown(run.value))
         };
-        let series = |summary: &&CaseSummary| plot::PointSeries {
-            name: summary.variant.to_string(),
-            points: summary.runs.iter().map(point).collect(),
+        let series = |name: &str, summary: Option<&&CaseSummary>| plot::PointSeries {
+            name: name.to_owned(),
+            points: summary
+                .into_iter()
+                .flat_map(|summary| &summary.runs)
+                .map(point)
+                .collect(),
             colour: None,
         };
-        let series: Vec<_> = category.variants.iter().map(series).collect();
-        let all = series
-            .iter()
-            .flat_map(|s| s.points.iter().map(|point| point.y));
-        plot::Chart::Scatter(plot::ScatterChart {
+        sheets(Sheets {
+            panel,
             title: format!("{} in order of execution", panel.metric.name),
-            subtitle: Some(case_id(category)),
             x: plot::Axis::linear("position in the order of execution"),
-            y: panel.axis(all),
-            series,
+            y: common_axis(panel),
+            marks: |category: &Category<'_>| {
+                plot::GridMarks::Points(by_variant(panel, category, series))
+            },
         })
-    })
+    };
+    panels(summaries, unit).iter().flat_map(draw).collect()
+}
+
+/// More panels are hard to survey, and a sheet of them leaves no screen.
+const MOST_PANELS: usize = 24;
+
+/// What the sheets of one metric show.
+struct Sheets<'a, M> {
+    panel: &'a Panel<'a>,
+    title: String,
+    x: plot::Axis,
+    y: plot::Axis,
+    /// The marks of one case.
+    marks: M,
+}
+
+fn sheets<M: Fn(&Category<'_>) -> plot::GridMarks>(sheets: Sheets<'_, M>) -> Vec<Chart> {
+    let categories = &sheets.panel.categories;
+    let (total, mut first) = (categories.len(), 1);
+    let parts = categories.chunks(MOST_PANELS);
+    let sheet = |part: &[Category<'_>]| {
+        let last = first + part.len() - 1;
+        let title = match total > MOST_PANELS {
+            true => format!("{}, cases {first} to {last} of {total}", sheets.title),
+            false => sheets.title.clone(),
+        };
+        first = last + 1;
+        Chart {
+            picture: sheets.picture(part, &title),
+            title,
+            shown_elsewhere: false,
+        }
+    };
+    parts.map(sheet).collect()
+}
+
+impl<M: Fn(&Category<'_>) -> plot::GridMarks> Sheets<'_, M> {
+    /// A case by itself has the whole sheet.
+    fn picture(&self, cases: &[Category<'_>], title: &str) -> plot::Chart {
+        let (title, x, y) = (title.to_owned(), self.x.clone(), self.y.clone());
+        if let [only] = cases {
+            let subtitle = Some(case_id(only));
+            return match (self.marks)(only) {
+                plot::GridMarks::Points(series) => plot::Chart::Scatter(plot::ScatterChart {
+                    title,
+                    subtitle,
+                    x,
+                    y,
+                    series,
+                }),
+                plot::GridMarks::Values(series) => plot::Chart::Histogram(plot::HistogramChart {
+                    title,
+                    subtitle,
+                    x,
+                    series,
+                }),
+            };
+        }
+        let panel = |case: &Category<'_>| plot::GridPanel {
+            title: case.label.clone(),
+            marks: (self.marks)(case),
+        };
+        plot::Chart::Grid(plot::GridChart {
+            title,
+            subtitle: self.panel.subtitle(),
+            x,
+            y,
+            panels: cases.iter().map(panel).collect(),
+        })
+    }
+}
+
+/// An axis that suits each case by itself: that cases lie far apart is no reason for a logarithmic one.
+fn common_axis(panel: &Panel<'_>) -> plot::Axis {
+    let values = |category: &Category<'_>| {
+        let summaries = category.variants.iter();
+        summaries
+            .flat_map(|summary| panel.values(summary))
+            .collect::<Vec<_>>()
+    };
+    let mut axes = panel
+        .categories
+        .iter()
+        .map(|category| panel.axis(values(category).into_iter()));
+    let logarithmic = axes.find(|axis| axis.scale != plot::Scale::Linear);
+    logarithmic.unwrap_or_else(|| panel.axis(std::iter::empty()))
+}
+
+/// A series for each variant of the metric, in every case at the same place: so it looks the same in all panels.
+fn by_variant<S>(
+    panel: &Panel<'_>,
+    category: &Category<'_>,
+    series: impl Fn(&str, Option<&&CaseSummary>) -> S,
+) -> Vec<S> {
+    let mut names: Vec<&str> = Vec::new();
+    for summary in panel.categories.iter().flat_map(|case| &case.variants) {
+        if !names.contains(&&*summary.variant) {
+            names.push(&summary.variant);
+        }
+    }
+    let of_name = |name: &str| {
+        let mut variants = category.variants.iter();
+        series(name, variants.find(|summary| *summary.variant == *name))
+    };
+    names.into_iter().map(of_name).collect()
 }
 
 fn case_id(category: &Category<'_>) -> String {
@@ -179,23 +290,4 @@ fn case_id(category: &Category<'_>) -> String {
         .first()
         .map(|summary| summary.case.id())
         .unwrap_or_default()
-}
-
-fn each_case(
-    summaries: &[CaseSummary],
-    unit: Option<UnitChoice>,
-    draw: impl Fn(&Panel<'_>, &Category<'_>) -> plot::Chart,
-) -> Vec<Chart> {
-    let mut charts = Vec::new();
-    for panel in &panels(summaries, unit) {
-        for category in &panel.categories {
-            let title = format!("{}: {}", panel.metric.name, case_id(category));
-            charts.push(Chart {
-                title,
-                picture: draw(panel, category),
-                shown_elsewhere: false,
-            });
-        }
-    }
-    charts
 }

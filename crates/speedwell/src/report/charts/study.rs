@@ -27,6 +27,7 @@ pub fn line(study: &Study, unit: Option<UnitChoice>, log: bool) -> Chart {
             x: drawing.x_axis(log),
             y: drawing.y_axis(),
             series: drawing.series(),
+            observations: drawing.runs(),
             curves: 0,
         })
     })
@@ -141,30 +142,44 @@ impl<'a> Drawing<'a> {
         axis(&self.study.metric, &self.scale, values)
     }
 
+    /// Where a point stands along the bottom axis.
+    fn x(&self, point: &StudyPoint) -> f64 {
+        let position = || self.places.iter().position(|place| **place == point.x);
+        let x = if self.numeric() {
+            point.x.as_number()
+        } else {
+            position().map(|at| at as f64)
+        };
+        x.unwrap_or(f64::NAN)
+    }
+
+    /// The points of each line.
+    fn of_line(&self, line: &str) -> impl Iterator<Item = &'a StudyPoint> {
+        let points = self.study.points.iter();
+        points.filter(move |point| point.line == line)
+    }
+
     fn series(&self) -> Vec<plot::PointSeries> {
-        let numeric = self.numeric();
         let point = |point: &StudyPoint| {
-            let position = || self.places.iter().position(|place| **place == point.x);
-            let x = if numeric {
-                point.x.as_number()
-            } else {
-                position().map(|at| at as f64)
-            };
             let [y, low, high] = [point.mean.value, point.mean.low, point.mean.high]
                 .map(|value| self.scale.shown(value));
-            plot::Point::with_interval(x.unwrap_or(f64::NAN), y, low, high)
+            plot::Point::with_interval(self.x(point), y, low, high)
         };
         let series = |line: &&str| plot::PointSeries {
             name: (*line).to_owned(),
-            points: self
-                .study
-                .points
-                .iter()
-                .filter(|p| p.line == **line)
-                .map(point)
-                .collect(),
+            points: self.of_line(line).map(point).collect(),
             colour: None,
         };
         self.lines.iter().map(series).collect()
+    }
+
+    /// The runs behind the points of each line.
+    fn runs(&self) -> Vec<Vec<plot::Point>> {
+        let runs = |point: &'a StudyPoint| {
+            let shown = |value: &f64| plot::Point::new(self.x(point), self.scale.shown(*value));
+            point.runs.iter().map(shown).collect::<Vec<_>>()
+        };
+        let of_line = |line: &&str| self.of_line(line).flat_map(runs).collect();
+        self.lines.iter().map(of_line).collect()
     }
 }

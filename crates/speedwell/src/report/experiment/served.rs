@@ -187,6 +187,7 @@ impl<'a> Picture<'a> {
                 subtitle: Some(subtitle),
                 x,
                 y,
+                observations: Vec::new(),
                 curves: series.len(),
                 series,
             }),

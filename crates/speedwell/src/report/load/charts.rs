@@ -51,6 +51,7 @@ fn lines(
             x,
             y,
             series,
+            observations: Vec::new(),
             curves: 0,
         });
         chart(title.to_owned(), picture)

@@ -41,6 +41,7 @@ fn tail(levels: &Levels) -> Option<Chart> {
             x: plot::Axis::log2("concurrency"),
             y: plot::Axis::log10("service time of good answers, ms"),
             series,
+            observations: Vec::new(),
             curves: 0,
         });
         chart(title.into(), picture)

@@ -7,6 +7,14 @@ use speedwell_plot as plot;
 /// Points of the fitted curve: enough to look round.
 const CURVE_POINTS: u32 = 96;
 
+/// Every visit of every level.
+fn visits(scaling: &Scaling) -> Vec<plot::Point> {
+    let visits = scaling.visits.iter();
+    visits
+        .map(|&(concurrency, throughput)| plot::Point::new(f64::from(concurrency), throughput))
+        .collect()
+}
+
 /// The chart of what is called `label`; `y` names what is counted.
 pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
     let standings = &scaling.answer.standings;
@@ -17,7 +25,7 @@ pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
         high: one.interval.map(|interval| interval.high),
     });
     let mut series = vec![plot::PointSeries {
-        name: "measured, 95 % interval".into(),
+        name: "mean with 95 % interval".into(),
         points: measured.collect(),
         colour: None,
     }];
@@ -38,6 +46,7 @@ pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
         subtitle: Some(label.to_owned()),
         x: plot::Axis::log2("concurrency"),
         y: plot::Axis::linear(y),
+        observations: vec![visits(scaling)],
         curves: series.len() - 1,
         series,
     });

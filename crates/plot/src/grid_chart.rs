@@ -1,0 +1,300 @@
+//! Small multiples (E. Tufte, "Envisioning Information", 1990): the same small chart for each of many
+//! cases. Panels share an axis where the shared one leaves room for what each of them shows.
+
+use crate::draw::{Anchor, INK, MUTED, Rect, Svg, Text};
+use crate::grid_layout::GridLayout;
+use crate::layout::{Header, Plane, Swatch, draw_bottom_label, omitted_note};
+use crate::page::Figure;
+use crate::point_series::{PointData, PointSeries};
+use crate::scale::Extent;
+use crate::summary::{count, list};
+use crate::text::{elide, wrap};
+use crate::value_data::{Labels, ValueData};
+use crate::{Axis, HistogramSeries, Size};
+
+/// Width of a sheet with four columns; with fewer the usual one is enough.
+const WIDE_PX: u32 = 1280;
+const TITLE_PX: f64 = 12.5;
+const TITLE_LINE: f64 = 15.0;
+const LABEL_PX: f64 = 13.0;
+/// Height of the label above all panels, and of that below them.
+const LABEL_STRIP: f64 = 26.0;
+/// A shared axis is at most so many times as long as the longest that a panel needs by itself; beyond,
+/// the levels of the panels would hide what happens in each.
+const MOST_SHARED: f64 = 4.0;
+
+/// Small charts of the same kind, each with a title, over axes of the same quantity.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GridChart {
+    /// What the chart shows, in large letters.
+    pub title: String,
+    /// A line of explanation.
+    pub subtitle: Option<String>,
+    /// The bottom axis of all panels.
+    pub x: Axis,
+    /// The left axis of panels of points.
+    pub y: Axis,
+    /// The panels, in reading order.
+    pub panels: Vec<GridPanel>,
+}
+
+/// One small chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GridPanel {
+    /// What it shows, in at most two lines.
+    pub title: String,
+    /// Its data.
+    pub marks: GridMarks,
+}
+
+/// The data of one small chart. A series has the same place in every panel, if need be without values.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GridMarks {
+    /// Points in the plane.
+    Points(Vec<PointSeries>),
+    /// How often values occur, or the values themselves where they are few.
+    Values(Vec<HistogramSeries>),
+}
+
+/// The parts of both axes that a panel shows; values have no left axis that could be shared.
+type Extents = (Extent, Option<Extent>);
+
+/// A view of one panel.
+enum PanelData<'a> {
+    Points(PointData<'a>),
+    Values(ValueData<'a>),
+}
+
+impl PanelData<'_> {
+    fn names(&self) -> Vec<&str> {
+        match self {
+            Self::Points(data) => data.names(),
+            Self::Values(data) => data.names(),
+        }
+    }
+
+    fn count_shown(&self) -> usize {
+        match self {
+            Self::Points(data) => data.count_shown(),
+            Self::Values(data) => data.count_shown(),
+        }
+    }
+
+    fn count_omitted(&self) -> usize {
+        match self {
+            Self::Points(data) => data.count_omitted(),
+            Self::Values(data) => data.count_omitted(),
+        }
+    }
+
+    fn extents(&self) -> Option<Extents> {
+        match self {
+            Self::Points(data) => data.extents(false).map(|(x, y)| (x, Some(y))),
+            Self::Values(data) => data.extent().map(|x| (x, None)),
+        }
+    }
+
+    fn draw(&self, svg: &mut Svg, area: Rect, (x, y): Extents) {
+        match self {
+            Self::Values(data) => data.draw(svg, area, x, Labels::OfSheet),
+            Self::Points(data) => {
+                let bare = [data.x, data.y].map(|axis| Axis {
+                    label: String::new(),
+                    scale: axis.scale.clone(),
+                });
+                let Some(y) = y else {
+                    return;
+                };
+                let plane = Plane::lay_out(area, (&bare[0], x), (&bare[1], y));
+                plane.draw_axes(svg);
+                let radius = if data.count_shown() < 60 { 3.2 } else { 2.2 };
+                for (at, series) in data.series.iter().enumerate() {
+                    data.draw_markers(svg, &plane, series, series.style(at), radius);
+                }
+            }
+        }
+    }
+}
+
+impl GridChart {
+    fn data(&self) -> impl Iterator<Item = PanelData<'_>> {
+        self.panels.iter().map(|panel| match &panel.marks {
+            GridMarks::Points(series) => PanelData::Points(PointData {
+                x: &self.x,
+                y: &self.y,
+                series,
+            }),
+            GridMarks::Values(series) => PanelData::Values(ValueData::new(&self.x, series)),
+        })
+    }
+
+    /// What each panel shows of its axes; `None` for a panel without data.
+    fn extents(&self) -> Vec<Option<Extents>> {
+        let own: Vec<Option<Extents>> = self.data().map(|data| data.extents()).collect();
+        let x = shared(own.iter().flatten().map(|(x, _)| *x));
+        let y = shared(own.iter().flatten().filter_map(|(_, y)| *y));
+        let fitted =
+            |(own_x, own_y): Extents| (x.unwrap_or(own_x), own_y.map(|own| y.unwrap_or(own)));
+        own.into_iter().map(|own| own.map(fitted)).collect()
+    }
+
+    /// What the reader must know of panels whose axes differ.
+    fn differing(&self) -> Option<String> {
+        let extents = self.extents();
+        let mut shown = extents.iter().flatten();
+        let first = shown.next()?;
+        let differs = shown.any(|other| other != first);
+        differs
+            .then(|| "each panel has an axis of its own: their levels lie too far apart".to_owned())
+    }
+
+    /// The label above all panels.
+    fn top_label(&self) -> Option<String> {
+        match self.data().next()? {
+            PanelData::Points(_) => Some(self.y.described()),
+            PanelData::Values(data) => data.height_unit().map(str::to_owned),
+        }
+    }
+
+    fn draw_labels(&self, svg: &mut Svg, area: Rect) {
+        let label = elide(
+            &self.top_label().unwrap_or_default(),
+            area.width(),
+            LABEL_PX,
+        );
+        svg.group("y-label").containing(|svg| {
+            svg.text(&Text::at(&label, area.left, area.top + LABEL_PX, LABEL_PX).coloured(INK));
+        });
+        draw_bottom_label(svg, area, area.bottom, &self.x.described());
+    }
+
+    /// The part of the sheet that panels may fill.
+    fn inner(&self, area: Rect) -> Rect {
+        let top = self.top_label().map_or(0.0, |_| LABEL_STRIP);
+        Rect::new(
+            area.left,
+            area.top + top,
+            area.right,
+            area.bottom - LABEL_STRIP,
+        )
+    }
+}
+
+/// The extent of all panels together, if none of them gets lost on it.
+fn shared(own: impl Iterator<Item = Extent>) -> Option<Extent> {
+    let own: Vec<Extent> = own.collect();
+    let span = |extent: &Extent| extent.high - extent.low;
+    let longest = own.iter().map(span).fold(0.0, f64::max);
+    let all = own
+        .into_iter()
+        .reduce(|all, one| all.reaching(one.low).reaching(one.high))?;
+    (span(&all) <= longest * MOST_SHARED).then_some(all)
+}
+
+/// Draws the title of a panel and returns what is left below it.
+fn draw_title(svg: &mut Svg, title: &str, area: Rect) -> Rect {
+    let lines = wrap(title, area.width(), TITLE_PX, 2).lines;
+    let mut y = area.top;
+    for line in &lines {
+        y += TITLE_LINE;
+        svg.text(&Text::at(&line.text, area.left, y - TITLE_LINE * 0.27, TITLE_PX).coloured(INK));
+    }
+    // All plots of a row begin at the same height, as long as there is room.
+    let lines = if area.height() > 130.0 {
+        2
+    } else {
+        lines.len()
+    };
+    let top = area.top + lines as f64 * TITLE_LINE + 4.0;
+    Rect::new(area.left, top, area.right, area.bottom.max(top + 8.0))
+}
+
+fn draw_words(svg: &mut Svg, words: &str, area: Rect) {
+    let words = elide(words, area.width(), LABEL_PX);
+    let text = Text::at(&words, area.middle_x(), area.middle_y(), LABEL_PX);
+    svg.text(&text.anchored(Anchor::Middle).coloured(MUTED));
+}
+
+impl Figure for GridChart {
+    fn header(&self) -> Header<'_> {
+        let omitted = self.data().map(|data| data.count_omitted()).sum();
+        let omitted = omitted_note(omitted, &[&self.x.scale, &self.y.scale]);
+        let notes: Vec<String> = self.differing().into_iter().chain(omitted).collect();
+        let legend = self.panels.first().map(|panel| match &panel.marks {
+            GridMarks::Points(series) => {
+                PointData {
+                    x: &self.x,
+                    y: &self.y,
+                    series,
+                }
+                .header(Swatch::Points)
+                .legend
+            }
+            GridMarks::Values(series) => {
+                let data = ValueData::new(&self.x, series);
+                let swatch = if data.are_few() {
+                    Swatch::Points
+                } else {
+                    Swatch::Area
+                };
+                crate::layout::Key::list(&data.names(), swatch)
+            }
+        });
+        Header {
+            title: &self.title,
+            subtitle: self.subtitle.as_deref(),
+            note: Some(notes.join("; ")).filter(|note| !note.is_empty()),
+            legend: legend.unwrap_or_default(),
+        }
+    }
+
+    fn summary(&self) -> String {
+        let panels = count(self.panels.len(), "panel", "s");
+        let values: usize = self.data().map(|data| data.count_shown()).sum();
+        let titles: Vec<&str> = self.panels.iter().map(|panel| &*panel.title).collect();
+        let series = self.data().next();
+        let series = series.map_or(String::new(), |data| list(&data.names()));
+        format!(
+            "{panels} with {} of {series}: {}.",
+            count(values, "value", "s"),
+            list(&titles)
+        )
+    }
+
+    fn is_empty(&self) -> bool {
+        self.data().all(|data| data.count_shown() == 0)
+    }
+
+    fn draw(&self, svg: &mut Svg, area: Rect) {
+        self.draw_labels(svg, area);
+        let layout = GridLayout::of(self.panels.len(), self.inner(area));
+        let places = layout.places();
+        let panels = self.panels.iter().zip(self.data()).zip(self.extents());
+        for (at, ((panel, data), extents)) in panels.enumerate().take(places) {
+            let place = layout.place(at);
+            let more = self.panels.len() - at;
+            if at + 1 == places && more > 1 {
+                draw_words(svg, &format!("{more} more have no room"), place);
+                break;
+            }
+            svg.group("panel").containing(|svg| {
+                let plot = draw_title(svg, &panel.title, place);
+                match extents {
+                    Some(extents) => data.draw(svg, plot, extents),
+                    None => draw_words(svg, "no data", plot),
+                }
+            });
+        }
+    }
+
+    fn natural_width(&self) -> u32 {
+        match self.panels.len() {
+            0..=9 => Size::default().width_px,
+            _ => WIDE_PX,
+        }
+    }
+
+    fn natural_height(&self, width: f64) -> f64 {
+        GridLayout::natural_height(self.panels.len(), width) + 2.0 * LABEL_STRIP
+    }
+}

@@ -1,0 +1,216 @@
+//! The values of some series along one axis, as histograms and their small multiples share them: which can
+//! be shown, whether bars or single values show them, and the part of the axis that they need.
+
+use crate::bins::{Bins, Counted, total};
+use crate::draw::{Rect, Style, Svg};
+use crate::histogram_plots::{Plots, Tally};
+use crate::scale::{Extent, Projection, can_show};
+use crate::value_strips::{Strip, draw_strips};
+use crate::{Axis, HistogramSeries, Scale};
+
+/// Series whose bars may share a plot.
+const MOST_OVERLAID: usize = 2;
+/// So many values a series are drawn one by one: bins of them would hold two or three each (the rule of
+/// H. Sturges, 1926, would make five).
+const FEW: u64 = 20;
+const ROW_PX: f64 = 90.0;
+const STRIP_PX: f64 = 70.0;
+
+/// Who names the series and the axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Labels {
+    /// The plot itself.
+    Own,
+    /// The sheet around several plots.
+    OfSheet,
+}
+
+/// A view of the values of a chart.
+pub(crate) struct ValueData<'a> {
+    /// The axis without named places, which values have not.
+    x: Axis,
+    series: &'a [HistogramSeries],
+}
+
+impl<'a> ValueData<'a> {
+    pub fn new(x: &Axis, series: &'a [HistogramSeries]) -> Self {
+        let mut x = x.clone();
+        if matches!(x.scale, Scale::Category(_)) {
+            x.scale = Scale::Linear;
+        }
+        Self { x, series }
+    }
+
+    pub fn scale(&self) -> &Scale {
+        &self.x.scale
+    }
+
+    pub fn names(&self) -> Vec<&'a str> {
+        self.series
+            .iter()
+            .map(|series| series.name.as_str())
+            .collect()
+    }
+
+    pub fn count_shown(&self) -> usize {
+        let shown = self.series.iter().map(|series| self.shown(series));
+        shown.map(|values| total(&values) as usize).sum()
+    }
+
+    pub fn count_omitted(&self) -> usize {
+        let all = self.series.iter().flat_map(counted);
+        all.map(|of| of.count as usize).sum::<usize>() - self.count_shown()
+    }
+
+    /// Whether no series has enough values for bars.
+    pub fn are_few(&self) -> bool {
+        let most = self.series.iter().map(|series| total(&self.shown(series)));
+        most.max().unwrap_or(0) <= FEW
+    }
+
+    /// Whether each series has a row of its own.
+    pub fn in_rows(&self) -> bool {
+        self.are_few() || self.series.len() > MOST_OVERLAID
+    }
+
+    /// The part of the axis that the values need; `None` without values.
+    pub fn extent(&self) -> Option<Extent> {
+        if self.are_few() {
+            let values = self.series.iter().flat_map(|series| self.shown(series));
+            let extent = Extent::of(self.scale(), values.map(|of| of.value))?;
+            return Some(extent.padded(0.04));
+        }
+        self.bins()?.extent(self.scale())
+    }
+
+    /// Draws all series over the part `extent` of the axis.
+    pub fn draw(&self, svg: &mut Svg, area: Rect, extent: Extent, labels: Labels) {
+        let mut x = self.x.clone();
+        if labels == Labels::OfSheet {
+            x.label.clear();
+        }
+        if self.are_few() {
+            let label = &self.x.label;
+            return draw_strips(svg, area, (&x, extent), &self.strips(labels), label);
+        }
+        let Some(bins) = self.bins() else {
+            return;
+        };
+        let plots = Plots {
+            bins: &bins,
+            tallies: &self.tallies(&bins, labels),
+            as_shares: self.as_shares(),
+            labels,
+        };
+        if self.in_rows() {
+            plots.draw_rows(svg, area, &x, extent);
+        } else {
+            plots.draw_overlaid(svg, area, &x, extent);
+        }
+    }
+
+    /// What the heights of bars are, where there are bars.
+    pub fn height_unit(&self) -> Option<&'static str> {
+        (!self.are_few()).then(|| unit(self.as_shares()))
+    }
+
+    pub fn natural_height(&self) -> f64 {
+        let rows = self.series.len() as f64;
+        match (self.are_few(), self.in_rows()) {
+            (true, _) => rows * STRIP_PX + 60.0,
+            (_, true) => rows * ROW_PX + 80.0,
+            _ => 480.0,
+        }
+    }
+
+    fn shown(&self, series: &HistogramSeries) -> Vec<Counted> {
+        counted(series)
+            .filter(|of| of.count > 0 && can_show(self.scale(), of.value))
+            .collect()
+    }
+
+    fn bins(&self) -> Option<Bins> {
+        let values: Vec<Vec<Counted>> = self
+            .series
+            .iter()
+            .map(|series| self.shown(series))
+            .collect();
+        Bins::of(Projection::of(self.scale()), &values)
+    }
+
+    /// Whether heights are shares: counts of series of different size cannot be compared.
+    fn as_shares(&self) -> bool {
+        let mut sizes = self.series.iter().map(|series| total(&self.shown(series)));
+        let first = sizes.next();
+        sizes.any(|size| Some(size) != first)
+    }
+
+    /// The bars of all series, with heights that can be compared.
+    fn tallies(&self, bins: &Bins, labels: Labels) -> Vec<Tally<'_>> {
+        let as_shares = self.as_shares();
+        let tally = |(at, series): (usize, &'a HistogramSeries)| {
+            let values = self.shown(series);
+            let total = total(&values);
+            let unit = if as_shares {
+                100.0 / total.max(1) as f64
+            } else {
+                1.0
+            };
+            Tally {
+                name: &series.name,
+                label: label(series, labels),
+                style: Style::of(at),
+                counts: bins.counts(&values),
+                total,
+                unit,
+            }
+        };
+        self.series.iter().enumerate().map(tally).collect()
+    }
+
+    fn strips(&self, labels: Labels) -> Vec<Strip<'a>> {
+        let strip = |(at, series): (usize, &'a HistogramSeries)| {
+            let shown = self.shown(series);
+            let each = |of: &Counted| vec![of.value; of.count as usize];
+            let mut values: Vec<f64> = shown.iter().flat_map(each).collect();
+            values.sort_by(f64::total_cmp);
+            Strip {
+                name: &series.name,
+                label: label(series, labels),
+                style: Style::of(at),
+                values,
+            }
+        };
+        self.series.iter().enumerate().map(strip).collect()
+    }
+}
+
+/// What stands beside the row of a series.
+fn label(series: &HistogramSeries, labels: Labels) -> &str {
+    match labels {
+        Labels::Own => &series.name,
+        Labels::OfSheet => "",
+    }
+}
+
+/// What the heights of bars are.
+pub(crate) fn unit(as_shares: bool) -> &'static str {
+    if as_shares {
+        "share of values, %"
+    } else {
+        "number of values"
+    }
+}
+
+/// Each value with how often it occurred.
+fn counted(series: &HistogramSeries) -> impl Iterator<Item = Counted> + '_ {
+    let count = |at: usize| match series.counts.is_empty() {
+        true => 1,
+        false => series.counts.get(at).copied().unwrap_or(0),
+    };
+    let values = series.values.iter().enumerate();
+    values.map(move |(at, value)| Counted {
+        value: *value,
+        count: count(at),
+    })
+}
