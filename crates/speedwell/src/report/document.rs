@@ -64,6 +64,8 @@ pub enum Block {
     Aside {
         /// One line that tells what is inside.
         summary: String,
+        /// Whether it is not to be overlooked, so that nothing folds it away at first.
+        open: bool,
         /// The details.
         blocks: Vec<Block>,
     },
@@ -219,6 +221,7 @@ mod tests {
         document.push(Block::Table(Table::new("first")));
         document.push(Block::Aside {
             summary: "more".into(),
+            open: true,
             blocks: vec![Block::Table(Table::new("second"))],
         });
         let names: Vec<_> = document.tables().map(|table| table.name).collect();

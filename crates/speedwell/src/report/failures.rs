@@ -64,7 +64,12 @@ fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
         });
     }
     let summary = format!("{} failed", count(failures.len(), "step", "steps"));
-    vec![Block::Aside { summary, blocks }]
+    // What went wrong is not to be overlooked.
+    vec![Block::Aside {
+        summary,
+        open: true,
+        blocks,
+    }]
 }
 
 fn one((failure, times): (&Failure, usize)) -> [Block; 3] {

@@ -141,6 +141,13 @@ better = "lower"
         headline.starts_with("time: new against old: unclear"),
         "{headline}"
     );
+    // The answer leads, and what stands behind the first metric is folded away.
+    let page = project.run(&["report", "--format=html"]).expect_status(0);
+    let place = |text: &str| page.stdout.find(text).expect(text);
+    let [chart, table, more] =
+        ["<figure", "id=\"changes", "<summary>More: instructions"].map(place);
+    assert!(chart < table && table < more);
+    assert!(page.stdout.contains("class=\"fold\">\n<summary>More"));
     let counted = "; where that is unclear, instructions say: worse, ";
     assert!(headline.contains(counted), "{headline}");
 }

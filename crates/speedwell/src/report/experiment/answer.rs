@@ -1,7 +1,8 @@
 //! The answer of an experiment in sentences: what the first metric of each group says of each candidate.
 //!
-//! One sentence a group, with everything that the verdicts support and nothing else: how much worse and in how many
-//! cases, and how large a difference cannot be excluded where none was found.
+//! One short sentence for each candidate, with everything that the verdicts support and nothing else: how much worse
+//! and in how many cases, and how large a difference cannot be excluded where none was found. How many runs would
+//! tell is in the tables.
 
 use crate::analysis::experiment::{Found, GroupFound, MetricFound};
 use crate::analysis::{CaseComparison, Comparison};
@@ -15,7 +16,7 @@ use crate::report::quantity::{change, change_with_interval, setting};
 /// A change from here on is told as a factor: "+250 %" is hard to imagine, "3.5 times" is not.
 const TOLD_AS_FACTOR: f64 = 1.0;
 
-/// One sentence for each group, then what the control says.
+/// One sentence for each comparison of a group, then what the control says.
 pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut names = Names {
@@ -26,17 +27,12 @@ pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
         let Some(first) = group.metrics.first() else {
             continue;
         };
-        let clauses = clauses(group, first, &mut names);
-        if !clauses.is_empty() {
-            let subject = match found.groups.len() {
-                1 => first.metric.name.clone(),
-                _ => format!("{}, {}", group.name, first.metric.name),
-            };
-            blocks.push(Block::Headline(format!(
-                "{subject}: {}.",
-                clauses.join("; ")
-            )));
-        }
+        let subject = match found.groups.len() {
+            1 => first.metric.name.clone(),
+            _ => format!("{}, {}", group.name, first.metric.name),
+        };
+        let sentences = sentences(group, first, &mut names).into_iter();
+        blocks.extend(sentences.map(|said| Block::Headline(format!("{subject}: {said}."))));
         blocks.extend(floor(group, first).map(Block::Note));
     }
     blocks
@@ -58,9 +54,8 @@ impl Names<'_> {
     }
 }
 
-/// A clause for each comparison; the baseline is named where it is not that of the clause before.
-fn clauses(group: &GroupFound, metric: &MetricFound, names: &mut Names<'_>) -> Vec<String> {
-    let mut before = None;
+/// What each comparison of a group says.
+fn sentences(group: &GroupFound, metric: &MetricFound, names: &mut Names<'_>) -> Vec<String> {
     let own = metric
         .findings
         .comparisons
@@ -68,12 +63,9 @@ fn clauses(group: &GroupFound, metric: &MetricFound, names: &mut Names<'_>) -> V
         .filter(|comparison| !is_control(comparison));
     own.map(|comparison| {
         let candidate = names.call(&comparison.candidate);
-        let baseline = (before != Some(&comparison.baseline))
-            .then(|| format!(" against {}", names.call(&comparison.baseline)));
-        before = Some(&comparison.baseline);
+        let baseline = names.call(&comparison.baseline);
         format!(
-            "{candidate}{}: {}{}",
-            baseline.unwrap_or_default(),
+            "{candidate} against {baseline}: {}{}",
             said(comparison),
             counted(group, comparison).unwrap_or_default()
         )
@@ -182,18 +174,11 @@ fn not_excluded(rows: &[&CaseComparison]) -> String {
     let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| {
         (low.min(end.0), high.max(end.1))
     });
-    let more = rows.iter().filter_map(|row| row.more_runs).max();
-    let more = more.map(|runs| {
-        format!(
-            ", about {} would tell",
-            count(runs as usize, "more run", "more runs")
-        )
-    });
     let range = (low.is_finite() && high.is_finite()).then(|| {
         let percent = |share: f64| format!("{} %", spell_signed(share * 100.0, 0));
         format!(", {} to {} is possible", percent(low), percent(high))
     });
-    range.unwrap_or_default() + &more.unwrap_or_default()
+    range.unwrap_or_default()
 }
 
 /// A change as a factor.

@@ -17,6 +17,11 @@ pub fn forests(group: &GroupFound) -> Vec<Chart> {
         .collect()
 }
 
+/// The forest of what the group is about.
+pub fn leading(group: &GroupFound) -> Option<Chart> {
+    forest(group, group.metrics.first()?)
+}
+
 /// The rows of one pair of variants, with what sets each case apart from the others.
 fn pair(comparison: &Comparison) -> Vec<plot::ForestRow> {
     let pair = format!("{} against {}", comparison.candidate, comparison.baseline);

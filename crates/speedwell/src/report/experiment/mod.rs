@@ -1,8 +1,9 @@
 //! What an experiment showed, as a document: its question, the answer, claims, a table for each metric, who was served
 //! within which time, charts.
 //!
-//! It decides what is shown in which order, following the file where it says so. Tables of changes are those of every
-//! comparison (`report/comparison`). Start at [`experiment`].
+//! It decides what is shown in which order: the answer, the chart and the tables behind it, then everything else,
+//! folded away where a format can; the file says what that is. Tables of changes are those of every comparison
+//! (`report/comparison`). Start at [`experiment`].
 
 mod answer;
 mod cells;
@@ -17,9 +18,10 @@ use super::charts as usual;
 use super::comparison::comparison;
 use super::document::{Block, Document};
 use super::output::{Output, Verbosity};
+use super::table::Table;
 use super::{ChartKind, failures, gallery, profile_sections, summary, validity};
 use crate::analysis::Findings;
-use crate::analysis::experiment::{Found, GroupFound};
+use crate::analysis::experiment::{Found, GroupFound, MetricFound};
 use crate::definition::experiment::{Experiment, Output as Wanted, Series};
 use crate::report::document::Chart;
 use serde_json::Value;
@@ -55,13 +57,14 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
     for warning in &found.warnings {
         document.push(Block::Warning(warning.clone()));
     }
+    let (leading, further) = leading_first(charts(found, experiment, output), found);
+    let drawn = |chart| Block::Chart(Box::new(chart));
+    document.blocks.extend(leading.into_iter().map(drawn));
     if output.verbosity != Verbosity::Quiet {
         tables(found, experiment, output, &mut document);
     }
     document.append(failures(&found.failures, output.verbosity));
-    for chart in charts(found, experiment, output) {
-        document.push(Block::Chart(Box::new(chart)));
-    }
+    document.blocks.extend(further.into_iter().map(drawn));
     let draws = draws_flames(experiment, output);
     document.append(profile_sections(&found.profiles, draws, output));
     let everything = whole(&found.groups);
@@ -71,10 +74,28 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
     document
 }
 
+/// The charts that answer, and the others: the changes of what each group is about, else the first that the file wants.
+fn leading_first(charts: Vec<Chart>, found: &Found) -> (Vec<Chart>, Vec<Chart>) {
+    let firsts = found.groups.iter().filter_map(forests::leading);
+    let titles: Vec<String> = firsts.map(|chart| chart.title).collect();
+    let (mut leading, mut further): (Vec<Chart>, Vec<Chart>) = charts
+        .into_iter()
+        .partition(|chart| titles.contains(&chart.title));
+    if leading.is_empty() && !further.is_empty() {
+        leading.push(further.remove(0));
+    }
+    (leading, further)
+}
+
 /// All findings of groups in one.
 fn whole(groups: &[GroupFound]) -> Findings {
+    together(groups.iter().flat_map(|group| &group.metrics))
+}
+
+/// The findings of several metrics in one.
+fn together<'a>(metrics: impl IntoIterator<Item = &'a MetricFound>) -> Findings {
     let mut whole = Findings::default();
-    for metric in groups.iter().flat_map(|group| &group.metrics) {
+    for metric in metrics {
         whole
             .summaries
             .extend(metric.findings.summaries.iter().cloned());
@@ -111,56 +132,96 @@ fn draws_flames(experiment: &Experiment, output: &Output) -> bool {
     is_listed || output.flames || output.chart == Some(ChartKind::Flame)
 }
 
-/// The tables of every group, and for machines all comparisons in one list.
+/// The tables of every group: what it is about first, its other metrics behind. For machines all comparisons are in
+/// one list.
 fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mut Document) {
-    let wanted = wanted(experiment);
     let mut compared = Vec::new();
+    let several = found.groups.len() > 1;
     for group in &found.groups {
-        if found.groups.len() > 1 {
+        if several {
             document.push(Block::Heading {
                 level: 2,
                 text: group.name.clone(),
             });
         }
-        let whole = whole(std::slice::from_ref(group));
-        let part = match whole.comparisons.is_empty() {
-            true => summary::summary(&whole.summaries, output),
-            false => comparison(&whole, output),
+        let (about, others) = group.metrics.split_at(group.metrics.len().min(1));
+        let mut shown = |metrics, deeper| {
+            let part = of_metrics(metrics, deeper, output);
+            keep_data(part.data, &mut compared, document);
+            part.blocks
         };
-        // The answers stand at the top of the report.
-        let body = part
-            .blocks
-            .into_iter()
-            .filter(|block| !matches!(block, Block::Headline(_)));
-        document.blocks.extend(body.map(|block| match block {
-            Block::Heading { level, text } if found.groups.len() > 1 => Block::Heading {
-                level: level + 1,
-                text,
-            },
-            block => block,
-        }));
-        for (name, value) in part.data {
-            match value {
-                Value::Array(items) if name == "comparisons" => compared.extend(items),
-                value => document.attach(name, value),
-            }
-        }
-        if wanted.contains(&"latency-percentiles") {
-            document.blocks.extend(
-                percentiles::tables(group, experiment)
-                    .into_iter()
-                    .map(Block::Table),
-            );
-        }
-        if wanted.contains(&"factors") {
-            document.blocks.extend(
-                factors::tables(group, experiment)
-                    .into_iter()
-                    .map(Block::Table),
-            );
+        let about = shown(about, u8::from(several));
+        let mut others = shown(others, 1);
+        others.extend(distributions(group, experiment).map(Block::Table));
+        document.blocks.extend(about);
+        if !others.is_empty() {
+            document.push(Block::Aside {
+                summary: rest_of(group, several),
+                open: false,
+                blocks: others,
+            });
         }
     }
     document.attach("comparisons", Value::Array(compared));
+}
+
+/// What stands behind the first metric of a group, in one line.
+fn rest_of(group: &GroupFound, several: bool) -> String {
+    let others = group.metrics.iter().skip(1);
+    let mut names: Vec<&str> = others.map(|metric| metric.metric.name.as_str()).collect();
+    if names.is_empty() {
+        names.push("percentiles and factors");
+    }
+    let names = names.join(", ");
+    match several {
+        true => format!("More of {}: {names}", group.name),
+        false => format!("More: {names}"),
+    }
+}
+
+/// The report of some metrics of a group, its headings `deeper` by so many levels.
+fn of_metrics(metrics: &[MetricFound], deeper: u8, output: &Output) -> Document {
+    if metrics.is_empty() {
+        return Document::default();
+    }
+    let whole = together(metrics);
+    let mut part = match whole.comparisons.is_empty() {
+        true => summary::summary(&whole.summaries, output),
+        false => comparison(&whole, output),
+    };
+    // The answers stand at the top of the report.
+    part.blocks
+        .retain(|block| !matches!(block, Block::Headline(_)));
+    for block in &mut part.blocks {
+        if let Block::Heading { level, .. } = block {
+            *level += deeper;
+        }
+    }
+    part
+}
+
+/// Comparisons go into one list, and everything else to the document.
+fn keep_data(data: Vec<(&'static str, Value)>, compared: &mut Vec<Value>, document: &mut Document) {
+    for (name, value) in data {
+        match value {
+            Value::Array(items) if name == "comparisons" => compared.extend(items),
+            value => document.attach(name, value),
+        }
+    }
+}
+
+/// Percentiles and factors, where the file wants them.
+fn distributions(group: &GroupFound, experiment: &Experiment) -> impl Iterator<Item = Table> {
+    let wanted = wanted(experiment);
+    let of_name = |name: &str, tables: &dyn Fn() -> Vec<Table>| match wanted.contains(&name) {
+        true => tables(),
+        false => Vec::new(),
+    };
+    let percentiles = of_name("latency-percentiles", &|| {
+        percentiles::tables(group, experiment)
+    });
+    let factors = of_name("factors", &|| factors::tables(group, experiment));
+    percentiles.into_iter().chain(factors)
 }
 
 /// The charts that the file wants, in its order.

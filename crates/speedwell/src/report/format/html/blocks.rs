@@ -9,8 +9,8 @@ use crate::report::document::{Block, Chart, Fact};
 /// Width at which charts are laid out, in CSS pixels: their letters then have the size of the page's
 /// small print. A narrower screen scrolls them inside their frame.
 const CHART_PX: u32 = 760;
-/// Width of a flame graph, whose boxes want all there is.
-const FLAME_PX: u32 = 1180;
+/// Width of a flame graph, whose boxes want all there is, and of many small charts.
+const WIDE_PX: u32 = 1180;
 /// Width of a chart that stands beside another.
 const NARROW_CHART_PX: u32 = 580;
 
@@ -57,8 +57,14 @@ fn one(block: &Block, top: bool, writer: &mut Writer) {
         Block::Gallery(cases) => gallery::gallery(cases, writer),
         Block::Verbatim { label, text } => verbatim(label, text, writer),
         Block::Command { label, line } => command(label, line, writer),
-        // What went wrong is not to be overlooked, so an aside is open.
-        Block::Aside { summary, blocks } => details(summary, " open", blocks, top, writer),
+        Block::Aside {
+            summary,
+            open,
+            blocks,
+        } => {
+            let open = if *open { " open" } else { "" };
+            details(summary, open, blocks, top, writer);
+        }
         Block::Appendix { title, blocks, .. } => details(title, "", blocks, top, writer),
     }
 }
@@ -128,7 +134,7 @@ fn charts(blocks: &[&Block], writer: &mut Writer) {
         _ => None,
     });
     let shown = shown.map(Box::as_ref);
-    let (flames, others): (Vec<&Chart>, Vec<&Chart>) = shown.partition(|chart| is_flame(chart));
+    let (wide, others): (Vec<&Chart>, Vec<&Chart>) = shown.partition(|chart| is_wide(chart));
     match others[..] {
         [] => {}
         [only] => chart(only, CHART_PX, writer),
@@ -140,9 +146,13 @@ fn charts(blocks: &[&Block], writer: &mut Writer) {
             writer.raw("</div>\n");
         }
     }
-    for each in flames {
-        chart(each, FLAME_PX, writer);
+    for each in wide {
+        chart(each, WIDE_PX, writer);
     }
+}
+
+fn is_wide(chart: &Chart) -> bool {
+    is_flame(chart) || matches!(chart.picture, speedwell_plot::Chart::Grid(_))
 }
 
 fn is_flame(chart: &Chart) -> bool {

@@ -99,6 +99,7 @@ impl Page<'_> {
             Block::Aside {
                 summary: title,
                 blocks,
+                ..
             }
             | Block::Appendix { title, blocks, .. } => self.details(title, blocks),
         }
@@ -168,6 +169,7 @@ mod tests {
         let inside = vec![Block::Paragraph("boom".into())];
         let text = rendered(vec![Block::Aside {
             summary: "1 run failed".into(),
+            open: true,
             blocks: inside,
         }]);
         assert_eq!(

@@ -86,6 +86,7 @@ impl Text {
             Block::Aside {
                 summary: title,
                 blocks,
+                ..
             }
             | Block::Appendix { title, blocks, .. } => {
                 self.sentences("", title, indent, Emphasis::Strong, out);
