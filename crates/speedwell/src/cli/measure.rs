@@ -357,7 +357,7 @@ fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
         let Some(program) = variant.program.clone().or_else(|| usual.clone()) else {
             continue;
         };
-        let path = super::options::resolve(&program).unwrap_or(program);
+        let path = crate::process::resolve(&program).unwrap_or(program);
         let described = plan.variants[0].program.clone().or_else(|| usual.clone());
         let is_known = variant.program.clone().or_else(|| usual.clone()) == described;
         let version = match asks_version {

@@ -37,7 +37,7 @@ mod trial;
 pub use status::Status;
 
 use crate::harness::{self, code};
-use clap::parser::ValueSource;
+use crate::runner::load::WORKER_COMMAND;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
@@ -68,6 +68,9 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     New(new::NewArgs),
     As(as_tool::AsArgs),
+    /// Generates one part of a load.
+    #[command(name = WORKER_COMMAND, hide = true)]
+    LoadWorker,
     /// Performs one run of an experiment.
     #[command(name = perform_run::COMMAND, hide = true)]
     PerformRun,
@@ -81,7 +84,7 @@ enum Command {
 
 /// Does what the words ask for.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
-    let (words, typed) = match parse(words) {
+    let words = match parse(words) {
         Ok(parsed) => parsed,
         Err(error) => {
             let _ = error.print();
@@ -96,10 +99,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Run(args) => run::run(args),
         Command::Eval(args) => eval::run(*args),
         Command::Iterations(args) => iterations::run(args),
-        Command::Load(mut args) => {
-            args.typed = typed;
-            load::run(*args)
-        }
+        Command::Load(args) => load::run(&args),
         Command::Compare(args) => compare::run(args),
         Command::Report(args) => report::run(args),
         Command::History(args) => history::run(args),
@@ -107,6 +107,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Doctor(args) => doctor::run(args),
         Command::New(args) => new::run(args),
         Command::As(args) => as_tool::run(args),
+        Command::LoadWorker => load::work(),
         Command::PerformRun => perform_run::run(),
         Command::HarnessSh { shell } => {
             code::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
@@ -121,22 +122,10 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     })
 }
 
-/// The words, and the long names of the options among them that were typed rather than usual.
-fn parse(words: impl IntoIterator<Item = OsString>) -> Result<(Words, Vec<String>), clap::Error> {
+fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Words, clap::Error> {
     let mut grammar = Words::command();
     let matches = grammar.try_get_matches_from_mut(words)?;
-    let parsed = Words::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))?;
-    let Some((name, inner)) = matches.subcommand() else {
-        return Ok((parsed, Vec::new()));
-    };
-    let options = grammar.find_subcommand(name).into_iter();
-    let typed = options
-        .flat_map(clap::Command::get_arguments)
-        .filter(|option| {
-            inner.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine)
-        })
-        .filter_map(|option| option.get_long().map(str::to_owned));
-    Ok((parsed, typed.collect()))
+    Words::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))
 }
 
 /// The grammar, for the tests that hold it together.

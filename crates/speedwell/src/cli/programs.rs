@@ -33,7 +33,7 @@ pub fn side(operand: &Operand, arguments: &[String]) -> anyhow::Result<Option<Si
     if !holds_benchmarks {
         bail!("'{place}' is a program, but was not built with google/benchmark or speedwell.hpp");
     }
-    let file = super::options::resolve(&Path::new(".").join(file)).with_context(in_source)?;
+    let file = crate::process::resolve(&Path::new(".").join(file)).with_context(in_source)?;
     let file = file.canonicalize().with_context(in_source)?;
     Ok(Some(Side {
         variant: Variant {

@@ -1,11 +1,12 @@
 //! `[benchmark.NAME]` with `kind = "load"`: an HTTP load.
 //!
-//! It decides which keys there are and which words of `speedwell load` say the same. Values that
-//! differ between cases are parameters; the words are what all cases have in common.
+//! It decides which keys there are and what they mean in a [`LoadSpec`]. Values that differ between cases are
+//! parameters; the specification is what all cases have in common.
 
 use super::blanks;
 use super::keys::{Keys, nearest_of};
 use crate::model::Value;
+use crate::model::load_spec::{Client, LoadSpec, parse_statuses};
 use anyhow::{Result, bail};
 use std::path::Path;
 
@@ -15,9 +16,6 @@ pub(super) const CONCURRENCY: u32 = 10;
 /// Blanks that every benchmark has besides its parameters.
 const USUAL: [&str; 2] = ["port", "program"];
 
-/// What can send a load.
-const CLIENTS: [&str; 5] = ["builtin", "ab", "wrk", "autocannon", "h2load"];
-
 /// A benchmark.
 #[derive(Debug, Clone)]
 pub struct LoadBenchmark {
@@ -25,16 +23,10 @@ pub struct LoadBenchmark {
     pub name: String,
     /// The name without the group.
     pub short: String,
-    /// The command that starts the server.
-    pub serve: Option<String>,
-    /// Where requests go.
-    pub url: Option<String>,
-    /// What sends the load, if not our own generator.
-    pub client: Option<String>,
     /// Parameters with their values, in the order of a case's id.
     pub parameters: Vec<(String, Vec<Value>)>,
-    /// Options of `speedwell load` in the form `--name=value`, with blanks.
-    pub words: Vec<String>,
+    /// What all cases have in common, with placeholders. The address is empty where only the variants have one.
+    pub spec: LoadSpec,
 }
 
 impl LoadBenchmark {
@@ -54,21 +46,29 @@ impl LoadBenchmark {
 /// Reads one benchmark of the group.
 pub(super) fn read(keys: &Keys, group: &str, folder: &Path) -> Result<LoadBenchmark> {
     check_kind(keys)?;
-    let client = keys.choice("client", &CLIENTS)?;
     let load = LoadBenchmark {
         name: format!("{group}/{}", keys.name),
         short: keys.name.clone(),
-        serve: keys.text("serve")?,
-        url: keys.text("url")?,
         parameters: parameters(keys)?,
-        words: words(keys, folder)?,
-        client: client.filter(|client| client != "builtin"),
+        spec: LoadSpec {
+            client: client(keys)?,
+            serve: keys.text("serve")?,
+            url: keys.text("url")?.unwrap_or_default(),
+            ..common(keys, folder)?
+        },
     };
     keys.finish()?;
-    for text in load.words.iter().chain(&load.serve).chain(&load.url) {
-        load.check_blanks(text, &keys.place)?;
+    for text in load.spec.to_args() {
+        load.check_blanks(&text, &keys.place)?;
     }
     Ok(load)
+}
+
+/// What sends the load.
+pub(super) fn client(keys: &Keys) -> Result<Client> {
+    let name = keys.choice("client", &Client::NAMES.map(|(name, _)| name))?;
+    let known = name.and_then(|name| name.parse().ok());
+    Ok(known.unwrap_or_default())
 }
 
 fn check_kind(keys: &Keys) -> Result<()> {
@@ -119,71 +119,57 @@ fn numbers(keys: &Keys, key: &str) -> Result<Option<Vec<Value>>> {
 }
 
 /// What all cases have in common.
-fn words(keys: &Keys, folder: &Path) -> Result<Vec<String>> {
-    let mut words = Vec::new();
-    let mut say = |option: &str, value: Option<String>| {
-        words.extend(value.map(|value| format!("--{option}={value}")));
-    };
-    let (duration, requests) = (keys.duration("duration")?, keys.count("requests")?);
-    if duration.is_some() && requests.is_some() {
+fn common(keys: &Keys, folder: &Path) -> Result<LoadSpec> {
+    let (time, count) = (keys.time("duration")?, keys.count("requests")?);
+    if time.is_some() && count.is_some() {
         let message = format!(
             "{} has either 'duration' or 'requests', not both",
             keys.place
         );
         return Err(keys.error("requests", message));
     }
-    say("time", duration);
-    say("count", requests.map(|count| count.to_string()));
-    say("warmup", keys.duration("warmup")?);
-    say("serve-timeout", keys.duration("ready")?);
+    let mut spec = LoadSpec {
+        time,
+        count: count.map(u64::from),
+        warmup: keys.time("warmup")?,
+        serve_timeout: keys.time("ready")?,
+        ..request(keys, folder)?
+    };
     if let Some(expect) = keys.table("expect")? {
-        let statuses = expect.values("status")?.map(|values| {
-            let texts: Vec<String> = values.iter().map(Value::plain).collect();
-            texts.join(",")
-        });
-        say("expect-status", statuses);
-        say("expect-body", expect.text("body")?);
-        say(
-            "expect-length",
-            expect.count("length")?.map(|n| n.to_string()),
-        );
+        for status in expect.values("status")?.unwrap_or_default() {
+            let statuses = parse_statuses(&status.plain());
+            let statuses = statuses.map_err(|why| expect.error("status", why))?;
+            spec.expect_status.push(statuses);
+        }
+        spec.expect_body = expect.text("body")?;
+        spec.expect_length = expect.count("length")?.map(u64::from);
         expect.finish()?;
     }
-    words.extend(request_words(keys, folder)?);
-    Ok(words)
+    Ok(spec)
 }
 
-/// Options that say what is sent: method, header, body, protocol, and how long an answer may take.
-/// Files are below the folder.
-pub(super) fn request_words(keys: &Keys, folder: &Path) -> Result<Vec<String>> {
-    let mut words = Vec::new();
-    let mut say = |option: &str, value: Option<String>| {
-        words.extend(value.map(|value| format!("--{option}={value}")));
-    };
-    say("timeout", keys.duration("timeout")?);
-    say("request", keys.text("method")?);
+/// What is sent: method, header, body, protocol, and how long an answer may take. Files are below the folder.
+pub(super) fn request(keys: &Keys, folder: &Path) -> Result<LoadSpec> {
+    let mut header = Vec::new();
     if let Some(headers) = keys.table("headers")? {
         for name in headers.names() {
             let value = headers.value(&name)?.map(|value| value.plain());
-            say(
-                "header",
-                Some(format!("{name}: {}", value.unwrap_or_default())),
-            );
+            header.push(format!("{name}: {}", value.unwrap_or_default()));
         }
     }
-    let body = keys.text("body")?;
-    if body.as_ref().is_some_and(|body| body.starts_with('@')) {
+    let data = keys.text("body")?;
+    if data.as_ref().is_some_and(|body| body.starts_with('@')) {
         let message = format!("the key 'body' of {} begins with '@'", keys.place);
         return Err(keys.error("body", format!("{message}\nhint: body_file names a file")));
     }
-    say("data", body);
-    let file = keys.text("body_file")?.map(|file| folder.join(file));
-    say("body-file", file.map(|file| file.display().to_string()));
-    if keys.truth("http2")? == Some(true) {
-        words.push("--http2".to_owned());
-    }
-    if keys.truth("keepalive")? == Some(false) {
-        words.push("--no-keepalive".to_owned());
-    }
-    Ok(words)
+    Ok(LoadSpec {
+        timeout: keys.time("timeout")?,
+        request: keys.text("method")?,
+        header,
+        data,
+        body_file: keys.text("body_file")?.map(|file| folder.join(file)),
+        http2: keys.truth("http2")? == Some(true),
+        no_keepalive: keys.truth("keepalive")? == Some(false),
+        ..LoadSpec::default()
+    })
 }

@@ -110,11 +110,11 @@ fn parse(text: &str, stem: &str, folder: &Path) -> Result<Definition> {
 /// Every variant must know where requests go, and variables need a server that gets them.
 fn complete(load: &LoadBenchmark, variants: &[Patch]) -> Result<()> {
     let has_all = variants.iter().all(|patch| patch.url.is_some());
-    if load.url.is_none() && (variants.is_empty() || !has_all) {
+    if load.spec.url.is_empty() && (variants.is_empty() || !has_all) {
         bail!("[benchmark.{}] has no key 'url'", load.short);
     }
     for patch in variants {
-        let is_served = patch.serve.is_some() || load.serve.is_some();
+        let is_served = patch.serve.is_some() || load.spec.serve.is_some();
         if !patch.variant.environment.is_empty() && !is_served {
             bail!(
                 "[variant.{}] sets variables, but there is no server for them in [benchmark.{}]\n\
@@ -168,14 +168,14 @@ mod tests {
         let names: Vec<&str> = load.parameters.iter().map(|(n, _)| n.as_str()).collect();
         assert_eq!(names, ["size", "concurrency"]);
         assert_eq!(load.parameters[1].1, [1.0, 10.0].map(Value::Number));
-        let words: Vec<&str> = load.words.iter().map(String::as_str).collect();
         assert_eq!(
-            words,
+            load.spec.to_args()[1..],
             [
                 "--time=500ms",
+                "--header=accept: text/plain",
                 "--expect-status=200",
                 "--expect-body=hello",
-                "--header=accept: text/plain"
+                "--serve={program} server.js --port={port} --size={size}"
             ]
         );
         let slow = &found.variants[1].variant;

@@ -113,16 +113,8 @@ fn shorten(assignment: &mut Assignment) {
         return;
     };
     let load = &mut service.load;
-    (load.connections, load.pipelining, load.warmup) = (1, 1, Warmup::None);
-    let long = ["--time=", "--count=", "--rate="];
-    load.words
-        .retain(|word| !long.iter().any(|option| word.starts_with(option)));
-    load.words.push(match load.client.as_str() {
-        // It cannot count, and needs a whole second.
-        "wrk" => "--time=1s".to_owned(),
-        _ => "--count=1".to_owned(),
-    });
-    load.requests = (load.client == "builtin").then_some(1);
+    load.warmup = Warmup::None;
+    load.spec = std::mem::take(&mut load.spec).single_request();
 }
 
 /// Has a process of this program do what it is told.

@@ -2,13 +2,14 @@
 //!
 //! The process that performs a case is this program itself, asked for one load over the harness
 //! protocol (`cli/load/performed.rs`): it starts the server, verifies an answer, sends the load and
-//! reports. So every run has a fresh server and a fresh generator. The words are those of
-//! `speedwell load`, so that a failure can be repeated by hand.
+//! reports. So every run has a fresh server and a fresh generator. It gets its load as options of `speedwell load`, so
+//! that a failure can be repeated by hand.
 
 use super::job::{Description, Job, Parameter, Request, Setting, Source};
 use super::protocol::{self, Loop};
 use super::{Attempt, Harness, node_core, own_program};
 use crate::definition::{self, Definition, LoadBenchmark, blanks_of, fill};
+use crate::model::load_spec::{Client, LoadSpec};
 use crate::model::{Case, TooManyCases, Value};
 use crate::process::{Channel, Spec, quote};
 use anyhow::{Context, ensure};
@@ -43,9 +44,12 @@ impl Harness for Load {
     }
 
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        match words(job, setting) {
-            Ok(words) => {
-                let mut plain = Spec::new(own_program()).args(words);
+        match spec(job, setting) {
+            Ok(spec) => {
+                let args = ["load".to_owned()].into_iter().chain(spec.to_args());
+                let mut plain = Spec::new(own_program())
+                    .args(args)
+                    .args(["--no-save".to_owned()]);
                 plain.directory = Some(job.source.directory.clone());
                 plain.limit = setting.limit;
                 let spec = Spec {
@@ -91,15 +95,17 @@ fn cases(load: &LoadBenchmark, request: &Request) -> Result<Vec<Case>, TooManyCa
     Ok(rows
         .map(|mut values| {
             // Figures of different clients are different measurements.
-            let client = load.client.clone().map(Value::Text);
-            values.extend(client.map(|client| ("client".to_owned(), client)));
+            if load.spec.client != Client::Builtin {
+                let client = Value::Text(load.spec.client.name().to_owned());
+                values.push(("client".to_owned(), client));
+            }
             Case::new(&load.name, values)
         })
         .collect())
 }
 
-/// The words of `speedwell load` for one run.
-fn words(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Vec<String>> {
+/// The load of one run.
+fn spec(job: &Job, setting: &Setting<'_>) -> anyhow::Result<LoadSpec> {
     let case = job.case.as_ref().context("the case is not known")?;
     let definition = definition::of(job.source.definition()?)?;
     let load = definition
@@ -107,23 +113,11 @@ fn words(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Vec<String>> {
         .iter()
         .find(|load| load.name == case.benchmark);
     let load = load.with_context(|| format!("the file has no benchmark '{}'", case.benchmark))?;
-    let (serve, url) = patched(&definition, load, setting)?;
+    let common = patched(&definition, load, setting)?;
     let port = node_core::free_port().context("no port is free")?;
-    let filled = |text: &str, program: &str| {
-        fill(text, |name| match name {
-            "port" => Some(port.to_string()),
-            "program" => Some(program.to_owned()),
-            name => case.value(name).map(Value::plain),
-        })
-    };
-    let mut words = vec!["load".to_owned(), filled(&url, "")];
     let environment = &setting.variant.environment;
-    match serve {
-        Some(serve) => {
-            check_program(&serve, &definition, setting)?;
-            let command = filled(&serve, &program(setting));
-            words.push(format!("--serve={}{command}", exports(environment)));
-        }
+    match &common.serve {
+        Some(serve) => check_program(serve, &definition, setting)?,
         None => ensure!(
             environment.is_empty() && setting.variant.program.is_none(),
             "the variant '{}' changes the server, but none is started\nhint: 'serve' is the command \
@@ -131,32 +125,45 @@ fn words(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Vec<String>> {
             setting.variant.name
         ),
     }
-    words.extend(load.words.iter().map(|word| filled(word, "")));
-    for name in ["concurrency", "rate", "client"] {
-        let value = case.value(name).map(Value::plain);
-        words.extend(value.map(|value| format!("--{name}={value}")));
+    let program = program(setting);
+    let mut spec = common.fill(&|text| {
+        fill(text, |name| match name {
+            "port" => Some(port.to_string()),
+            "program" => Some(program.clone()),
+            name => case.value(name).map(Value::plain),
+        })
+    });
+    spec.serve = spec.serve.map(|serve| exports(environment) + &serve);
+    for (name, value) in &case.values {
+        match (name.as_str(), value) {
+            ("concurrency", Value::Number(number)) => spec.concurrency = Some(*number as u32),
+            ("rate", Value::Number(number)) => spec.rate = Some(*number),
+            _ => {}
+        }
     }
-    words.push("--no-save".to_owned());
-    if job.test {
-        shorten(&mut words);
-    }
-    Ok(words)
+    Ok(if job.test {
+        spec.single_request()
+    } else {
+        spec
+    })
 }
 
-/// What the variant puts in the place of what the benchmark says.
+/// What all cases have in common, with what the variant puts in the place of what the benchmark says.
 fn patched(
     definition: &Definition,
     load: &LoadBenchmark,
     setting: &Setting<'_>,
-) -> anyhow::Result<(Option<String>, String)> {
+) -> anyhow::Result<LoadSpec> {
     let name = &setting.variant.name;
     let mut patches = definition.variants.iter();
     let patch = patches.find(|patch| patch.variant.name == *name);
-    let serve = patch.and_then(|patch| patch.serve.clone());
-    let url = patch.and_then(|patch| patch.url.clone());
-    let url = url.or_else(|| load.url.clone());
-    let url = url.with_context(|| format!("the variant '{name}' has no url"))?;
-    Ok((serve.or_else(|| load.serve.clone()), url))
+    let mut spec = load.spec.clone();
+    if let Some(patch) = patch {
+        spec.serve = patch.serve.clone().or(spec.serve);
+        spec.url = patch.url.clone().unwrap_or(spec.url);
+    }
+    ensure!(!spec.url.is_empty(), "the variant '{name}' has no url");
+    Ok(spec)
 }
 
 /// A program that a variant names and nobody starts would be compared with itself.
@@ -193,21 +200,4 @@ fn program(setting: &Setting<'_>) -> String {
 fn exports(environment: &[(String, String)]) -> String {
     let one = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
     environment.iter().map(one).collect()
-}
-
-/// A trial is one request; wrk, which cannot count, needs a whole second for it.
-fn shorten(words: &mut Vec<String>) {
-    let long = [
-        "--time=",
-        "--count=",
-        "--warmup=",
-        "--concurrency=",
-        "--rate=",
-    ];
-    words.retain(|word| !long.iter().any(|option| word.starts_with(option)));
-    let end = match words.iter().any(|word| word == "--client=wrk") {
-        true => "--time=1s",
-        false => "--count=1",
-    };
-    words.extend([end, "--concurrency=1"].map(str::to_owned));
 }

@@ -5,6 +5,7 @@
 //! cases and variants at once; here it is said for one of each. Start at [`Assignment`].
 
 use super::Metric;
+use super::load_spec::LoadSpec;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -155,21 +156,17 @@ pub struct Stop {
 /// A load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// What sends it: `builtin` or the name of another tool.
-    pub client: String,
-    /// The address; `{port}` is a blank.
-    pub url: String,
-    /// Connections.
-    pub connections: u32,
-    /// Requests under way on each.
-    pub pipelining: u32,
-    /// Options of `speedwell load` for everything else, in the form `--name=value`: method, headers, body, end,
-    /// rate, time limits.
-    pub words: Vec<String>,
+    /// What is sent; `{port}` stays open in its address.
+    pub spec: LoadSpec,
     /// What is sent before, and thrown away.
     pub warmup: Warmup,
-    /// Requests that must have been answered well, where the end is a number of requests.
-    pub requests: Option<u64>,
+}
+
+impl Traffic {
+    /// Requests in flight on all connections together.
+    pub fn in_flight(&self) -> u32 {
+        self.spec.concurrency.unwrap_or(1)
+    }
 }
 
 /// What is sent before the load that counts.

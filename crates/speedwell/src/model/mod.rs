@@ -15,6 +15,7 @@ mod estimate;
 mod event;
 mod failure;
 pub mod load_run;
+pub mod load_spec;
 mod metric;
 mod nearest;
 pub mod performed;

@@ -35,13 +35,8 @@ pub fn order(words: &[&str]) -> Value {
             "stop": { "signal": 15, "grace_ms": 20_000 },
             "children": null,
             "load": {
-                "client": "builtin",
-                "url": "http://127.0.0.1:{port}/",
-                "connections": 4,
-                "pipelining": 1,
-                "words": ["--count=200"],
+                "spec": { "url": "http://127.0.0.1:{port}/", "concurrency": 4, "count": 200 },
                 "warmup": { "requests": 20 },
-                "requests": 200,
             },
             "verify": {
                 "path": null,

@@ -13,7 +13,7 @@ const FLOORS: [(&str, u32); 16] = [
     ("harness", 2),
     ("define", 3),
     ("plan", 3),
-    ("runner", 4),
+    ("runner", 5),
     ("store", 4),
     ("exchange", 4),
     ("environment", 2),

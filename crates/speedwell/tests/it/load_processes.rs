@@ -155,16 +155,17 @@ fn other_tools_send_the_same_load_and_their_figures_are_read() {
 #[test]
 fn what_a_tool_cannot_do_is_refused_by_name() {
     let project = Project::new();
-    let refused: [(&[&str], &str); 4] = [
+    let refused: [(&[&str], &str); 5] = [
         (
             &["wrk", "-n", "5"],
             "wrk cannot do --count: it ends by time only",
         ),
         (&["h2load", "--rate", "5"], "h2load cannot do --rate"),
         (
-            &["ab", "--threads", "2", "--hdr", "x"],
-            "ab cannot do --threads, --hdr",
+            &["ab", "--threads", "2", "--rate", "5"],
+            "ab cannot do --rate, --threads",
         ),
+        (&["ab", "--hdr", "x"], "ab cannot do --hdr"),
         (&["wrk", "-t", "1.5s"], "wrk counts --time in whole seconds"),
     ];
     for (words, part) in refused {

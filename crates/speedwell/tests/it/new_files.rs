@@ -205,7 +205,7 @@ fn servers_are_variants_that_are_told_their_port() {
     let Work::Server(service) = b.work else {
         panic!("no server")
     };
-    assert_eq!(service.load.url, "http://127.0.0.1:{port}/it's");
+    assert_eq!(service.load.spec.url, "http://127.0.0.1:{port}/it's");
 }
 
 /// A server that is ended with the test.

@@ -14,8 +14,7 @@ pub fn validity(session: &Session, experiment: &Experiment, groups: &[GroupFound
         ..Known::default()
     };
     for (case, service) in services(experiment) {
-        let load = &service.load;
-        let asked = f64::from(load.connections * load.pipelining.max(1));
+        let asked = f64::from(service.load.in_flight());
         known.asked.insert(case.clone(), asked);
         if !service.verify.same_bytes {
             known.sizes_may_differ.push(case);

@@ -1,8 +1,8 @@
 //! How long an experiment would take, as far as that can be told from having tried everything once.
 
 use crate::definition::experiment::{Experiment, control};
+use crate::model::Value;
 use crate::model::assignment::{Traffic, Warmup, Work};
-use crate::model::{Value, parse_duration};
 use crate::plan::Plan;
 use crate::report::duration;
 use std::time::Duration;
@@ -93,10 +93,7 @@ fn traffic(experiment: &Experiment, case: &crate::model::Case, variant: &str) ->
 
 /// Time and requests of a load with its warm-up.
 fn length(traffic: &Traffic) -> (Duration, u64) {
-    let words = traffic.words.iter();
-    let time = words
-        .filter_map(|word| parse_duration(word.strip_prefix("--time=")?))
-        .sum::<Duration>();
+    let time = traffic.spec.time.unwrap_or_default();
     let (warm_time, warm_requests) = match traffic.warmup {
         Warmup::None => (0, 0),
         Warmup::Requests(count) => (0, count),
@@ -104,6 +101,6 @@ fn length(traffic: &Traffic) -> (Duration, u64) {
     };
     (
         time + Duration::from_millis(warm_time),
-        traffic.requests.unwrap_or(0) + warm_requests,
+        traffic.spec.count.unwrap_or(0) + warm_requests,
     )
 }

@@ -4,28 +4,30 @@
 //! common. It sends no request before the load, because these programs count on none, and keeps
 //! nothing, because whoever started it does. Start at [`run`].
 
-use super::build;
 use crate::cli::Status;
 use crate::cli::options::LoadArgs;
 use crate::exchange::measured;
+use crate::model::load_spec::LoadSpec;
 use crate::model::{Run, Session};
 use crate::process;
-use crate::runner::load::{Manner, Url, carry_out};
+use crate::runner::load::carry_out;
 use anyhow::{Context, bail};
 use serde_json::{Map, Value as Json, json};
-use speedwell_load::load::Part;
 
 /// Sends the load and prints the line.
 ///
 /// # Errors
 /// The load cannot be begun, or no request was answered well.
 pub fn run(args: &LoadArgs, seed: u64) -> anyhow::Result<Status> {
-    let [url] = &args.urls[..] else {
+    if args.urls.len() != 1 {
         bail!("an HTTP benchmark loads one address");
+    }
+    let spec = LoadSpec {
+        no_verify: true,
+        serve: None,
+        ..args.spec(0)
     };
-    let url = Url::parse(url)?;
-    let whole = |url: &Url| build::job(args, url, seed, Part::WHOLE);
-    let load = carry_out(&url, &whole, &Manner::default(), &mut |_| ())?;
+    let load = carry_out(&spec, seed, &mut |_| ())?;
     if process::interrupted() {
         return Ok(Status::INTERRUPTED);
     }

@@ -1,87 +1,109 @@
 //! `speedwell load`: from words to loads, their course on the terminal, and what they gave.
 //!
 //! It decides which loads follow each other in which order, and what is said meanwhile. Start at
-//! [`run`]; `build.rs` makes a load of the words.
+//! [`run`]; `runner/load/build.rs` fills in what is not given.
 
 mod benchmarker;
-mod build;
-mod data_rows;
 mod external;
 mod kept;
-mod kinds;
 mod live;
 mod order;
 mod performed;
-mod requests_file;
 mod search;
-mod target;
-mod tool;
 mod written;
 
 use super::measure::draw_seed;
-use super::options::{Client, ComparisonArgs, LoadArgs};
+use super::options::{ComparisonArgs, LoadArgs};
 use super::{Status, loaded, status};
 use crate::analysis::load::{LoadFindings, gate};
 use crate::analysis::{self, Findings};
+use crate::model::load_spec::Client;
 use crate::process;
 use crate::report;
-use crate::runner::load::{
-    LoadJob, LoadRun, Manner, Notice, ProbeFacts, Serve, Url, WorkerCommand, carry_out, work,
-};
-use anyhow::Context;
+use crate::runner;
+use crate::runner::load::{LoadRun, Notice, ProbeFacts, Url, carry_out, stop_with_warmup};
+use anyhow::bail;
 use live::LiveView;
 use order::Turn;
-use speedwell_load::load::Part;
-use std::time::Duration;
-
-/// How long a server may take until it accepts connections.
-const SERVE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Loads, and tells what came of it.
 ///
 /// # Errors
 /// Wrong words, a server that cannot be started or does not answer well.
-pub fn run(mut args: LoadArgs) -> anyhow::Result<Status> {
+pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
     process::adopt_orphans();
     process::on_interrupt()?;
     let seed = args.pace.seed.unwrap_or_else(draw_seed);
-    search::told_visit(&mut args);
-    if let Some(worker) = &args.generator.worker {
-        let job = build::job(&args, &Url::parse(&worker.url)?, seed, worker.part)?;
-        work(job)?;
-        return Ok(Status::DONE);
-    }
     if args.benchmarker {
-        return benchmarker::run(&args, seed);
+        return benchmarker::run(args, seed);
     }
     if args.harness {
         return performed::run(args, seed);
     }
-    build::check_all(&args)?;
-    let urls: Vec<Url> = args
-        .urls
-        .iter()
-        .map(|text| Url::parse(text))
-        .collect::<anyhow::Result<_>>()?;
-    if search::is_asked_for(&args) {
-        return search::run(args, &urls, seed);
+    check(args)?;
+    if search::is_asked_for(args) {
+        return search::run(args, seed);
     }
-    let turns = order::turns(urls.len(), args.runs.unwrap_or(1), seed);
+    let turns = order::turns(args.urls.len(), args.runs.unwrap_or(1), seed);
     if args.generator.client != Client::Builtin {
-        return external::run(&args, &urls, &turns, seed);
+        return external::run(args, &turns, seed);
     }
     let mut runs = Vec::new();
     for turn in &turns {
-        let loaded = load(&args, &urls[turn.url], turn, seed);
-        match loaded {
+        match load(args, turn, seed) {
             Ok(run) => runs.push(run),
-            Err(error) => return gave_up(&args, &runs, seed, &error),
+            Err(error) => return gave_up(args, &runs, seed, &error),
         }
         if process::interrupted() {
             break;
         }
     }
-    finish(&args, &runs, seed)
+    finish(args, &runs, seed)
+}
+
+/// Generates the part of a load that another process of this program orders.
+///
+/// # Errors
+/// Nobody ordered one, or it could not be begun.
+pub fn work() -> anyhow::Result<Status> {
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    runner::load::work().map(|()| Status::DONE)
+}
+
+/// Checks what concerns all addresses together.
+///
+/// # Errors
+/// Options that contradict each other.
+fn check(args: &LoadArgs) -> anyhow::Result<()> {
+    let (servers, urls) = (args.serving.serve.len(), args.urls.len());
+    if servers > 1 && servers != urls {
+        bail!(
+            "--serve was given {servers} times for {urls} {}\nhint: give it once for all, or once for \
+             each",
+            if urls == 1 { "address" } else { "addresses" }
+        );
+    }
+    let client = args.generator.client;
+    let ours = [
+        ("hdr", args.hdr.is_some()),
+        ("fail-on", !args.fail_on.is_empty()),
+    ];
+    if let Some((name, _)) = ours.iter().find(|(_, is_given)| *is_given)
+        && client != Client::Builtin
+    {
+        bail!(
+            "{} cannot do --{name}\nhint: leave it out, or leave out --client",
+            client.name()
+        );
+    }
+    for url in &args.urls {
+        Url::parse(url)?;
+    }
+    if !search::is_asked_for(args) {
+        args.output.check(report::Measured::Loads)?;
+    }
+    search::check(args)
 }
 
 /// A load could not be begun. What was measured before it is told.
@@ -103,64 +125,25 @@ fn gave_up(
 }
 
 /// One load.
-fn load(args: &LoadArgs, url: &Url, turn: &Turn, seed: u64) -> anyhow::Result<LoadRun> {
-    let manner = manner(args, turn, seed)?;
-    let whole = |url: &Url| build::job(args, url, seed, Part::WHOLE);
-    let mut live = LiveView::new(args.output.progress(), build::whole_course(&args.pace));
-    let mut run = carry_out(url, &whole, &manner, &mut |notice| match notice {
-        Notice::Seen(url, seen, protocol) => tell_seen(args, url, seen, protocol),
+fn load(args: &LoadArgs, turn: &Turn, seed: u64) -> anyhow::Result<LoadRun> {
+    let spec = args.spec(turn.url);
+    let mut live = LiveView::new(args.output.progress(), stop_with_warmup(&spec));
+    let mut run = carry_out(&spec, seed, &mut |notice| match notice {
         Notice::Standing(glimpse) => live.show(glimpse),
+        notice => tell(args, &notice),
     })?;
     drop(live);
     (run.round, run.slot) = (turn.round, turn.slot);
     Ok(run)
 }
 
-/// The load that the words mean for one address.
-///
-/// # Errors
-/// See [`build::job`].
-pub fn job(args: &LoadArgs, url: &Url, seed: u64) -> anyhow::Result<LoadJob> {
-    build::job(args, url, seed, Part::WHOLE)
-}
-
-pub use external::once as foreign;
-
-/// What is done around a load.
-fn manner(args: &LoadArgs, turn: &Turn, seed: u64) -> anyhow::Result<Manner> {
-    let servers = &args.serving.serve;
-    let command = servers.get(turn.url).or(servers.first());
-    Ok(Manner {
-        verifies: !args.expect.no_verify,
-        follows: args.traffic.location,
-        serve: command.map(|command| Serve {
-            command: command.clone(),
-            limit: args.serving.serve_timeout.unwrap_or(SERVE_LIMIT),
-        }),
-        worker: match args.generator.clients.unwrap_or(1) {
-            1 => None,
-            _ => Some(worker(args, seed)?),
-        },
-    })
-}
-
-/// A generator process gets the words of this one, and the seed if it was drawn.
-fn worker(args: &LoadArgs, seed: u64) -> anyhow::Result<WorkerCommand> {
-    let mut words = std::env::args().skip(1);
-    // What is added stands before the words typed: behind a '--' options are none.
-    let mut leading: Vec<String> = words.next().into_iter().collect();
-    if args.pace.seed.is_none() {
-        leading.push(format!("--seed={seed}"));
+/// Passes on what happens before a load.
+fn tell(args: &LoadArgs, notice: &Notice) {
+    match notice {
+        Notice::Seen(url, seen, protocol) => tell_seen(args, url, seen, protocol),
+        Notice::Warning(warning) => status::warn(warning),
+        Notice::Standing(_) => {}
     }
-    if let Some(visit) = args.search.visit {
-        leading.push(format!("--visit={visit}"));
-    }
-    Ok(WorkerCommand {
-        program: std::env::current_exe().context("cannot find this program's own file")?,
-        leading,
-        part_option: "--worker".to_owned(),
-        trailing: words.collect(),
-    })
 }
 
 /// Says what the request before the load saw.

@@ -5,17 +5,16 @@
 //! other half is `harness/load.rs`.
 
 use super::benchmarker::only_run;
-use super::{build, external, manner, order};
-use crate::cli::options::{Client, LoadArgs};
+use crate::cli::options::LoadArgs;
 use crate::cli::{Status, status};
 use crate::exchange::measured;
 use crate::harness::Message;
+use crate::model::load_spec::Client;
 use crate::model::{Better, Metric, Session};
 use crate::process;
-use crate::runner::load::{LoadRun, Url, carry_out, private_line};
+use crate::runner::load::{LoadRun, carry_out, load_with_tool, private_line};
 use anyhow::{Context, bail};
 use speedwell_load::books::Class;
-use speedwell_load::load::Part;
 use std::io::{BufRead, BufReader, Write};
 use std::time::Instant;
 
@@ -23,9 +22,8 @@ use std::time::Instant;
 ///
 /// # Errors
 /// Nobody started this process as a harness, or nobody listens any longer.
-pub fn run(mut args: LoadArgs, seed: u64) -> anyhow::Result<Status> {
+pub fn run(args: &LoadArgs, seed: u64) -> anyhow::Result<Status> {
     let (commands, mut events) = private_line().context("this is no process of a harness")?;
-    args.typed.retain(|name| name != "harness");
     for line in BufReader::new(commands).split(b'\n') {
         let Some(command) = Message::parse(&line?) else {
             continue;
@@ -36,7 +34,7 @@ pub fn run(mut args: LoadArgs, seed: u64) -> anyhow::Result<Status> {
         let answers = match command.verb.as_str() {
             "hello" => vec![ready(answer("ready"))],
             "load" => vec![answer("loaded").with("job", job()).with("form", "case")],
-            "run" => performed(&args, seed, &id, &command.list("jobs").join(",")),
+            "run" => performed(args, seed, &id, &command.list("jobs").join(",")),
             "quit" => break,
             verb => vec![
                 answer("error")
@@ -79,20 +77,15 @@ fn performed(args: &LoadArgs, seed: u64, id: &str, job: &str) -> Vec<Message> {
 
 /// One load with everything around it.
 fn loaded(args: &LoadArgs, seed: u64) -> anyhow::Result<Session> {
-    let [url] = &args.urls[..] else {
+    if args.urls.len() != 1 {
         bail!("a case loads one address");
-    };
-    let url = Url::parse(url)?;
-    if args.generator.client != Client::Builtin {
-        return external::once(args, &url, seed);
     }
-    let only = order::Turn {
-        url: 0,
-        round: 0,
-        slot: 0,
-    };
-    let whole = |url: &Url| build::job(args, url, seed, Part::WHOLE);
-    let load = carry_out(&url, &whole, &manner(args, &only, seed)?, &mut |_| ())?;
+    let spec = args.spec(0);
+    if spec.client != Client::Builtin {
+        let session = load_with_tool(&spec, seed, &mut |_| ())?;
+        return session.context("interrupted before anything was measured");
+    }
+    let load = carry_out(&spec, seed, &mut |_| ())?;
     refuse_broken(&load)?;
     let mut session = measured::session("load", std::slice::from_ref(&load), &mut Vec::new())?;
     count_unexpected(&load, &mut session);

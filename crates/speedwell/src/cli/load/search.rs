@@ -4,18 +4,18 @@
 //! each. Which level is next is decided in `analysis`. Start at [`run`].
 
 use super::live::LiveView;
-use super::order::{self, Turn};
-use super::{build, conclude, manner, tell_seen};
+use super::order;
+use super::{conclude, tell};
 use crate::analysis;
 use crate::analysis::load::{LoadFindings, NextRate, RateRules};
 use crate::analysis::scaling::{Next, Rules};
-use crate::cli::options::{Client, Concurrency, LoadArgs, RateChoice};
+use crate::cli::options::{Concurrency, LoadArgs, RateChoice};
 use crate::cli::{Status, status};
+use crate::model::load_spec::{Client, LoadSpec};
 use crate::process;
 use crate::report::{self, Uncertainty};
-use crate::runner::load::{LoadRun, Notice, Url, carry_out};
+use crate::runner::load::{LoadRun, Notice, Url, carry_out, stop};
 use anyhow::{bail, ensure};
-use speedwell_load::load::Part;
 use std::time::Duration;
 
 /// How long a visit lasts, and its warm-up, when nothing else is said. Many short visits tell more than
@@ -45,7 +45,6 @@ enum Wish {
 /// What the words ask for, if it is more than one load of each address.
 fn wish(args: &LoadArgs) -> Option<Wish> {
     match (&args.pace.concurrency, args.pace.rate) {
-        _ if args.search.visit.is_some() => None,
         (_, Some(RateChoice::Max)) => Some(Wish::Rate),
         _ if args.search.squeeze => Some(Wish::Concurrency),
         (Some(Concurrency::Max), _) => Some(Wish::Concurrency),
@@ -59,26 +58,22 @@ pub fn is_asked_for(args: &LoadArgs) -> bool {
     wish(args).is_some()
 }
 
-/// What a generator process is told of the visit that it takes part in.
-pub fn told_visit(args: &mut LoadArgs) {
-    if let Some(visit) = args.search.visit {
-        set(args, visit);
+/// The load of one visit, which has one level or rate.
+fn visit_spec(args: &LoadArgs, at: usize, level: f64) -> LoadSpec {
+    let spec = args.spec(at);
+    let is_rate = args.pace.rate.is_some();
+    let usual = if is_rate { RATE_TIME } else { CONCURRENCY_TIME };
+    LoadSpec {
+        rate: is_rate.then_some(level),
+        concurrency: if is_rate {
+            spec.concurrency
+        } else {
+            Some(level as u32)
+        },
+        time: spec.time.or(Some(usual)),
+        warmup: spec.warmup.or(Some(WARMUP)),
+        ..spec
     }
-}
-
-/// One visit has one level or rate.
-fn set(args: &mut LoadArgs, visit: f64) {
-    args.search.visit = Some(visit);
-    match args.pace.rate {
-        Some(_) => args.pace.rate = Some(RateChoice::PerSecond(visit)),
-        None => args.pace.concurrency = Some(Concurrency::Levels(vec![visit as u32])),
-    }
-    let usual = match args.pace.rate {
-        Some(_) => RATE_TIME,
-        None => CONCURRENCY_TIME,
-    };
-    args.pace.time.get_or_insert(usual);
-    args.pace.warmup.get_or_insert(WARMUP);
 }
 
 /// What contradicts a search.
@@ -137,15 +132,15 @@ pub fn check(args: &LoadArgs) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Nothing could be measured.
-pub fn run(mut args: LoadArgs, urls: &[Url], seed: u64) -> anyhow::Result<Status> {
-    let Some(wish) = wish(&args) else {
+pub fn run(args: &LoadArgs, seed: u64) -> anyhow::Result<Status> {
+    let Some(wish) = wish(args) else {
         bail!("there are no several levels to load");
     };
     let mut runs: Vec<LoadRun> = Vec::new();
     let ended = match wish {
-        Wish::Concurrency => climb(&mut args, urls, seed, &mut runs),
-        Wish::Rate => rates(&mut args, urls, seed, &mut runs),
-        Wish::List => list(&mut args, urls, seed, &mut runs),
+        Wish::Concurrency => climb(args, seed, &mut runs),
+        Wish::Rate => rates(args, seed, &mut runs),
+        Wish::List => list(args, seed, &mut runs),
     };
     let interrupted = match process::interrupted() {
         true => Status::INTERRUPTED,
@@ -159,15 +154,10 @@ pub fn run(mut args: LoadArgs, urls: &[Url], seed: u64) -> anyhow::Result<Status
             interrupted.or(Status::COULD_NOT)
         }
     };
-    Ok(status.or(finish(&args, wish, &runs, seed)?))
+    Ok(status.or(finish(args, wish, &runs, seed)?))
 }
 
-fn climb(
-    args: &mut LoadArgs,
-    urls: &[Url],
-    seed: u64,
-    runs: &mut Vec<LoadRun>,
-) -> anyhow::Result<()> {
+fn climb(args: &LoadArgs, seed: u64, runs: &mut Vec<LoadRun>) -> anyhow::Result<()> {
     let rules = rules(args);
     ensure!(
         rules.first <= rules.limit,
@@ -176,14 +166,14 @@ fn climb(
         rules.limit,
         rules.first
     );
-    for (at, url) in urls.iter().enumerate() {
+    for at in 0..args.urls.len() {
         let begin = runs.len();
         loop {
             let own: Vec<&LoadRun> = runs[begin..].iter().collect();
             let Next::Visit(level) = analysis::load::next(&own, &rules) else {
                 break;
             };
-            visit(args, url, at, f64::from(level), seed, runs)?;
+            visit(args, at, f64::from(level), seed, runs)?;
             // What did not last to its end would be asked for again.
             if process::interrupted() || runs.last().is_some_and(|run| run.is_partial) {
                 return Ok(());
@@ -209,20 +199,15 @@ fn rules(args: &LoadArgs) -> Rules {
     }
 }
 
-fn rates(
-    args: &mut LoadArgs,
-    urls: &[Url],
-    seed: u64,
-    runs: &mut Vec<LoadRun>,
-) -> anyhow::Result<()> {
-    for (at, url) in urls.iter().enumerate() {
+fn rates(args: &LoadArgs, seed: u64, runs: &mut Vec<LoadRun>) -> anyhow::Result<()> {
+    for at in 0..args.urls.len() {
         let begin = runs.len();
         loop {
             let own: Vec<_> = runs[begin..].iter().map(analysis::load::of).collect();
             let NextRate::Try(rate) = analysis::load::next_rate(&own, &args.fail_on, &RATES) else {
                 break;
             };
-            visit(args, url, at, rate, seed, runs)?;
+            visit(args, at, rate, seed, runs)?;
             if process::interrupted() || runs.last().is_some_and(|run| run.is_partial) {
                 return Ok(());
             }
@@ -232,19 +217,14 @@ fn rates(
 }
 
 /// The levels of a list, in rounds of shuffled order over levels and addresses.
-fn list(
-    args: &mut LoadArgs,
-    urls: &[Url],
-    seed: u64,
-    runs: &mut Vec<LoadRun>,
-) -> anyhow::Result<()> {
+fn list(args: &LoadArgs, seed: u64, runs: &mut Vec<LoadRun>) -> anyhow::Result<()> {
     let Some(Concurrency::Levels(levels)) = args.pace.concurrency.clone() else {
         return Ok(());
     };
     let rounds = args.runs.unwrap_or(Rules::default().visits);
-    for turn in order::turns(urls.len() * levels.len(), rounds, seed) {
+    for turn in order::turns(args.urls.len() * levels.len(), rounds, seed) {
         let (at, level) = (turn.url / levels.len(), levels[turn.url % levels.len()]);
-        visit(args, &urls[at], at, f64::from(level), seed, runs)?;
+        visit(args, at, f64::from(level), seed, runs)?;
         if process::interrupted() {
             break;
         }
@@ -254,35 +234,28 @@ fn list(
 
 /// One load of a level or rate. Its round is the number of loads of the same before it.
 fn visit(
-    args: &mut LoadArgs,
-    url: &Url,
+    args: &LoadArgs,
     at: usize,
     level: f64,
     seed: u64,
     runs: &mut Vec<LoadRun>,
 ) -> anyhow::Result<()> {
-    set(args, level);
-    let turn = Turn {
-        url: at,
-        round: 0,
-        slot: runs.len() as u32,
-    };
-    let is_first = !runs.iter().any(|run| run.label == url.to_string());
-    let mut manner = manner(args, &turn, seed)?;
+    let mut spec = visit_spec(args, at, level);
+    let label = Url::parse(&spec.url)?.to_string();
+    let is_first = !runs.iter().any(|run| run.label == label);
     // The server was seen once, unless it is a new one each time.
-    manner.verifies &= is_first || manner.serve.is_some() || manner.follows;
-    let whole = |url: &Url| build::job(args, url, seed, Part::WHOLE);
-    let mut live = LiveView::new(args.output.progress(), build::stop(&args.pace));
-    let mut run = carry_out(url, &whole, &manner, &mut |notice| match notice {
-        Notice::Seen(url, seen, protocol) if is_first => tell_seen(args, url, seen, protocol),
-        Notice::Seen(..) => {}
+    spec.no_verify |= !(is_first || spec.serve.is_some() || spec.location);
+    let mut live = LiveView::new(args.output.progress(), stop(&spec));
+    let mut run = carry_out(&spec, seed, &mut |notice| match notice {
+        Notice::Seen(..) if !is_first => {}
         Notice::Standing(glimpse) => live.show(glimpse),
+        notice => tell(args, &notice),
     })?;
     drop(live);
     // Redirects lead away; what was typed is what it is known by.
-    run.label = url.to_string();
+    run.label = label;
     let same = |other: &&LoadRun| other.label == run.label && other.asked.pace == run.asked.pace;
-    (run.round, run.slot) = (runs.iter().filter(same).count() as u32, turn.slot);
+    (run.round, run.slot) = (runs.iter().filter(same).count() as u32, runs.len() as u32);
     tell_visit(args, level, &run);
     runs.push(run);
     Ok(())

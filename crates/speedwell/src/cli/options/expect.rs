@@ -1,6 +1,6 @@
 //! What counts as success.
 
-use super::parse;
+use crate::model::load_spec::parse_statuses;
 use clap::Args;
 use std::ops::RangeInclusive;
 
@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 #[command(next_help_heading = "Success")]
 pub struct ExpectArgs {
     /// Statuses that count as success, e.g. 200,304 or 2xx [default: 2xx]
-    #[arg(long, value_name = "CODES", value_delimiter = ',', value_parser = parse::statuses)]
+    #[arg(long, value_name = "CODES", value_delimiter = ',', value_parser = parse_statuses)]
     pub expect_status: Vec<RangeInclusive<u16>>,
     /// A text that every body has to contain
     #[arg(long, value_name = "TEXT", conflicts_with = "expect_length")]

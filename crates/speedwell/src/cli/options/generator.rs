@@ -1,11 +1,10 @@
 //! What sends the load.
 
 use super::parse;
+use crate::model::load_spec::Client;
 use crate::process::CpuSet;
-use anyhow::{Context, ensure};
-use clap::{Args, ValueEnum};
-use speedwell_load::load::Part;
-use std::str::FromStr;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 /// Generator options.
 #[derive(Debug, Clone, Default, Args)]
@@ -30,53 +29,11 @@ pub struct GeneratorArgs {
     #[arg(long)]
     pub no_batching: bool,
     /// What sends the load: builtin, or another tool whose figures are read
-    #[arg(long, value_name = "TOOL", default_value = "builtin")]
+    #[arg(long, value_name = "TOOL", default_value = "builtin", value_parser = clients())]
     pub client: Client,
-    /// Be one of several generator processes
-    #[arg(long, value_name = "INDEX/OF,URL", hide = true)]
-    pub worker: Option<WorkerPart>,
 }
 
-/// Programs that can send a load.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Client {
-    /// Our own generator.
-    #[default]
-    Builtin,
-    /// ApacheBench.
-    Ab,
-    /// wrk.
-    Wrk,
-    /// autocannon.
-    Autocannon,
-    /// h2load.
-    H2load,
-}
-
-/// Which part of which load a generator process sends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkerPart {
-    /// The part.
-    pub part: Part,
-    /// The address, redirects followed.
-    pub url: String,
-}
-
-impl FromStr for WorkerPart {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> anyhow::Result<WorkerPart> {
-        let form = || format!("'{text}' is not of the form INDEX/OF,URL");
-        let (part, url) = text.split_once(',').with_context(form)?;
-        let (index, of) = part.split_once('/').with_context(form)?;
-        let part = Part {
-            index: index.parse().with_context(form)?,
-            of: of.parse().with_context(form)?,
-        };
-        ensure!(part.index < part.of, form());
-        Ok(WorkerPart {
-            part,
-            url: url.to_owned(),
-        })
-    }
+fn clients() -> impl TypedValueParser<Value = Client> {
+    let names = Client::NAMES.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Client>())
 }

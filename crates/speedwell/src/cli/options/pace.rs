@@ -1,7 +1,8 @@
 //! When requests are sent, and when a load ends.
 
-use super::parse::{self, Pause, Ramp};
+use super::parse;
 use super::{Concurrency, RateChoice};
+use crate::model::load_spec::{Pause, Ramp};
 use clap::Args;
 use std::time::Duration;
 
@@ -25,20 +26,20 @@ pub struct PaceArgs {
     pub rate: Option<RateChoice>,
     /// Let the rate rise or fall, e.g. 0-1000:30s, or stay, e.g. 1000:1m (repeatable: one after the
     /// other, then --rate if it is given)
-    #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR", value_parser = parse::ramp)]
+    #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR")]
     pub ramp: Vec<Ramp>,
     /// Send at random moments instead of evenly, as independent users do
     #[arg(long)]
     pub poisson: bool,
     /// Pause of a client between an answer and its next request; random ones with 'DUR exp'
-    #[arg(long, value_name = "DUR[ exp]", value_parser = parse::pause)]
+    #[arg(long, value_name = "DUR[ exp]")]
     pub think: Option<Pause>,
     /// End earlier, when throughput and median of a second are within PCT of those of the second
     /// before [default: 5]
     #[arg(
         long,
         value_name = "PCT",
-        value_parser = parse::percent,
+        value_parser = parse::percentage,
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "5",

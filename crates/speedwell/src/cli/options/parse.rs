@@ -16,16 +16,24 @@ pub fn count(text: &str) -> Result<u32, String> {
     }
 }
 
-/// A percentage as a share: `5%` and `5` are 0.05.
+/// A percentage: `5%` and `5` are 5.
 ///
 /// # Errors
 /// Anything that is not a number of 0 or more, with an example.
-pub fn percent(text: &str) -> Result<f64, String> {
+pub fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {
-        Ok(number) if number >= 0.0 && number.is_finite() => Ok(number / 100.0),
+        Ok(number) if number >= 0.0 && number.is_finite() => Ok(number),
         _ => Err(format!("'{text}' is not a percentage such as 5% or 0.5")),
     }
+}
+
+/// A percentage as a share: `5%` and `5` are 0.05.
+///
+/// # Errors
+/// As for [`percentage`].
+pub fn percent(text: &str) -> Result<f64, String> {
+    Ok(percentage(text)? / 100.0)
 }
 
 /// A confidence: a percentage strictly between 50 and 100, as a share.
@@ -63,113 +71,6 @@ pub fn duration_or_none(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A number of 0 or more; accepts `10k`, `2M`, `1e6`, `0.5`.
-fn number(text: &str) -> Option<f64> {
-    match crate::model::Value::parse(text.trim(), crate::model::ValueKind::Number) {
-        Some(crate::model::Value::Number(n)) if n >= 0.0 && n.is_finite() => Some(n),
-        _ => None,
-    }
-}
-
-/// A rate per second above zero: `500`, `10k`, `0.5`, `500/s`, `90/m`.
-///
-/// # Errors
-/// Anything else, with an example.
-pub fn rate(text: &str) -> Result<f64, String> {
-    let (figure, seconds) = match text.rsplit_once('/') {
-        None => (text, 1.0),
-        Some((figure, "s")) => (figure, 1.0),
-        Some((figure, "m" | "min")) => (figure, 60.0),
-        Some((figure, "h")) => (figure, 3600.0),
-        Some(_) => ("", 1.0),
-    };
-    match number(figure) {
-        Some(rate) if rate > 0.0 => Ok(rate / seconds),
-        _ => Err(format!(
-            "'{text}' is not a rate such as 500, 10k or 500/s (requests per second)"
-        )),
-    }
-}
-
-/// A stretch of time in which a rate goes from one value to another.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ramp {
-    /// Requests per second at its beginning.
-    pub from: f64,
-    /// Requests per second at its end.
-    pub to: f64,
-    /// Its length.
-    pub duration: Duration,
-}
-
-/// A stage: `0-1000:30s` rises or falls, `1000:1m` stays.
-///
-/// # Errors
-/// Anything else, with an example.
-pub fn ramp(text: &str) -> Result<Ramp, String> {
-    let wrong = || format!("'{text}' is not a stage such as 0-1000:30s or 1000:1m");
-    let (rates, length) = text.rsplit_once(':').ok_or_else(wrong)?;
-    let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
-    Ok(Ramp {
-        from: number(from).ok_or_else(wrong)?,
-        to: number(to).ok_or_else(wrong)?,
-        duration: duration(length)?,
-    })
-}
-
-/// A pause between an answer and the next request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pause {
-    /// Its length, or its mean.
-    pub length: Duration,
-    /// Whether pauses are of random length, exponentially distributed.
-    pub is_random: bool,
-}
-
-/// A pause: `100ms`, or `'100ms exp'` for random ones of that mean.
-///
-/// # Errors
-/// Anything else, with an example.
-pub fn pause(text: &str) -> Result<Pause, String> {
-    let mut words = text.split_whitespace();
-    let length = duration(words.next().unwrap_or_default())?;
-    match (words.next(), words.next()) {
-        (None, _) => Ok(Pause {
-            length,
-            is_random: false,
-        }),
-        (Some("exp"), None) => Ok(Pause {
-            length,
-            is_random: true,
-        }),
-        _ => Err(format!(
-            "'{text}' is not a pause such as 100ms or '100ms exp'"
-        )),
-    }
-}
-
-/// A status or several: `304`, `200-299`, `2xx`.
-///
-/// # Errors
-/// Anything else, with an example.
-pub fn statuses(text: &str) -> Result<std::ops::RangeInclusive<u16>, String> {
-    let wrong = || format!("'{text}' is not a status such as 304, 200-299 or 2xx");
-    let code = |text: &str| match text.parse::<u16>() {
-        Ok(code) if (200..1000).contains(&code) => Ok(code),
-        _ => Err(wrong()),
-    };
-    if let Some(hundreds) = text.strip_suffix("xx") {
-        let first = code(&format!("{hundreds}00"))?;
-        return Ok(first..=first + 99);
-    }
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let range = code(first)?..=code(last)?;
-    match range.is_empty() {
-        true => Err(wrong()),
-        false => Ok(range),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,49 +103,5 @@ mod tests {
         }
         assert_eq!(duration_or_none("0"), Ok(Duration::ZERO));
         assert!(duration_or_none("-1s").is_err());
-    }
-
-    #[test]
-    fn rates_are_per_second_unless_they_say_otherwise() {
-        assert_eq!((rate("500"), rate("10k/s")), (Ok(500.0), Ok(10_000.0)));
-        assert_eq!((rate("90/m"), rate("0.5")), (Ok(1.5), Ok(0.5)));
-        for wrong in ["0", "-5", "fast", "5/d", "", "/s"] {
-            assert!(rate(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn stages_rise_or_stay() {
-        let seconds = Duration::from_secs(30);
-        let stage = |from, to| Ramp {
-            from,
-            to,
-            duration: seconds,
-        };
-        assert_eq!(ramp("0-1k:30s"), Ok(stage(0.0, 1000.0)));
-        assert_eq!(ramp("200:30"), Ok(stage(200.0, 200.0)));
-        for wrong in ["1000", "a-b:3s", "0-10:", ":3s", "1-2-3:4s"] {
-            assert!(ramp(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn pauses_are_fixed_or_random() {
-        let is_random = |text| pause(text).map(|pause| pause.is_random);
-        assert_eq!(
-            (is_random("5ms"), is_random("5ms exp")),
-            (Ok(false), Ok(true))
-        );
-        assert!(pause("5ms norm").is_err() && pause("").is_err() && pause("0").is_err());
-    }
-
-    #[test]
-    fn statuses_are_single_or_ranges() {
-        assert_eq!(statuses("304"), Ok(304..=304));
-        assert_eq!(statuses("2xx"), Ok(200..=299));
-        assert_eq!(statuses("200-206"), Ok(200..=206));
-        for wrong in ["", "99", "100", "300-200", "xx", "20x", "1000"] {
-            assert!(statuses(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::parse;
 use crate::analysis::scaling::Rules;
+use crate::model::load_spec::parse_rate;
 use clap::Args;
 use std::str::FromStr;
 
@@ -21,9 +22,6 @@ pub struct SearchArgs {
     /// Let '-c max' try multiples of N instead of doubling
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub step: Option<u32>,
-    /// What a generator process is told of the level or rate that is tried.
-    #[arg(long, value_name = "N", hide = true)]
-    pub visit: Option<f64>,
 }
 
 impl SearchArgs {
@@ -83,7 +81,7 @@ impl FromStr for RateChoice {
     fn from_str(text: &str) -> Result<RateChoice, String> {
         match text {
             "max" => Ok(RateChoice::Max),
-            text => parse::rate(text).map(RateChoice::PerSecond),
+            text => parse_rate(text).map(RateChoice::PerSecond),
         }
     }
 }

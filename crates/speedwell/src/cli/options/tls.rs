@@ -1,7 +1,6 @@
 //! How TLS is spoken. Names are those of curl.
 
 use clap::Args;
-use speedwell_load::load::{Identity, TlsOptions, Trust};
 use std::path::PathBuf;
 
 /// TLS options.
@@ -23,27 +22,4 @@ pub struct TlsArgs {
     /// The name in the handshake, against which the certificate is checked [default: the host]
     #[arg(long, value_name = "NAME")]
     pub sni: Option<String>,
-}
-
-impl TlsArgs {
-    /// What was asked for.
-    pub fn options(&self) -> TlsOptions {
-        TlsOptions {
-            trust: match (self.insecure, &self.cacert) {
-                (true, _) => Trust::Anyone,
-                (false, Some(file)) => Trust::Authority(file.clone()),
-                (false, None) => Trust::System,
-            },
-            identity: self.cert.as_ref().map(|cert| Identity {
-                certificates: cert.clone(),
-                key: self.key.as_ref().unwrap_or(cert).clone(),
-            }),
-            server_name: self.sni.clone(),
-        }
-    }
-
-    /// Whether anything was asked for.
-    pub fn is_any(&self) -> bool {
-        self.options() != TlsOptions::default()
-    }
 }

@@ -1,6 +1,7 @@
 //! What is compared with what.
 
 use crate::model::Variant;
+use crate::process::resolve;
 use anyhow::{Context, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -113,32 +114,6 @@ fn with_program(name: &str, program: &Path) -> anyhow::Result<Variant> {
         program: Some(resolve(program)?),
         ..Variant::plain(name)
     })
-}
-
-/// The absolute path of a program given as path or by name, so that every process starts the same.
-///
-/// # Errors
-/// No such program, or a file that cannot be executed.
-pub fn resolve(program: &Path) -> anyhow::Result<PathBuf> {
-    use std::os::unix::fs::PermissionsExt;
-    let found = if program.components().count() > 1 {
-        program.exists().then(|| program.to_owned())
-    } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let in_path = std::env::split_paths(&path).map(|folder| folder.join(program));
-        in_path
-            .chain([program.to_owned()])
-            .find(|file| file.is_file())
-    };
-    let shown = program.display();
-    let found = found.with_context(|| format!("no program '{shown}' here or in PATH"))?;
-    let mode = found
-        .metadata()
-        .with_context(|| format!("cannot look at '{shown}'"))?;
-    if mode.is_dir() || mode.permissions().mode() & 0o111 == 0 {
-        bail!("'{shown}' cannot be executed\nhint: chmod +x '{shown}'");
-    }
-    std::path::absolute(&found).with_context(|| format!("cannot resolve '{shown}'"))
 }
 
 #[cfg(test)]

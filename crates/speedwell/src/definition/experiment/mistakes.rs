@@ -1,6 +1,7 @@
 //! Every kind of mistake in a file is told with its line and what helps.
 
 use super::stories::{assigned, ids, read, served, told};
+use std::time::Duration;
 
 /// A good file, one line of which each of the following mistakes replaces.
 const SMALL: &str = r##"schema = 1
@@ -52,16 +53,18 @@ fn the_small_file_is_good_and_each_case_has_its_own_end() {
         "small/web mode=b size=1000",
     ];
     assert_eq!(ids(&found, "web"), cases);
-    let words = |case: usize| served(&assigned(&found, "web", case, "plain")).load.clone();
+    let load = |case: usize| {
+        served(&assigned(&found, "web", case, "plain"))
+            .load
+            .spec
+            .clone()
+    };
+    assert_eq!((load(0).time, load(0).count), (None, Some(100)));
     assert_eq!(
-        (words(0).words, words(0).requests),
-        (vec!["--count=100".to_owned()], Some(100))
+        (load(1).time, load(1).count),
+        (Some(Duration::from_secs(2)), None)
     );
-    assert_eq!(
-        (words(1).words, words(1).requests),
-        (vec!["--time=2s".to_owned()], None)
-    );
-    assert_eq!(words(0).connections, 20);
+    assert_eq!(load(0).concurrency, Some(20));
     let run = assigned(&found, "web", 0, "plain");
     assert_eq!(served(&run).verify.statuses, [(200, 299), (304, 304)]);
     assert_eq!(found.claims[0].rows.len(), 3);

@@ -4,6 +4,7 @@ use super::*;
 use crate::model::assignment::{
     Assignment, BodyRule, Change, Origin, Place, Proof, Ready, Shares, Stop, Warmup, Work,
 };
+use crate::model::load_spec::Client;
 use crate::model::{Better, Metric, Order, Verdict};
 use std::time::Duration;
 
@@ -173,14 +174,16 @@ fn a_topology_is_resolved_down_to_the_last_word() {
             grace_ms: 3000
         }
     );
-    assert_eq!(service.load.client, "builtin");
-    assert_eq!(service.load.url, "http://127.0.0.1:{port}/");
+    assert_eq!(service.load.spec.client, Client::Builtin);
+    assert_eq!(service.load.spec.url, "http://127.0.0.1:{port}/");
     assert_eq!(
-        (service.load.connections, service.load.pipelining),
-        (250, 1)
+        (service.load.spec.concurrency, service.load.spec.pipeline),
+        (Some(250), None)
     );
-    assert_eq!(service.load.words, ["--count=8000"]);
-    assert_eq!(service.load.requests, Some(8000));
+    assert_eq!(
+        (service.load.spec.count, service.load.spec.time),
+        (Some(8000), None)
+    );
     assert_eq!(service.load.warmup, Warmup::Requests(500));
     assert_eq!(service.verify.statuses, [(200, 200)]);
     assert_eq!(
@@ -205,7 +208,7 @@ fn set_takes_the_place_of_params_and_of_values_of_a_group() {
     let found = read_with(TOPOLOGIES, &[("workers", "2"), ("clients", "1k")], 8).unwrap();
     let cyan = assigned(&found, "random-fib", 0, "cyan");
     assert_eq!(cyan.target.command[4], "--http=2");
-    assert_eq!(served(&cyan).load.connections, 1000);
+    assert_eq!(served(&cyan).load.spec.concurrency, Some(1000));
     assert_eq!(found.number("cpus"), Some(7.0));
     let tests = [
         ("test", "fibonacci-async-es2017-native"),
@@ -338,10 +341,10 @@ fn exceptions_change_only_their_own_case() {
     let prefix = assigned(&found, "http", 3, "collector");
     let big = assigned(&found, "http", 6, "collector");
     assert_eq!(hapi.target.command[1], "benchmarks/hapi.cjs");
-    assert_eq!(served(&hapi).load.url, "http://127.0.0.1:{port}/");
+    assert_eq!(served(&hapi).load.spec.url, "http://127.0.0.1:{port}/");
     assert_eq!(served(&hapi).ready.path.as_deref(), Some("/"));
     assert_eq!(
-        served(&prefix).load.url,
+        served(&prefix).load.spec.url,
         "http://127.0.0.1:{port}/greet/hello"
     );
     assert_eq!(served(&prefix).ready.path.as_deref(), Some("/greet/hello"));
@@ -359,14 +362,12 @@ fn exceptions_change_only_their_own_case() {
         }
     );
     assert_eq!(
-        (service.load.connections, service.load.pipelining),
-        (100, 10)
+        (service.load.spec.concurrency, service.load.spec.pipeline),
+        (Some(1000), Some(10))
     );
-    assert_eq!(service.load.words, ["--time=10s"]);
-    assert_eq!(
-        (service.load.requests, service.load.warmup),
-        (None, Warmup::Requests(12_000))
-    );
+    let end = (service.load.spec.time, service.load.spec.count);
+    assert_eq!(end, (Some(Duration::from_secs(10)), None));
+    assert_eq!(service.load.warmup, Warmup::Requests(12_000));
     assert!(service.verify.same_bytes);
 }
 

@@ -1,62 +1,55 @@
 //! `[group.load]`: what is sent to a server.
 //!
-//! Most of it becomes options of `speedwell load`, so that a load means the same wherever it is asked
-//! for.
+//! It becomes the same [`LoadSpec`] as the options of `speedwell load`, so that a load means the same everywhere.
 
 use super::service::check_path;
 use crate::definition::keys::Keys;
 use crate::definition::load;
 use crate::definition::tree::Content;
 use crate::model::assignment::{Traffic, Warmup};
+use crate::model::load_spec::LoadSpec;
 use crate::model::milliseconds;
 use anyhow::Result;
 use std::path::Path;
 use std::time::Duration;
-
-/// What can send a load.
-const CLIENTS: [&str; 5] = ["builtin", "ab", "wrk", "oha", "autocannon"];
 
 /// How long a warm-up waits for steadiness where nothing is said.
 const STEADY: Duration = Duration::from_secs(30);
 
 /// Reads a load, whose files are below `root`. Blanks other than `{port}` are filled.
 pub fn read(keys: &Keys, root: &Path) -> Result<Traffic> {
-    let client = keys.choice("client", &CLIENTS)?;
-    let (duration, requests) = (keys.duration("duration")?, keys.whole("requests", 1)?);
-    let mut words = Vec::new();
-    match (&duration, requests) {
-        (Some(duration), None) => words.push(format!("--time={duration}")),
-        (None, Some(requests)) => words.push(format!("--count={requests}")),
-        (Some(_), Some(_)) => {
-            return Err(keys.error(
-                "duration",
-                format!(
-                    "{} has either 'requests' or 'duration', not both",
-                    keys.place
-                ),
-            ));
-        }
-        (None, None) => {
-            return Err(keys.wrong_table(
-                "does not say when it ends\nhint: requests = 8000, or duration = \"10s\"",
-            ));
-        }
+    let (duration, requests) = (keys.time("duration")?, keys.whole("requests", 1)?);
+    if duration.is_some() && requests.is_some() {
+        let message = format!(
+            "{} has either 'requests' or 'duration', not both",
+            keys.place
+        );
+        return Err(keys.error("duration", message));
     }
-    if let Some(rate) = keys.number("rate")? {
-        if rate <= 0.0 {
-            return Err(keys.error("rate", "a rate is a number of requests a second above 0"));
-        }
-        words.push(format!("--rate={rate}"));
+    if duration.is_none() && requests.is_none() {
+        return Err(keys.wrong_table(
+            "does not say when it ends\nhint: requests = 8000, or duration = \"10s\"",
+        ));
     }
-    words.extend(load::request_words(keys, root)?);
+    let rate = keys.number("rate")?;
+    if rate.is_some_and(|rate| rate <= 0.0) {
+        return Err(keys.error("rate", "a rate is a number of requests a second above 0"));
+    }
+    let connections = keys.count("connections")?.unwrap_or(load::CONCURRENCY);
+    let pipelining = keys.count("pipelining")?.unwrap_or(1);
+    let request = load::request(keys, root)?;
     Ok(Traffic {
-        client: client.unwrap_or_else(|| "builtin".to_owned()),
-        url: address(keys)?,
-        connections: keys.count("connections")?.unwrap_or(load::CONCURRENCY),
-        pipelining: keys.count("pipelining")?.unwrap_or(1),
-        words,
+        spec: LoadSpec {
+            client: load::client(keys)?,
+            url: address(keys)?,
+            concurrency: Some(connections.saturating_mul(pipelining)),
+            pipeline: (pipelining > 1).then_some(pipelining),
+            time: duration,
+            count: requests,
+            rate,
+            ..request
+        },
         warmup: warmup(keys)?,
-        requests,
     })
 }
 

@@ -3,6 +3,7 @@
 
 use super::{Job, Order, Setting, asked, performed, resolved};
 use crate::model::assignment::{Assignment, Profiling, Warmup, Work};
+use crate::model::load_spec::Client;
 use crate::model::{Profile, Recorded};
 use crate::process::{Ended, interrupted};
 use anyhow::{Context, bail};
@@ -65,21 +66,18 @@ fn prepare(assignment: &mut Assignment, order: &ProfileOrder) -> anyhow::Result<
     };
     let load = &mut service.load;
     // Only our own generator ends after a number of requests whatever else is asked of it.
-    load.client = "builtin".to_owned();
-    let requests = match load.requests {
+    load.spec.client = Client::Builtin;
+    let requests = match load.spec.count {
         Some(requests) => requests,
         None => {
             let served = order.requests;
             let served = served.context("no timed run tells how many requests it can serve")?;
             // Fewer than there are connections would leave some without work.
-            served.max(u64::from(load.connections * load.pipelining.max(1)))
+            served.max(u64::from(load.in_flight()))
         }
     };
-    let is_chosen = load.requests.is_none();
-    load.words
-        .retain(|word| !word.starts_with("--time=") && !word.starts_with("--count="));
-    load.words.push(format!("--count={requests}"));
-    load.requests = Some(requests);
+    let is_chosen = load.spec.count.is_none();
+    (load.spec.time, load.spec.count) = (None, Some(requests));
     let is_timed = !matches!(load.warmup, Warmup::None | Warmup::Requests(_));
     if is_timed && !order.profiling.after_warmup {
         load.warmup = Warmup::Requests(requests);

@@ -8,10 +8,11 @@ use super::listening::{self, Listener};
 use super::output::Output;
 use super::profiling::{self, Profiler};
 use super::proof::{self, Evidence};
-use super::{Done, Fallible, Loads, figures, instructions, network, stumble, target, verify};
+use super::{Done, Fallible, figures, instructions, network, stumble, target, verify};
 use crate::model::Session;
 use crate::model::assignment::{Assignment, Service as Serving};
 use crate::model::load_run::LoadRun;
+use crate::model::load_spec::LoadSpec;
 use crate::model::performed::{Stage, Stumble};
 use crate::process::{self, CpuSet, Service, Spec, family_of};
 use crate::runner::profile::{Attached, Recording};
@@ -33,7 +34,7 @@ pub fn live(
     assignment: &Assignment,
     serving: &Serving,
     pin: Option<CpuSet>,
-    loads: Loads,
+    seed: u64,
     done: &mut Done,
 ) -> Fallible<()> {
     if serving.private_network
@@ -48,7 +49,7 @@ pub fn live(
     let mut spec = target::spec(&assignment.target, Some(port));
     spec.farewell = target::farewell(&serving.stop);
     spec.pin = pin;
-    let mut life = Life::start(assignment, serving, loads, (port, spec))?;
+    let mut life = Life::start(assignment, serving, seed, (port, spec))?;
     let ended = life.measured(counter.as_ref(), done);
     let mut served = match ended {
         Ok(served) => served,
@@ -67,7 +68,7 @@ pub fn live(
 pub(super) struct Life<'a> {
     assignment: &'a Assignment,
     pub(super) serving: &'a Serving,
-    pub(super) loads: Loads<'a>,
+    pub(super) seed: u64,
     pub(super) service: Service,
     output: Output,
     port: u16,
@@ -106,7 +107,7 @@ impl<'a> Life<'a> {
     fn start(
         assignment: &'a Assignment,
         serving: &'a Serving,
-        loads: Loads<'a>,
+        seed: u64,
         (port, mut spec): (u16, Spec),
     ) -> Fallible<Life<'a>> {
         let profiler = Profiler::wanted(assignment.profile.as_ref());
@@ -119,14 +120,14 @@ impl<'a> Life<'a> {
         let service = Service::conversing(spec, output.clone())
             .map_err(|error| stumble(Stage::Start, format!("'{program}': {error}")))?;
         let mut life = Life {
-            url: serving.load.url.replace("{port}", &port.to_string()),
+            url: serving.load.spec.url.replace("{port}", &port.to_string()),
             ready: Ready {
                 took_ns: 0,
                 address: SocketAddr::from(([127, 0, 0, 1], port)),
             },
             assignment,
             serving,
-            loads,
+            seed,
             service,
             output,
             port,
@@ -192,7 +193,11 @@ impl<'a> Life<'a> {
         let ready = &self.serving.ready;
         if let Some(path) = &ready.path {
             let url = verify::with_path(&self.url, path);
-            let probe = verify::ask(&url, &[], self.loads).map_err(Look::NotYet)?;
+            let probe = verify::ask(&LoadSpec {
+                url: url.clone(),
+                ..LoadSpec::default()
+            })
+            .map_err(Look::NotYet)?;
             if probe.status != ready.status {
                 return Err(Look::NotYet(format!(
                     "'{url}' answers {} instead of {}",
@@ -258,7 +263,10 @@ impl<'a> Life<'a> {
     fn prove(&self, at_exit: bool) -> Fallible<()> {
         let ask = |path: &str| {
             let url = verify::with_path(&self.url, path);
-            let probe = verify::ask(&url, &[], self.loads)?;
+            let probe = verify::ask(&LoadSpec {
+                url: url.clone(),
+                ..LoadSpec::default()
+            })?;
             Ok(String::from_utf8_lossy(&probe.body).into_owned())
         };
         let evidence = Evidence {
@@ -272,7 +280,7 @@ impl<'a> Life<'a> {
 
     fn verify(&self, stage: Stage) -> Fallible<()> {
         let (rule, traffic) = (&self.serving.verify, &self.serving.load);
-        verify::check(stage, rule, traffic, &self.url, self.loads)
+        verify::check(stage, rule, traffic, &self.url)
     }
 
     /// It lives, and its children are those that it had before the load.

@@ -2,9 +2,8 @@
 //! ended without leftovers.
 //!
 //! It decides what follows what and what is a failure of which stage. It knows neither definition files nor plans:
-//! an [`Assignment`] says all there is to do, and [`Performed`] what came of it. How words become a load is told by
-//! the caller ([`Loads`]). It is meant for a process of its own, because it may enter another network. Start at
-//! [`perform`]; `life.rs` is the life of a server, stage by stage.
+//! an [`Assignment`] says all there is to do, and [`Performed`] what came of it. It is meant for a process of its own,
+//! because it may enter another network. Start at [`perform`]; `life.rs` is the life of a server, stage by stage.
 
 mod command;
 mod counters;
@@ -21,21 +20,10 @@ mod sending;
 mod target;
 mod verify;
 
+use crate::model::Profile;
 use crate::model::assignment::{Assignment, Work};
 use crate::model::performed::{Performed, Stage, Stumble};
-use crate::model::{Profile, Session};
-use crate::runner::load::{LoadJob, LoadRun};
-
-/// How words become loads.
-#[derive(Clone, Copy)]
-pub struct Loads<'a> {
-    /// The load of our own generator that these words of `speedwell load` mean, the address first.
-    pub own: &'a dyn Fn(&[String]) -> anyhow::Result<LoadJob>,
-    /// The load of another tool, carried out.
-    pub foreign: &'a dyn Fn(&[String]) -> anyhow::Result<Session>,
-    /// The figures of a load of our own generator.
-    pub figures: &'a dyn Fn(&LoadRun) -> anyhow::Result<Session>,
-}
+use crate::runner::load::LoadRun;
 
 /// Everything that came of a run.
 #[derive(Debug, Default)]
@@ -51,13 +39,13 @@ pub struct Done {
 /// What ends a run before its time.
 type Fallible<T> = Result<T, Stumble>;
 
-/// Performs a run. A failure is part of what it gives.
-pub fn perform(assignment: &Assignment, loads: Loads) -> Done {
+/// Performs a run, whose random choices come from `seed`. A failure is part of what it gives.
+pub fn perform(assignment: &Assignment, seed: u64) -> Done {
     let mut done = Done::default();
     let own = processors::divide(assignment.processors, &mut done);
     let ended = match &assignment.work {
         Work::Command => command::live(assignment, own, &mut done),
-        Work::Server(service) => life::live(assignment, service, own, loads, &mut done),
+        Work::Server(service) => life::live(assignment, service, own, seed, &mut done),
     };
     done.performed.stumble = ended.err();
     done

@@ -1,20 +1,24 @@
 //! The loads of a run: the one that warms up, and the one that counts.
 //!
-//! It decides which words of `speedwell load` they consist of, and when a load was answered as it should be.
+//! It decides how a warm-up differs from the load, and when a load was answered as it should be.
 
 use super::life::Life;
 use super::{Done, Fallible, stumble};
+use crate::exchange::measured;
 use crate::model::Session;
-use crate::model::assignment::{Traffic, Warmup};
+use crate::model::assignment::Warmup;
 use crate::model::load_run::LoadRun;
+use crate::model::load_spec::{Client, LoadSpec};
 use crate::model::performed::Stage;
 use crate::process;
-use crate::runner::load::{LoadJob, facts_of, generate};
+use crate::runner::load::{self, Url, as_run, generate, load_with_tool};
 use speedwell_load::books::Class;
-use speedwell_load::load::Address;
-use speedwell_load::measured::Measured;
+use speedwell_load::load::{Address, Part};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// How alike two seconds of a steady server are, in percent.
+const STEADY_PERCENT: f64 = 5.0;
 
 /// Between two looks at a server that is being loaded.
 const PULSE: Duration = Duration::from_millis(10);
@@ -22,28 +26,35 @@ const PULSE: Duration = Duration::from_millis(10);
 impl Life<'_> {
     /// The load that does not count, always sent by our own generator.
     pub(super) fn warm_up(&self, done: &mut Done) -> Fallible<()> {
-        let (end, limit_ms) = match self.serving.load.warmup {
+        let traffic = &self.serving.load;
+        let spec = LoadSpec {
+            client: Client::Builtin,
+            count: None,
+            time: None,
+            ..self.spec()
+        };
+        let (spec, limit_ms) = match traffic.warmup {
             Warmup::None => return Ok(()),
             // Fewer than the connections would leave some of them without a request.
             Warmup::Requests(count) => {
-                let traffic = &self.serving.load;
-                let least = u64::from(traffic.connections * traffic.pipelining.max(1));
-                (vec![format!("--count={}", count.max(least))], None)
+                let count = count.max(u64::from(traffic.in_flight()));
+                let count = Some(count);
+                (LoadSpec { count, ..spec }, None)
             }
-            Warmup::DurationMs(ms) => (vec![format!("--time={ms}ms")], None),
-            Warmup::SteadyMs(ms) => (
-                vec![format!("--time={ms}ms"), "--until-steady".to_owned()],
-                Some(ms),
-            ),
+            Warmup::DurationMs(ms) => {
+                let time = Some(Duration::from_millis(ms));
+                (LoadSpec { time, ..spec }, None)
+            }
+            Warmup::SteadyMs(ms) => {
+                let steady = LoadSpec {
+                    time: Some(Duration::from_millis(ms)),
+                    until_steady: Some(STEADY_PERCENT),
+                    ..spec
+                };
+                (steady, Some(ms))
+            }
         };
-        let mut words = self.words(&self.serving.load);
-        words.retain(|word| {
-            !["--count=", "--time=", "--client="]
-                .iter()
-                .any(|end| word.starts_with(end))
-        });
-        words.extend(end);
-        let run = self.sent_by_us(Stage::Warmup, &words)?;
+        let run = self.sent_by_us(Stage::Warmup, &spec)?;
         if let Some(ms) = limit_ms
             && run.measured.elapsed_ns >= ms * 1_000_000
         {
@@ -56,44 +67,40 @@ impl Life<'_> {
     }
 
     pub(super) fn load(&self) -> Fallible<(Session, Option<LoadRun>)> {
-        let words = self.words(&self.serving.load);
-        if self.serving.load.client != "builtin" {
-            let session = (self.loads.foreign)(&words);
-            return session
-                .map(|session| (session, None))
-                .map_err(|error| stumble(Stage::Load, format!("{error:#}")));
+        let failed = |error: anyhow::Error| stumble(Stage::Load, format!("{error:#}"));
+        let spec = self.spec();
+        if spec.client != Client::Builtin {
+            let spec = LoadSpec {
+                no_verify: true,
+                ..spec
+            };
+            let session = load_with_tool(&spec, self.seed, &mut |_| ()).map_err(failed)?;
+            let session = session.ok_or_else(|| stumble(Stage::Load, "interrupted"))?;
+            return Ok((session, None));
         }
-        let run = self.sent_by_us(Stage::Load, &words)?;
-        let session = (self.loads.figures)(&run);
-        let session = session.map_err(|error| stumble(Stage::Load, format!("{error:#}")))?;
-        Ok((session, Some(run)))
+        let run = self.sent_by_us(Stage::Load, &spec)?;
+        let session = measured::session("load", std::slice::from_ref(&run), &mut Vec::new());
+        Ok((session.map_err(failed)?, Some(run)))
     }
 
-    /// The words of `speedwell load` for a load.
-    fn words(&self, traffic: &Traffic) -> Vec<String> {
-        let lanes = traffic.pipelining.max(1);
-        let mut words = vec![
-            self.url.clone(),
-            format!("--concurrency={}", traffic.connections * lanes),
-        ];
-        if lanes > 1 {
-            words.push(format!("--pipeline={lanes}"));
+    /// The load, to the port of this server.
+    fn spec(&self) -> LoadSpec {
+        LoadSpec {
+            url: self.url.clone(),
+            ..self.serving.load.spec.clone()
         }
-        if traffic.client != "builtin" {
-            words.push(format!("--client={}", traffic.client));
-        }
-        words.extend(traffic.words.iter().cloned());
-        words
     }
 
-    fn sent_by_us(&self, stage: Stage, words: &[String]) -> Fallible<LoadRun> {
+    fn sent_by_us(&self, stage: Stage, spec: &LoadSpec) -> Fallible<LoadRun> {
         let failed = |error: anyhow::Error| stumble(stage, format!("{error:#}"));
-        let mut job = (self.loads.own)(words).map_err(failed)?;
+        let job =
+            Url::parse(&spec.url).and_then(|url| load::job(spec, &url, self.seed, Part::WHOLE));
+        let mut job = job.map_err(failed)?;
         // A name such as 'localhost' has several addresses; the server listens on this one.
         job.load.target.addresses = vec![Address::Internet(self.ready.address)];
         let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
         let service = &self.service;
-        let measured = std::thread::scope(|scope| {
+        let sent = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
                     if process::interrupted() || service.has_ended() {
@@ -106,7 +113,7 @@ impl Life<'_> {
             over.store(true, Ordering::Relaxed);
             measured
         });
-        let run = as_run(&job, measured.map_err(failed)?);
+        let run = as_run(&job, sent.map_err(failed)?);
         match self.service.has_ended() {
             true => Err(stumble(stage, "it ended in mid-load")),
             false if run.measured.is_interrupted => Err(stumble(stage, "interrupted")),
@@ -133,7 +140,7 @@ impl Life<'_> {
             );
             return Err(stumble(Stage::Served, reason));
         }
-        match self.serving.load.requests {
+        match self.serving.load.spec.count {
             Some(wanted) if books.succeeded() != wanted => {
                 let reason = format!("{} requests instead of {wanted}", books.succeeded());
                 Err(stumble(Stage::Served, reason))
@@ -141,21 +148,6 @@ impl Life<'_> {
             _ if books.succeeded() == 0 => Err(stumble(Stage::Served, "no request was answered")),
             _ => Ok(()),
         }
-    }
-}
-
-fn as_run(job: &LoadJob, measured: Measured) -> LoadRun {
-    LoadRun {
-        label: job.url.to_string(),
-        url: job.url.to_string(),
-        round: 0,
-        slot: 0,
-        asked: facts_of(job),
-        probe: None,
-        measured,
-        server: None,
-        is_partial: false,
-        warnings: Vec::new(),
     }
 }
 

@@ -1,11 +1,14 @@
 //! One request by itself, and whether its answer is what it should be.
 
-use super::{Fallible, Loads, stumble};
+use super::{Fallible, stumble};
 use crate::model::assignment::{BodyRule, Traffic, Verify};
+use crate::model::load_spec::LoadSpec;
 use crate::model::performed::Stage;
 use crate::process;
+use crate::runner::load::{self, Url};
 use regex::Regex;
 use speedwell_load::generator::{self, Probe};
+use speedwell_load::load::Part;
 
 /// How many bytes of a wrong body are shown.
 const SHOWN_BYTES: usize = 120;
@@ -14,18 +17,16 @@ const SHOWN_BYTES: usize = 120;
 ///
 /// # Errors
 /// There is none, or it is not what it should be.
-pub fn check(
-    stage: Stage,
-    verify: &Verify,
-    traffic: &Traffic,
-    url: &str,
-    loads: Loads,
-) -> Fallible<()> {
+pub fn check(stage: Stage, verify: &Verify, traffic: &Traffic, url: &str) -> Fallible<()> {
     let url = match &verify.path {
         Some(path) => with_path(url, path),
         None => url.to_owned(),
     };
-    let probe = ask(&url, &traffic.words, loads).map_err(|why| stumble(stage, why))?;
+    let spec = LoadSpec {
+        url: url.clone(),
+        ..traffic.spec.clone()
+    };
+    let probe = ask(&spec).map_err(|why| stumble(stage, why))?;
     let is_good = |(from, to): &(u16, u16)| (*from..=*to).contains(&probe.status);
     if !verify.statuses.iter().any(is_good) {
         let reason = format!("'{url}' answered {}{}", probe.status, beginning(&probe));
@@ -40,13 +41,14 @@ pub fn check(
     })
 }
 
-/// Sends a request with the words of the load.
-pub fn ask(url: &str, words: &[String], loads: Loads) -> Result<Probe, String> {
-    let mut all = vec![url.to_owned()];
-    all.extend(words.iter().cloned());
-    let job = (loads.own)(&all).map_err(|error| format!("{error:#}"))?;
+/// Sends one request of a load.
+pub fn ask(spec: &LoadSpec) -> Result<Probe, String> {
+    let single = spec.clone().single_request();
+    // A single request has no random choice.
+    let job = Url::parse(&spec.url).and_then(|url| load::job(&single, &url, 0, Part::WHOLE));
+    let job = job.map_err(|error| format!("{error:#}"))?;
     generator::probe(&job.load, process::interrupt_flag())
-        .map_err(|error| format!("no answer from '{url}': {error}"))
+        .map_err(|error| format!("no answer from '{}': {error}", spec.url))
 }
 
 /// The address with another path.

@@ -3,13 +3,13 @@
 //!
 //! It decides what follows what, and when a load ends before its time. Start at [`carry_out`].
 
-use super::processes::{self, WorkerCommand};
 use super::served::Served;
-use super::{Glimpse, LoadRun, ProbeFacts, ServerOutcome, Url, facts, verify};
+use super::{Glimpse, LoadRun, ProbeFacts, ServerOutcome, Url, build, facts, processes, verify};
+use crate::model::load_spec::LoadSpec;
 use crate::process::{self, RealTime};
 use anyhow::Context;
 use speedwell_load::generator;
-use speedwell_load::load::{Address, Load};
+use speedwell_load::load::{Address, Load, Part};
 use speedwell_load::measured::Measured;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +21,9 @@ const PULSE: Duration = Duration::from_millis(20);
 /// How long an address may take to accept a connection before the load, when there are others.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a server may take until it accepts connections where nothing else is given.
+const SERVE_LIMIT: Duration = Duration::from_secs(30);
+
 /// A load that is ready to be sent.
 #[derive(Debug, Clone)]
 pub struct LoadJob {
@@ -28,32 +31,17 @@ pub struct LoadJob {
     pub url: Url,
     /// What is carried out.
     pub load: Load,
-    /// Its generators run with real-time priority.
-    pub is_realtime: bool,
-    /// Generator processes.
-    pub processes: u32,
+    /// What it was built from.
+    pub spec: LoadSpec,
+    /// Where its random choices come from.
+    pub seed: u64,
 }
 
-/// What is done around a load.
-#[derive(Debug, Clone, Default)]
-pub struct Manner {
-    /// Send one request before, and refuse the load when its answer is no success.
-    pub verifies: bool,
-    /// Follow redirects before the load.
-    pub follows: bool,
-    /// Start a server for the load.
-    pub serve: Option<Serve>,
-    /// How a generator process is started, where there are several.
-    pub worker: Option<WorkerCommand>,
-}
-
-/// A server that is started for a load.
-#[derive(Debug, Clone)]
-pub struct Serve {
-    /// A line for a shell.
-    pub command: String,
-    /// How long it may take until it accepts connections.
-    pub limit: Duration,
+impl LoadJob {
+    /// How many processes generate it.
+    pub fn processes(&self) -> u32 {
+        self.spec.clients.unwrap_or(1)
+    }
 }
 
 /// What is told while a load is carried out.
@@ -63,6 +51,8 @@ pub enum Notice<'a> {
     Seen(&'a Url, &'a ProbeFacts, &'static str),
     /// The load stands so.
     Standing(&'a Glimpse),
+    /// What a reader of the figures should know.
+    Warning(&'a str),
 }
 
 /// A load that has everything it needs: a server that runs and answers well.
@@ -78,32 +68,29 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Starts the server and verifies it. `build` makes the load for an address: redirects may lead
-    /// to another one.
+    /// Starts the server and verifies it.
     ///
     /// # Errors
-    /// No permission, no server, no answer, no success.
-    pub fn make(
-        url: &Url,
-        build: &dyn Fn(&Url) -> anyhow::Result<LoadJob>,
-        manner: &Manner,
-        tell: &mut dyn FnMut(Notice),
-    ) -> anyhow::Result<Ready> {
-        let mut job = build(url)?;
-        if job.is_realtime {
+    /// Options that contradict each other, no permission, no server, no answer, no success.
+    pub fn make(spec: &LoadSpec, seed: u64, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<Ready> {
+        let mut job = build::job(spec, &Url::parse(&spec.url)?, seed, Part::WHOLE)?;
+        if spec.rt {
             // Asked here, so that nothing is started in vain; the generator asks again for itself.
             drop(real_time()?);
         }
         let addresses = &job.load.target.addresses;
         let mut warnings = Vec::new();
-        let mut server = match &manner.serve {
-            Some(serve) => Some(Served::start(serve, addresses, &mut warnings)?),
+        let mut server = match &spec.serve {
+            Some(command) => {
+                let limit = spec.serve_timeout.unwrap_or(SERVE_LIMIT);
+                Some(Served::start(command, limit, addresses, &mut warnings)?)
+            }
             None => None,
         };
         let mut seen = None;
         warnings.extend(keep_reachable(&mut job.load));
-        if manner.verifies {
-            let (settled, found) = verify::verify(job, build, manner.follows)?;
+        if !spec.no_verify {
+            let (settled, found) = verify::verify(job)?;
             job = settled;
             if !found.redirected_from.is_empty() {
                 warnings.extend(keep_reachable(&mut job.load));
@@ -137,25 +124,16 @@ impl Ready {
 /// # Errors
 /// It could not be begun. What happens later is part of the [`LoadRun`].
 pub fn carry_out(
-    url: &Url,
-    build: &dyn Fn(&Url) -> anyhow::Result<LoadJob>,
-    manner: &Manner,
+    spec: &LoadSpec,
+    seed: u64,
     tell: &mut dyn FnMut(Notice),
 ) -> anyhow::Result<LoadRun> {
-    let mut ready = Ready::make(url, build, manner, tell)?;
-    let (measured, deaths) = measure(&ready.job, manner, ready.server.as_ref(), tell)?;
-    let mut run = LoadRun {
-        label: ready.job.url.to_string(),
-        url: ready.job.url.to_string(),
-        round: 0,
-        slot: 0,
-        asked: facts::facts_of(&ready.job),
-        probe: ready.seen.take(),
-        measured,
-        is_partial: !deaths.is_empty(),
-        server: None,
-        warnings: std::mem::take(&mut ready.warnings),
-    };
+    let mut ready = Ready::make(spec, seed, tell)?;
+    let (measured, deaths) = measure(&ready.job, ready.server.as_ref(), tell)?;
+    let mut run = as_run(&ready.job, measured);
+    run.probe = ready.seen.take();
+    run.is_partial = !deaths.is_empty();
+    run.warnings = std::mem::take(&mut ready.warnings);
     run.warnings.extend(deaths);
     run.server = ready.end()?;
     let died = run.server.as_ref().and_then(|server| server.died.clone());
@@ -170,10 +148,25 @@ pub fn carry_out(
     Ok(run)
 }
 
+/// A load that was measured and nothing else.
+pub fn as_run(job: &LoadJob, measured: Measured) -> LoadRun {
+    LoadRun {
+        label: job.url.to_string(),
+        url: job.url.to_string(),
+        round: 0,
+        slot: 0,
+        asked: facts::facts_of(job),
+        probe: None,
+        measured,
+        server: None,
+        is_partial: false,
+        warnings: Vec::new(),
+    }
+}
+
 /// Sends the load with one generator or several, and watches over the server meanwhile.
 fn measure(
     job: &LoadJob,
-    manner: &Manner,
     server: Option<&Served>,
     tell: &mut dyn FnMut(Notice),
 ) -> anyhow::Result<(Measured, Vec<String>)> {
@@ -189,9 +182,10 @@ fn measure(
             }
         });
         let mut watch = |glimpse: &Glimpse| tell(Notice::Standing(glimpse));
-        let measured = match &manner.worker {
-            Some(worker) if job.processes > 1 => processes::run(job, worker, &stop, &mut watch),
-            _ => generate(job, &stop, &mut watch).map(|measured| (measured, Vec::new())),
+        let measured = if job.processes() > 1 {
+            processes::run(job, &stop, &mut watch)
+        } else {
+            generate(job, &stop, &mut watch).map(|measured| (measured, Vec::new()))
         };
         over.store(true, Ordering::Relaxed);
         measured
@@ -207,7 +201,7 @@ pub fn generate(
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&Glimpse),
 ) -> anyhow::Result<Measured> {
-    let _priority = match job.is_realtime {
+    let _priority = match job.spec.rt {
         true => Some(real_time()?),
         false => None,
     };

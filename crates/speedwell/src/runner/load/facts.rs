@@ -36,9 +36,9 @@ pub fn facts_of(job: &LoadJob) -> LoadFacts {
         retries_stale: load.rules.retries_stale,
         success: rule(load),
         threads: load.threads,
-        processes: job.processes,
+        processes: job.processes(),
         processors: load.processors.clone(),
-        is_realtime: job.is_realtime,
+        is_realtime: job.spec.rt,
         busy_polls: load.rules.busy_poll,
         batching_ns: match load.rules.batching {
             Batching::Off => None,

@@ -3,11 +3,18 @@
 //! It does not know the words typed, the store or reports. Start reading at [`carry_out`], one load
 //! from the server's start to its end; [`LoadRun`] is all that is known of it afterwards.
 
+mod build;
 mod carry_out;
+mod data_rows;
+mod external;
 mod facts;
 mod glimpse;
+mod kinds;
 mod processes;
+mod requests_file;
 mod served;
+mod target;
+mod tool;
 mod url;
 mod verify;
 mod worker;
@@ -16,10 +23,12 @@ pub use crate::model::load_run::{
     KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome, StageFacts,
     TimeoutFacts, TlsFacts,
 };
-pub use carry_out::{LoadJob, Manner, Notice, Ready, Serve, carry_out, generate};
-pub use facts::{facts_of, protocol};
+pub use build::{job, stop, stop_with_warmup};
+pub use carry_out::{LoadJob, Notice, as_run, carry_out, generate};
+pub use external::load_with_tool;
+pub use facts::protocol;
 pub use glimpse::Glimpse;
-pub use processes::WorkerCommand;
+pub use processes::WORKER_COMMAND;
 pub use url::{Url, host_and_port};
 pub use verify::Seen;
 pub use worker::{private_line, work};

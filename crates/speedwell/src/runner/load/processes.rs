@@ -1,16 +1,18 @@
 //! One load from several generator processes: started together, added up at the end.
 //!
-//! What they say to each other are lines: a worker says `ready`, is told `go`, says `at GLIMPSE` now
+//! What they say to each other are lines: a worker gets its [`WorkerOrder`] as JSON, says `ready`, is told `go`, says `at GLIMPSE` now
 //! and then and `measured MEASURED` at the end; `stop` ends it early. A worker that dies takes its
 //! part with it, and what the others measured is kept. Start at [`run`]; `worker.rs` is the other
 //! half.
 
 use super::{Glimpse, LoadJob};
+use crate::harness::own_program;
+use crate::model::load_spec::LoadSpec;
 use crate::process::{self, Channel, Conversation, Next, Outcome, Spec};
 use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
 use speedwell_load::measured::Measured;
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,17 +29,22 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Longer than any load.
 const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// How a worker is started.
-#[derive(Debug, Clone)]
-pub struct WorkerCommand {
-    /// The program.
-    pub program: PathBuf,
-    /// Its first arguments.
-    pub leading: Vec<String>,
-    /// The option whose value says which part it sends, `INDEX/OF,URL`; it leads to [`super::work`].
-    pub part_option: String,
-    /// Its further arguments.
-    pub trailing: Vec<String>,
+/// The hidden command of a worker, which leads to [`super::work`].
+pub const WORKER_COMMAND: &str = "load-worker";
+
+/// What a worker gets to do: the whole load, and which part of it is its own.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WorkerOrder {
+    /// The load.
+    pub spec: LoadSpec,
+    /// The address, redirects followed.
+    pub url: String,
+    /// Where random choices come from.
+    pub seed: u64,
+    /// The number of the worker, from 0.
+    pub index: u32,
+    /// How many workers there are.
+    pub of: u32,
 }
 
 /// What is known of one worker.
@@ -63,11 +70,10 @@ struct Shared<'a> {
 /// None could be started, or none of them measured anything.
 pub fn run(
     job: &LoadJob,
-    command: &WorkerCommand,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&Glimpse),
 ) -> anyhow::Result<(Measured, Vec<String>)> {
-    let count = job.processes as usize;
+    let count = job.processes() as usize;
     let shared = Shared {
         workers: Mutex::new((0..count).map(|_| Worker::default()).collect()),
         changed: Condvar::new(),
@@ -77,9 +83,14 @@ pub fn run(
         let listeners: Vec<_> = (0..count)
             .map(|index| {
                 let shared = &shared;
-                let spec = spec(job, command, index);
+                let order = order(job, index);
                 scope.spawn(move || {
-                    let outcome = process::run(&spec, &mut Talk { shared, index });
+                    let mut talk = Talk {
+                        shared,
+                        index,
+                        order,
+                    };
+                    let outcome = process::run(&spec(), &mut talk);
                     shared.change(|workers| workers[index].has_ended = true);
                     outcome
                 })
@@ -100,15 +111,21 @@ pub fn run(
     add_up(workers, outcomes)
 }
 
-fn spec(job: &LoadJob, command: &WorkerCommand, index: usize) -> Spec {
-    let part = format!("{index}/{},{}", job.processes, job.url);
+fn spec() -> Spec {
     Spec {
         limit: UNLIMITED,
         channel: Channel::Harness,
-        ..Spec::new(&command.program)
-            .args(command.leading.iter().cloned())
-            .args([format!("{}={part}", command.part_option)])
-            .args(command.trailing.iter().cloned())
+        ..Spec::new(own_program()).args([WORKER_COMMAND])
+    }
+}
+
+fn order(job: &LoadJob, index: usize) -> WorkerOrder {
+    WorkerOrder {
+        spec: job.spec.clone(),
+        url: job.url.to_string(),
+        seed: job.seed,
+        index: index as u32,
+        of: job.processes(),
     }
 }
 
@@ -155,9 +172,17 @@ impl Shared<'_> {
 struct Talk<'a, 'b> {
     shared: &'a Shared<'b>,
     index: usize,
+    order: WorkerOrder,
 }
 
 impl Conversation for Talk<'_, '_> {
+    fn opening(&mut self) -> Vec<u8> {
+        // An order of texts and numbers can always be written.
+        let mut line = serde_json::to_vec(&self.order).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
     fn received(&mut self, line: &[u8]) -> Next {
         let (word, rest) = match line.iter().position(|byte| *byte == b' ') {
             Some(at) => (&line[..at], &line[at + 1..]),

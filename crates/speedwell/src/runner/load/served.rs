@@ -3,8 +3,8 @@
 //!
 //! It decides whose answers are measured. It must not know what is sent. Start at [`Served::start`].
 
+use super::ServerOutcome;
 use super::facts::address as shown;
-use super::{Serve, ServerOutcome};
 use crate::process::{self, Ended, Service, Spec};
 use anyhow::{Context, bail};
 use speedwell_load::load::Address;
@@ -41,7 +41,8 @@ impl Served {
     /// The addresses are in use already, the command ends or does not accept connections in time, or
     /// another process accepts them.
     pub fn start(
-        serve: &Serve,
+        command: &str,
+        limit: Duration,
         addresses: &[Address],
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Served> {
@@ -51,33 +52,30 @@ impl Served {
             limit: UNLIMITED,
             // The private line of this process is not the server's, which may be a harness, too.
             unset: vec!["SPEEDWELL_FDS".to_owned()],
-            ..Spec::new("/bin/sh").args(["-c", serve.command.as_str()])
+            ..Spec::new("/bin/sh").args(["-c", command])
         };
         let service = Service::start(spec)
-            .with_context(|| format!("cannot start the server '{}'", serve.command))?;
+            .with_context(|| format!("cannot start the server '{}'", command))?;
         loop {
             if process::interrupted() {
-                bail!(
-                    "interrupted while the server '{}' was starting",
-                    serve.command
-                );
+                bail!("interrupted while the server '{}' was starting", command);
             }
             if service.has_ended() {
-                return Err(ended_early(service, &serve.command));
+                return Err(ended_early(service, command));
             }
             if let Some(address) = addresses.iter().find(|address| accepts(address)) {
-                check_owner(&service, &serve.command, address, warnings)?;
+                check_owner(&service, command, address, warnings)?;
                 break;
             }
-            if begin.elapsed() > serve.limit {
-                return Err(too_slow(service, serve, addresses));
+            if begin.elapsed() > limit {
+                return Err(too_slow(service, command, limit, addresses));
             }
             std::thread::sleep(PULSE);
         }
         Ok(Served {
             ready_ns: begin.elapsed().as_nanos() as u64,
             cpu_before_ns: None,
-            command: serve.command.clone(),
+            command: command.to_owned(),
             service,
         })
     }
@@ -203,7 +201,12 @@ fn ended_early(service: Service, command: &str) -> anyhow::Error {
     }
 }
 
-fn too_slow(service: Service, serve: &Serve, addresses: &[Address]) -> anyhow::Error {
+fn too_slow(
+    service: Service,
+    command: &str,
+    limit: Duration,
+    addresses: &[Address],
+) -> anyhow::Error {
     let places: Vec<String> = addresses.iter().map(shown).collect();
     let tail = service
         .stop()
@@ -211,9 +214,9 @@ fn too_slow(service: Service, serve: &Serve, addresses: &[Address]) -> anyhow::E
     anyhow::anyhow!(
         "the server '{}' did not accept connections at {} within {} s{}\n\
          hint: is that the address it serves? --serve-timeout gives it more time",
-        serve.command,
+        command,
         places.join(", "),
-        serve.limit.as_secs_f64(),
+        limit.as_secs_f64(),
         quoted(&tail.unwrap_or_default())
     )
 }

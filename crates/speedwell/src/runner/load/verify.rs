@@ -1,10 +1,11 @@
 //! One request before the load: is this the server that is meant, and does it answer well?
 
-use super::{LoadJob, Url, facts};
+use super::{LoadJob, build, facts};
 use crate::process;
 use anyhow::{Context, bail, ensure};
 use speedwell_load::books::Class;
 use speedwell_load::generator::{self, Probe, ProbeError};
+use speedwell_load::load::Part;
 
 /// Redirects that are followed one after the other, as many as browsers do at least
 /// (Fetch standard, HTTP-redirect fetch: 20).
@@ -22,22 +23,21 @@ pub struct Seen {
     pub redirected_from: Vec<String>,
 }
 
-/// Sends the first request of a job once; with `follows`, goes on to where it is redirected. Gives
-/// the job for the last address, and the answer there.
+/// Sends the first request of a job once, and follows redirects if the load says so. Gives the job for the last
+/// address, and the answer there.
 ///
 /// # Errors
 /// There is no whole answer, or it is no success.
-pub fn verify(
-    mut job: LoadJob,
-    build: &dyn Fn(&Url) -> anyhow::Result<LoadJob>,
-    follows: bool,
-) -> anyhow::Result<(LoadJob, Seen)> {
+pub fn verify(mut job: LoadJob) -> anyhow::Result<(LoadJob, Seen)> {
     let mut redirected_from = Vec::new();
     loop {
         let probe = generator::probe(&job.load, process::interrupt_flag());
         let probe = probe.map_err(|error| unanswered(&job, error))?;
         let is_redirect = (300..400).contains(&probe.status) && probe.location.is_some();
-        let to = probe.location.clone().filter(|_| follows && is_redirect);
+        let to = probe
+            .location
+            .clone()
+            .filter(|_| job.spec.location && is_redirect);
         let Some(to) = to else {
             ensure!(probe.is_success, no_success(&job, &probe));
             return Ok((
@@ -54,15 +54,11 @@ pub fn verify(
             "'{}' redirects more than {MOST_REDIRECTS} times",
             redirected_from[0]
         );
-        job = follow(&job, &to, build)?;
+        job = follow(&job, &to)?;
     }
 }
 
-fn follow(
-    job: &LoadJob,
-    to: &str,
-    build: &dyn Fn(&Url) -> anyhow::Result<LoadJob>,
-) -> anyhow::Result<LoadJob> {
+fn follow(job: &LoadJob, to: &str) -> anyhow::Result<LoadJob> {
     let url = job
         .url
         .join(to)
@@ -79,7 +75,7 @@ fn follow(
             job.url
         );
     }
-    build(&url)
+    build::job(&job.spec, &url, job.seed, Part::WHOLE)
 }
 
 fn unanswered(job: &LoadJob, error: ProbeError) -> anyhow::Error {

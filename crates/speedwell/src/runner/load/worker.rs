@@ -1,21 +1,31 @@
 //! The other half of `processes.rs`: one generator process out of several.
 
-use super::{LoadJob, carry_out};
+use super::processes::WorkerOrder;
+use super::{Url, build, carry_out};
 use anyhow::Context;
+use speedwell_load::load::Part;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Says that it is ready, waits for the word, sends its part, and says what it measured.
+/// Takes its order, says that it is ready, waits for the word, sends its part, and says what it measured.
 ///
 /// # Errors
 /// Nobody started this process as a worker, or the load could not be begun.
-pub fn work(mut job: LoadJob) -> anyhow::Result<()> {
-    // What is left out was told by the process that started this one.
-    drop(carry_out::keep_reachable(&mut job.load));
+pub fn work() -> anyhow::Result<()> {
     let (orders, mut answers) = private_line().context("this is no generator process")?;
     let mut orders = BufReader::new(orders);
+    let mut line = String::new();
+    orders.read_line(&mut line)?;
+    let order: WorkerOrder = serde_json::from_str(&line).context("the order cannot be read")?;
+    let part = Part {
+        index: order.index,
+        of: order.of,
+    };
+    let mut job = build::job(&order.spec, &Url::parse(&order.url)?, order.seed, part)?;
+    // What is left out was told by the process that started this one.
+    drop(carry_out::keep_reachable(&mut job.load));
     writeln!(answers, "ready")?;
     let mut word = String::new();
     orders.read_line(&mut word)?;

@@ -2,9 +2,8 @@
 //!
 //! It decides which fields are usual and what replaces them, as curl does. Start at [`kinds`].
 
-use super::{data_rows, requests_file, target};
-use crate::cli::options::{LoadArgs, TrafficArgs};
-use crate::runner::load::Url;
+use super::{Url, data_rows, requests_file, target};
+use crate::model::load_spec::LoadSpec;
 use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,14 +18,14 @@ pub type Fields = Vec<(String, Vec<u8>)>;
 ///
 /// # Errors
 /// Files that cannot be read, requests that cannot be written.
-pub fn kinds(args: &LoadArgs, url: &Url) -> anyhow::Result<Kinds> {
-    let plain = plain(args, url)?;
-    let kinds = match &args.traffic.requests {
+pub(super) fn kinds(spec: &LoadSpec, url: &Url) -> anyhow::Result<Kinds> {
+    let plain = plain(spec, url)?;
+    let kinds = match &spec.requests {
         Some(file) => requests_file::read(file, &plain, url)?,
         None => vec![plain],
     };
     let mut kinds = kinds;
-    if let Some(proxy) = target::proxy(&args.connection, url)? {
+    if let Some(proxy) = target::proxy(spec, url)? {
         for kind in &mut kinds {
             kind.target = format!("http://{}{}", url.authority(), kind.target);
             if let Some((name, password)) = &proxy.credentials {
@@ -35,7 +34,7 @@ pub fn kinds(args: &LoadArgs, url: &Url) -> anyhow::Result<Kinds> {
             }
         }
     }
-    let rows = match &args.traffic.data_rows {
+    let rows = match &spec.data_rows {
         Some(file) => data_rows::read(file)?,
         None => Rows::default(),
     };
@@ -43,34 +42,33 @@ pub fn kinds(args: &LoadArgs, url: &Url) -> anyhow::Result<Kinds> {
 }
 
 /// The request that the options describe.
-fn plain(args: &LoadArgs, url: &Url) -> anyhow::Result<Kind> {
-    let traffic = &args.traffic;
-    let body = body(traffic)?;
+fn plain(spec: &LoadSpec, url: &Url) -> anyhow::Result<Kind> {
+    let body = body(spec)?;
     let usual = if body.is_some() { "POST" } else { "GET" };
-    let method = traffic.method.as_deref().unwrap_or(usual);
+    let method = spec.request.as_deref().unwrap_or(usual);
     let mut kind = Kind {
         name: format!("{method} {}", url.path),
         method: method.to_owned(),
-        headers: usual_fields(traffic, url)?,
+        headers: usual_fields(spec, url)?,
         body,
-        version: match traffic.http10 {
+        version: match spec.http10 {
             true => Version::Http10,
             false => Version::Http11,
         },
-        connection: match args.connection.no_keepalive {
+        connection: match spec.no_keepalive {
             true => Connection::Close,
             false => Connection::KeepAlive,
         },
         ..Kind::get(&url.authority(), &url.path)
     };
-    for text in &traffic.header {
+    for text in &spec.header {
         apply(&mut kind, text).with_context(|| format!("in --header '{text}'"))?;
     }
     Ok(kind)
 }
 
-fn body(traffic: &TrafficArgs) -> anyhow::Result<Option<Vec<u8>>> {
-    let file = match (&traffic.data, &traffic.body_file) {
+fn body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
+    let file = match (&spec.data, &spec.body_file) {
         (Some(text), _) => match text.strip_prefix('@') {
             Some(file) => Path::new(file),
             None => return Ok(Some(text.clone().into_bytes())),
@@ -90,24 +88,24 @@ pub fn read_body(file: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 /// The fields that are sent unless `--header` says otherwise.
-fn usual_fields(traffic: &TrafficArgs, url: &Url) -> anyhow::Result<Fields> {
+fn usual_fields(spec: &LoadSpec, url: &Url) -> anyhow::Result<Fields> {
     let own = concat!("speedwell/", env!("CARGO_PKG_VERSION"));
-    let agent = traffic.user_agent.as_deref().unwrap_or(own);
+    let agent = spec.user_agent.as_deref().unwrap_or(own);
     let mut fields = vec![field("User-Agent", agent), field("Accept", "*/*")];
-    if traffic.data.is_some() {
+    if spec.data.is_some() {
         fields.push(field("Content-Type", "application/x-www-form-urlencoded"));
     }
-    if let Some((name, password)) = credentials(traffic, url)? {
+    if let Some((name, password)) = credentials(spec, url)? {
         fields.push(("Authorization".to_owned(), basic(&name, &password)));
     }
-    if !traffic.cookie.is_empty() {
-        fields.push(field("Cookie", &traffic.cookie.join("; ")));
+    if !spec.cookie.is_empty() {
+        fields.push(field("Cookie", &spec.cookie.join("; ")));
     }
     Ok(fields)
 }
 
-fn credentials(traffic: &TrafficArgs, url: &Url) -> anyhow::Result<Option<(String, String)>> {
-    match &traffic.user {
+fn credentials(spec: &LoadSpec, url: &Url) -> anyhow::Result<Option<(String, String)>> {
+    match &spec.user {
         None => Ok(url.credentials.clone()),
         Some(text) => match text.split_once(':') {
             Some((name, password)) => Ok(Some((name.to_owned(), password.to_owned()))),

@@ -3,32 +3,48 @@
 //! It decides how --unix-socket, --proxy, --connect-to and --resolve change them. Start at
 //! [`target`].
 
-use crate::cli::options::{ConnectionArgs, LoadArgs};
-use crate::runner::load::{Url, host_and_port};
+use super::{Url, host_and_port};
+use crate::model::load_spec::LoadSpec;
 use anyhow::{Context, bail, ensure};
-use speedwell_load::load::{Address, Target};
+use speedwell_load::load::{Address, Identity, Target, TlsOptions, Trust};
 use std::net::{IpAddr, SocketAddr};
 
 /// Where the requests for a URL go.
 ///
 /// # Errors
 /// A host without an address, a rule that cannot be read.
-pub fn target(args: &LoadArgs, url: &Url) -> anyhow::Result<Target> {
+pub(super) fn target(spec: &LoadSpec, url: &Url) -> anyhow::Result<Target> {
     Ok(Target {
         host: url.host.clone(),
         port: url.port,
-        addresses: addresses(&args.connection, url)?,
-        local: args.connection.bind,
-        tls: url.is_tls.then(|| args.tls.options()),
+        addresses: addresses(spec, url)?,
+        local: spec.bind,
+        tls: url.is_tls.then(|| tls(spec)),
     })
+}
+
+/// How TLS is spoken.
+pub(super) fn tls(spec: &LoadSpec) -> TlsOptions {
+    TlsOptions {
+        trust: match (spec.insecure, &spec.cacert) {
+            (true, _) => Trust::Anyone,
+            (false, Some(file)) => Trust::Authority(file.clone()),
+            (false, None) => Trust::System,
+        },
+        identity: spec.cert.as_ref().map(|cert| Identity {
+            certificates: cert.clone(),
+            key: spec.key.as_ref().unwrap_or(cert).clone(),
+        }),
+        server_name: spec.sni.clone(),
+    }
 }
 
 /// The proxy, if there is one.
 ///
 /// # Errors
 /// It cannot be used for this address.
-pub fn proxy(options: &ConnectionArgs, url: &Url) -> anyhow::Result<Option<Url>> {
-    let Some(text) = &options.proxy else {
+pub(super) fn proxy(spec: &LoadSpec, url: &Url) -> anyhow::Result<Option<Url>> {
+    let Some(text) = &spec.proxy else {
         return Ok(None);
     };
     let proxy = Url::parse(text).context("in --proxy")?;
@@ -44,22 +60,22 @@ pub fn proxy(options: &ConnectionArgs, url: &Url) -> anyhow::Result<Option<Url>>
     Ok(Some(proxy))
 }
 
-fn addresses(options: &ConnectionArgs, url: &Url) -> anyhow::Result<Vec<Address>> {
-    if let Some(path) = &options.unix_socket {
+fn addresses(spec: &LoadSpec, url: &Url) -> anyhow::Result<Vec<Address>> {
+    if let Some(path) = &spec.unix_socket {
         return Ok(vec![Address::Unix(path.clone())]);
     }
-    let (mut host, mut port) = match proxy(options, url)? {
+    let (mut host, mut port) = match proxy(spec, url)? {
         Some(proxy) => (proxy.host, proxy.port),
         None => (url.host.clone(), url.port),
     };
-    for text in &options.connect_to {
+    for text in &spec.connect_to {
         let rule = ConnectTo::parse(text).with_context(|| format!("in --connect-to '{text}'"))?;
         if rule.fits(&host, port) {
             (host, port) = (rule.to_host.unwrap_or(host), rule.to_port.unwrap_or(port));
             break;
         }
     }
-    for text in &options.resolve {
+    for text in &spec.resolve {
         let rule = Resolve::parse(text).with_context(|| format!("in --resolve '{text}'"))?;
         if rule.host.eq_ignore_ascii_case(&host) && rule.port == port {
             let sockets = rule.addresses.into_iter();
@@ -173,8 +189,8 @@ fn parts(text: &str) -> anyhow::Result<Vec<&str>> {
 mod tests {
     use super::*;
 
-    fn addresses_with(options: ConnectionArgs, url: &str) -> Vec<String> {
-        let found = addresses(&options, &Url::parse(url).unwrap()).unwrap();
+    fn addresses_with(spec: LoadSpec, url: &str) -> Vec<String> {
+        let found = addresses(&spec, &Url::parse(url).unwrap()).unwrap();
         found
             .into_iter()
             .map(|address| match address {
@@ -186,9 +202,9 @@ mod tests {
 
     #[test]
     fn connections_go_where_a_rule_says() {
-        let rules = |rules: &[&str]| ConnectionArgs {
+        let rules = |rules: &[&str]| LoadSpec {
             connect_to: rules.iter().map(|rule| (*rule).to_owned()).collect(),
-            ..ConnectionArgs::default()
+            ..LoadSpec::default()
         };
         let to = |rule: &str| addresses_with(rules(&[rule]), "http://127.0.0.9:81/");
         assert_eq!(to("127.0.0.9:81:127.0.0.1:9"), ["127.0.0.1:9"]);
@@ -205,11 +221,11 @@ mod tests {
 
     #[test]
     fn a_host_is_resolved_as_told() {
-        let options = ConnectionArgs {
+        let spec = LoadSpec {
             resolve: vec!["example.com:80:127.0.0.1,[::1]".into()],
-            ..ConnectionArgs::default()
+            ..LoadSpec::default()
         };
-        let found = addresses_with(options, "http://example.com/");
+        let found = addresses_with(spec, "http://example.com/");
         assert_eq!(found, ["127.0.0.1:80", "[::1]:80"]);
     }
 
@@ -224,17 +240,17 @@ mod tests {
 
     #[test]
     fn a_proxy_takes_the_connections_of_plain_requests() {
-        let options = ConnectionArgs {
+        let spec = LoadSpec {
             proxy: Some("http://127.0.0.1:3128".into()),
-            ..ConnectionArgs::default()
+            ..LoadSpec::default()
         };
         let plain = Url::parse("http://example.com/").unwrap();
-        let found = addresses(&options, &plain).unwrap();
+        let found = addresses(&spec, &plain).unwrap();
         assert_eq!(
             found,
             [Address::Internet("127.0.0.1:3128".parse().unwrap())]
         );
         let tls = Url::parse("https://example.com/").unwrap();
-        assert!(addresses(&options, &tls).is_err());
+        assert!(addresses(&spec, &tls).is_err());
     }
 }

@@ -3,8 +3,9 @@
 //! It decides which options a tool can do; what it cannot do is refused by name, never left out.
 //! Start at [`command`]. The options are those of ab 2.3, wrk 4, h2load 1.5x and autocannon 7 and 8.
 
-use crate::cli::options::{Client, LoadArgs};
-use crate::runner::load::LoadJob;
+use super::LoadJob;
+use super::build::TIME;
+use crate::model::load_spec::{Client, LoadSpec};
 use anyhow::{bail, ensure};
 use speedwell_load::http1::Connection;
 use speedwell_load::load::Kind;
@@ -13,26 +14,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Options that concern us and not the tool.
-const OURS: [&str; 21] = [
+const OURS: [&str; 7] = [
     "client",
     "serve",
     "serve-timeout",
-    "runs",
-    "seed",
     "location",
     "no-verify",
-    "output",
-    "format",
-    "chart",
-    "unit",
-    "sort",
-    "quiet",
-    "verbose",
-    "color",
-    "no-progress",
-    "db",
-    "tag",
-    "no-save",
     "insecure",
     "concurrency",
 ];
@@ -117,7 +104,7 @@ const AUTOCANNON: Tool = Tool {
 
 /// How a tool is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolCommand {
+pub(super) struct ToolCommand {
     /// Its name, which is also that of its program.
     pub name: &'static str,
     /// Its arguments.
@@ -128,21 +115,22 @@ pub struct ToolCommand {
 ///
 /// # Errors
 /// The tool cannot do what is asked for.
-pub fn command(args: &LoadArgs, job: &LoadJob, body: &Path) -> anyhow::Result<ToolCommand> {
-    let tool = match args.generator.client {
+pub(super) fn command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCommand> {
+    let spec = &job.spec;
+    let tool = match spec.client {
         Client::Ab => AB,
         Client::Wrk => WRK,
         Client::H2load => H2LOAD,
         Client::Autocannon => AUTOCANNON,
         Client::Builtin => bail!("our own generator needs no command"),
     };
-    refuse_what_it_cannot(&tool, &args.typed)?;
-    let request = Request::of(args, job, body)?;
-    let arguments = match args.generator.client {
-        Client::Ab => ab(args, &request)?,
-        Client::Wrk => wrk(args, &request)?,
-        Client::H2load => h2load(args, &request),
-        _ => autocannon(args, &request)?,
+    refuse_what_it_cannot(&tool, &spec.option_names())?;
+    let request = Request::of(job, body)?;
+    let arguments = match spec.client {
+        Client::Ab => ab(spec, &request)?,
+        Client::Wrk => wrk(spec, &request)?,
+        Client::H2load => h2load(spec, &request),
+        _ => autocannon(spec, &request)?,
     };
     Ok(ToolCommand {
         name: tool.name,
@@ -150,10 +138,10 @@ pub fn command(args: &LoadArgs, job: &LoadJob, body: &Path) -> anyhow::Result<To
     })
 }
 
-fn refuse_what_it_cannot(tool: &Tool, typed: &[String]) -> anyhow::Result<()> {
+fn refuse_what_it_cannot(tool: &Tool, given: &[String]) -> anyhow::Result<()> {
     let known =
         |name: &str| OURS.contains(&name) || HEADERS.contains(&name) || tool.can.contains(&name);
-    let refused: Vec<&String> = typed.iter().filter(|name| !known(name)).collect();
+    let refused: Vec<&String> = given.iter().filter(|name| !known(name)).collect();
     let Some(first) = refused.first() else {
         return Ok(());
     };
@@ -176,14 +164,14 @@ struct Request {
 }
 
 impl Request {
-    fn of(args: &LoadArgs, job: &LoadJob, body: &Path) -> anyhow::Result<Request> {
+    fn of(job: &LoadJob, body: &Path) -> anyhow::Result<Request> {
         let [kind] = job.load.kinds.all() else {
             bail!("other tools send one kind of request");
         };
         let Pace::Closed(closed) = &job.load.pace else {
             bail!("other tools are only started for clients that wait for their answers");
         };
-        let client = args.generator.client;
+        let client = job.spec.client;
         let has_method = matches!(client, Client::Ab | Client::Autocannon);
         let usual = if kind.body.is_some() { "POST" } else { "GET" };
         ensure!(
@@ -232,15 +220,15 @@ fn whole_seconds(tool: &str, what: &str, time: Duration) -> anyhow::Result<u64> 
     Ok(time.as_secs())
 }
 
-fn seconds(args: &LoadArgs, tool: &str) -> anyhow::Result<Option<u64>> {
-    let usual = args.pace.count.is_none().then_some(super::build::TIME);
-    let time = args.pace.time.or(usual);
+fn seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
+    let usual = spec.count.is_none().then_some(TIME);
+    let time = spec.time.or(usual);
     time.map(|time| whole_seconds(tool, "time", time))
         .transpose()
 }
 
-fn timeout(args: &LoadArgs, tool: &str) -> anyhow::Result<Option<u64>> {
-    let limit = args.connection.timeout;
+fn timeout(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
+    let limit = spec.timeout;
     limit
         .map(|time| whole_seconds(tool, "timeout", time))
         .transpose()
@@ -250,7 +238,7 @@ fn push(words: &mut Vec<String>, option: &str, value: impl ToString) {
     words.extend([option.to_owned(), value.to_string()]);
 }
 
-fn ab(args: &LoadArgs, request: &Request) -> anyhow::Result<Vec<String>> {
+fn ab(spec: &LoadSpec, request: &Request) -> anyhow::Result<Vec<String>> {
     // -r goes on after errors, and -l takes bodies of any length: without them ab gives up, or
     // counts good answers as failed.
     let mut words: Vec<String> = ["-q", "-r", "-l"].map(str::to_owned).to_vec();
@@ -258,17 +246,17 @@ fn ab(args: &LoadArgs, request: &Request) -> anyhow::Result<Vec<String>> {
         words.push("-k".to_owned());
     }
     push(&mut words, "-c", request.concurrency);
-    let seconds = seconds(args, "ab")?;
+    let seconds = seconds(spec, "ab")?;
     if let Some(seconds) = seconds {
         // It sets a number of its own, which -n after it replaces.
         push(&mut words, "-t", seconds);
     }
     let most = seconds.unwrap_or(0).saturating_mul(MOST_PER_SECOND);
-    push(&mut words, "-n", args.pace.count.map_or(most, u64::from));
-    if let Some(seconds) = timeout(args, "ab")? {
+    push(&mut words, "-n", spec.count.unwrap_or(most));
+    if let Some(seconds) = timeout(spec, "ab")? {
         push(&mut words, "-s", seconds);
     }
-    if let Some(address) = args.connection.bind {
+    if let Some(address) = spec.bind {
         push(&mut words, "-B", address);
     }
     for (name, value) in request.fields() {
@@ -288,14 +276,14 @@ fn ab(args: &LoadArgs, request: &Request) -> anyhow::Result<Vec<String>> {
     Ok(words)
 }
 
-fn wrk(args: &LoadArgs, request: &Request) -> anyhow::Result<Vec<String>> {
+fn wrk(spec: &LoadSpec, request: &Request) -> anyhow::Result<Vec<String>> {
     let mut words = vec!["--latency".to_owned()];
     push(&mut words, "-c", request.concurrency);
-    push(&mut words, "-t", args.generator.threads.unwrap_or(1));
-    if let Some(seconds) = seconds(args, "wrk")? {
+    push(&mut words, "-t", spec.threads.unwrap_or(1));
+    if let Some(seconds) = seconds(spec, "wrk")? {
         push(&mut words, "-d", format!("{seconds}s"));
     }
-    if let Some(seconds) = timeout(args, "wrk")? {
+    if let Some(seconds) = timeout(spec, "wrk")? {
         push(&mut words, "--timeout", format!("{seconds}s"));
     }
     for (name, value) in request.fields() {
@@ -305,31 +293,27 @@ fn wrk(args: &LoadArgs, request: &Request) -> anyhow::Result<Vec<String>> {
     Ok(words)
 }
 
-fn h2load(args: &LoadArgs, request: &Request) -> Vec<String> {
+fn h2load(spec: &LoadSpec, request: &Request) -> Vec<String> {
     let milliseconds = |time: Duration| format!("{}ms", time.as_millis());
     let mut words = Vec::new();
-    if !args.traffic.http2 {
+    if !spec.http2 {
         words.push("--h1".to_owned());
     }
-    let lanes = args
-        .connection
-        .streams
-        .or(args.connection.pipeline)
-        .unwrap_or(1);
+    let lanes = spec.streams_per_connection();
     push(&mut words, "-c", request.concurrency.div_ceil(lanes));
     push(&mut words, "-m", lanes);
-    push(&mut words, "-t", args.generator.threads.unwrap_or(1));
-    match (args.pace.count, args.pace.time) {
+    push(&mut words, "-t", spec.threads.unwrap_or(1));
+    match (spec.count, spec.time) {
         (Some(count), None) => push(&mut words, "-n", count),
         (_, time) => {
-            let time = time.unwrap_or(super::build::TIME);
+            let time = time.unwrap_or(TIME);
             push(&mut words, "-D", milliseconds(time));
-            if let Some(warmup) = args.pace.warmup {
+            if let Some(warmup) = spec.warmup {
                 push(&mut words, "--warm-up-time", milliseconds(warmup));
             }
         }
     }
-    if let Some(limit) = args.connection.timeout.filter(|limit| !limit.is_zero()) {
+    if let Some(limit) = spec.timeout.filter(|limit| !limit.is_zero()) {
         push(&mut words, "-N", milliseconds(limit));
     }
     for (name, value) in request.fields() {
@@ -342,31 +326,31 @@ fn h2load(args: &LoadArgs, request: &Request) -> Vec<String> {
     if let Some(body) = &request.body {
         push(&mut words, "-d", body.display());
     }
-    if let Some(path) = &args.connection.unix_socket {
+    if let Some(path) = &spec.unix_socket {
         push(&mut words, "-B", format!("unix:{}", path.display()));
     }
     words.push(request.url.clone());
     words
 }
 
-fn autocannon(args: &LoadArgs, request: &Request) -> anyhow::Result<Vec<String>> {
+fn autocannon(spec: &LoadSpec, request: &Request) -> anyhow::Result<Vec<String>> {
     let mut words: Vec<String> = ["-j", "-n"].map(str::to_owned).to_vec();
     push(&mut words, "-c", request.concurrency);
-    match args.pace.count {
+    match spec.count {
         Some(count) => push(&mut words, "-a", count),
         None => {
-            if let Some(seconds) = seconds(args, "autocannon")? {
+            if let Some(seconds) = seconds(spec, "autocannon")? {
                 push(&mut words, "-d", seconds);
             }
         }
     }
-    if let Some(threads) = args.generator.threads {
+    if let Some(threads) = spec.threads {
         push(&mut words, "-w", threads);
     }
-    if let Some(lanes) = args.connection.pipeline {
+    if let Some(lanes) = spec.pipeline {
         push(&mut words, "-p", lanes);
     }
-    if let Some(seconds) = timeout(args, "autocannon")? {
+    if let Some(seconds) = timeout(spec, "autocannon")? {
         push(&mut words, "-t", seconds);
     }
     push(&mut words, "-m", &request.kind.method);
@@ -376,7 +360,7 @@ fn autocannon(args: &LoadArgs, request: &Request) -> anyhow::Result<Vec<String>>
     if let Some(body) = &request.body {
         push(&mut words, "-i", body.display());
     }
-    if let Some(path) = &args.connection.unix_socket {
+    if let Some(path) = &spec.unix_socket {
         push(&mut words, "-S", path.display());
     }
     words.push(request.url.clone());

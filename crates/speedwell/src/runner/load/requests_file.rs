@@ -15,8 +15,9 @@
 //!
 //! What the command line says holds for all of them unless they say otherwise.
 
+use super::Url;
 use super::kinds::{read_body, replace};
-use crate::runner::load::Url;
+use crate::model::{Value, ValueKind};
 use anyhow::{Context, bail, ensure};
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -56,11 +57,11 @@ fn one() -> u32 {
 pub fn read(file: &Path, plain: &Kind, url: &Url) -> anyhow::Result<Vec<Kind>> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| {
-        let is_number = crate::cli::options::parse::count(&shown.to_string()).is_ok();
-        let hint = match is_number {
-            true => "\nhint: --requests names a file; the number of requests is -n",
-            false => "",
-        };
+        let number = Value::parse(&shown.to_string(), ValueKind::Number);
+        let hint = number.map_or(
+            "",
+            |_| "\nhint: --requests names a file; the number of requests is -n",
+        );
         format!("cannot read requests from '{shown}'{hint}")
     })?;
     let folder = file.parent().unwrap_or(Path::new("."));

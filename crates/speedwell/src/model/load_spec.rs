@@ -1,0 +1,654 @@
+//! A load over HTTP as data: what is sent where, at which pace, over which connections, and what counts as success.
+//!
+//! Command line and definition files fill a [`LoadSpec`], processes of this program hand it to each other as JSON, and
+//! [`LoadSpec::to_args`] writes it as options of `speedwell load` for a line to paste. Its fields have the long names
+//! of these options, so that one spelling serves all three. It knows no defaults: what is not given is left to
+//! `runner/load/build.rs`.
+
+use super::{Value, ValueKind, parse_duration};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// One load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LoadSpec {
+    /// Where requests go.
+    pub url: String,
+    /// What sends them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub client: Client,
+
+    /// Requests in flight; with a rate, connections at the beginning.
+    #[serde(skip_serializing_if = "is_default")]
+    pub concurrency: Option<u32>,
+    /// Requests a second, whatever the server does.
+    #[serde(skip_serializing_if = "is_default")]
+    pub rate: Option<f64>,
+    /// Stages of changing or constant rate, before `rate`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub ramp: Vec<Ramp>,
+    /// Requests are due at random moments.
+    #[serde(skip_serializing_if = "is_default")]
+    pub poisson: bool,
+    /// Pause of a client between an answer and its next request.
+    #[serde(skip_serializing_if = "is_default")]
+    pub think: Option<Pause>,
+    /// The load ends after so many requests.
+    #[serde(skip_serializing_if = "is_default")]
+    pub count: Option<u64>,
+    /// The load ends after this time.
+    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    pub time: Option<Duration>,
+    /// The load ends when a second is like the one before within this percentage.
+    #[serde(skip_serializing_if = "is_default")]
+    pub until_steady: Option<f64>,
+    /// Time at the beginning whose requests do not count.
+    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    pub warmup: Option<Duration>,
+    /// How long answers are awaited after the end.
+    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    pub drain: Option<Duration>,
+
+    /// The method.
+    #[serde(skip_serializing_if = "is_default")]
+    pub request: Option<String>,
+    /// Header fields as curl takes them: `Name: value`, `Name:`, `Name;`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub header: Vec<String>,
+    /// The body, as a form; `@FILE` is the content of a file.
+    #[serde(skip_serializing_if = "is_default")]
+    pub data: Option<String>,
+    /// The body from a file, without a Content-Type.
+    #[serde(skip_serializing_if = "is_default")]
+    pub body_file: Option<PathBuf>,
+    /// `NAME:PASSWORD`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub user: Option<String>,
+    /// `NAME=VALUE`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cookie: Vec<String>,
+    /// The value of User-Agent.
+    #[serde(skip_serializing_if = "is_default")]
+    pub user_agent: Option<String>,
+    /// A TOML file with requests of several kinds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub requests: Option<PathBuf>,
+    /// A table whose rows fill placeholders of requests.
+    #[serde(skip_serializing_if = "is_default")]
+    pub data_rows: Option<PathBuf>,
+    /// Redirects are followed before the load.
+    #[serde(skip_serializing_if = "is_default")]
+    pub location: bool,
+    /// HTTP/1.0.
+    #[serde(rename = "http1.0", skip_serializing_if = "is_default")]
+    pub http10: bool,
+    /// HTTP/2.
+    #[serde(skip_serializing_if = "is_default")]
+    pub http2: bool,
+    /// HTTP/3.
+    #[serde(skip_serializing_if = "is_default")]
+    pub http3: bool,
+    /// Bytes of the table for header compression that the server may use.
+    #[serde(skip_serializing_if = "is_default")]
+    pub h2_table_size: Option<u32>,
+
+    /// Statuses that count as success.
+    #[serde(with = "status_texts", skip_serializing_if = "is_default")]
+    pub expect_status: Vec<RangeInclusive<u16>>,
+    /// A text that every body contains.
+    #[serde(skip_serializing_if = "is_default")]
+    pub expect_body: Option<String>,
+    /// The length of every body in bytes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub expect_length: Option<u64>,
+    /// No request is sent before the load to see whether it is answered well.
+    #[serde(skip_serializing_if = "is_default")]
+    pub no_verify: bool,
+
+    /// A connection for every request.
+    #[serde(skip_serializing_if = "is_default")]
+    pub no_keepalive: bool,
+    /// Requests in flight on a connection of HTTP/2 or HTTP/3.
+    #[serde(skip_serializing_if = "is_default")]
+    pub streams: Option<u32>,
+    /// Requests in flight on a connection of HTTP/1.1.
+    #[serde(skip_serializing_if = "is_default")]
+    pub pipeline: Option<u32>,
+    /// Requests after which a connection is closed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub requests_per_connection: Option<u32>,
+    /// Age at which a connection is closed.
+    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    pub connection_lifetime: Option<Duration>,
+    /// The most connections of a load with a rate.
+    #[serde(skip_serializing_if = "is_default")]
+    pub max_connections: Option<u32>,
+    /// How long a request may take; zero for any time.
+    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    pub timeout: Option<Duration>,
+    /// How long connecting may take, TLS included.
+    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    pub connect_timeout: Option<Duration>,
+    /// When an answer has to begin.
+    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    pub first_byte_timeout: Option<Duration>,
+    /// A request is repeated when the server closed its idle connection in that moment.
+    #[serde(skip_serializing_if = "is_default")]
+    pub retry_stale_keepalive: bool,
+    /// The Unix domain socket to connect to.
+    #[serde(skip_serializing_if = "is_default")]
+    pub unix_socket: Option<PathBuf>,
+    /// `HOST1:PORT1:HOST2:PORT2`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub connect_to: Vec<String>,
+    /// `HOST:PORT:ADDRESS[,ADDRESS...]`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub resolve: Vec<String>,
+    /// The local address.
+    #[serde(skip_serializing_if = "is_default")]
+    pub bind: Option<IpAddr>,
+    /// The URL of a proxy.
+    #[serde(skip_serializing_if = "is_default")]
+    pub proxy: Option<String>,
+
+    /// Any certificate is accepted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub insecure: bool,
+    /// A file with the authorities to trust.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cacert: Option<PathBuf>,
+    /// The certificate to show to the server.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cert: Option<PathBuf>,
+    /// Its private key.
+    #[serde(skip_serializing_if = "is_default")]
+    pub key: Option<PathBuf>,
+    /// The name in the handshake.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sni: Option<String>,
+
+    /// The line for a shell that starts the server.
+    #[serde(skip_serializing_if = "is_default")]
+    pub serve: Option<String>,
+    /// How long the server may take until it accepts connections.
+    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    pub serve_timeout: Option<Duration>,
+
+    /// Threads of a generator process.
+    #[serde(skip_serializing_if = "is_default")]
+    pub threads: Option<u32>,
+    /// Generator processes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub clients: Option<u32>,
+    /// Processors for the threads of the generator.
+    #[serde(skip_serializing_if = "is_default")]
+    pub pin: Option<String>,
+    /// The generator has real-time priority.
+    #[serde(skip_serializing_if = "is_default")]
+    pub rt: bool,
+    /// The generator never sleeps while it waits.
+    #[serde(skip_serializing_if = "is_default")]
+    pub busy_poll: bool,
+    /// Every answer is read at once.
+    #[serde(skip_serializing_if = "is_default")]
+    pub no_batching: bool,
+    /// The file that gets a row for every request.
+    #[serde(skip_serializing_if = "is_default")]
+    pub log_requests: Option<PathBuf>,
+}
+
+impl LoadSpec {
+    /// The load as `speedwell load` takes it: the URL, then `--name=value` for everything that is given.
+    pub fn to_args(&self) -> Vec<String> {
+        let mut args = vec![self.url.clone()];
+        args.extend(self.options().flat_map(|(name, value)| match value {
+            Json::Bool(_) => vec![format!("--{name}")],
+            Json::Array(values) => values.iter().map(|v| option(&name, v)).collect(),
+            value => vec![option(&name, &value)],
+        }));
+        args
+    }
+
+    /// The long names of the options that are given.
+    pub fn option_names(&self) -> Vec<String> {
+        self.options().map(|(name, _)| name).collect()
+    }
+
+    fn options(&self) -> impl Iterator<Item = (String, Json)> {
+        let fields = match serde_json::to_value(self) {
+            Ok(Json::Object(fields)) => fields,
+            // Every field is a text, a number, a flag or a list of texts.
+            _ => serde_json::Map::new(),
+        };
+        fields.into_iter().filter(|(name, _)| name != "url")
+    }
+
+    /// The load with every text that a definition file may leave open replaced by what `fill` makes of it: address,
+    /// server, request, and expected body.
+    #[must_use]
+    pub fn fill(mut self, fill: &dyn Fn(&str) -> String) -> LoadSpec {
+        self.url = fill(&self.url);
+        let texts = [
+            &mut self.serve,
+            &mut self.request,
+            &mut self.data,
+            &mut self.expect_body,
+        ];
+        for text in texts.into_iter().flatten().chain(&mut self.header) {
+            *text = fill(text);
+        }
+        if let Some(file) = &mut self.body_file {
+            *file = PathBuf::from(fill(&file.to_string_lossy()));
+        }
+        self
+    }
+
+    /// The same load reduced to a single request. wrk, which ends by time only, needs a whole second for it.
+    #[must_use]
+    pub fn single_request(self) -> LoadSpec {
+        let ends_by_time = self.client == Client::Wrk;
+        LoadSpec {
+            concurrency: Some(1),
+            pipeline: None,
+            rate: None,
+            warmup: None,
+            time: ends_by_time.then_some(Duration::from_secs(1)),
+            count: (!ends_by_time).then_some(1),
+            ..self
+        }
+    }
+
+    /// Requests in flight on one connection.
+    pub fn streams_per_connection(&self) -> u32 {
+        self.streams.or(self.pipeline).unwrap_or(1)
+    }
+
+    /// Whether requests are sent when they are due instead of after an answer.
+    pub fn is_open(&self) -> bool {
+        self.rate.is_some() || !self.ramp.is_empty()
+    }
+}
+
+fn option(name: &str, value: &Json) -> String {
+    match value {
+        Json::String(text) => format!("--{name}={text}"),
+        value => format!("--{name}={value}"),
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Programs that can send a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Client {
+    /// Our own generator.
+    #[default]
+    Builtin,
+    /// ApacheBench.
+    Ab,
+    /// wrk.
+    Wrk,
+    /// autocannon.
+    Autocannon,
+    /// h2load.
+    H2load,
+}
+
+impl Client {
+    /// All of them by their names, which are also those of their programs.
+    pub const NAMES: [(&str, Client); 5] = [
+        ("builtin", Client::Builtin),
+        ("ab", Client::Ab),
+        ("wrk", Client::Wrk),
+        ("autocannon", Client::Autocannon),
+        ("h2load", Client::H2load),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let found = Client::NAMES.iter().find(|(_, client)| *client == self);
+        found.map_or("", |(name, _)| name)
+    }
+}
+
+impl FromStr for Client {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Client, String> {
+        let found = Client::NAMES.iter().find(|(name, _)| *name == text);
+        found
+            .map(|(_, client)| *client)
+            .ok_or_else(|| format!("'{text}' is not a client"))
+    }
+}
+
+/// A stage of a load: its rate changes evenly from one value to another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Ramp {
+    /// Requests per second at its beginning.
+    pub from: f64,
+    /// Requests per second at its end.
+    pub to: f64,
+    /// Its length.
+    pub duration: Duration,
+}
+
+impl FromStr for Ramp {
+    type Err = String;
+
+    /// `0-1000:30s` rises or falls, `1000:1m` stays.
+    fn from_str(text: &str) -> Result<Ramp, String> {
+        let wrong = || format!("'{text}' is not a stage such as 0-1000:30s or 1000:1m");
+        let (rates, length) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
+        let length = parse_duration(length)
+            .ok_or_else(|| format!("'{length}' is not a duration such as 500ms, 3s or 2m"))?;
+        Ok(Ramp {
+            from: number(from).ok_or_else(wrong)?,
+            to: number(to).ok_or_else(wrong)?,
+            duration: length,
+        })
+    }
+}
+
+impl TryFrom<String> for Ramp {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Ramp, String> {
+        text.parse()
+    }
+}
+
+impl From<Ramp> for String {
+    fn from(ramp: Ramp) -> String {
+        format!(
+            "{}-{}:{}",
+            ramp.from,
+            ramp.to,
+            duration_text::text_of(ramp.duration)
+        )
+    }
+}
+
+/// A pause between an answer and the next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pause {
+    /// Its length, or its mean.
+    pub length: Duration,
+    /// Whether pauses are of random length, exponentially distributed.
+    pub is_random: bool,
+}
+
+impl FromStr for Pause {
+    type Err = String;
+
+    /// `100ms`, or `'100ms exp'` for random ones of that mean.
+    fn from_str(text: &str) -> Result<Pause, String> {
+        let mut words = text.split_whitespace();
+        let length = words.next().and_then(parse_duration);
+        let is_random = match (words.next(), words.next()) {
+            (None, _) => Some(false),
+            (Some("exp"), None) => Some(true),
+            _ => None,
+        };
+        length
+            .zip(is_random)
+            .map(|(length, is_random)| Pause { length, is_random })
+            .ok_or_else(|| format!("'{text}' is not a pause such as 100ms or '100ms exp'"))
+    }
+}
+
+impl TryFrom<String> for Pause {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Pause, String> {
+        text.parse()
+    }
+}
+
+impl From<Pause> for String {
+    fn from(pause: Pause) -> String {
+        let random = if pause.is_random { " exp" } else { "" };
+        format!("{}{random}", duration_text::text_of(pause.length))
+    }
+}
+
+/// A number of 0 or more; accepts `10k`, `2M`, `1e6`, `0.5`.
+fn number(text: &str) -> Option<f64> {
+    match Value::parse(text.trim(), ValueKind::Number) {
+        Some(Value::Number(n)) if n >= 0.0 && n.is_finite() => Some(n),
+        _ => None,
+    }
+}
+
+/// A rate per second above zero: `500`, `10k`, `0.5`, `500/s`, `90/m`.
+///
+/// # Errors
+/// Anything else, with an example.
+pub fn parse_rate(text: &str) -> Result<f64, String> {
+    let (figure, seconds) = match text.rsplit_once('/') {
+        None => (text, 1.0),
+        Some((figure, "s")) => (figure, 1.0),
+        Some((figure, "m" | "min")) => (figure, 60.0),
+        Some((figure, "h")) => (figure, 3600.0),
+        Some(_) => ("", 1.0),
+    };
+    match number(figure) {
+        Some(rate) if rate > 0.0 => Ok(rate / seconds),
+        _ => Err(format!(
+            "'{text}' is not a rate such as 500, 10k or 500/s (requests per second)"
+        )),
+    }
+}
+
+/// A status or several: `304`, `200-299`, `2xx`.
+///
+/// # Errors
+/// Anything else, with an example.
+pub fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let wrong = || format!("'{text}' is not a status such as 304, 200-299 or 2xx");
+    let code = |text: &str| match text.trim().parse::<u16>() {
+        Ok(code) if (200..1000).contains(&code) => Ok(code),
+        _ => Err(wrong()),
+    };
+    if let Some(hundreds) = text.strip_suffix("xx") {
+        let first = code(&format!("{hundreds}00"))?;
+        return Ok(first..=first + 99);
+    }
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = code(first)?..=code(last)?;
+    if range.is_empty() {
+        return Err(wrong());
+    }
+    Ok(range)
+}
+
+/// Lengths of time as [`parse_duration`] reads them, to the nanosecond.
+mod duration_text {
+    use super::parse_duration;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::time::Duration;
+
+    pub(super) fn text_of(time: Duration) -> String {
+        let ns = time.as_nanos();
+        let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+        let exact = units
+            .iter()
+            .find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns));
+        match exact {
+            Some((unit_ns, unit)) => format!("{}{unit}", ns / unit_ns),
+            None => format!("{ns}ns"),
+        }
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        time: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => serializer.serialize_str(&text_of(*time)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        let parsed = text.map(|text| match text.as_str() {
+            "0s" => Ok(Duration::ZERO),
+            text => parse_duration(text)
+                .ok_or_else(|| D::Error::custom(format!("'{text}' is not a duration"))),
+        });
+        parsed.transpose()
+    }
+}
+
+/// Ranges of statuses as [`parse_statuses`] reads them.
+mod status_texts {
+    use super::parse_statuses;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+    use std::ops::RangeInclusive;
+
+    pub(super) fn serialize<S: Serializer>(
+        ranges: &[RangeInclusive<u16>],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let text = |range: &RangeInclusive<u16>| match (range.start(), range.end()) {
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first}-{last}"),
+        };
+        let texts: Vec<String> = ranges.iter().map(text).collect();
+        texts.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<RangeInclusive<u16>>, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        let ranges = texts.iter().map(|text| parse_statuses(text));
+        ranges
+            .map(|range| range.map_err(D::Error::custom))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_the_same_after_a_journey_as_json() {
+        let spec = LoadSpec {
+            url: "http://h/".to_owned(),
+            client: Client::Wrk,
+            rate: Some(0.1),
+            ramp: vec!["0-1k:30s".parse().unwrap(), "200:1500ms".parse().unwrap()],
+            think: Some("100us exp".parse().unwrap()),
+            time: Some(Duration::from_nanos(123_456_789)),
+            timeout: Some(Duration::ZERO),
+            header: vec!["A: 1".to_owned(), "B;".to_owned()],
+            expect_status: vec![200..=299, 304..=304],
+            http10: true,
+            bind: Some("::1".parse().unwrap()),
+            ..LoadSpec::default()
+        };
+        let text = serde_json::to_string(&spec).unwrap();
+        assert_eq!(serde_json::from_str::<LoadSpec>(&text).unwrap(), spec);
+    }
+
+    #[test]
+    fn options_are_written_as_they_are_typed() {
+        let spec = LoadSpec {
+            url: "http://h/".to_owned(),
+            client: Client::Ab,
+            concurrency: Some(5),
+            rate: Some(1000.0),
+            time: Some(Duration::from_secs(90)),
+            header: vec!["A: 1".to_owned(), "B: 2".to_owned()],
+            http10: true,
+            expect_status: vec![200..=200, 500..=599],
+            ..LoadSpec::default()
+        };
+        assert_eq!(
+            spec.to_args(),
+            [
+                "http://h/",
+                "--client=ab",
+                "--concurrency=5",
+                "--rate=1000.0",
+                "--time=90s",
+                "--header=A: 1",
+                "--header=B: 2",
+                "--http1.0",
+                "--expect-status=200",
+                "--expect-status=500-599",
+            ]
+        );
+        assert_eq!(
+            LoadSpec::default().option_names(),
+            Vec::<String>::new(),
+            "what is not given is not written"
+        );
+    }
+
+    #[test]
+    fn rates_are_per_second_unless_they_say_otherwise() {
+        assert_eq!(
+            (parse_rate("500"), parse_rate("10k/s")),
+            (Ok(500.0), Ok(10_000.0))
+        );
+        assert_eq!((parse_rate("90/m"), parse_rate("0.5")), (Ok(1.5), Ok(0.5)));
+        for wrong in ["0", "-5", "fast", "5/d", "", "/s"] {
+            assert!(parse_rate(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn stages_rise_or_stay() {
+        let seconds = Duration::from_secs(30);
+        let stage = |from, to| Ramp {
+            from,
+            to,
+            duration: seconds,
+        };
+        assert_eq!("0-1k:30s".parse(), Ok(stage(0.0, 1000.0)));
+        assert_eq!("200:30".parse(), Ok(stage(200.0, 200.0)));
+        for wrong in ["1000", "a-b:3s", "0-10:", ":3s", "1-2-3:4s"] {
+            assert!(wrong.parse::<Ramp>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn pauses_are_fixed_or_random() {
+        let is_random = |text: &str| text.parse::<Pause>().map(|pause| pause.is_random);
+        assert_eq!(
+            (is_random("5ms"), is_random("5ms exp")),
+            (Ok(false), Ok(true))
+        );
+        for wrong in ["5ms norm", "", "0", "5ms exp twice"] {
+            assert!(is_random(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn statuses_are_single_or_ranges() {
+        assert_eq!(parse_statuses("304"), Ok(304..=304));
+        assert_eq!(parse_statuses("2xx"), Ok(200..=299));
+        assert_eq!(parse_statuses("200-206"), Ok(200..=206));
+        for wrong in ["", "99", "100", "300-200", "xx", "20x", "1000"] {
+            assert!(parse_statuses(wrong).is_err(), "{wrong}");
+        }
+    }
+}
