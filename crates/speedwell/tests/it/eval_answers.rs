@@ -106,5 +106,9 @@ fn a_code_of_several_lines_has_one_in_sentences_and_tables_and_quiet_is_the_answ
         lines.len() == 1 && lines[0].starts_with("true true: "),
         "{quiet:#?}"
     );
-    assert_eq!(quiet.stderr, "");
+    // A busy machine is still warned of.
+    assert!(
+        quiet.stderr.lines().all(|l| l.starts_with("warning: ")),
+        "{quiet:#?}"
+    );
 }
