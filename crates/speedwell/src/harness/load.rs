@@ -136,7 +136,14 @@ fn spec(job: &Job, setting: &Setting<'_>) -> anyhow::Result<LoadSpec> {
     spec.serve = spec.serve.map(|serve| exports(environment) + &serve);
     for (name, value) in &case.values {
         match (name.as_str(), value) {
-            ("concurrency", Value::Number(number)) => spec.concurrency = Some(*number as u32),
+            ("concurrency", Value::Number(number)) => {
+                let is_whole = number.fract() == 0.0 && (1.0..=4e9).contains(number);
+                ensure!(
+                    is_whole,
+                    "a concurrency is a whole number of at least 1, not {number}"
+                );
+                spec.concurrency = Some(*number as u32);
+            }
             ("rate", Value::Number(number)) => spec.rate = Some(*number),
             _ => {}
         }

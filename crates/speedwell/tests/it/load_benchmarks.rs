@@ -109,6 +109,16 @@ fn the_user_chooses_values_and_a_trial_is_one_request() {
     wrong
         .expect_status(2)
         .expect_stderr(&["did you mean 'concurrency'?"]);
+    let half = project.run(&[
+        "run",
+        "servers.toml",
+        "--set",
+        "concurrency=2.5",
+        "--runs",
+        "1",
+    ]);
+    half.expect_status(2)
+        .expect_stdout(&["a whole number of at least 1, not 2.5"]);
 }
 
 #[test]
