@@ -1,6 +1,5 @@
 //! What the original does wrong, one test for each defect that can be seen from outside.
 
-use super::super::busy::{eventually, holds};
 use super::{as_erlperf, command, has_erlang};
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
@@ -99,17 +98,24 @@ fn a_search_tells_its_passes_and_the_best_of_them() {
         "-d",
         "200",
     ];
-    // Two workers do half of what one does, unless the machine stops for one of them.
-    eventually(1, || {
-        let called = as_erlperf(&words);
-        assert_eq!(called.status, 0, "{}", called.stderr);
-        for pass in ["erlperf: 1 worker: ", "erlperf: 2 workers: "] {
-            assert!(called.stderr.contains(pass), "{}", called.stderr);
-        }
-        let row = called.stdout.lines().nth(1).unwrap();
-        let best = row[50..].split_whitespace().next();
-        holds(best == Some("1"), || row.to_owned())
-    });
+    let called = as_erlperf(&words);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    // What a number of workers does is for the machine to say; the row is that of the best.
+    let done = |pass: &str| -> f64 {
+        let line = called.stderr.lines().find_map(|l| l.strip_prefix(pass));
+        let figure = line.and_then(|rest| rest.split_whitespace().next());
+        let figure = figure.unwrap_or_else(|| panic!("{pass}: {}", called.stderr));
+        figure.parse().unwrap()
+    };
+    let (one, two) = (done("erlperf: 1 worker: "), done("erlperf: 2 workers: "));
+    let row = called.stdout.lines().nth(1).unwrap();
+    let best = row[50..].split_whitespace().next();
+    let is_best = match best {
+        Some("1") => one > 0.8 * two,
+        Some("2") => two > 0.8 * one,
+        _ => false,
+    };
+    assert!(is_best, "{one} and {two}: {row}");
     let exported = as_erlperf(&[&words[..], &["--format", "json"]].concat());
     assert!(
         exported.stdout.contains("\"passes\""),
