@@ -3,7 +3,7 @@
 
 use crate::draw::{Anchor, INK, MUTED, Rect, Svg, Text};
 use crate::grid_layout::GridLayout;
-use crate::layout::{Header, Plane, Swatch, draw_bottom_label, omitted_note};
+use crate::layout::{Header, Key, Plane, Swatch, draw_bottom_label, omitted_note};
 use crate::page::Figure;
 use crate::point_series::{PointData, PointSeries};
 use crate::scale::Extent;
@@ -70,6 +70,14 @@ impl PanelData<'_> {
         match self {
             Self::Points(data) => data.names(),
             Self::Values(data) => data.names(),
+        }
+    }
+
+    fn legend(&self) -> Vec<Key> {
+        match self {
+            Self::Points(data) => data.legend(Swatch::Points),
+            Self::Values(data) if data.are_few() => Key::list(&data.names(), Swatch::Points),
+            Self::Values(data) => Key::list(&data.names(), Swatch::Area),
         }
     }
 
@@ -220,26 +228,7 @@ impl Figure for GridChart {
         let omitted = self.data().map(|data| data.count_omitted()).sum();
         let omitted = omitted_note(omitted, &[&self.x.scale, &self.y.scale]);
         let notes: Vec<String> = self.differing().into_iter().chain(omitted).collect();
-        let legend = self.panels.first().map(|panel| match &panel.marks {
-            GridMarks::Points(series) => {
-                PointData {
-                    x: &self.x,
-                    y: &self.y,
-                    series,
-                }
-                .header(Swatch::Points)
-                .legend
-            }
-            GridMarks::Values(series) => {
-                let data = ValueData::new(&self.x, series);
-                let swatch = if data.are_few() {
-                    Swatch::Points
-                } else {
-                    Swatch::Area
-                };
-                crate::layout::Key::list(&data.names(), swatch)
-            }
-        });
+        let legend = self.data().next().map(|data| data.legend());
         Header {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),

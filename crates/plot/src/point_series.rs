@@ -79,7 +79,7 @@ impl<'a> PointData<'a> {
         }
     }
 
-    fn legend(&self, swatch: impl Fn(Style) -> Swatch) -> Vec<Key> {
+    pub fn legend(&self, swatch: impl Fn(Style) -> Swatch) -> Vec<Key> {
         let mut keys = Key::list(&self.names(), &swatch);
         for (at, (key, series)) in keys.iter_mut().zip(self.series).enumerate() {
             key.swatch = swatch(series.style(at));
