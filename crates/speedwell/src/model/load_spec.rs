@@ -7,7 +7,7 @@
 
 use super::{Value, ValueKind, parse_duration};
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -21,185 +21,137 @@ pub struct LoadSpec {
     /// Where requests go.
     pub url: String,
     /// What sends them.
-    #[serde(skip_serializing_if = "is_default")]
     pub client: Client,
 
     /// Requests in flight; with a rate, connections at the beginning.
-    #[serde(skip_serializing_if = "is_default")]
     pub concurrency: Option<u32>,
     /// Requests a second, whatever the server does.
-    #[serde(skip_serializing_if = "is_default")]
     pub rate: Option<f64>,
     /// Stages of changing or constant rate, before `rate`.
-    #[serde(skip_serializing_if = "is_default")]
     pub ramp: Vec<Ramp>,
     /// Requests are due at random moments.
-    #[serde(skip_serializing_if = "is_default")]
     pub poisson: bool,
     /// Pause of a client between an answer and its next request.
-    #[serde(skip_serializing_if = "is_default")]
     pub think: Option<Pause>,
     /// The load ends after so many requests.
-    #[serde(skip_serializing_if = "is_default")]
     pub count: Option<u64>,
     /// The load ends after this time.
-    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    #[serde(with = "duration_text")]
     pub time: Option<Duration>,
     /// The load ends when a second is like the one before within this percentage.
-    #[serde(skip_serializing_if = "is_default")]
     pub until_steady: Option<f64>,
     /// Time at the beginning whose requests do not count.
-    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    #[serde(with = "duration_text")]
     pub warmup: Option<Duration>,
     /// How long answers are awaited after the end.
-    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    #[serde(with = "duration_text")]
     pub drain: Option<Duration>,
 
     /// The method.
-    #[serde(skip_serializing_if = "is_default")]
     pub request: Option<String>,
     /// Header fields as curl takes them: `Name: value`, `Name:`, `Name;`.
-    #[serde(skip_serializing_if = "is_default")]
     pub header: Vec<String>,
     /// The body, as a form; `@FILE` is the content of a file.
-    #[serde(skip_serializing_if = "is_default")]
     pub data: Option<String>,
     /// The body from a file, without a Content-Type.
-    #[serde(skip_serializing_if = "is_default")]
     pub body_file: Option<PathBuf>,
     /// `NAME:PASSWORD`.
-    #[serde(skip_serializing_if = "is_default")]
     pub user: Option<String>,
     /// `NAME=VALUE`.
-    #[serde(skip_serializing_if = "is_default")]
     pub cookie: Vec<String>,
     /// The value of User-Agent.
-    #[serde(skip_serializing_if = "is_default")]
     pub user_agent: Option<String>,
     /// A TOML file with requests of several kinds.
-    #[serde(skip_serializing_if = "is_default")]
     pub requests: Option<PathBuf>,
     /// A table whose rows fill placeholders of requests.
-    #[serde(skip_serializing_if = "is_default")]
     pub data_rows: Option<PathBuf>,
     /// Redirects are followed before the load.
-    #[serde(skip_serializing_if = "is_default")]
     pub location: bool,
     /// HTTP/1.0.
-    #[serde(rename = "http1.0", skip_serializing_if = "is_default")]
+    #[serde(rename = "http1.0")]
     pub http10: bool,
     /// HTTP/2.
-    #[serde(skip_serializing_if = "is_default")]
     pub http2: bool,
     /// HTTP/3.
-    #[serde(skip_serializing_if = "is_default")]
     pub http3: bool,
     /// Bytes of the table for header compression that the server may use.
-    #[serde(skip_serializing_if = "is_default")]
     pub h2_table_size: Option<u32>,
 
     /// Statuses that count as success.
-    #[serde(with = "status_texts", skip_serializing_if = "is_default")]
+    #[serde(with = "status_texts")]
     pub expect_status: Vec<RangeInclusive<u16>>,
     /// A text that every body contains.
-    #[serde(skip_serializing_if = "is_default")]
     pub expect_body: Option<String>,
     /// The length of every body in bytes.
-    #[serde(skip_serializing_if = "is_default")]
     pub expect_length: Option<u64>,
     /// No request is sent before the load to see whether it is answered well.
-    #[serde(skip_serializing_if = "is_default")]
     pub no_verify: bool,
 
     /// A connection for every request.
-    #[serde(skip_serializing_if = "is_default")]
     pub no_keepalive: bool,
     /// Requests in flight on a connection of HTTP/2 or HTTP/3.
-    #[serde(skip_serializing_if = "is_default")]
     pub streams: Option<u32>,
     /// Requests in flight on a connection of HTTP/1.1.
-    #[serde(skip_serializing_if = "is_default")]
     pub pipeline: Option<u32>,
     /// Requests after which a connection is closed.
-    #[serde(skip_serializing_if = "is_default")]
     pub requests_per_connection: Option<u32>,
     /// Age at which a connection is closed.
-    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    #[serde(with = "duration_text")]
     pub connection_lifetime: Option<Duration>,
     /// The most connections of a load with a rate.
-    #[serde(skip_serializing_if = "is_default")]
     pub max_connections: Option<u32>,
     /// How long a request may take; zero for any time.
-    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    #[serde(with = "duration_text")]
     pub timeout: Option<Duration>,
     /// How long connecting may take, TLS included.
-    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    #[serde(with = "duration_text")]
     pub connect_timeout: Option<Duration>,
     /// When an answer has to begin.
-    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    #[serde(with = "duration_text")]
     pub first_byte_timeout: Option<Duration>,
     /// A request is repeated when the server closed its idle connection in that moment.
-    #[serde(skip_serializing_if = "is_default")]
     pub retry_stale_keepalive: bool,
     /// The Unix domain socket to connect to.
-    #[serde(skip_serializing_if = "is_default")]
     pub unix_socket: Option<PathBuf>,
     /// `HOST1:PORT1:HOST2:PORT2`.
-    #[serde(skip_serializing_if = "is_default")]
     pub connect_to: Vec<String>,
     /// `HOST:PORT:ADDRESS[,ADDRESS...]`.
-    #[serde(skip_serializing_if = "is_default")]
     pub resolve: Vec<String>,
     /// The local address.
-    #[serde(skip_serializing_if = "is_default")]
     pub bind: Option<IpAddr>,
     /// The URL of a proxy.
-    #[serde(skip_serializing_if = "is_default")]
     pub proxy: Option<String>,
 
     /// Any certificate is accepted.
-    #[serde(skip_serializing_if = "is_default")]
     pub insecure: bool,
     /// A file with the authorities to trust.
-    #[serde(skip_serializing_if = "is_default")]
     pub cacert: Option<PathBuf>,
     /// The certificate to show to the server.
-    #[serde(skip_serializing_if = "is_default")]
     pub cert: Option<PathBuf>,
     /// Its private key.
-    #[serde(skip_serializing_if = "is_default")]
     pub key: Option<PathBuf>,
     /// The name in the handshake.
-    #[serde(skip_serializing_if = "is_default")]
     pub sni: Option<String>,
 
     /// The line for a shell that starts the server.
-    #[serde(skip_serializing_if = "is_default")]
     pub serve: Option<String>,
     /// How long the server may take until it accepts connections.
-    #[serde(with = "duration_text", skip_serializing_if = "is_default")]
+    #[serde(with = "duration_text")]
     pub serve_timeout: Option<Duration>,
 
     /// Threads of a generator process.
-    #[serde(skip_serializing_if = "is_default")]
     pub threads: Option<u32>,
     /// Generator processes.
-    #[serde(skip_serializing_if = "is_default")]
     pub clients: Option<u32>,
     /// Processors for the threads of the generator.
-    #[serde(skip_serializing_if = "is_default")]
     pub pin: Option<String>,
     /// The generator has real-time priority.
-    #[serde(skip_serializing_if = "is_default")]
     pub rt: bool,
     /// The generator never sleeps while it waits.
-    #[serde(skip_serializing_if = "is_default")]
     pub busy_poll: bool,
     /// Every answer is read at once.
-    #[serde(skip_serializing_if = "is_default")]
     pub no_batching: bool,
     /// The file that gets a row for every request.
-    #[serde(skip_serializing_if = "is_default")]
     pub log_requests: Option<PathBuf>,
 }
 
@@ -220,13 +172,16 @@ impl LoadSpec {
         self.options().map(|(name, _)| name).collect()
     }
 
+    /// The fields that differ from those of a load of which nothing is given.
     fn options(&self) -> impl Iterator<Item = (String, Json)> {
-        let fields = match serde_json::to_value(self) {
-            Ok(Json::Object(fields)) => fields,
-            // Every field is a text, a number, a flag or a list of texts.
-            _ => serde_json::Map::new(),
+        let nothing = LoadSpec {
+            url: self.url.clone(),
+            ..LoadSpec::default()
         };
-        fields.into_iter().filter(|(name, _)| name != "url")
+        let (fields, usual) = (fields(self), fields(&nothing));
+        fields
+            .into_iter()
+            .filter(move |(name, value)| usual.get(name) != Some(value))
     }
 
     /// The load with every text that a definition file may leave open replaced by what `fill` makes of it: address,
@@ -275,15 +230,19 @@ impl LoadSpec {
     }
 }
 
+/// Every field is a text, a number, a flag or a list of texts, which JSON can say.
+fn fields(spec: &LoadSpec) -> Map<String, Json> {
+    match serde_json::to_value(spec) {
+        Ok(Json::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
+
 fn option(name: &str, value: &Json) -> String {
     match value {
         Json::String(text) => format!("--{name}={text}"),
         value => format!("--{name}={value}"),
     }
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// Programs that can send a load.
