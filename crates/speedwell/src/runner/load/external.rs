@@ -5,7 +5,7 @@
 
 use super::carry_out::Ready;
 use super::tool::{self, ToolCommand};
-use super::{Notice, Url, build};
+use super::{Notice, UNLIMITED, Url, build};
 use crate::exchange;
 use crate::model::load_spec::LoadSpec;
 use crate::model::{Case, Session};
@@ -13,10 +13,6 @@ use crate::process::{self, Ended, Outcome, Scratch, Spec, resolve};
 use anyhow::{Context, bail};
 use speedwell_load::load::Part;
 use std::path::Path;
-use std::time::Duration;
-
-/// Longer than any load: the tool ends by itself, or with Ctrl-C.
-const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Sends one load with the tool that the specification names; `None` if it was interrupted.
 ///

@@ -32,3 +32,6 @@ pub use processes::WORKER_COMMAND;
 pub use url::{Url, host_and_port};
 pub use verify::Seen;
 pub use worker::{private_line, work};
+
+/// Longer than any load: servers are ended, tools and generators end by themselves or with Ctrl-C.
+const UNLIMITED: std::time::Duration = std::time::Duration::from_secs(10 * 365 * 24 * 3600);

@@ -1,11 +1,11 @@
 //! One load from several generator processes: started together, added up at the end.
 //!
-//! What they say to each other are lines: a worker gets its [`WorkerOrder`] as JSON, says `ready`, is told `go`, says `at GLIMPSE` now
+//! They exchange lines: a worker gets its [`WorkerOrder`] as JSON, says `ready`, is told `go`, says `at GLIMPSE` now
 //! and then and `measured MEASURED` at the end; `stop` ends it early. A worker that dies takes its
 //! part with it, and what the others measured is kept. Start at [`run`]; `worker.rs` is the other
 //! half.
 
-use super::{Glimpse, LoadJob};
+use super::{Glimpse, LoadJob, UNLIMITED};
 use crate::harness::own_program;
 use crate::model::load_spec::LoadSpec;
 use crate::process::{self, Channel, Conversation, Next, Outcome, Spec};
@@ -25,9 +25,6 @@ const GRACE: Duration = Duration::from_secs(20);
 
 /// How long a worker may take to end after it has said everything.
 const FAREWELL: Duration = Duration::from_secs(5);
-
-/// Longer than any load.
-const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// The hidden command of a worker, which leads to [`super::work`].
 pub const WORKER_COMMAND: &str = "load-worker";

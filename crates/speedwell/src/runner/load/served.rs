@@ -3,8 +3,8 @@
 //!
 //! It decides whose answers are measured. It must not know what is sent. Start at [`Served::start`].
 
-use super::ServerOutcome;
 use super::facts::address as shown;
+use super::{ServerOutcome, UNLIMITED};
 use crate::process::{self, Ended, Service, Spec};
 use anyhow::{Context, bail};
 use speedwell_load::load::Address;
@@ -18,9 +18,6 @@ const PULSE: Duration = Duration::from_millis(10);
 
 /// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Longer than any load: the server lives until it is told to end.
-const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Lines of stderr that are kept of a server that died.
 const TAIL_LINES: usize = 20;
