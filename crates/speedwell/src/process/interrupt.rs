@@ -1,16 +1,20 @@
 //! The user's wish to stop: Ctrl-C, or a polite kill of ourselves.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level;
 use std::io;
-use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-static REQUESTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+/// Signals this close together are one wish: `timeout`, `npm` and `make` pass on a Ctrl-C that the terminal has
+/// already sent to us. Nobody presses the key twice as fast.
+const SAME_WISH: Duration = Duration::from_millis(100);
 
-fn flag() -> &'static Arc<AtomicBool> {
-    REQUESTED.get_or_init(Arc::default)
-}
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+/// When the wish that is being honoured came, in ns since [`START`].
+static REQUESTED_AT: AtomicU64 = AtomicU64::new(0);
+static START: OnceLock<Instant> = OnceLock::new();
 
 /// From now on SIGINT, SIGTERM and SIGHUP set [`interrupted`] instead of ending us at once; a
 /// second one, while the first is being honoured, ends us with status 130.
@@ -18,24 +22,35 @@ fn flag() -> &'static Arc<AtomicBool> {
 /// # Errors
 /// The handlers could not be installed.
 pub fn on_interrupt() -> io::Result<()> {
+    let start = *START.get_or_init(Instant::now);
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, flag().clone())?;
-        signal_hook::flag::register(signal, flag().clone())?;
+        // SAFETY: the handler reads the clock, touches atomics and may end the process: all of it is safe in a handler.
+        unsafe { low_level::register(signal, move || request(start))? };
     }
     Ok(())
 }
 
+fn request(start: Instant) {
+    let now = start.elapsed();
+    if !REQUESTED.load(Ordering::Relaxed) {
+        REQUESTED_AT.store(now.as_nanos() as u64, Ordering::Relaxed);
+        REQUESTED.store(true, Ordering::Relaxed);
+    } else if now > Duration::from_nanos(REQUESTED_AT.load(Ordering::Relaxed)) + SAME_WISH {
+        low_level::exit(130);
+    }
+}
+
 /// Whether the user wants us to stop.
 pub fn interrupted() -> bool {
-    flag().load(Ordering::Relaxed)
+    REQUESTED.load(Ordering::Relaxed)
 }
 
 /// The flag behind [`interrupted`], for loops that look at it themselves.
 pub fn interrupt_flag() -> &'static AtomicBool {
-    flag()
+    &REQUESTED
 }
 
 /// Forgets a wish that has been honoured.
 pub fn forget_interrupt() {
-    flag().store(false, Ordering::Relaxed);
+    REQUESTED.store(false, Ordering::Relaxed);
 }

@@ -26,6 +26,7 @@ mod conformance_code;
 mod cpp;
 mod docs_commands;
 mod drop_in;
+mod earlier_results;
 mod environment;
 mod erlang_harness;
 mod eval;

@@ -108,6 +108,21 @@ fn ctrl_c_reports_what_was_measured_and_says_how_to_go_on() {
 }
 
 #[test]
+fn a_signal_that_is_passed_on_as_well_is_no_second_wish() {
+    let project = slow_project(16);
+    let mut child = project.command(&MEASURE).spawn().unwrap();
+    wait_for_runs(&project, 2);
+    // Stopped, so that both signals arrive together, as `timeout` and `npm` send them.
+    for signal in [libc::SIGSTOP, libc::SIGINT, libc::SIGTERM, libc::SIGCONT] {
+        // SAFETY: the process is the child started above, not yet waited for.
+        unsafe { libc::kill(child.id() as i32, signal) };
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let listed = project.run(&["history"]).expect_status(0);
+    assert!(listed.stdout.contains("interrupted"), "{listed:?}");
+}
+
+#[test]
 fn a_complete_session_has_nothing_left_to_do() {
     let project = Project::new().with("g/quick.fake", "case n=1\n* 1 2 3\n");
     project.run(&["run", "g"]).expect_status(0);

@@ -1,0 +1,19 @@
+# How results.db was made: copy.js, costs.toml, group.toml, servers.toml and their programs are in its definitions or here.
+S=speedwell
+$S run copy.js --runs 3 --tag run
+$S run copy.js len=64 --variant old=node --variant new=node --variant third=node --runs 6 --tag variants
+$S run copy.js --set len=16,64,256 --runs 3 --tag study --x-axis len
+$S run servers.toml --runs 2 --tag servers
+$S run costs.toml --runs 8 --tag experiment
+$S run group.toml --runs 2 --tag group
+$S eval node 'Math.sqrt(2)' '[1,2,3].map(x => x + 1)' --runs 3 --tag eval
+$S eval node 'Math.sqrt(2)' -c max --time 50ms --tag search
+node server.js 8181 100 & P=$!; sleep 1
+$S load http://127.0.0.1:8181/ -c 4 -n 400 --tag load
+$S load http://127.0.0.1:8181/ --rate 300 -t 1s --warmup 100ms --fail-on 'p99 > 1s' --tag rate
+$S load http://127.0.0.1:8181/ -c 1,2,4 -t 300ms --tag sweep
+kill $P
+$S import hyperfine-*.json
+cp print.sh quick.sh; echo 'sleep 0.3' >> print.sh
+timeout -s INT 1.6 $S run costs.toml --runs 8 --tag interrupted
+mv quick.sh print.sh

@@ -1,0 +1,92 @@
+//! Results that version 0.1.0 stored stay readable: one session of every kind (`made-by.sh` says how), its lossless
+//! export, and its report as that version gave it.
+
+use super::project::{Project, repository};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Runs, several variants, a study, both forms of definition files, code, two searches, loads, an import, and a session
+/// that was interrupted.
+const SESSIONS: usize = 13;
+
+fn golden(name: &str) -> PathBuf {
+    let folder = "crates/speedwell/tests/golden/results-0.1.0";
+    repository().join(folder).join(name)
+}
+
+/// A project whose store is that of the earlier version.
+fn project() -> Project {
+    let project = Project::new();
+    std::fs::copy(golden("results.db"), project.path(".speedwell/results.db")).unwrap();
+    project
+}
+
+/// What every session says of itself, losslessly; its number in the store is no part of it.
+fn sessions(project: &Project) -> Vec<Value> {
+    let export = |number| {
+        let name = format!("@{number}");
+        let answer = project.run(&["report", &name, "--export", "jsonl"]);
+        lines(&answer.expect_status(0).stdout)
+    };
+    (1..=SESSIONS).flat_map(export).collect()
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    let parse = |line| serde_json::from_str(line).unwrap();
+    text.lines().map(parse).collect()
+}
+
+#[test]
+fn a_store_is_read_without_loss() {
+    let expected = lines(&std::fs::read_to_string(golden("sessions.jsonl")).unwrap());
+    assert_eq!(sessions(&project()), expected);
+}
+
+#[test]
+fn exported_sessions_are_read_without_loss() {
+    let project = Project::new();
+    let file = golden("sessions.jsonl");
+    project
+        .run(&["import", file.to_str().unwrap()])
+        .expect_status(0);
+    let expected = lines(&std::fs::read_to_string(&file).unwrap());
+    assert_eq!(sessions(&project), expected);
+}
+
+#[test]
+fn every_kind_of_session_is_reported_as_before() {
+    let project = project();
+    // The report of 11, a sweep of loads, is long and made as that of 9.
+    for number in (1..=SESSIONS).filter(|number| *number != 11) {
+        let name = format!("@{number}");
+        let answer = project.run(&["report", &name, "--format", "json"]);
+        let path = golden(&format!("report-{number}.json"));
+        let expected: Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(answer.json(), expected, "{name}");
+    }
+}
+
+#[test]
+fn an_interrupted_session_is_completed() {
+    let project = project().with("print.sh", "echo \"cost $(($2 + $1 % 7)) ms\"\n");
+    let store = rusqlite::Connection::open(project.path(".speedwell/results.db")).unwrap();
+    let here = project.path("").canonicalize().unwrap();
+    let moved = "UPDATE session SET plan = replace(plan, '/srv/bench', ?1)";
+    store
+        .execute(moved, [here.to_str().unwrap().trim_end_matches('/')])
+        .unwrap();
+    drop(store);
+    project.run(&["run", "--resume", "@13"]).expect_status(0);
+    let answer = project.run(&["report", "@13", "--format", "json"]).json();
+    let claims = answer["claims"].as_array().unwrap();
+    assert_eq!(claims.len(), 1, "{answer:#}");
+    let runs = project.run(&["report", "@13", "--export", "jsonl"]);
+    assert_eq!(
+        lines(&runs.stdout)
+            .iter()
+            .filter(|line| line["run"]["slot"].is_u64())
+            .count(),
+        16
+    );
+}
