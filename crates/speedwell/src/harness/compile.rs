@@ -8,6 +8,7 @@ use super::cache::{self, cache_folder};
 use super::sources::Sources;
 use crate::model::Cause;
 use crate::process::{Ended, Spec, replay, run};
+use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -121,28 +122,37 @@ fn locked() -> MutexGuard<'static, Option<Built>> {
     BUILT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The program of a recipe, if it was compiled before, by any process. As with [`build`], it remains the same one.
+pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
+    let mut guard = locked();
+    let done = &mut guard.get_or_insert_default().done;
+    if let Some(known) = done.get(recipe) {
+        return known.as_ref().ok().cloned();
+    }
+    let found = find_in(recipe, &cache_folder().join("cpp"))?;
+    done.insert(recipe.clone(), Ok(found.clone()));
+    Some(found)
+}
+
+fn find_in(recipe: &Recipe, cache: &Path) -> Option<PathBuf> {
+    let inputs = fs::read_to_string(recipe.inputs_in(cache)).ok()?;
+    let inputs: Vec<PathBuf> = inputs.lines().map(PathBuf::from).collect();
+    let known = recipe.program_in(cache, &inputs);
+    if inputs.is_empty() || !known.is_file() {
+        return None;
+    }
+    // The time of last use, which decides what is removed one day.
+    if let Ok(file) = fs::File::open(&known) {
+        let _ = file.set_modified(SystemTime::now());
+    }
+    Some(known)
+}
+
 fn find_or_compile(recipe: &Recipe, cache: &Path) -> Result<PathBuf, Failed> {
-    let stem = recipe
-        .file
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy();
-    let list = cache.join(format!("{stem}-{:016x}.inputs", recipe.identity()));
-    let inputs: Vec<PathBuf> = fs::read_to_string(&list)
-        .map(|text| text.lines().map(PathBuf::from).collect())
-        .unwrap_or_default();
-    let place = |inputs: &[PathBuf]| {
-        let content = recipe.with_content_of(inputs);
-        cache.join(format!("{stem}-{content:016x}"))
-    };
-    let known = place(&inputs);
-    if !inputs.is_empty() && known.is_file() {
-        // The time of last use, which decides what is removed one day.
-        if let Ok(file) = fs::File::open(&known) {
-            let _ = file.set_modified(SystemTime::now());
-        }
+    if let Some(known) = find_in(recipe, cache) {
         return Ok(known);
     }
+    let stem = recipe.stem();
     let draft = cache.join(format!(
         "draft-{stem}-{:016x}-{}",
         recipe.identity(),
@@ -161,7 +171,8 @@ fn find_or_compile(recipe: &Recipe, cache: &Path) -> Result<PathBuf, Failed> {
     // A compiler that refuses the file may have listed its headers before.
     let _ = fs::remove_file(&rules);
     called.inspect_err(|_| cache::remove(&draft))?;
-    let program = place(&inputs);
+    let program = recipe.program_in(cache, &inputs);
+    let list = recipe.inputs_in(cache);
     let names: Vec<_> = inputs.iter().map(|path| path.to_string_lossy()).collect();
     fs::write(&list, names.join("\n")).map_err(|error| cannot(error, &list))?;
     fs::rename(&draft, &program).map_err(|error| cannot(error, &program))?;
@@ -256,6 +267,21 @@ impl Recipe {
             (input, fs::read(input).ok()).hash(&mut hash);
         }
         hash.finish()
+    }
+
+    fn stem(&self) -> Cow<'_, str> {
+        self.file.file_stem().unwrap_or_default().to_string_lossy()
+    }
+
+    /// The list of what went in when it was compiled last.
+    fn inputs_in(&self, cache: &Path) -> PathBuf {
+        cache.join(format!("{}-{:016x}.inputs", self.stem(), self.identity()))
+    }
+
+    /// The program of these inputs.
+    fn program_in(&self, cache: &Path, inputs: &[PathBuf]) -> PathBuf {
+        let content = self.with_content_of(inputs);
+        cache.join(format!("{}-{content:016x}", self.stem()))
     }
 
     /// The call of the compiler. Flags follow the file, because linkers take libraries only for

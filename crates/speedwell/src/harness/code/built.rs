@@ -101,42 +101,56 @@ fn of_c(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf, Fail
     let paths = code.paths.iter().map(|path| path.to_string_lossy());
     flags.extend(paths.flat_map(|path| [format!("-I{path}"), format!("-L{path}")]));
     flags.extend([object, "-lm".to_owned()]);
-    let compiled = |text: String| {
-        let file = written(&text, if is_c { "c" } else { "cpp" })?;
-        compile::build(&Recipe {
-            flags: flags.clone(),
-            file,
-            ..harness.clone()
-        })
+    let recipe = |text: &str| Recipe {
+        flags: flags.clone(),
+        file: place_of(text, if is_c { "c" } else { "cpp" }),
+        ..harness.clone()
     };
-    Parts::of(code).compiled(|parts| match is_c {
-        true => compiled(c::source(parts)),
-        false => compiled(cpp::source(parts, false)).or_else(|failed| match failed.cause {
-            Cause::Invalid { .. } => compiled(cpp::source(parts, true)),
-            _ => Err(failed),
-        }),
-    })
+    let find = |text: String| compile::find(&recipe(&text));
+    let compiled = |text: String| {
+        let recipe = recipe(&text);
+        write(&text, &recipe.file)?;
+        compile::build(&recipe)
+    };
+    let parts = Parts::of(code);
+    if is_c {
+        return parts.compiled(
+            |parts| find(c::source(parts)),
+            |parts| compiled(c::source(parts)),
+        );
+    }
+    parts.compiled(
+        |parts| find(cpp::source(parts, false)).or_else(|| find(cpp::source(parts, true))),
+        |parts| {
+            compiled(cpp::source(parts, false)).or_else(|failed| match failed.cause {
+                Cause::Invalid { .. } => compiled(cpp::source(parts, true)),
+                _ => Err(failed),
+            })
+        },
+    )
 }
 
-/// A file with that content in the cache folder.
-fn written(text: &str, ending: &str) -> Result<PathBuf, Failed> {
+/// Where a file with that content lies in the cache folder.
+fn place_of(text: &str, ending: &str) -> PathBuf {
     let mut hash = DefaultHasher::new();
     text.hash(&mut hash);
     let folder = cache_folder().join("code");
-    let file = folder.join(format!("code-{:016x}.{ending}", hash.finish()));
+    folder.join(format!("code-{:016x}.{ending}", hash.finish()))
+}
+
+/// Writes a file in the cache folder.
+fn write(text: &str, file: &Path) -> Result<(), Failed> {
+    let ending = file.extension().unwrap_or_default().to_string_lossy();
     let draft = file.with_extension(format!("{}-{ending}", std::process::id()));
     let write = || {
-        fs::create_dir_all(&folder)?;
+        fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
         fs::write(&draft, text)?;
-        fs::rename(&draft, &file)
+        fs::rename(&draft, file)
     };
-    match write() {
-        Ok(()) => Ok(file),
-        Err(error) => {
-            let reason = format!("cannot write '{}': {error}", file.display());
-            Err(Failed::before_start(Cause::Start { reason }))
-        }
-    }
+    write().map_err(|error| {
+        let reason = format!("cannot write '{}': {error}", file.display());
+        Failed::before_start(Cause::Start { reason })
+    })
 }
 
 /// What helps when a compiler cannot be started.

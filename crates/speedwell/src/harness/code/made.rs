@@ -35,16 +35,12 @@ impl Making {
     /// The compiler cannot be started, or refuses the sources.
     pub fn make(&self) -> Result<PathBuf, Failed> {
         static DRAFTS: AtomicU32 = AtomicU32::new(0);
-        let cache = cache_folder().join("code");
-        let name = format!("{}-{:016x}", self.stem, self.fingerprint());
-        let folder = cache.join(&name);
-        if folder.is_dir() {
-            // The time of last use, which decides what is removed one day.
-            if let Ok(file) = fs::File::open(&folder) {
-                let _ = file.set_modified(SystemTime::now());
-            }
+        if let Some(folder) = self.find() {
             return Ok(folder);
         }
+        let cache = cache_folder().join("code");
+        let name = self.name();
+        let folder = cache.join(&name);
         // Written beside and moved into place in one step: others may make the same at once.
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let draft = cache.join(format!("draft-{name}-{}-{number}", std::process::id()));
@@ -53,6 +49,19 @@ impl Making {
             let _ = fs::remove_dir_all(&draft);
         }
         made.map(|()| folder)
+    }
+
+    /// The folder, if it was made before.
+    pub fn find(&self) -> Option<PathBuf> {
+        let folder = cache_folder().join("code").join(self.name());
+        if !folder.is_dir() {
+            return None;
+        }
+        // The time of last use, which decides what is removed one day.
+        if let Ok(file) = fs::File::open(&folder) {
+            let _ = file.set_modified(SystemTime::now());
+        }
+        Some(folder)
     }
 
     fn make_in(&self, draft: &Path, cache: &Path) -> Result<(), Failed> {
@@ -72,11 +81,12 @@ impl Making {
         compile::call(&spec, &spec)
     }
 
-    fn fingerprint(&self) -> u64 {
+    /// The name of the folder, which tells apart whatever goes into it.
+    fn name(&self) -> String {
         let mut hash = DefaultHasher::new();
         let called = (&self.compiler, &self.arguments, &self.environment);
         (called, &self.files, &self.identity).hash(&mut hash);
-        hash.finish()
+        format!("{}-{:016x}", self.stem, hash.finish())
     }
 }
 

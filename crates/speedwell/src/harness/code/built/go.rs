@@ -29,18 +29,19 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
     let mut arguments = vec!["build".to_owned()];
     arguments.extend(variant.arguments.iter().cloned());
     arguments.extend(["-o", "program", "."].map(str::to_owned));
-    let made = Parts::of(code).compiled(|parts| {
+    let identity = format!("{identity}{}", state_of(&code.paths));
+    let making = |parts: &Parts| {
         let files = [("go.mod", module.clone()), ("main.go", source(parts))];
-        let making = Making {
+        Making {
             stem: "go",
             files: files.map(|(name, text)| (name.to_owned(), text)).to_vec(),
             compiler: compiler.to_owned(),
             arguments: arguments.clone(),
             environment: environment.clone(),
-            identity: format!("{identity}{}", state_of(&code.paths)),
-        };
-        making.make()
-    });
+            identity: identity.clone(),
+        }
+    };
+    let made = Parts::of(code).compiled(|parts| making(parts).find(), |parts| making(parts).make());
     made.map(|folder| folder.join("program"))
 }
 

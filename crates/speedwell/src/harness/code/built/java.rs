@@ -34,6 +34,17 @@ const KEEP: [&str; 3] = [
     "-XX:CompileCommand=blackhole,speedwell.Keep::keep",
 ];
 
+/// Text that is joined by the class library's own machinery would start much later. The compiler lives for a second,
+/// in which its machine gains nothing from optimising it, or from collecting garbage in several threads.
+const COMPILER: [&str; 6] = [
+    "-J-XX:TieredStopAtLevel=1",
+    "-J-XX:+UseSerialGC",
+    "-nowarn",
+    "-XDstringConcat=inline",
+    "-d",
+    ".",
+];
+
 /// Compiles the code; gives the process that performs it. `program` is `java`; its compiler lies beside it.
 pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
     let found = fs::canonicalize(which(program)).unwrap_or_else(|_| program.to_owned());
@@ -43,7 +54,7 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
     } else {
         PathBuf::from("javac")
     };
-    let identity = identity(&compiler)?;
+    let identity = identity(&compiler)? + &state_of(&code.paths);
     let harness = unpacked(&sources::JAVA)?.join("speedwell");
     let mut own: Vec<PathBuf> = fs::read_dir(&harness)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
@@ -53,26 +64,27 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         stem,
         files,
         compiler: compiler.clone(),
-        // Text that is joined by the class library's own machinery would start much later.
-        arguments: [
-            &["-nowarn", "-XDstringConcat=inline", "-d", "."].map(str::to_owned),
-            &arguments[..],
-        ]
-        .concat(),
+        arguments: [&COMPILER.map(str::to_owned)[..], &arguments[..]].concat(),
         environment: Vec::new(),
-        identity: format!("{identity}{}", state_of(&code.paths)),
+        identity: identity.clone(),
     };
     let own = own.iter().map(|file| file.to_string_lossy().into_owned());
     let classes = making("java-harness", Vec::new(), own.collect()).make()?;
     let mut path = vec![classes];
     path.extend(code.paths.iter().cloned());
-    let made = Parts::of(code).compiled(|parts| {
-        let sheet = source(parts);
+    let making_of = |sheet: &Sheet| {
         let words = ["-cp".to_owned(), joined(&path), "Main.java".to_owned()];
-        let file = ("Main.java".to_owned(), sheet.text);
-        let made = making("java", vec![file], words.to_vec()).make();
-        made.map_err(|failed| translated(failed, &sheet.places))
-    })?;
+        let file = ("Main.java".to_owned(), sheet.text.clone());
+        making("java", vec![file], words.to_vec())
+    };
+    let made = Parts::of(code).compiled(
+        |parts| making_of(&source(parts)).find(),
+        |parts| {
+            let sheet = source(parts);
+            let made = making_of(&sheet).make();
+            made.map_err(|failed| translated(failed, &sheet.places))
+        },
+    )?;
     path.insert(0, made);
     let mut spec = Spec::new(program)
         .args(KEEP)

@@ -2,6 +2,7 @@
 //!
 //! Whether a last statement is an expression with a value is for the compiler to say. First every text that may
 //! have a value is taken to have one; texts that the compiler then complains of are taken for mere statements.
+//! The program that came of it is found again without asking the compiler a second time.
 
 use super::super::super::compile::Failed;
 use super::text::{Kind, Text};
@@ -78,14 +79,19 @@ impl Parts {
         [&self.init, &self.init_worker, &self.runner, &self.done]
     }
 
-    /// Hands the parts to `compile` until it succeeds, or there is nothing more to try.
+    /// Hands the parts to `compile` until it succeeds, or there is nothing more to try. What `find` finds was
+    /// compiled before, after the compiler had refused whatever comes before it.
     ///
     /// # Errors
     /// The shortest list of complaints.
     pub fn compiled<T>(
         mut self,
+        find: impl Fn(&Parts) -> Option<T>,
         compile: impl Fn(&Parts) -> Result<T, Failed>,
     ) -> Result<T, Failed> {
+        if let Some(known) = self.readings().iter().find_map(find) {
+            return Ok(known);
+        }
         let mut best: Option<Failed> = None;
         loop {
             let failed = match compile(&self) {
@@ -102,6 +108,28 @@ impl Parts {
                 _ => {}
             }
         }
+    }
+
+    /// All ways to take the texts: with or without a value, each that may have one.
+    fn readings(&self) -> Vec<Parts> {
+        let mut readings = vec![self.clone()];
+        let texts: [fn(&mut Parts) -> &mut Part; 4] = [
+            |parts| &mut parts.init,
+            |parts| &mut parts.init_worker,
+            |parts| &mut parts.runner,
+            |parts| &mut parts.done,
+        ];
+        for text in texts {
+            let mut plain = readings.clone();
+            plain.retain_mut(|parts| {
+                let part = text(parts);
+                let is_open = part.is_open();
+                part.is_plain = true;
+                is_open
+            });
+            readings.extend(plain);
+        }
+        readings
     }
 
     /// Takes texts that the compiler complains of for mere statements; whether there were any.
@@ -134,7 +162,7 @@ fn complaints(failed: &Failed) -> usize {
 
 /// The failure in the user's terms: the first complaint about his text as its reason, each complaint once, and
 /// nothing about what is generated around it.
-fn told(mut failed: Failed) -> Failed {
+pub fn told(mut failed: Failed) -> Failed {
     let Cause::Invalid { reason } = &mut failed.cause else {
         return failed;
     };
@@ -217,17 +245,22 @@ mod tests {
             ..Code::new(Language::Java, "f()")
         };
         let tried = RefCell::new(Vec::new());
-        let compiled = Parts::of(&code).compiled(|parts| {
-            tried
-                .borrow_mut()
-                .push((parts.init.has_value(), parts.runner.has_value()));
+        let values = |parts: &Parts| (parts.init.has_value(), parts.runner.has_value());
+        let compile = |parts: &Parts| {
+            tried.borrow_mut().push(values(parts));
             match parts.runner.has_value() {
                 true => Err(failed("runner:1: error: 'void' type not allowed here")),
                 false => Ok(()),
             }
-        });
+        };
+        let compiled = Parts::of(&code).compiled(|_| None, compile);
         assert!(compiled.is_ok());
-        assert_eq!(tried.into_inner(), [(true, true), (true, false)]);
+        assert_eq!(tried.take(), [(true, true), (true, false)]);
+
+        let known = |parts: &Parts| (values(parts) == (true, false)).then_some(());
+        let compiled = Parts::of(&code).compiled(known, compile);
+        assert!(compiled.is_ok());
+        assert_eq!(tried.take(), [], "what was compiled once is found again");
     }
 
     #[test]
@@ -236,12 +269,13 @@ mod tests {
             init: Some("x".to_owned()),
             ..Code::new(Language::Java, "f()")
         };
-        let compiled = Parts::of(&code).compiled(|parts| -> Result<(), Failed> {
+        let refuse = |parts: &Parts| -> Result<(), Failed> {
             Err(failed(match parts.runner.has_value() {
                 true => "runner:1: error: void\ninit:1: error: no x\n",
                 false => "init:1: error: no x\ninit:1: error: no x\n",
             }))
-        });
+        };
+        let compiled = Parts::of(&code).compiled(|_| None, refuse);
         let failed = compiled.unwrap_err();
         assert_eq!(failed.words, "init:1: error: no x");
         assert_eq!(failed.replay, "");

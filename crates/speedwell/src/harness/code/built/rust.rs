@@ -4,7 +4,7 @@ use super::super::super::compile::Failed;
 use super::super::super::compile::unpacked;
 use super::super::super::sources;
 use super::super::made::{Making, state_of, version};
-use super::parts::{Part, Parts};
+use super::parts::{Part, Parts, told};
 use crate::model::{Code, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,9 +83,9 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
         environment: variant.environment.clone(),
         identity: identity + &state_of(&code.paths),
     };
-    parts
-        .compiled(|_| making.make())
-        .map(|folder| folder.join("program"))
+    // A block may have a value or not, so there is one reading.
+    let made = making.make().map_err(told)?;
+    Ok(made.join("program"))
 }
 
 /// Everything but the code, compiled once.
