@@ -80,13 +80,7 @@ impl CodeHarness {
         let folder = tempfile::tempdir().unwrap();
         let words = match &self.way {
             Way::Told(words) => words.clone(),
-            Way::Compiled => {
-                // A compiler looks for modules before the harness is told where they are.
-                if let Some(module) = &self.snippets.module {
-                    write_module(folder.path(), module.file, module.text);
-                }
-                compiled(self.language, code, folder.path())?
-            }
+            Way::Compiled => compiled(self.language, code, self.modules(code))?,
         };
         let trace = folder.path().join("trace").to_string_lossy().into_owned();
         Ok(Conversation {
@@ -100,6 +94,15 @@ impl CodeHarness {
             },
             aside: Vec::new(),
         })
+    }
+
+    /// The folder where a compiler finds the module of `code`; none if it has no module. A program is compiled once
+    /// for each set of folders, so this one is always the same, and only the code with the module has it.
+    fn modules(&self, code: Code) -> Option<PathBuf> {
+        let module = self.snippets.module.as_ref();
+        let module = module.filter(|module| module.code == code)?;
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(self.language);
+        Some(write_module(&folder, module.file, module.text))
     }
 
     /// A process that has loaded `code` as job `a`.
@@ -119,7 +122,11 @@ impl CodeHarness {
 fn write_module(folder: &Path, file: &str, text: &str) -> PathBuf {
     let modules = folder.join("modules");
     std::fs::create_dir_all(&modules).unwrap();
-    std::fs::write(modules.join(file), text).unwrap();
+    let file = modules.join(file);
+    // Whatever is written anew counts as changed, and is compiled once more.
+    if std::fs::read_to_string(&file).ok().as_deref() != Some(text) {
+        std::fs::write(file, text).unwrap();
+    }
     modules
 }
 
@@ -132,14 +139,14 @@ fn compiled_by(compilers: &[&str]) -> Option<Way> {
 /// # Errors
 /// An answer with the `error` that tells why it cannot be compiled, as it would be of a harness that compiles
 /// what it is told.
-fn compiled(language: &str, code: Code, folder: &Path) -> Result<Vec<String>, Answer> {
+fn compiled(language: &str, code: Code, modules: Option<PathBuf>) -> Result<Vec<String>, Answer> {
     let language = Language::of_word(language).unwrap();
     let hook = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let code = model::Code {
         init: hook(code.init),
         init_worker: hook(code.init_runner),
         done: hook(code.done),
-        paths: vec![folder.join("modules")],
+        paths: modules.into_iter().collect(),
         ..model::Code::new(language, code.runner)
     };
     let plain = Variant::plain("plain");

@@ -3,7 +3,8 @@
 //!
 //! The code itself is in `code_snippets`, the same pieces in every language. Figures of time are
 //! compared with generous limits where a busy machine can only make them larger, and measured again
-//! a few times where it can make them anything; a harness that is wrong is wrong every time.
+//! a few times where it can make them anything; a harness that is wrong is wrong every time. Two tests of
+//! each language compare costs, and are named in `scripts/measuring-tests`.
 
 mod ends;
 mod figures;
@@ -11,19 +12,6 @@ mod lives;
 
 use super::code_driver::CodeHarness;
 use super::harness_driver::Event;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-
-/// Held for writing by tests whose figures would suffer from others beside them, for reading by all
-/// others of this suite.
-static MACHINE: RwLock<()> = RwLock::new(());
-
-fn shared_machine() -> RwLockReadGuard<'static, ()> {
-    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn machine_alone() -> RwLockWriteGuard<'static, ()> {
-    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The time per iteration of each window of a worker, in ns.
 fn windows_ns(worker: &Event) -> Vec<f64> {
@@ -37,27 +25,19 @@ fn least(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// One test of each name for each language; those of `alone` have the machine for themselves.
+/// One test of each name for each language.
 macro_rules! suite {
-    ([$($language:ident)*] $rest:tt $alone:tt) => {
-        $(suite!(@of $language $rest $alone);)*
+    ([$($language:ident)*] $names:tt) => {
+        $(suite!(@of $language $names);)*
     };
-    (@of $language:ident { $($module:ident: $($name:ident)*;)* } { $($alone:ident)* }) => {
+    (@of $language:ident { $($module:ident: $($name:ident)*;)* }) => {
         mod $language {
             $($(#[test]
             fn $name() {
                 if let Some(harness) = super::CodeHarness::of(stringify!($language)) {
-                    let _machine = super::shared_machine();
                     super::$module::$name(&harness);
                 }
             })*)*
-            $(#[test]
-            fn $alone() {
-                if let Some(harness) = super::CodeHarness::of(stringify!($language)) {
-                    let _machine = super::machine_alone();
-                    super::figures::$alone(&harness);
-                }
-            })*
         }
     };
 }
@@ -69,7 +49,11 @@ suite! {
             times_a_sleep_longer_than_its_windows
             times_a_sleep_by_passes
             adds_up_its_workers
-            awaits_each_iteration;
+            awaits_each_iteration
+            costs_the_same_in_both_modes
+            keeps_what_a_pure_runner_computes
+            has_windows_as_long_as_they_are
+            is_not_moved_by_load_beside_it;
         lives:
             says_what_it_offers
             hands_values_from_hook_to_hook
@@ -91,11 +75,5 @@ suite! {
             leaves_a_runner_that_never_ends_when_the_commands_end
             is_seen_to_be_killed
             takes_no_print_for_a_message;
-    }
-    {
-        costs_the_same_in_both_modes
-        keeps_what_a_pure_runner_computes
-        has_windows_as_long_as_they_are
-        is_not_moved_by_load_beside_it
     }
 }

@@ -111,15 +111,15 @@ fn code_on_the_pages_is_that_of_the_examples() {
     }
 }
 
-/// The command with two runs a side, if it measures benchmark files: as it is printed it goes on until there is a
-/// verdict, and here it matters that it can be executed. A gate has no verdict then, and lets everything pass.
+/// The command with two runs a side, if it measures: as it is printed it goes on until there is a verdict, and here it
+/// matters that it can be executed. A gate has no verdict then, and lets everything pass. One-liners have short samples.
 fn shortened(command: &str) -> String {
-    let measures = ["speedwell run ", "speedwell compare "]
+    let measures = ["speedwell run ", "speedwell compare ", "speedwell eval "]
         .iter()
         .any(|words| command.starts_with(words));
-    let looks_only = ["--list", "--test", " @", " '@"]
-        .iter()
-        .any(|words| command.contains(words));
+    // Searches and watching have no runs.
+    let others = ["--list", "--test", " @", " '@", "-c max", "--watch"];
+    let looks_only = others.iter().any(|words| command.contains(words));
     if !measures || looks_only {
         return command.to_owned();
     }
@@ -132,6 +132,9 @@ fn shortened(command: &str) -> String {
             word => kept.push(word),
         }
     }
+    if command.starts_with("speedwell eval ") && !kept.contains(&"-t") {
+        kept.extend(["-t", "20ms"]);
+    }
     format!("{} --runs 2 #{comment}", kept.join(" "))
 }
 
@@ -142,7 +145,12 @@ fn commands_of_the_pages_are_shortened_and_stay_what_they_are() {
         shortened(command),
         "speedwell compare a --variant 'x=node --y' --time 1ms --runs 2 # status 1 if so"
     );
+    assert_eq!(
+        shortened("speedwell eval sh 'sort a' -c 1,2 --runs 3"),
+        "speedwell eval sh 'sort a' -c 1,2 -t 20ms --runs 2 #"
+    );
     for command in [
+        "speedwell eval sh 'sleep 0.02' -c max -t 100ms",
         "speedwell compare '@latest::a' '@latest::b'",
         "speedwell run --list a",
     ] {

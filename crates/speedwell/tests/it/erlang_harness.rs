@@ -1,7 +1,7 @@
-//! Starts the harness of Erlang and Elixir without Speedwell: compiled once, found from its sources.
+//! Starts the harness of Erlang and Elixir without Speedwell: compiled when its sources have changed.
 
 use super::harness_driver::tool;
-use super::project::repository;
+use super::project::{is_current, repository};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -31,6 +31,11 @@ fn compiled(compiler: &str) -> &'static Path {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("erlang");
         std::fs::create_dir_all(&folder).unwrap();
         let sources = repository().join("harness/erlang/src");
+        let stamp = folder.join("compiled");
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/erlang_harness.rs");
+        if is_current(&stamp, &[sources.clone(), own]) {
+            return folder;
+        }
         let files = std::fs::read_dir(sources).unwrap();
         let files = files.map(|file| file.unwrap().path());
         let files = files.filter(|file| file.extension().is_some_and(|end| end == "erl"));
@@ -38,6 +43,7 @@ fn compiled(compiler: &str) -> &'static Path {
         command.args(["-Wall", "-Werror", "-o"]).arg(&folder);
         let output = command.args(files).output().unwrap();
         assert!(output.status.success(), "{output:?}");
+        std::fs::write(stamp, "").unwrap();
         folder
     })
 }

@@ -57,7 +57,7 @@ fn topologies_of_a_server_are_measured_and_reported() {
     }
     let file = repository().join("examples/topologies/topologies.toml");
     let project = Project::new();
-    let sets = ["--set=requests=400", "--set=clients=20", "--set=workers=2"];
+    let sets = ["--set=requests=120", "--set=clients=20", "--set=workers=2"];
     let words = [&["run", file.to_str().unwrap(), "--runs=1"], &sets[..]].concat();
     let answer = project.run(&words);
     if cannot_run(&answer) {
@@ -113,8 +113,8 @@ fn the_cost_of_a_module_is_measured_and_reported() {
         "run",
         file.to_str().unwrap(),
         "--runs=1",
-        "--set=duration=1s",
-        "--set=warmup=200",
+        "--set=duration=250ms",
+        "--set=warmup=50",
         "--set=connections=10",
         "--set=test=parallel-promises-es2015-native",
         "--set=server=node-http,express",

@@ -175,8 +175,8 @@ command = ["node", "server.js", "{port}"]
 ready = { http = "/" }
 [group.load]
 connections = 4
-duration = "1s"
-warmup = { requests = 300 }
+duration = "400ms"
+warmup = { requests = 50 }
 [profile]
 when = ["http"]
 "#,

@@ -1,7 +1,7 @@
 //! The other end of the harness protocol, for tests: starts a harness, says lines, hears lines. It
 //! is written without the code under test, so what it cannot read is a fault of the harness.
 
-use super::project::repository;
+use super::project::{is_current, repository};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -361,7 +361,7 @@ pub fn tool(names: &[&str]) -> Option<String> {
     found.map(|name| (*name).to_owned())
 }
 
-/// The zoo of the C++ harness as a program, compiled once for all tests.
+/// The zoo of the C++ harness as a program, compiled when it or the harness has changed.
 pub fn compiled(file: &Path) -> Option<String> {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let compiler = tool(&["c++", "g++", "clang++"])?;
@@ -369,6 +369,12 @@ pub fn compiled(file: &Path) -> Option<String> {
         // Nothing clears up behind a static, so the program lies where Cargo keeps such things.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("zoo");
         std::fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("zoo");
+        let header = repository().join("harness/cpp");
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/harness_driver.rs");
+        if is_current(&program, &[file.to_owned(), header.clone(), own]) {
+            return program;
+        }
         let unfinished = folder.join(format!("unfinished-{}", std::process::id()));
         let mut command = Command::new(compiler);
         command.args([
@@ -381,18 +387,13 @@ pub fn compiled(file: &Path) -> Option<String> {
             "-pthread",
             "-I",
         ]);
-        command
-            .arg(repository().join("harness/cpp"))
-            .arg(file)
-            .arg("-o")
-            .arg(&unfinished);
+        command.arg(header).arg(file).arg("-o").arg(&unfinished);
         let output = command.output().unwrap();
         assert!(
             output.status.success(),
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        let program = folder.join("zoo");
         std::fs::rename(&unfinished, &program).unwrap();
         program
     });

@@ -141,6 +141,18 @@ impl Answer {
     }
 }
 
+/// Whether `product` was made after the files in these folders, and these files, had changed last.
+pub fn is_current(product: &Path, inputs: &[PathBuf]) -> bool {
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified());
+    let Ok(made) = changed(product) else {
+        return false;
+    };
+    let inside = inputs.iter().flat_map(std::fs::read_dir).flatten();
+    let inside = inside.map(|entry| entry.unwrap().path());
+    let mut all = inputs.iter().cloned().chain(inside);
+    all.all(|input| changed(&input).is_ok_and(|time| time < made))
+}
+
 /// The root of the repository.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

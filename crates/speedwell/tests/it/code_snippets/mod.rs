@@ -16,7 +16,7 @@ mod python;
 mod rust;
 
 /// Code and its hooks, as the user would write them.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Code {
     pub runner: &'static str,
     pub init: &'static str,
