@@ -75,9 +75,9 @@ pub struct Load {
     pub stop: Stop,
     /// It ends earlier when it has become steady.
     pub steady: Option<Steady>,
-    /// Time at the beginning whose requests are kept apart, in nanoseconds.
+    /// Warm-up time; its requests are excluded from the results, in nanoseconds.
     pub warmup_ns: u64,
-    /// How long answers are awaited after the end, in nanoseconds.
+    /// How long to wait for outstanding answers at the end, in nanoseconds.
     pub drain_ns: u64,
     /// How connections are used.
     pub rules: ConnectionRules,

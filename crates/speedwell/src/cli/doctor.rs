@@ -12,7 +12,7 @@ use anyhow::bail;
 use clap::Args;
 use std::path::Path;
 
-/// Look for what may spoil numbers on this machine: scaling, noise, limits, missing tools
+/// Check this machine for sources of measurement noise: scaling, limits, other work, missing tools
 ///
 /// With --calibrate, measure the same thing against itself: how often does a comparison here find a
 /// difference where there is none, and how noisy is each case? --runs is then the number of runs a

@@ -71,10 +71,10 @@ pub struct IterationsArgs {
     /// Runs of every case and variant with each number, from which the variation is computed
     #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Search")]
     runs: u32,
-    /// End a run that takes longer than this
+    /// Time limit of a run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration, help_heading = "Search")]
     timeout: Duration,
-    /// Processors that measured processes may use, e.g. 1 or 0,2-3
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
     #[arg(long, value_name = "CPUS", help_heading = "Execution")]
     pin: Option<CpuSet>,
     #[command(flatten)]

@@ -40,7 +40,7 @@ pub struct LoadFacts {
     pub pace: PaceFacts,
     /// End after so many requests, not counting those of the warm-up.
     pub requests: Option<u64>,
-    /// End after this time, which begins after the warm-up, in nanoseconds.
+    /// Stop after this time, which begins after the warm-up, in nanoseconds.
     pub time_ns: Option<u64>,
     /// Time at the beginning that is kept apart, in nanoseconds.
     pub warmup_ns: u64,

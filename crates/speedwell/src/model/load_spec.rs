@@ -43,7 +43,7 @@ pub struct LoadSpec {
     /// Time at the beginning whose requests do not count.
     #[serde(with = "duration_text")]
     pub warmup: Option<Duration>,
-    /// How long answers are awaited after the end.
+    /// How long to wait for outstanding answers at the end.
     #[serde(with = "duration_text")]
     pub drain: Option<Duration>,
 
@@ -87,7 +87,7 @@ pub struct LoadSpec {
     /// No request is sent before the load to see whether it is answered well.
     pub no_verify: bool,
 
-    /// A connection for every request.
+    /// Open a new connection for every request.
     pub no_keepalive: bool,
     /// Requests in flight on a connection of HTTP/2 or HTTP/3.
     pub streams: Option<u32>,

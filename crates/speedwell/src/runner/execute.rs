@@ -21,7 +21,7 @@ pub struct Orders {
     pub done: BTreeSet<u32>,
     /// The runs of a session that is being resumed.
     pub earlier: Vec<Run>,
-    /// End at the first failure.
+    /// Stop at the first failure.
     pub fail_fast: bool,
     /// End with the first block that is complete after this time.
     pub budget: Option<Duration>,

@@ -28,7 +28,7 @@ const LOOK: &str = "30s";
 /// More runs than fit into it.
 const MOST_RUNS: &str = "32";
 
-/// Write files to begin with: an experiment, or benchmarks
+/// Create starter files: an experiment, or benchmarks
 #[derive(Debug, Args)]
 pub struct NewArgs {
     #[command(subcommand)]

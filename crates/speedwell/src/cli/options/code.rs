@@ -23,10 +23,10 @@ pub struct CodeArgs {
     /// With 'sh': execute this before every execution of the command, untimed
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub prepare: Vec<String>,
-    /// Execute once when the workers have ended
+    /// Execute once after the workers have ended
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub done: Vec<String>,
-    /// What a code is called in tables [default: its text]
+    /// Name of a snippet in tables [default: its text]
     #[arg(long, visible_alias = "label", value_name = "NAME")]
     pub name: Vec<String>,
     /// Where modules, headers or classes are found (repeatable)

@@ -42,9 +42,9 @@ pub enum MethodName {
 /// Corrections that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CorrectionName {
-    /// Benjamini-Hochberg: keeps the share of false finds.
+    /// Benjamini-Hochberg: controls the false discovery rate.
     Bh,
-    /// Holm: keeps the chance of any false find.
+    /// Holm: controls the family-wise error rate.
     Holm,
     /// No correction.
     None,

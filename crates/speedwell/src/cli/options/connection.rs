@@ -10,13 +10,13 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Connections")]
 pub struct ConnectionArgs {
-    /// A connection for every request
+    /// Open a new connection for every request
     #[arg(long, conflicts_with_all = ["requests_per_connection", "pipeline", "streams"])]
     pub no_keepalive: bool,
-    /// Requests under way on one connection of HTTP/2 or HTTP/3 [default: 1]
+    /// Concurrent requests on one HTTP/2 or HTTP/3 connection [default: 1]
     #[arg(long, value_name = "N", value_parser = parse::count, requires = "multiplexed")]
     pub streams: Option<u32>,
-    /// Requests sent on one connection of HTTP/1.1 before the first answer [default: 1]
+    /// Requests pipelined on one HTTP/1.1 connection [default: 1]
     #[arg(
         long,
         value_name = "N",
@@ -24,25 +24,25 @@ pub struct ConnectionArgs {
         conflicts_with_all = ["multiplexed", "http10"]
     )]
     pub pipeline: Option<u32>,
-    /// Give up a connection after N requests
+    /// Close connections after N requests
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub requests_per_connection: Option<u32>,
-    /// Give up a connection of this age
+    /// Close connections after this age
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub connection_lifetime: Option<Duration>,
     /// With --rate: the most connections that may be opened [default: 1000]
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub max_connections: Option<u32>,
-    /// Give up a request that takes longer; 0 for never [default: 30s]
+    /// Time limit of a request; 0 for none [default: 30s]
     #[arg(long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub timeout: Option<Duration>,
-    /// Give up connecting that takes longer, TLS included [default: as --timeout]
+    /// Time limit for connecting, TLS included [default: as --timeout]
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub connect_timeout: Option<Duration>,
-    /// Give up a request whose answer begins later
+    /// Time limit until the first byte of an answer
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub first_byte_timeout: Option<Duration>,
-    /// Send a request again when the server closed its idle connection in that moment
+    /// Retry a request when the server closed its idle connection at that moment
     #[arg(long)]
     pub retry_stale_keepalive: bool,
     /// Connect to this Unix domain socket
@@ -51,13 +51,13 @@ pub struct ConnectionArgs {
     /// Connect to HOST2:PORT2 instead of HOST1:PORT1, either of which may be empty (repeatable)
     #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2")]
     pub connect_to: Vec<String>,
-    /// Take these addresses for a host instead of asking (repeatable)
+    /// Resolve a host to these addresses instead of using DNS (repeatable)
     #[arg(long, value_name = "HOST:PORT:ADDRESS[,ADDRESS...]")]
     pub resolve: Vec<String>,
     /// Connect from this local address
     #[arg(long, alias = "interface", value_name = "ADDRESS")]
     pub bind: Option<IpAddr>,
-    /// Send requests to this proxy, which is told the whole URL; without TLS
+    /// Send requests through this proxy; without TLS
     #[arg(long, value_name = "URL")]
     pub proxy: Option<String>,
 }

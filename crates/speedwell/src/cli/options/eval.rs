@@ -9,10 +9,10 @@ use crate::model::Language;
 use clap::Args;
 use std::str::FromStr;
 
-/// Measure pieces of code: one-liners in Erlang, Elixir, JavaScript, Python, C, C++, Go, Rust, Java, shell
+/// Measure snippets: one-liners in Erlang, Elixir, JavaScript, Python, C, C++, Go, Rust, Java, shell
 ///
-/// One code is measured in several fresh processes. Several are compared, in randomised blocks of fresh
-/// processes, with a verdict for each; the first is the baseline. An iteration is one execution of the code;
+/// One snippet is measured in several fresh processes; several are compared, in randomised blocks of
+/// fresh processes, with a verdict for each; the first is the baseline. An iteration is one execution of the code;
 /// with 'sh' it is a process.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -47,20 +47,20 @@ pub struct EvalArgs {
     pub arguments: Vec<String>,
     #[command(flatten)]
     pub code: CodeArgs,
-    /// Workers at the same time; several numbers are measured one after the other, 'max' searches for the
-    /// number that gives the greatest throughput
+    /// Concurrent workers; several numbers are measured one after the other, 'max' finds the number with
+    /// the greatest throughput
     #[arg(short = 'c', long, value_name = "N[,N...]|max", value_parser = Concurrency::from_str,
           help_heading = "Concurrency")]
     pub concurrency: Option<Concurrency>,
     #[command(flatten)]
     pub search: SearchArgs,
-    /// Show a line per second, with what the language and the machine tell, until Ctrl-C
+    /// Print a line per second, with gauges of the runtime and the machine, until Ctrl-C
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["runs", "precision", "list", "test", "resume"])]
     pub watch: bool,
-    /// A process for every code: what is done unless --shared says otherwise
+    /// A process for every snippet: the default, unless --shared is given
     #[arg(long, help_heading = "Execution", conflicts_with = "shared")]
     pub isolate: bool,
-    /// Measure all codes in one process, in turn (Erlang, Elixir, Node.js, Python)
+    /// Measure all snippets in one process, in turn (Erlang, Elixir, Node.js, Python)
     #[arg(long, help_heading = "Execution")]
     pub shared: bool,
     #[command(flatten)]

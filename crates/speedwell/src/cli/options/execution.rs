@@ -12,29 +12,28 @@ use super::parse;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct ExecutionArgs {
-    /// Order of runs: randomised blocks, fixed alternation as in the original, or, for codes, all at the
-    /// same time
+    /// Order of runs: randomised blocks, fixed alternation as in Node core, or, for snippets, all at once
     #[arg(long, value_name = "ORDER", default_value = "blocks")]
     pub order: OrderName,
-    /// Seed of every random choice [default: drawn, stored and shown]
+    /// Seed of all random choices [default: random; stored and shown]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Processors that measured processes may use, e.g. 1 or 0,2-3
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
     #[arg(long, value_name = "CPUS")]
     pub pin: Option<CpuSet>,
     /// Print the cases and measure nothing
     #[arg(long, conflicts_with = "test")]
     pub list: bool,
-    /// Try each case once with small values and say what fails; no numbers
+    /// Run each case once with small values and report what fails; no figures
     #[arg(long)]
     pub test: bool,
-    /// End at the first failure
+    /// Stop at the first failure
     #[arg(long)]
     pub fail_fast: bool,
-    /// End with the first block of runs that is complete after this time
+    /// Stop after the first complete block of runs after this time
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub budget: Option<Duration>,
-    /// Go on with an interrupted session, e.g. @latest
+    /// Resume an interrupted session, e.g. @latest
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin"])]
     pub resume: Option<String>,
 }

@@ -19,10 +19,10 @@ pub struct GeneratorArgs {
     /// Processors for the threads of the generator, one after the other, e.g. 1 or 0,2-3
     #[arg(long, value_name = "CPUS")]
     pub pin: Option<CpuSet>,
-    /// Run the generator before all ordinary processes (SCHED_FIFO); needs a permission
+    /// Run the generator with real-time priority (SCHED_FIFO); needs permission
     #[arg(long)]
     pub rt: bool,
-    /// Never sleep while waiting: shorter waits for one whole processor per thread
+    /// Busy-wait instead of sleeping: more exact times, for one whole processor per thread
     #[arg(long)]
     pub busy_poll: bool,
     /// Read every answer at once, even when a busy server sends several

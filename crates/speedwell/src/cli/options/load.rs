@@ -9,11 +9,11 @@ use crate::model::load_spec::LoadSpec;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Send HTTP traffic to a server and measure throughput, latency and what became of every request
+/// Send HTTP traffic to a server and measure throughput, latency and the outcome of every request
 ///
 /// Without --rate, every client waits for its answer before it sends the next request. With --rate,
 /// requests are sent when they are due, whatever the server does. One request is sent before the
-/// load; it is refused when that is not answered well.
+/// load; if it fails, the load is not started.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell load http://localhost:8080/ -c 50 -t 10s
@@ -47,10 +47,10 @@ pub struct LoadArgs {
     /// concurrency 3 times each]
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count, help_heading = "Sampling")]
     pub runs: Option<u32>,
-    /// Exit with status 1 if this is so, e.g. 'p99>20ms' or 'errors>0.1%' (repeatable)
+    /// Exit with status 1 if this holds, e.g. 'p99>20ms' or 'errors>0.1%' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Comparison")]
     pub fail_on: Vec<Condition>,
-    /// Write a row for every request to this file (CSV); it takes memory for each
+    /// Write a row for every request to this file (CSV); uses memory for each
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub log_requests: Option<PathBuf>,
     /// Write the histograms to this file (log of HdrHistogram)

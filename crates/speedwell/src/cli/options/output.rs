@@ -20,7 +20,7 @@ pub struct OutputArgs {
     /// Chart to draw: box, scatter, line, bar, forest, histogram or flame
     #[arg(long, value_name = "KIND")]
     pub chart: Option<ChartKind>,
-    /// Unit of figures, e.g. 1/s, k/s, ns, ms
+    /// Unit of the figures, e.g. 1/s, k/s, ns, ms
     #[arg(long, value_name = "U")]
     pub unit: Option<UnitChoice>,
     /// Sort by this column, largest first; '-NAME' smallest first

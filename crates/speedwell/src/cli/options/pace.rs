@@ -10,22 +10,22 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Pace")]
 pub struct PaceArgs {
-    /// Requests under way at once; several numbers are measured in turn, 'max' looks for the one beyond
-    /// which throughput stops growing. With --rate, connections at the beginning [default: 10]
+    /// Concurrent requests; several numbers are measured in turn, 'max' finds the one beyond which
+    /// throughput stops growing. With --rate, connections at the beginning [default: 10]
     #[arg(short = 'c', long, value_name = "N[,N...]|max")]
     pub concurrency: Option<Concurrency>,
-    /// End after N requests, not counting those of the warm-up
+    /// Stop after N requests, not counting those of the warm-up
     #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
     pub count: Option<u32>,
-    /// End after this time, which begins after the warm-up [default: 10s without --count]
+    /// Stop after this time, which begins after the warm-up [default: 10s without --count]
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
     pub time: Option<Duration>,
-    /// Send so many requests a second, whatever the server does: 500, 10k, 90/m; 'max' looks for the
-    /// highest rate that the server keeps
+    /// Requests per second, sent on schedule whatever the server does: 500, 10k, 90/m; 'max' finds
+    /// the highest rate that the server sustains
     #[arg(long, value_name = "N[/s]|max")]
     pub rate: Option<RateChoice>,
-    /// Let the rate rise or fall, e.g. 0-1000:30s, or stay, e.g. 1000:1m (repeatable: one after the
-    /// other, then --rate if it is given)
+    /// Ramp the rate, e.g. 0-1000:30s, or hold it, e.g. 1000:1m (repeatable: one after the other,
+    /// then --rate if given)
     #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR")]
     pub ramp: Vec<Ramp>,
     /// Send at random moments instead of evenly, as independent users do
@@ -34,7 +34,7 @@ pub struct PaceArgs {
     /// Pause of a client between an answer and its next request; random ones with 'DUR exp'
     #[arg(long, value_name = "DUR[ exp]")]
     pub think: Option<Pause>,
-    /// End earlier, when throughput and median of a second are within PCT of those of the second
+    /// Stop early, once the throughput and median of a second are within PCT of those of the second
     /// before [default: 5]
     #[arg(
         long,
@@ -46,13 +46,13 @@ pub struct PaceArgs {
         conflicts_with = "clients"
     )]
     pub until_steady: Option<f64>,
-    /// Time at the beginning whose requests are kept apart [default: none]
+    /// Warm-up time; its requests are excluded from the results [default: none]
     #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub warmup: Option<Duration>,
-    /// How long answers are awaited after the end [default: as --timeout]
+    /// How long to wait for outstanding answers at the end [default: as --timeout]
     #[arg(long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub drain: Option<Duration>,
-    /// Seed of every random choice [default: drawn, stored and shown]
+    /// Seed of all random choices [default: random; stored and shown]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }

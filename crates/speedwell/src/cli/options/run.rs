@@ -38,7 +38,7 @@ pub struct RunArgs {
     pub variants: VariantArgs,
     #[command(flatten)]
     pub execution: ExecutionArgs,
-    /// After measuring, record where the time goes: every case of an experiment, in runs that are not timed
+    /// After measuring, profile every case of an experiment, in runs that are not timed
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test"])]
     pub profile: bool,
     #[command(flatten)]

@@ -16,7 +16,7 @@ const RUNS_FOR_PRECISION: u32 = 40;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
-    /// Measure exactly N runs of every case and variant [default: 6; when variants are compared,
+    /// Exactly N runs of every case and variant [default: 6; when variants are compared,
     /// as many as the sequential test needs, 8 to 32]
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count)]
     pub runs: Option<u32>,
@@ -35,7 +35,7 @@ pub struct SamplingArgs {
     /// Time of iterations that are thrown away before the first sample; 0 for none [default: 100ms]
     #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub warmup: Option<Duration>,
-    /// End a run that takes longer than this
+    /// Time limit of a run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration)]
     pub timeout: Duration,
 }

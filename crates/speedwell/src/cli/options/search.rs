@@ -16,7 +16,7 @@ pub struct SearchArgs {
     /// The highest concurrency that '-c max' tries
     #[arg(long, value_name = "N", value_parser = parse::count, help = limit_help())]
     pub concurrency_limit: Option<u32>,
-    /// Levels one after the other that bring no growth before '-c max' climbs no further [default: 2]
+    /// Stop '-c max' after N consecutive levels without improvement [default: 2]
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub patience: Option<u32>,
     /// Let '-c max' try multiples of N instead of doubling

@@ -31,7 +31,7 @@ pub struct SelectionArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct MetricArgs {
-    /// Report this metric instead of the first (repeatable; 'all' for every one)
+    /// Metric to report instead of the first (repeatable; 'all' for every one)
     #[arg(long = "metric", value_name = "NAME")]
     pub names: Vec<String>,
 }

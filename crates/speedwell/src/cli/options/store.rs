@@ -16,7 +16,7 @@ pub struct StoreArgs {
         hide_env_values = true
     )]
     pub db: Option<PathBuf>,
-    /// Give this session a name, to be used as @NAME (repeatable)
+    /// Name this session, for later use as @NAME (repeatable)
     #[arg(long, value_name = "NAME")]
     pub tag: Vec<String>,
     /// Keep nothing

@@ -6,7 +6,7 @@ use clap::Args;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Study")]
 pub struct StudyArgs {
-    /// Show how the metric depends on this parameter
+    /// Study how the metric depends on this parameter
     #[arg(long, value_name = "NAME")]
     pub x_axis: Option<String>,
     /// One line for each value of this parameter, or 'variant'

@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Variants")]
 pub struct VariantArgs {
-    /// A thing to compare, e.g. 'jit=node --maglev' or 'big=NODE_OPTIONS=--stack-size=2000 node'
+    /// A variant to compare, e.g. 'jit=node --maglev' or 'big=NODE_OPTIONS=--stack-size=2000 node'
     /// (repeatable; the first is the baseline)
     #[arg(long, value_name = "NAME=[VAR=V...] [PROGRAM] [ARG...]", conflicts_with_all = ["old", "new"])]
     pub variant: Vec<String>,
     /// The program of the baseline
     #[arg(long, value_name = "PROGRAM", requires = "new")]
     pub old: Option<PathBuf>,
-    /// The program compared with it
+    /// The program to compare with it
     #[arg(long, value_name = "PROGRAM", requires = "old")]
     pub new: Option<PathBuf>,
-    /// The variant that is the reference [default: the first]
+    /// The reference variant [default: the first]
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
 }
