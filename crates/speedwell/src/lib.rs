@@ -20,6 +20,7 @@ pub mod store;
 
 pub mod analysis;
 
+pub mod measure;
 pub mod report;
 
 pub mod cli;

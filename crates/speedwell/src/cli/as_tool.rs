@@ -1,8 +1,8 @@
 //! `speedwell as TOOL`: the command line and output of another tool.
 
 use super::Status;
-use super::engine::Measuring;
 use crate::compat::{self, Console};
+use crate::measure::execute_scripts;
 use clap::Args;
 use std::io::{BufWriter, IsTerminal, Write};
 
@@ -47,11 +47,7 @@ pub fn run(args: AsArgs) -> anyhow::Result<Status> {
         progress: shown.then(|| Box::new(stderr) as Box<dyn Write + Send>),
         directory: std::env::current_dir()?,
         variable: &|name| std::env::var(name).ok(),
+        measure: &execute_scripts,
     };
-    Ok(Status::of(compat::main(
-        tool,
-        words,
-        &mut console,
-        &mut Measuring,
-    )))
+    Ok(Status::of(compat::main(tool, words, &mut console)))
 }

@@ -3,13 +3,14 @@
 use super::operand::{self, Operand};
 use super::options::RunArgs;
 use super::report::document_of;
-use super::run;
+use super::run::{self, Task};
 use super::source::{self, Source};
-use super::{Status, calibrated, gate, measure, profiles, programs};
+use super::{Status, calibrated, gate, profiles, programs};
 use crate::analysis::{self, Findings, Settings};
 use crate::define::Side;
 use crate::definition;
 use crate::harness::Trial;
+use crate::measure::Plans;
 use crate::model::Session;
 use crate::report;
 use anyhow::{bail, ensure};
@@ -100,9 +101,16 @@ fn measure_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::
             "'{name}' alone is nothing to compare\nhint: name it twice for an A/A test, or use 'run'"
         );
     }
-    let mut store = args.open_store()?;
-    let plans = measure::Plans::of_sides(sides, word, args)?;
-    run::execute(plans, &mut store, args)
+    let task = args.task();
+    let mut store = task.open_store()?;
+    let plans = plans(sides, word, args)?;
+    run::execute(plans, &mut store, &task)
+}
+
+fn plans(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Plans> {
+    let selection = args.selection.selection(&[], args.execution.trial())?;
+    let request = args.execution.plan(&args.sampling, &args.comparison);
+    Plans::of_sides(sides, word, &selection, &request)
 }
 
 /// Measures the programs, then compares them with the results.
@@ -112,10 +120,15 @@ fn mixed(
     word: Option<&str>,
     args: &RunArgs,
 ) -> anyhow::Result<Status> {
-    let mut store = args.open_store()?;
-    let plans = measure::Plans::of_sides(sides, word, args)?;
+    let settings = settings(args);
+    let task = Task {
+        settings: settings.clone(),
+        ..args.task()
+    };
+    let mut store = task.open_store()?;
+    let plans = plans(sides, word, args)?;
     if args.execution.list || args.execution.test {
-        return run::execute(plans, &mut store, args);
+        return run::execute(plans, &mut store, &task);
     }
     // Results that cannot be read are found before anything is measured, not after.
     let selection = args.selection.selection(&[], Trial::No)?;
@@ -131,8 +144,7 @@ fn mixed(
         };
         others.push(read);
     }
-    let settings = settings(args);
-    let (session, ended) = measure::measure(plans, &settings, &mut store, args)?;
+    let (session, ended) = run::measure(plans, &mut store, &task)?;
     let sources: Vec<Labelled<'_>> = operands
         .iter()
         .zip(&others)

@@ -1,12 +1,14 @@
 //! `speedwell doctor`: what may spoil numbers on this machine, and the remedy.
 
-use super::options::RunArgs;
 use super::options::{
     ComparisonArgs, ExecutionArgs, OrderName, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
-    StudyArgs, VariantArgs, parse,
+    parse,
 };
-use super::{Status, calibrated, calibration};
+use super::run::{self, Task};
+use super::{Status, calibrated, gate};
+use crate::analysis::{self, Calibrated};
 use crate::environment::{self, Check, State};
+use crate::measure::{MeasureRequest, VariantRequest, calibration};
 use crate::report::{self, CheckLine};
 use anyhow::bail;
 use clap::Args;
@@ -64,8 +66,7 @@ pub struct DoctorArgs {
 /// The output cannot be written; with `--calibrate` also what makes `run` fail.
 pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
     if args.calibrate {
-        let comparisons = args.comparisons;
-        return calibration::run(measuring(args)?, comparisons);
+        return calibrate(&args);
     }
     let mut checks = environment::checks(Path::new("/"));
     checks.push(environment::free_disk(&args.store.path()?));
@@ -77,8 +78,8 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
     Ok(if bad { Status::NO } else { Status::DONE })
 }
 
-/// The options of a calibration as those of `run`.
-fn measuring(args: DoctorArgs) -> anyhow::Result<RunArgs> {
+/// Measures the targets against themselves, and reports what that says of the machine.
+fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
     if args.targets.is_empty() && args.execution.resume.is_none() {
         bail!(
             "nothing to calibrate with\nhint: name what you compare most, for example speedwell \
@@ -88,21 +89,68 @@ fn measuring(args: DoctorArgs) -> anyhow::Result<RunArgs> {
     if args.execution.order != OrderName::Blocks {
         bail!("a calibration is about runs in randomised blocks: --order cannot be changed");
     }
-    Ok(RunArgs {
-        targets: args.targets,
-        arguments: args.arguments,
-        selection: args.selection,
-        sampling: args.sampling,
-        variants: VariantArgs::default(),
-        execution: args.execution,
-        profile: false,
-        comparison: ComparisonArgs::default(),
-        study: StudyArgs::default(),
-        output: args.output,
-        store: args.store,
-        style: None,
-        command: "doctor --calibrate",
-    })
+    let runs = calibration::runs(args.sampling.runs)?;
+    let task = args.task();
+    let mut store = task.open_store()?;
+    let plans = match &args.execution.resume {
+        Some(session) => calibration::rest(&store, session, args.execution.budget)?,
+        None => calibration::plans(
+            args.request()?,
+            runs,
+            args.comparisons,
+            &mut task.progress(),
+        )?,
+    };
+    if args.execution.list || args.execution.test {
+        return run::execute(plans, &mut store, &task);
+    }
+    let (session, ended) = run::measure(plans, &mut store, &task)?;
+    let found = analysis::calibrate(&session, runs as usize, &task.settings);
+    if found.outcome != Calibrated::Unknown {
+        store.keep_calibration(&session.environment, &found.counts)?;
+    }
+    let document = report::calibration(&found, &args.output.settings());
+    args.output.print(&document)?;
+    let answer = match found.outcome {
+        Calibrated::Yes | Calibrated::Unknown => Status::DONE,
+        Calibrated::TooManyAlarms | Calibrated::TooFewAlarms => Status::NO,
+    };
+    Ok(ended.or(answer).or(gate::of_failures(&found.failures)))
+}
+
+impl DoctorArgs {
+    /// What is measured against itself.
+    fn request(&self) -> anyhow::Result<MeasureRequest> {
+        let trial = self.execution.trial();
+        let (targets, selection) = self.selection.of_words(&self.targets, trial)?;
+        Ok(MeasureRequest {
+            targets,
+            selection,
+            variants: VariantRequest {
+                arguments: self.arguments.clone(),
+                ..VariantRequest::default()
+            },
+            plan: self
+                .execution
+                .plan(&self.sampling, &ComparisonArgs::default()),
+            only_lists: self.execution.list,
+        })
+    }
+
+    /// What is done with it.
+    fn task(&self) -> Task {
+        let mut store = self.store.clone();
+        store.tag.push(calibration::TAG.to_owned());
+        Task {
+            settings: ComparisonArgs::default().settings(&self.selection.metric.names, None),
+            divides_runs: self.sampling.request().divides_runs(),
+            execution: self.execution.clone(),
+            output: self.output.clone(),
+            store,
+            resumed_by: "doctor --calibrate",
+            ..Task::default()
+        }
+    }
 }
 
 fn line(check: &Check) -> CheckLine {

@@ -5,10 +5,8 @@
 
 mod as_tool;
 mod calibrated;
-mod calibration;
 mod compare;
 mod doctor;
-mod engine;
 mod eval;
 mod experiment;
 mod gate;
@@ -17,7 +15,6 @@ mod import;
 mod iterations;
 mod load;
 mod loaded;
-mod measure;
 mod new;
 mod operand;
 mod options;
@@ -27,7 +24,6 @@ mod programs;
 mod progress;
 mod report;
 mod results_file;
-mod resume;
 mod run;
 mod source;
 mod source_labels;

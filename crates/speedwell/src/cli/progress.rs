@@ -1,18 +1,22 @@
 //! The progress line on a terminal: elapsed, remaining, percent, runs, what is being measured.
 
+use super::options::OutputArgs;
+use super::status;
 use crate::compat::console::columns;
 use crate::model::{Event, Observer};
 use crate::report::visible;
-use std::io::{IsTerminal, Write};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::io::Write;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Follows a session and shows it on stderr, rewritten on every event and every second.
+/// Follows sessions and shows them on stderr: sentences, and a line that is rewritten on every event and every second.
 pub struct Progress {
     state: Arc<(Mutex<State>, Condvar)>,
     pulse: Option<JoinHandle<()>>,
     visible: bool,
+    notes: bool,
+    quiet: bool,
 }
 
 #[derive(Debug)]
@@ -26,10 +30,9 @@ struct State {
     over: bool,
 }
 
-impl Progress {
-    /// A line that is shown only when stderr is a terminal and `wanted`.
-    pub fn new(wanted: bool) -> Progress {
-        let state = State {
+impl Default for State {
+    fn default() -> State {
+        State {
             begin: Instant::now(),
             total: 0,
             done: 0,
@@ -37,23 +40,79 @@ impl Progress {
             failed: 0,
             current: String::new(),
             over: false,
-        };
-        let state = Arc::new((Mutex::new(state), Condvar::new()));
-        let visible = wanted && std::io::stderr().is_terminal();
-        let pulse = visible.then(|| {
-            let state = state.clone();
-            std::thread::spawn(move || pulse(&state))
-        });
+        }
+    }
+}
+
+impl Progress {
+    /// A line that is shown only where it is wanted, and notes beside it.
+    pub fn new(output: &OutputArgs) -> Progress {
         Progress {
-            state,
-            pulse,
-            visible,
+            state: Arc::new((Mutex::new(State::default()), Condvar::new())),
+            pulse: None,
+            visible: output.progress(),
+            notes: output.progress(),
+            quiet: output.quiet,
+        }
+    }
+
+    /// The same with notes even where no line is shown.
+    pub fn with_notes(output: &OutputArgs) -> Progress {
+        let mut progress = Progress::new(output);
+        progress.notes = !output.quiet;
+        progress
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows the line from here on.
+    fn begin(&mut self, total: usize, done: usize) {
+        self.end();
+        *self.state() = State {
+            total,
+            done,
+            done_before: done,
+            ..State::default()
+        };
+        if self.visible {
+            let state = self.state.clone();
+            self.pulse = Some(std::thread::spawn(move || pulse(&state)));
+            draw(&self.state());
+        }
+    }
+
+    /// Clears the line.
+    fn end(&mut self) {
+        self.state().over = true;
+        self.state.1.notify_all();
+        if let Some(pulse) = self.pulse.take() {
+            let _ = pulse.join();
+            let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+
+    /// Takes note of what happens to a run.
+    fn step(&mut self, event: &Event<'_>) {
+        let mut state = self.state();
+        match event {
+            Event::RunStarted { label, variant, .. } => {
+                state.current = visible(&format!("{label} ({variant})")).into_owned();
+            }
+            Event::SlotDone(_) => state.done += 1,
+            Event::CaseDecided { saved, .. } => state.total = state.total.saturating_sub(*saved),
+            Event::Failed(_) => state.failed += 1,
+            _ => return,
+        }
+        if self.visible && !state.over {
+            draw(&state);
         }
     }
 }
 
 /// Shows how many benchmark files have told their cases.
-pub fn describing(done: usize, all: usize) {
+fn describing(done: usize, all: usize) {
     let mut err = std::io::stderr().lock();
     let _ = match done < all {
         true => write!(err, "\rreading benchmark files: {done}/{all}\x1b[K"),
@@ -134,23 +193,14 @@ pub fn clock(time: Duration) -> String {
 
 impl Observer for Progress {
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
-        let mut state = self.state.0.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            Event::Started { runs, done, .. } => {
-                state.begin = Instant::now();
-                (state.total, state.done, state.done_before) = (*runs, *done, *done);
-            }
-            Event::RunStarted { label, variant, .. } => {
-                state.current = visible(&format!("{label} ({variant})")).into_owned();
-            }
-            Event::SlotDone(_) => state.done += 1,
-            Event::CaseDecided { saved, .. } => state.total = state.total.saturating_sub(*saved),
-            Event::Failed(_) => state.failed += 1,
-            Event::Finished { .. } => state.over = true,
-            Event::RunFinished(_) | Event::Declared(_) => return Ok(()),
-        }
-        if self.visible && !state.over {
-            draw(&state);
+            Event::Described { done, all } if self.visible => describing(*done, *all),
+            Event::Warning(sentence) => status::warn(sentence),
+            Event::Busy(sentence) if !self.quiet => status::warn(sentence),
+            Event::Note(sentence) if self.notes => status::note(sentence),
+            Event::Started { runs, done, .. } => self.begin(*runs, *done),
+            Event::Finished { .. } => self.end(),
+            event => self.step(event),
         }
         Ok(())
     }
@@ -158,16 +208,7 @@ impl Observer for Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        let (lock, over) = &*self.state;
-        lock.lock().unwrap_or_else(PoisonError::into_inner).over = true;
-        over.notify_all();
-        if let Some(pulse) = self.pulse.take() {
-            let _ = pulse.join();
-        }
-        if self.visible {
-            let mut err = std::io::stderr().lock();
-            let _ = write!(err, "\r\x1b[K");
-        }
+        self.end();
     }
 }
 
@@ -177,13 +218,10 @@ mod tests {
 
     fn state(done: usize, total: usize) -> State {
         State {
-            begin: Instant::now(),
             total,
             done,
-            done_before: 0,
-            failed: 0,
             current: "url/parse.js n=1 (new)".into(),
-            over: false,
+            ..State::default()
         }
     }
 

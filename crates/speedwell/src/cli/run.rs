@@ -1,15 +1,17 @@
 //! `speedwell run`: the whole path of data on one screen.
 
-use super::measure::{Plans, measure};
-use super::options::{OrderName, RunArgs};
+use super::options::{ExecutionArgs, FailOn, OrderName, OutputArgs, RunArgs, StoreArgs, StudyArgs};
+use super::progress::Progress;
 use super::report::document_of;
-use super::{Status, calibrated, experiment, gate, resume, trial};
+use super::{Status, calibrated, experiment, gate, status, trial};
 use crate::analysis::{self, Settings};
-use crate::compat::erlperf::style;
+use crate::compat::erlperf::style::{self, Style};
 use crate::harness::{Job, Kind};
-use crate::model::Session;
+use crate::measure::{self, Measured, Plans, SessionRequest};
+use crate::model::{Session, Stopping};
 use crate::plan::Plan;
-use crate::report::{self, ChartKind, Measured};
+use crate::process::quote;
+use crate::report::{self, ChartKind, Measured as Subject};
 use crate::store::Store;
 use anyhow::ensure;
 
@@ -22,78 +24,202 @@ pub fn run(args: RunArgs) -> anyhow::Result<Status> {
         args.execution.order != OrderName::Parallel,
         "only codes can be measured at the same time\nhint: 'speedwell eval'"
     );
-    let mut store = args.open_store()?;
+    let task = args.task();
+    let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => resume::plans(&store, session)?,
-        None => Plans::read(&args)?,
+        Some(session) => measure::resumed(&store, session, args.execution.budget)?,
+        None => Plans::read(&args.request()?, &mut task.progress())?,
     };
-    execute(plans, &mut store, &args)
+    execute(plans, &mut store, &task)
 }
 
 /// Executes plans as the options ask for: lists, tries, or measures and reports.
 ///
 /// # Errors
 /// A store or an output that cannot be written.
-pub fn execute(plans: Plans, store: &mut Store, args: &RunArgs) -> anyhow::Result<Status> {
-    ensure!(
-        !args.profile || plans.plan.design.experiment.is_some(),
-        "--profile records the commands and servers of an experiment, and these are benchmark files: how much \
-         their runs do depends on time\nhint: 'speedwell new overhead' makes an experiment of a command; \
-         docs/profiles.md tells how recordings of other programs are compared"
-    );
-    if args.execution.list {
-        return trial::list(&plans, args);
+pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<Status> {
+    check(&plans.plan, task)?;
+    if task.execution.list {
+        return trial::list(&plans, task);
     }
-    if args.execution.test {
-        return trial::test(&plans, args);
+    if task.execution.test {
+        return trial::test(&plans, task);
     }
-    let settings = args.comparison.settings(&args.selection.metric.names, None);
+    check_report(&plans.plan, task)?;
     let plan = plans.plan.clone();
-    check_report(&plan, args)?;
-    let (mut session, mut ended) = measure(plans, &settings, store, args)?;
-    if ended == Status::DONE {
-        ended = experiment::record(&plan, &mut session, &settings, store, args)?;
+    let (mut session, ended) = measure(plans, store, task)?;
+    if ended != Status::DONE {
+        return Ok(ended.or(conclude(&session, task)?));
     }
-    Ok(ended.or(conclude(&session, &settings, args)?))
+    let (settings, is_asked) = (&task.settings, task.profile);
+    let recorded = measure::experiment::record(
+        &plan,
+        &mut session,
+        settings,
+        is_asked,
+        store,
+        &mut task.progress(),
+    )?;
+    Ok(Status::of_end(recorded).or(conclude(&session, task)?))
 }
 
-/// Refuses before anything is measured what the report would refuse afterwards. Studies and experiments have tables of
-/// their own.
-fn check_report(plan: &Plan, args: &RunArgs) -> anyhow::Result<()> {
-    if plan.design.experiment.is_some() || args.study.x_axis.is_some() {
-        return Ok(());
+/// Measures and keeps a session; how it ended is said, and is a status.
+///
+/// # Errors
+/// A store that cannot be written.
+pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(Session, Status)> {
+    let measured = measure::measure(plans, &task.session(), store, &mut task.progress())?;
+    let status = match &measured.ended {
+        Ok(ended) => Status::of_end(*ended),
+        Err(error) => {
+            status::tell(error);
+            Status::COULD_NOT
+        }
+    };
+    if status != Status::DONE && !task.store.no_save {
+        status::note(&how_to_resume(status, &measured, store, task)?);
     }
-    let is_code = |job: &Job| matches!(job.source.kind, Kind::Code(_));
-    if plan.jobs.iter().all(is_code) {
-        return args.output.check(Measured::Codes);
-    }
-    ensure!(
-        args.output.chart != Some(ChartKind::Line),
-        "a line chart needs a parameter study (--x-axis NAME)"
-    );
-    args.output.check(Measured::Runs)
+    Ok((measured.session, status))
 }
 
 /// Analyses a session that was just measured, reports, judges.
 ///
 /// # Errors
 /// An output that cannot be written.
-pub fn conclude(session: &Session, settings: &Settings, args: &RunArgs) -> anyhow::Result<Status> {
+pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
+    let settings = &task.settings;
     if let Some(written) = &session.design.experiment
-        && args.study.x_axis.is_none()
+        && task.study.x_axis.is_none()
         && settings.metrics.is_empty()
     {
-        return experiment::conclude(session, written, settings, args);
+        return experiment::conclude(session, written, task);
     }
     let mut findings = analysis::of(session, settings);
-    calibrated::mark(&mut findings, [session], &args.store);
-    if let Some(style) = args.style {
+    calibrated::mark(&mut findings, [session], &task.store);
+    if let Some(style) = task.style {
         style::write(session, style, &mut std::io::stdout().lock())?;
-        return Ok(gate::judge(&findings, args.comparison.fail_on));
+        return Ok(gate::judge(&findings, task.fail_on));
     }
-    let output = args.output.settings();
-    let mut document = document_of(session, &findings, &args.study, settings, &output)?;
+    let output = task.output.settings();
+    let mut document = document_of(session, &findings, &task.study, settings, &output)?;
     document.append(report::circumstances(&[(None, session)], &findings));
-    args.output.print(&document)?;
-    Ok(gate::judge(&findings, args.comparison.fail_on))
+    task.output.print(&document)?;
+    Ok(gate::judge(&findings, task.fail_on))
+}
+
+/// What is done with plans and their results, whichever command made the plans.
+#[derive(Debug, Default)]
+pub struct Task {
+    /// How results are analysed.
+    pub settings: Settings,
+    /// What the gate refuses.
+    pub fail_on: FailOn,
+    /// Whether the division of runs into samples was asked for.
+    pub divides_runs: bool,
+    /// Whether cases are listed or tried, and when measuring ends early.
+    pub execution: ExecutionArgs,
+    /// Whether experiments are profiled.
+    pub profile: bool,
+    /// The study that is shown.
+    pub study: StudyArgs,
+    /// How results look.
+    pub output: OutputArgs,
+    /// Where sessions are kept.
+    pub store: StoreArgs,
+    /// Another report in place of ours.
+    pub style: Option<Style>,
+    /// The command that resumes an interrupted session.
+    pub resumed_by: &'static str,
+}
+
+impl Task {
+    /// The store that sessions are kept in. Looking at cases and trying them leaves no trace.
+    ///
+    /// # Errors
+    /// The store cannot be opened.
+    pub fn open_store(&self) -> anyhow::Result<Store> {
+        match self.execution.list || self.execution.test {
+            true => Store::in_memory(),
+            false => self.store.open(),
+        }
+    }
+
+    /// Who shows the course of it.
+    pub fn progress(&self) -> Progress {
+        Progress::new(&self.output)
+    }
+
+    /// The session to be measured.
+    pub fn session(&self) -> SessionRequest {
+        SessionRequest {
+            settings: self.settings.clone(),
+            tags: self.store.tag.clone(),
+            command: std::env::args().collect(),
+            fail_fast: self.execution.fail_fast,
+            divides_runs: self.divides_runs,
+        }
+    }
+}
+
+/// Refuses before anything is looked at what cannot be done with benchmark files.
+fn check(plan: &Plan, task: &Task) -> anyhow::Result<()> {
+    ensure!(
+        !task.profile || plan.design.experiment.is_some(),
+        "--profile records the commands and servers of an experiment, and these are benchmark files: how much \
+         their runs do depends on time\nhint: 'speedwell new overhead' makes an experiment of a command; \
+         docs/profiles.md tells how recordings of other programs are compared"
+    );
+    Ok(())
+}
+
+/// Refuses before anything is measured what the report would refuse afterwards. Studies and experiments have tables of
+/// their own.
+fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
+    if plan.design.experiment.is_some() || task.study.x_axis.is_some() {
+        return Ok(());
+    }
+    let is_code = |job: &Job| matches!(job.source.kind, Kind::Code(_));
+    if plan.jobs.iter().all(is_code) {
+        return task.output.check(Subject::Codes);
+    }
+    ensure!(
+        task.output.chart != Some(ChartKind::Line),
+        "a line chart needs a parameter study (--x-axis NAME)"
+    );
+    task.output.check(Subject::Runs)
+}
+
+/// How a session that ended early is resumed.
+fn how_to_resume(
+    status: Status,
+    measured: &Measured,
+    store: &Store,
+    task: &Task,
+) -> anyhow::Result<String> {
+    let number = measured.session.number.unwrap_or_default();
+    let db = task.store.db.as_ref();
+    let db = db.map(|db| format!(" --db {}", quote(&db.to_string_lossy())));
+    let why = match status {
+        Status::INTERRUPTED => {
+            let done = store.finished_slots(number)?.len();
+            let done = done_of(done, measured.planned, &measured.session.design.stopping);
+            format!("interrupted: {done}; what was measured is kept")
+        }
+        _ => "what was measured until then is kept".to_owned(),
+    };
+    Ok(format!(
+        "{why}, go on with: speedwell {} --resume @{number}{}",
+        task.resumed_by,
+        db.unwrap_or_default()
+    ))
+}
+
+/// `only 1 of 128 runs was done`; a test that may end early has a largest number of runs only.
+fn done_of(done: usize, planned: usize, stopping: &Stopping) -> String {
+    let at_most = match stopping {
+        Stopping::Fixed { .. } => "",
+        Stopping::Sequential { .. } => "at most ",
+    };
+    let verb = if done == 1 { "was" } else { "were" };
+    format!("only {done} of {at_most}{planned} runs {verb} done")
 }

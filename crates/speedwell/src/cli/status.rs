@@ -1,7 +1,7 @@
 //! Exit statuses and the one way of telling an error.
 
-use crate::environment::busy_machine;
 use crate::report::visible;
+use crate::runner::Ended;
 
 /// The exit status of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,14 @@ impl Status {
     pub const COULD_NOT: Status = Status(2);
     /// Interrupted; what was measured is kept.
     pub const INTERRUPTED: Status = Status(130);
+
+    /// The status of what was measured until it ended so. An end at the first failure was asked for.
+    pub fn of_end(ended: Ended) -> Status {
+        match ended {
+            Ended::Interrupted => Status::INTERRUPTED,
+            Ended::Failed | Ended::Complete => Status::DONE,
+        }
+    }
 
     /// A drop-in's own status.
     pub fn of(code: i32) -> Status {
@@ -67,13 +75,6 @@ fn told(error: &anyhow::Error) -> String {
 /// Prints a warning.
 pub fn warn(sentence: &str) {
     eprintln!("warning: {}", visible(sentence));
-}
-
-/// Says on one line that the machine is busy with other things, if it is: to be called before anything is measured.
-pub fn warn_if_busy() {
-    if let Some(sentence) = busy_machine() {
-        warn(&sentence);
-    }
 }
 
 /// Prints a remark that is no warning.

@@ -1,22 +1,22 @@
 //! `--list` and `--test`: what would be measured, and does it work at all?
 
-use super::measure::{Plans, warn_of_reach};
-use super::options::RunArgs;
-use super::progress::Progress;
-use super::{Status, experiment, status};
+use super::run::Task;
+use super::{Status, gate, status};
 use crate::harness::Job;
-use crate::model::{Case, Event, Failure, Observer};
-use crate::report::{self, CaseLine, Trial};
-use crate::runner::{self, Ended};
-use std::collections::BTreeMap;
-use std::iter::repeat_n;
+use crate::measure::experiment::{Estimate, of_loads, of_trial};
+use crate::measure::{Plans, reach_warning, try_out};
+use crate::model::{Case, Value};
+use crate::plan::Plan;
+use crate::report::{self, CaseLine, Trial, duration};
+use crate::runner::Ended;
 
 /// Prints every case.
 ///
 /// # Errors
 /// The output cannot be written.
-pub fn list(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
-    let runs = u64::from(plans.plan.runs_per_variant()) * plans.plan.variants.len() as u64;
+pub fn list(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
+    let plan = &plans.plan;
+    let runs = u64::from(plan.runs_per_variant()) * plan.variants.len() as u64;
     let line = |job: &Job| CaseLine {
         case: job
             .case
@@ -28,14 +28,20 @@ pub fn list(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
             }),
         runs,
     };
-    let cases: Vec<CaseLine> = plans.plan.jobs.iter().map(line).collect();
-    args.output.print(&report::cases(&cases))?;
-    let settings = args.comparison.settings(&args.selection.metric.names, None);
-    warn_of_reach(&plans.plan, &settings);
-    if let Some(sentence) = experiment::estimate::of_loads(&plans.plan)?
-        && !args.output.quiet
+    let cases: Vec<CaseLine> = plan.jobs.iter().map(line).collect();
+    task.output.print(&report::cases(&cases))?;
+    if let Some(sentence) = reach_warning(plan, &task.settings) {
+        status::warn(&sentence);
+    }
+    if let Some(estimate) = of_loads(plan)?
+        && !task.output.quiet
     {
-        status::note(&sentence);
+        status::note(&format!(
+            "The loads of {} runs of every case and variant take {}, without starting and ending what they are \
+             sent to; --test estimates the whole.",
+            plan.runs_per_variant(),
+            length(&estimate, plan)
+        ));
     }
     Ok(tell_broken(plans))
 }
@@ -44,63 +50,51 @@ pub fn list(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
 ///
 /// # Errors
 /// The output cannot be written.
-pub fn test(plans: &Plans, args: &RunArgs) -> anyhow::Result<Status> {
-    plans
-        .suite
-        .warnings
-        .iter()
-        .for_each(|warning| status::warn(warning));
-    let mut tried = Tried::new(plans);
-    for failure in &plans.suite.failures {
-        tried.fail(failure);
-    }
-    let mut progress = Progress::new(args.output.progress());
-    let fail_fast = args.execution.fail_fast;
-    let ended = runner::try_all(&plans.plan, fail_fast, &mut [&mut tried, &mut progress])?;
-    drop(progress);
-    if ended == Ended::Complete
-        && let Some(sentence) = experiment::estimate::told(&plans.plan, &tried.lived_ns)?
+pub fn test(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
+    let warnings = plans.suite.warnings.iter();
+    warnings.for_each(|warning| status::warn(warning));
+    let tried = try_out(plans, task.execution.fail_fast, &mut task.progress())?;
+    if tried.ended == Ended::Complete
+        && let Some(estimate) = of_trial(&plans.plan, &tried.lived_ns)?
     {
-        status::note(&sentence);
+        status::note(&format!(
+            "{} runs of every case and variant would take about {}.",
+            plans.plan.runs_per_variant(),
+            length(&estimate, &plans.plan)
+        ));
     }
-    for job in &plans.plan.jobs {
-        tried.files.entry(job.source.name.clone()).or_default();
-    }
+    let works = |(passed, failed): &&(usize, usize)| *passed > 0 && *failed == 0;
     let trial = Trial {
         files: tried.files.len(),
-        working_files: tried
-            .files
-            .values()
-            .filter(|f| f.passed > 0 && f.failed == 0)
-            .count(),
-        cases: tried.files.values().map(|f| f.passed).sum(),
+        working_files: tried.files.values().filter(works).count(),
+        cases: tried.files.values().map(|(passed, _)| passed).sum(),
         failures: tried.failures,
         is_experiment: plans.plan.design.experiment.is_some(),
     };
-    args.output
-        .print(&report::trial(&trial, &args.output.settings()))?;
-    let failed = trial
-        .failures
-        .iter()
-        .any(|failure| !failure.cause.is_skip());
-    let status = if failed {
-        Status::COULD_NOT
-    } else {
-        Status::DONE
-    };
-    Ok(if ended == Ended::Interrupted {
-        Status::INTERRUPTED
-    } else {
-        status
+    let document = report::trial(&trial, &task.output.settings());
+    task.output.print(&document)?;
+    Ok(match tried.ended {
+        Ended::Interrupted => Status::INTERRUPTED,
+        _ => gate::of_failures(&trial.failures),
     })
 }
 
+/// The time of all runs in words.
+fn length(estimate: &Estimate, plan: &Plan) -> String {
+    let time = (!estimate.time.is_zero()).then(|| duration(estimate.time.as_millis() as u64));
+    let requests = Value::Number(estimate.requests as f64);
+    let counted = (estimate.requests > 0).then(|| format!("the time of {requests} requests"));
+    let parts: Vec<String> = time.into_iter().chain(counted).collect();
+    let budget = plan
+        .sampling
+        .budget_ms
+        .map(|budget| format!("; it ends after {} at the latest", duration(budget)));
+    parts.join(" and ") + &budget.unwrap_or_default()
+}
+
 fn tell_broken(plans: &Plans) -> Status {
-    plans
-        .suite
-        .warnings
-        .iter()
-        .for_each(|warning| status::warn(warning));
+    let warnings = plans.suite.warnings.iter();
+    warnings.for_each(|warning| status::warn(warning));
     for failure in &plans.suite.failures {
         status::warn(&format!("'{}' {}", failure.benchmark, failure.cause));
     }
@@ -108,69 +102,5 @@ fn tell_broken(plans: &Plans) -> Status {
         Status::COULD_NOT
     } else {
         Status::DONE
-    }
-}
-
-/// What a trial saw.
-#[derive(Default)]
-struct Tried {
-    file_of_slot: Vec<String>,
-    /// How long the process of each slot lived.
-    lived_ns: Vec<Option<u64>>,
-    files: BTreeMap<String, Counts>,
-    failures: Vec<Failure>,
-}
-
-#[derive(Default)]
-struct Counts {
-    passed: usize,
-    failed: usize,
-}
-
-impl Tried {
-    fn new(plans: &Plans) -> Tried {
-        // An experiment is tried under all its variants (`runner::try_all`).
-        let times = match plans.plan.design.experiment {
-            Some(_) => plans.plan.variants.len(),
-            None => 1,
-        };
-        let jobs = plans.plan.jobs.iter();
-        let files: Vec<String> = jobs
-            .flat_map(|job| repeat_n(job.source.name.clone(), times))
-            .collect();
-        Tried {
-            lived_ns: vec![None; files.len()],
-            file_of_slot: files,
-            ..Tried::default()
-        }
-    }
-
-    fn fail(&mut self, failure: &Failure) {
-        self.files
-            .entry(failure.benchmark.clone())
-            .or_default()
-            .failed += 1;
-        self.failures.push(failure.clone());
-    }
-}
-
-impl Observer for Tried {
-    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
-        match event {
-            Event::RunFinished(run) => {
-                if let Some(lived_ns) = self.lived_ns.get_mut(run.slot as usize) {
-                    *lived_ns = Some(run.wall_ns);
-                }
-                // A file may hold several benchmarks, so their names do not tell it.
-                let file = self.file_of_slot.get(run.slot as usize);
-                self.files
-                    .entry(file.unwrap_or(&run.case.benchmark).clone())
-                    .or_default()
-                    .passed += 1;
-            }
-            Event::Failed(failure) => self.fail(failure),
-            _ => {}
-        }
-        Ok(())
     }
 }

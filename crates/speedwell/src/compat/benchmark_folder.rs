@@ -5,8 +5,8 @@
 //! scripts. Start at [`BenchmarkFolder::find`] and [`BenchmarkFolder::select`].
 
 use super::console::Console;
-use super::engine::Script;
 use super::node_cli::{Refusal, Words};
+use crate::measure::Script;
 use std::io;
 use std::path::{Path, PathBuf};
 

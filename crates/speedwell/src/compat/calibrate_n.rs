@@ -8,8 +8,8 @@ mod told;
 use super::benchmark_folder::script_at;
 use super::console::{self, Console};
 use super::driver::{self, Driver};
-use super::engine::{Engine, Follower, PlannedScript, Request, Tool};
 use crate::analysis::iterations::{Level, Results, Search, Steps};
+use crate::measure::ScriptsRequest;
 use crate::model::{Case, Event, Observer, Variant};
 use anyhow::Result;
 use indexmap::IndexMap;
@@ -25,11 +25,7 @@ type Rates = IndexMap<String, Results>;
 ///
 /// # Errors
 /// Measuring is impossible, or a stream is closed.
-pub fn run(
-    arguments: &[String],
-    console: &mut Console<'_>,
-    engine: &mut dyn Engine,
-) -> Result<i32> {
+pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     if arguments.is_empty() {
         // The original explains itself on standard output.
         console.stdout.write_all(USAGE.as_bytes())?;
@@ -44,8 +40,7 @@ pub fn run(
     };
     match script_at(&options.path, console) {
         Ok((script, folder)) => {
-            let request = Request {
-                tool: Tool::Run,
+            let request = ScriptsRequest {
                 folder,
                 scripts: vec![script],
                 sets: Vec::new(),
@@ -54,7 +49,7 @@ pub fn run(
                 test: false,
                 processors: None,
             };
-            calibrate(&options, request, console, engine)
+            calibrate(&options, request, console)
         }
         Err(_) => {
             let reason = format!("there is no benchmark file '{}'", options.path);
@@ -66,9 +61,8 @@ pub fn run(
 
 fn calibrate(
     options: &Options,
-    mut request: Request,
+    mut request: ScriptsRequest,
     console: &mut Console<'_>,
-    engine: &mut dyn Engine,
 ) -> Result<i32> {
     told::heading(console.stdout, options)?;
     let steps = Steps {
@@ -81,7 +75,7 @@ fn calibrate(
     while let Some(n) = search.n() {
         writeln!(console.stdout, "\nTesting with n={n}:")?;
         request.sets = vec![("n".into(), n.to_string())];
-        let (rates, status) = tried(&request, console, engine)?;
+        let (rates, status) = tried(&request, console)?;
         if status != 0 || rates.is_empty() {
             return Ok(if status == 0 {
                 console::REFUSED
@@ -106,18 +100,15 @@ fn calibrate(
 }
 
 /// The rates under one number of iterations, and the exit status of what failed.
-fn tried(
-    request: &Request,
-    console: &mut Console<'_>,
-    engine: &mut dyn Engine,
-) -> Result<(Rates, i32)> {
+fn tried(request: &ScriptsRequest, console: &mut Console<'_>) -> Result<(Rates, i32)> {
+    let measure = console.measure;
     let mut collector = Collector {
         driver: Driver::new(TOOL, request, console, false),
         rates: Rates::new(),
-        cases: 1,
+        cases: 0,
         done: 0,
     };
-    engine.execute(request, &mut collector)?;
+    measure(request, &mut collector)?;
     writeln!(collector.driver.out)?;
     Ok((collector.rates, collector.driver.failures.status()))
 }
@@ -134,6 +125,7 @@ impl Observer for Collector<'_> {
     fn observe(&mut self, event: &Event<'_>) -> Result<()> {
         self.driver.follow(event)?;
         match event {
+            Event::Planned { cases, .. } => self.cases += cases.unwrap_or(0),
             Event::RunFinished(run) => {
                 let rates = driver::rates(run).map(|measured| measured.rate);
                 self.rates
@@ -144,22 +136,13 @@ impl Observer for Collector<'_> {
             }
             Event::SlotDone(_) => {
                 self.done += 1;
-                if self.done.is_multiple_of(self.cases) {
+                if self.done.is_multiple_of(self.cases.max(1)) {
                     write!(self.driver.out, ".")?;
                     self.driver.out.flush()?;
                 }
             }
             _ => {}
         }
-        Ok(())
-    }
-}
-
-impl Follower for Collector<'_> {
-    fn planned(&mut self, scripts: &[PlannedScript]) -> Result<()> {
-        self.driver.plan(scripts);
-        let cases = scripts.iter().filter_map(|script| script.cases).sum();
-        self.cases = std::cmp::max(cases, 1);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Drop-in for `compare.js`: every case under two programs, as rows for `compare.R`.
 //!
-//! Decides options and output of that driver. The order of execution is the engine's, and so is the
+//! Decides options and output of that driver. The order of execution is that of `measure`, and so is the
 //! order of the rows; `compare.R` does not depend on it. Start at [`run`].
 
 use super::band_chart::{Band, band_chart};
@@ -9,13 +9,13 @@ use super::command_line::CommandLine;
 use super::compare_r::Table;
 use super::console::Console;
 use super::driver::{self, Driver};
-use super::engine::{Engine, Follower, PlannedScript, Request, Tool};
 use super::node_cli::{Grammar, Refusal, Words};
 use super::r_collation::Collation;
 use crate::analysis::welch_table::Tested;
 use crate::exchange::node_csv::javascript;
 use crate::exchange::node_csv::rows;
 use crate::exchange::node_csv::{Groups, Side};
+use crate::measure::ScriptsRequest;
 use crate::model::{Event, Observer, Run, Variant};
 use anyhow::Result;
 use std::path::PathBuf;
@@ -46,26 +46,22 @@ struct Analysis {
 ///
 /// # Errors
 /// Measuring is impossible, or a stream is closed.
-pub fn run(
-    arguments: &[String],
-    console: &mut Console<'_>,
-    engine: &mut dyn Engine,
-) -> Result<i32> {
+pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     COMMAND_LINE.carry_out(
         arguments,
         console,
         understand,
-        |(request, analysis), words, console| compare(&request, analysis, words, console, engine),
+        |(request, analysis), words, console| compare(&request, analysis, words, console),
     )
 }
 
 fn compare(
-    request: &Request,
+    request: &ScriptsRequest,
     analysis: Option<Analysis>,
     words: &Words,
     console: &mut Console<'_>,
-    engine: &mut dyn Engine,
 ) -> Result<i32> {
+    let measure = console.measure;
     let collation = Collation::of_environment(console.variable);
     let shows_progress = !words.has("no-progress");
     let mut printer = Printer {
@@ -74,7 +70,7 @@ fn compare(
     };
     printer.driver.pass_over_test(words)?;
     printer.begin()?;
-    engine.execute(request, &mut printer)?;
+    measure(request, &mut printer)?;
     match analysis {
         Some(analysis) => printer.analyse(analysis, collation),
         None => Ok(printer.driver.failures.status()),
@@ -84,7 +80,7 @@ fn compare(
 fn understand(
     words: &Words,
     console: &Console<'_>,
-) -> Result<(Request, Option<Analysis>), Refusal> {
+) -> Result<(ScriptsRequest, Option<Analysis>), Refusal> {
     let (Some(old), Some(new)) = (words.value("old"), words.value("new")) else {
         return Err(Refusal::usage(""));
     };
@@ -96,8 +92,7 @@ fn understand(
         program: Some(PathBuf::from(program)),
         ..Variant::plain(name)
     };
-    let request = Request {
-        tool: Tool::Compare,
+    let request = ScriptsRequest {
         scripts: folder.select(words)?,
         folder: Some(folder.path),
         sets: words.sets()?,
@@ -245,12 +240,5 @@ impl Observer for Printer<'_> {
             self.print(run)?;
         }
         Ok(self.driver.out.flush()?)
-    }
-}
-
-impl Follower for Printer<'_> {
-    fn planned(&mut self, scripts: &[PlannedScript]) -> Result<()> {
-        self.driver.plan(scripts);
-        Ok(())
     }
 }

@@ -4,6 +4,8 @@
 //! them, everything else on standard error, each line beginning with the tool's name. It must not
 //! know any tool.
 
+use crate::measure::ScriptsRequest;
+use crate::model::Observer;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
@@ -24,7 +26,12 @@ pub struct Console<'a> {
     pub directory: PathBuf,
     /// Looks up an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// Measures scripts: `measure::execute_scripts`.
+    pub measure: &'a Measure<'a>,
 }
+
+/// What measures scripts and tells an observer about it.
+pub type Measure<'a> = dyn Fn(&ScriptsRequest, &mut dyn Observer) -> anyhow::Result<()> + 'a;
 
 /// The exit status when usage or input are wrong, as in the originals.
 pub const REFUSED: i32 = 1;

@@ -5,11 +5,11 @@
 
 use super::child_failures::ChildFailures;
 use super::console::Console;
-use super::engine::{PlannedScript, Request};
 use super::node_cli::Words;
-use super::progress::{Progress, ProgressLine};
+use super::progress::{PlannedScript, Progress, ProgressLine};
 use super::script_names::ScriptNames;
 use crate::exchange::node_csv::rows::Measured;
+use crate::measure::ScriptsRequest;
 use crate::model::{Event, Failure, Metric, Run, Step};
 use anyhow::Result;
 use std::collections::HashSet;
@@ -38,7 +38,7 @@ impl<'a> Driver<'a> {
     /// A driver that prints on `console`; `shows_progress` where the original does.
     pub fn new(
         tool: &'static str,
-        request: &Request,
+        request: &ScriptsRequest,
         console: &'a mut Console<'_>,
         shows_progress: bool,
     ) -> Driver<'a> {
@@ -62,21 +62,22 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Takes note of the plan.
-    pub fn plan(&mut self, scripts: &[PlannedScript]) {
-        self.planned = scripts.to_vec();
-        if let Some(terminal) = self.terminal.take() {
-            let progress = Progress::new(scripts, self.passes);
-            self.progress = Some(ProgressLine::start(progress, terminal));
-        }
-    }
-
     /// Does what is the same for all drivers at an event.
     ///
     /// # Errors
     /// A stream is closed.
     pub fn follow(&mut self, event: &Event<'_>) -> Result<()> {
         match event {
+            Event::Planned { benchmark, cases } => self.planned.push(PlannedScript {
+                name: (*benchmark).to_owned(),
+                cases: *cases,
+            }),
+            Event::Started { .. } => {
+                if let Some(terminal) = self.terminal.take() {
+                    let progress = Progress::new(&self.planned, self.passes);
+                    self.progress = Some(ProgressLine::start(progress, terminal));
+                }
+            }
             Event::RunStarted { slot, label, .. } => {
                 if let Some(script) = self.scripts.begin(*slot, label)
                     && let Some(line) = &self.progress
@@ -90,10 +91,7 @@ impl<'a> Driver<'a> {
             }
             Event::Failed(failure) => self.fail(failure)?,
             Event::Finished { interrupted } => self.finish(*interrupted)?,
-            Event::Started { .. }
-            | Event::Declared(_)
-            | Event::CaseDecided { .. }
-            | Event::SlotDone(_) => {}
+            _ => {}
         }
         Ok(())
     }

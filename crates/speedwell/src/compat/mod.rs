@@ -18,7 +18,6 @@ pub mod compare_py;
 pub mod compare_r;
 pub mod console;
 pub mod driver;
-pub mod engine;
 pub mod erlperf;
 pub mod local_time;
 pub mod node_cli;
@@ -37,14 +36,13 @@ pub mod script_names;
 pub mod simple_line;
 
 pub use console::Console;
-pub use engine::{Engine, Follower, PlannedScript, Request, Script, Tool};
 
 use anyhow::Result;
 
 /// A tool that can be stood in for.
 struct DropIn {
     name: &'static str,
-    run: fn(&[String], &mut Console<'_>, &mut dyn Engine) -> Result<i32>,
+    run: fn(&[String], &mut Console<'_>) -> Result<i32>,
 }
 
 /// Every tool known, by the name of its original.
@@ -67,27 +65,27 @@ const TOOLS: &[DropIn] = &[
     },
     DropIn {
         name: "compare.py",
-        run: |words, console, _| compare_py::run(words, console),
+        run: compare_py::run,
     },
     DropIn {
         name: "ab",
-        run: |words, console, _| ab::run(words, console),
+        run: ab::run,
     },
     DropIn {
         name: "erlperf",
-        run: |words, console, _| erlperf::run(words, console),
+        run: erlperf::run,
     },
     DropIn {
         name: "compare.R",
-        run: |words, console, _| compare_r::run(words, console),
+        run: compare_r::run,
     },
     DropIn {
         name: "scatter.R",
-        run: |words, console, _| scatter_r::run(words, console),
+        run: scatter_r::run,
     },
     DropIn {
         name: "bar.R",
-        run: |words, console, _| bar_r::run(words, console),
+        run: bar_r::run,
     },
 ];
 
@@ -97,16 +95,9 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Does what `tool` does with these arguments; returns the exit status.
-///
-/// `engine` measures for the tools that measure.
-pub fn main(
-    tool: &str,
-    arguments: &[String],
-    console: &mut Console<'_>,
-    engine: &mut dyn Engine,
-) -> i32 {
+pub fn main(tool: &str, arguments: &[String], console: &mut Console<'_>) -> i32 {
     let result = match TOOLS.iter().find(|known| known.name == tool) {
-        Some(known) => (known.run)(arguments, console, engine),
+        Some(known) => (known.run)(arguments, console),
         None => {
             let known: Vec<&str> = names().collect();
             Err(anyhow::anyhow!(

@@ -3,7 +3,6 @@
 //! Decides its text, and when it is rewritten: at every event and every second. It must not know
 //! how progress comes about. Start at [`Progress::line`]'s test for a picture of it.
 
-use super::engine::PlannedScript;
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +11,15 @@ use std::time::{Duration, Instant};
 
 /// Clears the line and puts the cursor at its beginning (ECMA-48: EL 2, CHA 1).
 const CLEAR: &str = "\x1b[2K\x1b[1G";
+
+/// How many cases a script has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedScript {
+    /// The script's name.
+    pub name: String,
+    /// Its number of cases; `None` for one that could not be planned.
+    pub cases: Option<usize>,
+}
 
 /// How far a request has come.
 #[derive(Debug, Clone)]

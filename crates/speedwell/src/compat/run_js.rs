@@ -6,10 +6,10 @@ use super::benchmark_folder::BenchmarkFolder;
 use super::command_line::CommandLine;
 use super::console::Console;
 use super::driver::{self, Driver};
-use super::engine::{Engine, Follower, PlannedScript, Request, Tool};
 use super::node_cli::{Grammar, Refusal, Words};
 use super::simple_line::simple_line;
 use crate::exchange::node_csv::rows;
+use crate::measure::ScriptsRequest;
 use crate::model::{Event, Observer, Run, Variant};
 use anyhow::Result;
 
@@ -35,25 +35,17 @@ enum Format {
 ///
 /// # Errors
 /// Measuring is impossible, or a stream is closed.
-pub fn run(
-    arguments: &[String],
-    console: &mut Console<'_>,
-    engine: &mut dyn Engine,
-) -> Result<i32> {
+pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     COMMAND_LINE.carry_out(
         arguments,
         console,
         understand,
-        |(request, format), _, console| execute(&request, format, console, engine),
+        |(request, format), _, console| execute(&request, format, console),
     )
 }
 
-fn execute(
-    request: &Request,
-    format: Format,
-    console: &mut Console<'_>,
-    engine: &mut dyn Engine,
-) -> Result<i32> {
+fn execute(request: &ScriptsRequest, format: Format, console: &mut Console<'_>) -> Result<i32> {
+    let measure = console.measure;
     let mut printer = Printer {
         driver: Driver::new(COMMAND_LINE.tool, request, console, false),
         format,
@@ -66,11 +58,11 @@ fn execute(
         current: None,
     };
     printer.begin()?;
-    engine.execute(request, &mut printer)?;
+    measure(request, &mut printer)?;
     Ok(printer.driver.failures.status())
 }
 
-fn understand(words: &Words, console: &Console<'_>) -> Result<(Request, Format), Refusal> {
+fn understand(words: &Words, console: &Console<'_>) -> Result<(ScriptsRequest, Format), Refusal> {
     if words.items.is_empty() {
         return Err(Refusal::usage(""));
     }
@@ -80,8 +72,7 @@ fn understand(words: &Words, console: &Console<'_>) -> Result<(Request, Format),
         Some(_) => return Err(Refusal::line("Invalid format detected")),
     };
     let folder = BenchmarkFolder::find(words, console)?;
-    let request = Request {
-        tool: Tool::Run,
+    let request = ScriptsRequest {
         scripts: folder.select(words)?,
         folder: Some(folder.path),
         sets: words.sets()?,
@@ -173,12 +164,5 @@ impl Observer for Printer<'_> {
             _ => {}
         }
         Ok(self.driver.out.flush()?)
-    }
-}
-
-impl Follower for Printer<'_> {
-    fn planned(&mut self, scripts: &[PlannedScript]) -> Result<()> {
-        self.driver.plan(scripts);
-        Ok(())
     }
 }

@@ -6,7 +6,6 @@ use super::benchmark_folder::script_at;
 use super::command_line::CommandLine;
 use super::console::Console;
 use super::driver::{self, Driver};
-use super::engine::{Engine, Follower, PlannedScript, Request, Tool};
 use super::node_cli::{Grammar, Refusal, Words};
 use super::r_collation::Collation;
 use super::scatter_analysis;
@@ -14,6 +13,7 @@ use super::scatter_r::Study;
 use crate::exchange::node_csv::Frame;
 use crate::exchange::node_csv::frame::Column;
 use crate::exchange::node_csv::rows;
+use crate::measure::ScriptsRequest;
 use crate::model::{Event, Observer, Run, Value, Variant};
 use anyhow::Result;
 
@@ -43,26 +43,22 @@ struct Analysis {
 ///
 /// # Errors
 /// Measuring is impossible, a parameter to analyse by does not exist, or a stream is closed.
-pub fn run(
-    arguments: &[String],
-    console: &mut Console<'_>,
-    engine: &mut dyn Engine,
-) -> Result<i32> {
+pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     COMMAND_LINE.carry_out(
         arguments,
         console,
         understand,
-        |(request, analysis), words, console| scatter(&request, analysis, words, console, engine),
+        |(request, analysis), words, console| scatter(&request, analysis, words, console),
     )
 }
 
 fn scatter(
-    request: &Request,
+    request: &ScriptsRequest,
     analysis: Option<Analysis>,
     words: &Words,
     console: &mut Console<'_>,
-    engine: &mut dyn Engine,
 ) -> Result<i32> {
+    let measure = console.measure;
     let collation = Collation::of_environment(console.variable);
     let mut printer = Printer {
         driver: Driver::new(COMMAND_LINE.tool, request, console, false),
@@ -70,7 +66,7 @@ fn scatter(
         parameters: None,
     };
     printer.driver.pass_over_test(words)?;
-    engine.execute(request, &mut printer)?;
+    measure(request, &mut printer)?;
     if let Some(analysis) = analysis {
         printer.analyse(&analysis, collation)?;
     }
@@ -80,13 +76,12 @@ fn scatter(
 fn understand(
     words: &Words,
     console: &Console<'_>,
-) -> Result<(Request, Option<Analysis>), Refusal> {
+) -> Result<(ScriptsRequest, Option<Analysis>), Refusal> {
     let [path] = words.items.as_slice() else {
         return Err(Refusal::usage(""));
     };
     let (script, folder) = script_at(path, console)?;
-    let request = Request {
-        tool: Tool::Scatter,
+    let request = ScriptsRequest {
         folder,
         scripts: vec![script],
         sets: words.sets()?,
@@ -208,12 +203,5 @@ impl Observer for Printer<'_> {
             self.print(run)?;
         }
         Ok(self.driver.out.flush()?)
-    }
-}
-
-impl Follower for Printer<'_> {
-    fn planned(&mut self, scripts: &[PlannedScript]) -> Result<()> {
-        self.driver.plan(scripts);
-        Ok(())
     }
 }

@@ -7,6 +7,26 @@ use super::{Failure, Metric, Run};
 /// One thing that happened during a session.
 #[derive(Debug, Clone)]
 pub enum Event<'a> {
+    /// So many of all benchmark files have told their cases.
+    Described {
+        /// How many have.
+        done: usize,
+        /// How many there are.
+        all: usize,
+    },
+    /// A benchmark file was planned.
+    Planned {
+        /// Its name.
+        benchmark: &'a str,
+        /// Its number of cases; `None` if it could not be read.
+        cases: Option<usize>,
+    },
+    /// A whole sentence that a reader of the figures should know.
+    Warning(&'a str),
+    /// A sentence that says how busy the machine is with other things, before anything is measured.
+    Busy(&'a str),
+    /// What is being done, beside the runs of a plan.
+    Note(&'a str),
     /// Measuring begins; `runs` is the largest number of runs the plan may need.
     Started {
         /// Upper bound of the number of runs.

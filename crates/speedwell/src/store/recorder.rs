@@ -217,7 +217,7 @@ impl Observer for Recorder<'_> {
             })?,
             Event::Declared(metric) => self.declare(metric)?,
             Event::Finished { interrupted } => self.finish(*interrupted)?,
-            Event::Started { .. } | Event::RunStarted { .. } => {}
+            _ => {}
         }
         Ok(())
     }

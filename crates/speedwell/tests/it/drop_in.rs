@@ -1,9 +1,13 @@
 //! Drives a drop-in without a process: words and bytes in, bytes and a status out.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use speedwell::compat::{self, Console, Engine, Follower, PlannedScript, Request};
+use speedwell::compat::{self, Console};
 use speedwell::exchange;
-use speedwell::model::{Case, Cause, Event, Failure, Metric, Run, Sample, Step as FailedStep};
+use speedwell::measure::ScriptsRequest;
+use speedwell::model::{
+    Case, Cause, Event, Failure, Metric, Observer, Run, Sample, Step as FailedStep,
+};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -32,8 +36,8 @@ pub struct Outcome {
     pub status: i32,
     pub stdout: String,
     pub stderr: String,
-    /// What the engine was asked for, if it was.
-    pub request: Option<Request>,
+    /// What was to be measured, if anything was.
+    pub request: Option<ScriptsRequest>,
 }
 
 impl Outcome {
@@ -48,8 +52,8 @@ impl Outcome {
     }
 }
 
-/// What the engine of a test does.
-pub type Script = Box<dyn FnMut(&Request, &mut dyn Follower) -> anyhow::Result<()>>;
+/// What measures in a test.
+pub type Script = Box<dyn FnMut(&ScriptsRequest, &mut dyn Observer) -> anyhow::Result<()>>;
 
 impl DropIn {
     pub fn new(tool: &'static str, arguments: &str) -> DropIn {
@@ -91,7 +95,7 @@ impl DropIn {
 
     pub fn engine(
         mut self,
-        script: impl FnMut(&Request, &mut dyn Follower) -> anyhow::Result<()> + 'static,
+        script: impl FnMut(&ScriptsRequest, &mut dyn Observer) -> anyhow::Result<()> + 'static,
     ) -> DropIn {
         self.script = Box::new(script);
         self
@@ -106,6 +110,7 @@ impl DropIn {
                 .find(|(known, _)| *known == name)
                 .map(|(_, value)| value.clone())
         };
+        let (script, request) = (RefCell::new(self.script), RefCell::new(None));
         let mut console = Console {
             stdin: &mut self.stdin.as_slice(),
             stdout: &mut stdout,
@@ -114,30 +119,18 @@ impl DropIn {
             progress: self.terminal.map(|screen| Box::new(screen) as Box<_>),
             directory: self.directory,
             variable: &variable,
+            measure: &|asked: &ScriptsRequest, observer: &mut dyn Observer| {
+                *request.borrow_mut() = Some(asked.clone());
+                (script.borrow_mut())(asked, observer)
+            },
         };
-        let mut engine = Scripted {
-            script: self.script,
-            request: None,
-        };
-        let status = compat::main(self.tool, &self.arguments, &mut console, &mut engine);
+        let status = compat::main(self.tool, &self.arguments, &mut console);
         Outcome {
             status,
             stdout: String::from_utf8(stdout).unwrap(),
             stderr: String::from_utf8(stderr).unwrap(),
-            request: engine.request,
+            request: request.into_inner(),
         }
-    }
-}
-
-struct Scripted {
-    script: Script,
-    request: Option<Request>,
-}
-
-impl Engine for Scripted {
-    fn execute(&mut self, request: &Request, follower: &mut dyn Follower) -> anyhow::Result<()> {
-        self.request = Some(request.clone());
-        (self.script)(request, follower)
     }
 }
 
@@ -196,22 +189,17 @@ pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64)
 
 /// Tells a follower about a whole session: the plan, then each step, then the end.
 pub fn play(
-    follower: &mut dyn Follower,
+    follower: &mut dyn Observer,
     planned: &[(&str, usize)],
     steps: &[Step],
 ) -> anyhow::Result<()> {
-    let planned: Vec<PlannedScript> = planned
-        .iter()
-        .map(|&(name, cases)| PlannedScript {
-            name: name.to_owned(),
-            cases: Some(cases),
-        })
-        .collect();
-    follower.planned(&planned)?;
-    let cases = planned.iter().filter_map(|script| script.cases).sum();
+    for (benchmark, cases) in planned {
+        let cases = Some(*cases);
+        follower.observe(&Event::Planned { benchmark, cases })?;
+    }
     follower.observe(&Event::Started {
         runs: steps.len(),
-        cases,
+        cases: planned.iter().map(|(_, cases)| cases).sum(),
         done: 0,
     })?;
     for step in steps {
@@ -251,7 +239,7 @@ pub const SCRIPTS: &[&str] = &[
     "zz/kill.js",
 ];
 
-/// Calls a drop-in in the usual benchmark folder, with an engine that does nothing.
+/// Calls a drop-in in the usual benchmark folder, where nothing is measured.
 pub fn call(tool: &'static str, arguments: &str) -> Outcome {
     let folder = benchmark_folder(SCRIPTS);
     DropIn::new(tool, arguments).directory(folder.path()).run()

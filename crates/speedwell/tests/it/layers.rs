@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Module and floor; a module may import modules of lower floors only.
-const FLOORS: [(&str, u32); 16] = [
+const FLOORS: [(&str, u32); 17] = [
     ("model", 0),
     ("definition", 1),
     ("foreign", 1),
@@ -18,6 +18,7 @@ const FLOORS: [(&str, u32); 16] = [
     ("exchange", 4),
     ("environment", 2),
     ("analysis", 5),
+    ("measure", 6),
     ("report", 6),
     ("compat", 7),
     ("cli", 8),

@@ -10,7 +10,8 @@ mod search;
 mod watch;
 
 use super::options::{Concurrency, EvalArgs};
-use super::{Status, resume, run as measuring};
+use super::{Status, run as measuring};
+use crate::measure;
 use crate::process;
 
 /// Measures code.
@@ -22,8 +23,8 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
     process::on_interrupt()?;
     if let Some(session) = &args.execution.resume {
         let mut store = args.store.open()?;
-        let plans = resume::plans(&store, session)?;
-        return measuring::execute(plans, &mut store, &args.measuring());
+        let plans = measure::resumed(&store, session, args.execution.budget)?;
+        return measuring::execute(plans, &mut store, &args.task());
     }
     let codes = codes::read(&args)?;
     if args.watch {
@@ -33,7 +34,7 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
         return search::run(args, codes);
     }
     let plans = plans::plans(&args, codes)?;
-    let args = args.measuring();
-    let mut store = args.open_store()?;
-    measuring::execute(plans, &mut store, &args)
+    let task = args.task();
+    let mut store = task.open_store()?;
+    measuring::execute(plans, &mut store, &task)
 }

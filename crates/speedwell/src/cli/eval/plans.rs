@@ -1,10 +1,10 @@
 //! From pieces of code to what is executed: which are variants of one case, and which are cases of their own.
 
 use super::codes::Named;
-use crate::cli::measure::{Manner, Plans};
 use crate::cli::options::{Concurrency, EvalArgs};
 use crate::define::Suite;
 use crate::harness::{Job, Kind, Route, Source, Trial};
+use crate::measure::Plans;
 use crate::model::{Case, Code, Language, Length, Samples, Value, Variant};
 use anyhow::ensure;
 
@@ -42,11 +42,7 @@ pub fn plans(args: &EvalArgs, codes: Vec<Named>) -> anyhow::Result<Plans> {
         cases.push((None, None));
         compared = of_codes(codes);
     }
-    let mut variants = args.variants.variants(compared)?;
-    for variant in &mut variants {
-        let own = args.arguments.iter().cloned();
-        variant.arguments.splice(0..0, own);
-    }
+    let variants = args.variants.request(&args.arguments)?.variants(compared)?;
     let jobs = cases
         .iter()
         .flat_map(|(name, code)| {
@@ -61,21 +57,13 @@ pub fn plans(args: &EvalArgs, codes: Vec<Named>) -> anyhow::Result<Plans> {
         jobs,
         ..Suite::default()
     };
-    let manner = Manner {
-        sampling: &args.sampling,
-        comparison: &args.comparison,
-        execution: &args.execution,
-        shared,
-    };
-    let mut plan = manner.plan(variants, &suite);
-    if args.language() == Language::Sh && !args.sampling.divides_runs() {
+    let request = args.execution.plan(&args.sampling, &args.comparison);
+    let mut plan = request.plan(variants, &suite);
+    plan.shared = shared;
+    if args.language() == Language::Sh && !request.sampling.divides_runs() {
         plan.sampling.samples = EXECUTIONS;
     }
-    Ok(Plans {
-        plan,
-        suite,
-        resumed: None,
-    })
+    Ok(Plans::new(plan, suite))
 }
 
 /// Codes as things that are compared.

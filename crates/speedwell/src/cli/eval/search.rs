@@ -6,12 +6,12 @@
 use super::codes::Named;
 use super::plans;
 use crate::analysis::scaling::{self, Level, Next, Rules};
-use crate::cli::measure::{self, Plans};
 use crate::cli::options::{EvalArgs, SearchArgs};
 use crate::cli::run::conclude;
 use crate::cli::{Status, status};
 use crate::harness::code::{self, Gone, Live, Measured, expected};
 use crate::harness::{self, Job, Setting};
+use crate::measure::{Plans, header, warn_if_busy};
 use crate::model::{Case, Event, Length, Observer, Run, Samples, Value, Variant};
 use crate::process::{interrupted, unix_ms};
 use crate::report::{self, Uncertainty};
@@ -37,21 +37,19 @@ pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
     let Plans {
         mut plan, suite, ..
     } = plans::plans(&args, named)?;
-    plan.sampling.samples = samples(&args);
+    plan.sampling.samples = args.sampling.request().samples(VISIT);
     plan.is_search = true;
-    let measuring = args.measuring();
-    if !measuring.output.quiet {
-        status::warn_if_busy();
-    }
-    let mut store = measuring.open_store()?;
-    let header = measure::header(&plan, suite, &measuring);
+    let task = args.task();
+    warn_if_busy(&mut task.progress())?;
+    let mut store = task.open_store()?;
+    let header = header(&plan, suite, &task.session());
     let recorder = store.begin(&header, &serde_json::to_string(&plan)?)?;
     let number = recorder.number();
     let mut search = Search {
         rules,
         samples: plan.sampling.samples,
         limit: Duration::from_millis(plan.sampling.timeout_ms),
-        shown: measuring.output.progress(),
+        shown: task.output.progress(),
         recorder,
         slot: 0,
     };
@@ -80,31 +78,13 @@ pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
         .observe(&Event::Finished { interrupted: ended })?;
     drop(search);
     let session = store.session(number)?;
-    let metric = &measuring.selection.metric.names;
-    let settings = measuring.comparison.settings(metric, None);
-    let told = conclude(&session, &settings, &measuring)?;
+    let told = conclude(&session, &task)?;
     let own = match (ended, failed) {
         (true, _) => Status::INTERRUPTED,
         (false, true) => Status::COULD_NOT,
         (false, false) => Status::DONE,
     };
     Ok(own.or(told))
-}
-
-/// How a visit is divided.
-fn samples(args: &EvalArgs) -> Samples {
-    let asked = args.sampling.sampling(1).samples;
-    Samples {
-        count: args.sampling.samples.unwrap_or(VISIT.count),
-        length: match args.sampling.time {
-            Some(_) => asked.length,
-            None => VISIT.length,
-        },
-        warmup_ns: match args.sampling.warmup {
-            Some(_) => asked.warmup_ns,
-            None => VISIT.warmup_ns,
-        },
-    }
 }
 
 fn rules(args: &EvalArgs) -> anyhow::Result<Rules> {

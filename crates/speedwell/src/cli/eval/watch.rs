@@ -4,12 +4,12 @@
 
 use super::codes::{Named, on_one_line};
 use super::plans;
-use crate::cli::measure::Plans;
 use crate::cli::options::EvalArgs;
 use crate::cli::{Status, status};
 use crate::environment::Watch;
 use crate::harness::code::{self, Answer, Gone, Live};
 use crate::harness::{self, Job, Message};
+use crate::measure::Plans;
 use crate::model::{Length, Samples, Variant};
 use crate::report::{Format, WatchLine, WatchLines};
 use anyhow::{bail, ensure};

@@ -12,11 +12,11 @@ mod performed;
 mod search;
 mod written;
 
-use super::measure::draw_seed;
 use super::options::{ComparisonArgs, LoadArgs};
 use super::{Status, loaded, status};
 use crate::analysis::load::{LoadFindings, gate};
 use crate::analysis::{self, Findings};
+use crate::measure::draw_seed;
 use crate::model::load_spec::Client;
 use crate::process;
 use crate::report;

@@ -2,8 +2,9 @@
 
 use super::{
     CodeArgs, ComparisonArgs, Concurrency, ExecutionArgs, MetricArgs, OrderName, OutputArgs,
-    RunArgs, SamplingArgs, SearchArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
+    SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs,
 };
+use crate::cli::run::Task;
 use crate::compat::erlperf::style::Style;
 use crate::model::Language;
 use clap::Args;
@@ -96,26 +97,20 @@ impl EvalArgs {
         self.shared || self.execution.order == OrderName::Parallel
     }
 
-    /// The options by which runs in fresh processes are measured and reported.
-    pub fn measuring(self) -> RunArgs {
-        RunArgs {
-            targets: Vec::new(),
-            arguments: self.arguments,
-            selection: SelectionArgs {
-                metric: self.metric,
-                ..SelectionArgs::default()
-            },
-            sampling: self.sampling,
-            variants: self.variants,
-            execution: self.execution,
+    /// What is done with the plans of codes.
+    pub fn task(&self) -> Task {
+        Task {
+            settings: self.comparison.settings(&self.metric.names, None),
+            fail_on: self.comparison.fail_on,
+            divides_runs: self.sampling.request().divides_runs(),
+            execution: self.execution.clone(),
             profile: false,
-            comparison: self.comparison,
-            study: self.study,
-            output: self.output,
-            store: self.store,
+            study: self.study.clone(),
+            output: self.output.clone(),
+            store: self.store.clone(),
             style: self.style,
-            // What is stored tells the code, so that any session is gone on with alike.
-            command: "run",
+            // What is stored tells the code, so that any session is resumed alike.
+            resumed_by: "run",
         }
     }
 }

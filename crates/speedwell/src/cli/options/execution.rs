@@ -1,12 +1,13 @@
 //! How runs are executed.
 
 use crate::harness::Trial;
+use crate::measure::PlanRequest;
 use crate::model::Order;
 use crate::process::CpuSet;
 use clap::{Args, ValueEnum};
 use std::time::Duration;
 
-use super::parse;
+use super::{ComparisonArgs, SamplingArgs, parse};
 
 /// Execution options.
 #[derive(Debug, Clone, Default, Args)]
@@ -45,6 +46,19 @@ impl ExecutionArgs {
             Trial::EveryWord
         } else {
             Trial::No
+        }
+    }
+
+    /// How runs are planned.
+    pub fn plan(&self, sampling: &SamplingArgs, comparison: &ComparisonArgs) -> PlanRequest {
+        PlanRequest {
+            sampling: sampling.request(),
+            order: self.order.into(),
+            seed: self.seed,
+            pin: self.pin.clone(),
+            budget: self.budget,
+            confidence: comparison.confidence,
+            threshold: comparison.threshold,
         }
     }
 }

@@ -5,8 +5,8 @@ use super::{
     ComparisonArgs, ExecutionArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, StudyArgs,
     VariantArgs,
 };
-use crate::compat::erlperf::style::Style;
-use crate::store::Store;
+use crate::cli::run::Task;
+use crate::measure::MeasureRequest;
 use clap::Args;
 
 /// Measure benchmark files, folders (groups) or whole benchmark folders
@@ -49,23 +49,38 @@ pub struct RunArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub store: StoreArgs,
-    /// Another report in place of ours; `eval` offers them.
-    #[arg(skip)]
-    pub style: Option<Style>,
-    /// The command that goes on with an interrupted session.
-    #[arg(skip = "run")]
-    pub command: &'static str,
 }
 
 impl RunArgs {
-    /// The store that sessions are kept in. Looking at cases and trying them leaves no trace.
+    /// What is to be measured.
     ///
     /// # Errors
-    /// The store cannot be opened.
-    pub fn open_store(&self) -> anyhow::Result<Store> {
-        match self.execution.list || self.execution.test {
-            true => Store::in_memory(),
-            false => self.store.open(),
+    /// Settings or variants that cannot be read.
+    pub fn request(&self) -> anyhow::Result<MeasureRequest> {
+        let trial = self.execution.trial();
+        let (targets, selection) = self.selection.of_words(&self.targets, trial)?;
+        Ok(MeasureRequest {
+            targets,
+            selection,
+            variants: self.variants.request(&self.arguments)?,
+            plan: self.execution.plan(&self.sampling, &self.comparison),
+            only_lists: self.execution.list,
+        })
+    }
+
+    /// What is done with it.
+    pub fn task(&self) -> Task {
+        Task {
+            settings: self.comparison.settings(&self.selection.metric.names, None),
+            fail_on: self.comparison.fail_on,
+            divides_runs: self.sampling.request().divides_runs(),
+            execution: self.execution.clone(),
+            profile: self.profile,
+            study: self.study.clone(),
+            output: self.output.clone(),
+            store: self.store.clone(),
+            style: None,
+            resumed_by: "run",
         }
     }
 }

@@ -1,16 +1,10 @@
 //! How much is measured.
 
 use super::parse;
-use crate::model::{Length, Runs, Samples, Sampling, milliseconds};
+use crate::measure::SamplingRequest;
+use crate::model::Length;
 use clap::Args;
 use std::time::Duration;
-
-/// The fewest runs whose smallest and largest value are a 95 % interval of the median
-/// (1 - 2 / 2^6 = 96.9 %): the default where nothing is compared.
-const RUNS_OF_ONE_VARIANT: u32 = 6;
-
-/// Where `--precision` gives up.
-const RUNS_FOR_PRECISION: u32 = 40;
 
 /// Sampling options.
 #[derive(Debug, Clone, Args)]
@@ -41,45 +35,20 @@ pub struct SamplingArgs {
 }
 
 impl SamplingArgs {
-    /// The sampling for this many variants.
-    pub fn sampling(&self, variants: usize) -> Sampling {
-        let runs = match (self.runs, self.precision) {
-            (Some(runs), _) => Runs::Fixed(runs),
-            (None, Some(_)) if variants == 1 => Runs::Fixed(RUNS_FOR_PRECISION),
-            (None, _) if variants == 1 => Runs::Fixed(RUNS_OF_ONE_VARIANT),
-            (None, _) => Runs::Sequential,
-        };
-        let precision = self.precision.filter(|_| variants == 1);
-        Sampling {
-            runs,
-            precision,
-            timeout_ms: milliseconds(self.timeout),
-            budget_ms: None,
-            samples: self.samples(),
-        }
-    }
-
-    /// Whether a run is to be divided in another way than usual.
-    pub fn divides_runs(&self) -> bool {
-        self.samples.is_some()
-            || self.time.is_some()
-            || self.iterations.is_some()
-            || self.warmup.is_some()
-    }
-
-    fn samples(&self) -> Samples {
-        let usual = Samples::default();
-        let length = match (self.iterations, self.time) {
-            (Some(iterations), _) => Length::Iterations(iterations.into()),
-            (None, Some(time)) => Length::TimeNs(time.as_nanos() as u64),
-            (None, None) => usual.length,
-        };
-        Samples {
-            count: self.samples.unwrap_or(usual.count),
-            length,
-            warmup_ns: self
-                .warmup
-                .map_or(usual.warmup_ns, |warmup| warmup.as_nanos() as u64),
+    /// The same as data.
+    pub fn request(&self) -> SamplingRequest {
+        let ns = |time: Duration| time.as_nanos() as u64;
+        let time = self.time.map(|time| Length::TimeNs(ns(time)));
+        let iterations = self
+            .iterations
+            .map(|count| Length::Iterations(count.into()));
+        SamplingRequest {
+            runs: self.runs,
+            precision: self.precision,
+            samples: self.samples,
+            length: iterations.or(time),
+            warmup_ns: self.warmup.map(ns),
+            timeout: self.timeout,
         }
     }
 }
@@ -87,6 +56,7 @@ impl SamplingArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Samples;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -95,8 +65,10 @@ mod tests {
         sampling: SamplingArgs,
     }
 
-    fn args(words: &[&str]) -> SamplingArgs {
-        Line::parse_from([&["x"], words].concat()).sampling
+    fn args(words: &[&str]) -> SamplingRequest {
+        Line::parse_from([&["x"], words].concat())
+            .sampling
+            .request()
     }
 
     #[test]

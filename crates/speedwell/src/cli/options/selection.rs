@@ -5,6 +5,7 @@ use crate::harness::Trial;
 use anyhow::Context;
 use clap::Args;
 use regex::Regex;
+use std::path::Path;
 
 /// Selection options.
 #[derive(Debug, Clone, Default, Args)]
@@ -20,9 +21,6 @@ pub struct SelectionArgs {
     /// lines such as 'group/file.js n=1000', as 'speedwell iterations' writes them
     #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]|@FILE")]
     pub set: Vec<String>,
-    /// Values for single benchmark files, by their names.
-    #[arg(skip)]
-    pub of_benchmarks: Vec<(String, (String, String))>,
     #[command(flatten)]
     pub metric: MetricArgs,
 }
@@ -37,6 +35,20 @@ pub struct MetricArgs {
 }
 
 impl SelectionArgs {
+    /// The targets among `words`, and what is to be read of them: NAME=VALUE words that are no files are settings.
+    ///
+    /// # Errors
+    /// A setting that is not of the form NAME=VALUE.
+    pub fn of_words(
+        &self,
+        words: &[String],
+        trial: Trial,
+    ) -> anyhow::Result<(Vec<String>, Selection)> {
+        let is_value = |word: &String| word.contains('=') && !Path::new(word).exists();
+        let (values, targets): (Vec<String>, _) = words.iter().cloned().partition(is_value);
+        Ok((targets, self.selection(&values, trial)?))
+    }
+
     /// What is to be read, with `more` NAME=VALUE words that stood among the targets.
     ///
     /// # Errors
@@ -45,7 +57,6 @@ impl SelectionArgs {
         let mut selection = Selection {
             filters: self.filter.clone(),
             excludes: self.exclude.clone(),
-            of_benchmarks: self.of_benchmarks.clone(),
             trial,
             ..Selection::default()
         };

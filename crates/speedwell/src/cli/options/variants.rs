@@ -1,5 +1,6 @@
 //! What is compared with what.
 
+use crate::measure::VariantRequest;
 use crate::model::Variant;
 use crate::process::resolve;
 use anyhow::{Context, bail};
@@ -31,13 +32,12 @@ impl VariantArgs {
         self.old.is_some() || !self.variant.is_empty()
     }
 
-    /// The variants in the order given, the baseline first; those that files declare when none is
-    /// given, or else one plain variant.
+    /// The same as data, with `arguments` for every program.
     ///
     /// # Errors
-    /// A text that is no variant, two of the same name, an unknown baseline, a missing program.
-    pub fn variants(&self, declared: Vec<Variant>) -> anyhow::Result<Vec<Variant>> {
-        let mut variants = match (&self.old, &self.new) {
+    /// A text that is no variant, a missing program.
+    pub fn request(&self, arguments: &[String]) -> anyhow::Result<VariantRequest> {
+        let given = match (&self.old, &self.new) {
             (Some(old), Some(new)) => vec![with_program("old", old)?, with_program("new", new)?],
             _ => self
                 .variant
@@ -45,37 +45,11 @@ impl VariantArgs {
                 .map(|text| parse(text))
                 .collect::<anyhow::Result<_>>()?,
         };
-        if variants.is_empty() {
-            variants = declared;
-            for program in variants.iter_mut().flat_map(|v| &mut v.program) {
-                *program = resolve(program)?;
-            }
-        }
-        if variants.is_empty() {
-            variants.push(Variant::plain("default"));
-        }
-        for (at, variant) in variants.iter().enumerate() {
-            if variants[..at]
-                .iter()
-                .any(|earlier| earlier.name == variant.name)
-            {
-                bail!("two variants are named '{}'", variant.name);
-            }
-        }
-        if let Some(name) = &self.baseline {
-            let known: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
-            let at = known
-                .iter()
-                .position(|known| known == name)
-                .with_context(|| {
-                    format!(
-                        "no variant is named '{name}'\nhint: they are {}",
-                        known.join(", ")
-                    )
-                })?;
-            variants.swap(0, at);
-        }
-        Ok(variants)
+        Ok(VariantRequest {
+            given,
+            baseline: self.baseline.clone(),
+            arguments: arguments.to_vec(),
+        })
     }
 }
 
@@ -120,6 +94,10 @@ fn with_program(name: &str, program: &Path) -> anyhow::Result<Variant> {
 mod tests {
     use super::*;
 
+    fn variants(args: &VariantArgs) -> anyhow::Result<Vec<Variant>> {
+        args.request(&[])?.variants(Vec::new())
+    }
+
     #[test]
     fn a_variant_is_variables_then_program_then_arguments() {
         let variant = parse("big=A=1 NODE_OPTIONS='--x --y' sh -c 'a b'").unwrap();
@@ -149,8 +127,7 @@ mod tests {
             ..VariantArgs::default()
         };
         assert!(
-            twice
-                .variants(Vec::new())
+            variants(&twice)
                 .unwrap_err()
                 .to_string()
                 .contains("two variants are named 'a'")
@@ -164,6 +141,6 @@ mod tests {
             baseline: Some("b".into()),
             ..VariantArgs::default()
         };
-        assert_eq!(args.variants(Vec::new()).unwrap()[0].name, "b");
+        assert_eq!(variants(&args).unwrap()[0].name, "b");
     }
 }

@@ -134,6 +134,7 @@ mod tests {
             progress: None,
             directory: folder.to_owned(),
             variable: &|_| Some("/nowhere:/bin".to_owned()),
+            measure: &|_, _| Ok(()),
         };
         Input::open(word, &mut console)
     }

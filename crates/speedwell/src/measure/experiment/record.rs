@@ -1,25 +1,25 @@
 //! Profiles of an experiment: extra runs after measuring, one for each case and variant that is wanted.
 //!
-//! It decides which words typed take the place of what the file says. Which cases are meant is known to the analysis,
+//! It decides what is recorded where more is asked for than the file says. Which cases are meant is known to the analysis,
 //! how a run is recorded to `runner/experiment`. Start at [`record`].
 
 use crate::analysis::Settings;
 use crate::analysis::experiment::{WantedProfile, of, requests_of, wanted_profiles};
-use crate::cli::options::RunArgs;
-use crate::cli::{Status, status};
 use crate::definition::experiment::{Experiment, Kind, Profile, Tool, When};
 use crate::harness::experiment::{self as harness, ProfileOrder};
 use crate::harness::{Setting, own_program};
+use crate::measure::{Listener, warn};
 use crate::model::assignment::{Profiling, ProfilingTool};
-use crate::model::{Case, Recording, Session};
+use crate::model::{Case, Event, Recording, Session};
 use crate::plan::Plan;
 use crate::process::interrupted;
+use crate::runner::Ended;
 use crate::store::Store;
 use anyhow::Context;
 use std::time::Duration;
 
-/// Records what the file asks for, or `--profile`, and keeps it with the session. What cannot be recorded is kept
-/// with its reason.
+/// Records what the file asks for, or everything that can be if `is_requested`, and keeps it with the session. What
+/// cannot be recorded is kept with its reason.
 ///
 /// # Errors
 /// The store fails.
@@ -27,21 +27,23 @@ pub fn record(
     plan: &Plan,
     session: &mut Session,
     settings: &Settings,
+    is_requested: bool,
     store: &mut Store,
-    args: &RunArgs,
-) -> anyhow::Result<Status> {
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Ended> {
     let Some(experiment) = plan.experiment()? else {
-        return Ok(Status::DONE);
+        return Ok(Ended::Complete);
     };
-    let Some(profile) = asked(&experiment, args.profile) else {
-        return Ok(Status::DONE);
+    let Some(profile) = profile_of(&experiment, is_requested) else {
+        return Ok(Ended::Complete);
     };
-    warn_of_files(&experiment, args);
+    if let Some(sentence) = files_warning(&experiment).filter(|_| is_requested) {
+        warn(listener, &sentence)?;
+    }
     let found = of(session, &experiment, settings);
     let wanted = wanted_profiles(&found, &experiment, &profile);
     let number = session.number.context("a measured session is stored")?;
-    let mut ended = Status::DONE;
-    let mut done: Vec<Recording> = Vec::new();
+    let (mut done, mut ended): (Vec<Recording>, _) = (Vec::new(), Ended::Complete);
     for (one, variant) in sides(&wanted) {
         let is_known = |known: &Recording| known.case == one.case && known.variant == *variant;
         if done.iter().any(is_known) {
@@ -51,11 +53,12 @@ pub fn record(
             profiling: profiling(&profile),
             requests: requests_of(session, &one.case, baseline_of(&wanted, &one.case)),
         };
-        let Some(recording) = recorded(plan, &experiment, one, variant, &order, args) else {
-            if interrupted() {
-                ended = Status::INTERRUPTED;
-                break;
-            }
+        let recording = recorded(plan, &experiment, one, variant, &order, listener)?;
+        if recording.is_none() && interrupted() {
+            ended = Ended::Interrupted;
+            break;
+        }
+        let Some(recording) = recording else {
             continue;
         };
         store.keep_profile(number, &recording)?;
@@ -66,9 +69,9 @@ pub fn record(
 }
 
 /// How profiles are taken, if they are.
-fn asked(experiment: &Experiment, is_typed: bool) -> Option<Profile> {
+fn profile_of(experiment: &Experiment, is_requested: bool) -> Option<Profile> {
     let said = experiment.profile.clone();
-    if !is_typed {
+    if !is_requested {
         return said.filter(|profile| profile.tool != Tool::None);
     }
     let compare = &experiment.compare;
@@ -107,17 +110,13 @@ fn profiling(profile: &Profile) -> Profiling {
 }
 
 /// Harnesses of benchmark files decide by time how much they do, so two recordings would not be of the same work.
-fn warn_of_files(experiment: &Experiment, args: &RunArgs) {
-    let files = experiment
-        .groups
-        .iter()
-        .find(|group| group.kind == Kind::Function);
-    if let Some(group) = files.filter(|_| args.profile) {
-        status::warn(&format!(
-            "'{}' consists of benchmark files, whose runs do not do the same work: they are not profiled.",
-            group.name
-        ));
-    }
+fn files_warning(experiment: &Experiment) -> Option<String> {
+    let mut groups = experiment.groups.iter();
+    let group = groups.find(|group| group.kind == Kind::Function)?;
+    Some(format!(
+        "'{}' consists of benchmark files, whose runs do not do the same work: they are not profiled.",
+        group.name
+    ))
 }
 
 /// Every side of what is wanted.
@@ -141,19 +140,20 @@ fn recorded(
     wanted: &WantedProfile,
     variant: &str,
     order: &ProfileOrder,
-    args: &RunArgs,
-) -> Option<Recording> {
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Option<Recording>> {
     let is_meant = |case: &Option<_>| case.as_ref() == Some(&wanted.case);
-    let at = plan.jobs.iter().position(|job| is_meant(&job.case))?;
-    let variant = plan.variants.iter().find(|known| known.name == variant)?;
-    let slot = plan.slots().into_iter().find(|slot| slot.job == at)?;
-    if args.output.progress() {
-        let case = wanted.case.id();
-        status::note(&format!(
-            "recording where the time goes: {case}, {}",
-            variant.name
-        ));
-    }
+    let at = plan.jobs.iter().position(|job| is_meant(&job.case));
+    let variant = plan.variants.iter().find(|known| known.name == variant);
+    let slot = plan.slots().into_iter().find(|slot| Some(slot.job) == at);
+    let (Some(at), Some(variant), Some(slot)) = (at, variant, slot) else {
+        return Ok(None);
+    };
+    listener.observe(&Event::Note(&format!(
+        "recording where the time goes: {}, {}",
+        wanted.case.id(),
+        variant.name
+    )))?;
     let setting = Setting {
         variant,
         program: own_program(),
@@ -165,10 +165,10 @@ fn recorded(
         pin: plan.pin.as_ref(),
         experiment: Some(experiment),
     };
-    let profile = harness::record(&plan.jobs[at], &setting, order)?;
-    Some(Recording {
+    let profile = harness::record(&plan.jobs[at], &setting, order);
+    Ok(profile.map(|profile| Recording {
         case: wanted.case.clone(),
         variant: variant.name.clone(),
         profile,
-    })
+    }))
 }

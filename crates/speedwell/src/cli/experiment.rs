@@ -1,9 +1,10 @@
 //! What is said and written of a measured experiment, and the exit status that it deserves.
 
+use super::options::OutputArgs;
+use super::run::Task;
+use super::{Status, gate};
+use crate::analysis::Findings;
 use crate::analysis::experiment::{Found, of};
-use crate::analysis::{Findings, Settings};
-use crate::cli::options::{OutputArgs, RunArgs};
-use crate::cli::{Status, gate};
 use crate::definition::experiment::{Experiment, Output as Wanted};
 use crate::model::{DefinitionFile, Session};
 use crate::report::{self, Output};
@@ -16,14 +17,13 @@ use std::path::PathBuf;
 pub fn conclude(
     session: &Session,
     written: &DefinitionFile,
-    settings: &Settings,
-    args: &RunArgs,
+    task: &Task,
 ) -> anyhow::Result<Status> {
     let experiment = Experiment::of(written)?;
-    let found = of(session, &experiment, settings);
+    let found = of(session, &experiment, &task.settings);
     let shown = Output {
-        flames: args.profile,
-        ..args.output.settings()
+        flames: task.profile,
+        ..task.output.settings()
     };
     let mut document = report::experiment(&found, &experiment, &shown);
     document.append(report::circumstances(
@@ -31,14 +31,14 @@ pub fn conclude(
         &Findings::default(),
     ));
     let output = OutputArgs {
-        output: match args.output.output.is_empty() {
+        output: match task.output.output.is_empty() {
             true => files(&experiment, document.charts().next().is_some()),
-            false => args.output.output.clone(),
+            false => task.output.output.clone(),
         },
-        ..args.output.clone()
+        ..task.output.clone()
     };
     output.print(&document)?;
-    Ok(status(&found, args))
+    Ok(status(&found, task))
 }
 
 /// The files that the experiment asks for, named after it, in the current folder. Markdown shows its charts from files
@@ -59,7 +59,7 @@ fn files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
 }
 
 /// A broken gate is a no; so is what `--fail-on` refuses in the headline metrics.
-fn status(found: &Found, args: &RunArgs) -> Status {
+fn status(found: &Found, task: &Task) -> Status {
     let is_broken = found.gates.iter().any(|gate| gate.is_broken);
     let headlines = found
         .groups
@@ -72,5 +72,5 @@ fn status(found: &Found, args: &RunArgs) -> Status {
         ..Findings::default()
     };
     let own = if is_broken { Status::NO } else { Status::DONE };
-    own.or(gate::judge(&findings, args.comparison.fail_on))
+    own.or(gate::judge(&findings, task.fail_on))
 }

@@ -1,17 +1,15 @@
 //! Experiments: what a definition file asks for as a plan, with what it needs checked before.
 //!
-//! It decides which words typed take the place of what the file says. Start at [`plans`].
+//! It decides which parts of a request take the place of what the file says. Start at [`plans`].
 
-mod conclude;
-pub mod estimate;
+mod estimate;
 mod record;
 mod requirements;
 
-pub use conclude::conclude;
+pub use estimate::{Estimate, of_loads, of_trial};
 pub use record::record;
 
-use super::measure::{Plans, plan};
-use super::options::{OrderName, RunArgs};
+use super::{Listener, MeasureRequest, PlanRequest, Plans};
 use crate::define;
 use crate::define::Selection;
 use crate::definition::experiment::{Experiment, Group, control};
@@ -20,17 +18,21 @@ use crate::plan::Plan;
 use anyhow::{Context, ensure};
 use std::path::Path;
 
-/// Reads an experiment and plans it. `values` are settings that stood among the targets.
+/// Reads an experiment and plans it.
 ///
 /// # Errors
 /// The file says something that has no meaning, or what it needs is missing.
-pub fn plans(file: &Path, values: &[String], args: &RunArgs) -> anyhow::Result<Plans> {
+pub fn plans(
+    file: &Path,
+    request: &MeasureRequest,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Plans> {
     ensure!(
-        !args.variants.is_any(),
+        request.variants.given.is_empty(),
         "'{}' declares its variants itself\nhint: --variant, --old and --new are for benchmark files",
         file.display()
     );
-    let mut selection = args.selection.selection(values, args.execution.trial())?;
+    let mut selection = request.selection.clone();
     let target = file.to_string_lossy().into_owned();
     let sources = define::sources(&target, &std::env::current_dir()?)?;
     let written = DefinitionFile {
@@ -38,21 +40,17 @@ pub fn plans(file: &Path, values: &[String], args: &RunArgs) -> anyhow::Result<P
         ..sources[0].definition()?.clone()
     };
     let experiment = Experiment::of(&written)?;
-    if !args.execution.list {
-        requirements::check(&experiment, args.output.progress())?;
+    if !request.only_lists {
+        requirements::check(&experiment, listener)?;
     }
     divide_values(&experiment, &mut selection);
-    let variants = variants(&experiment, args)?;
+    let variants = variants(&experiment, request)?;
     let mut suite = define::read(sources, &selection, &variants[0], &|_, _| ())?;
     suite.warnings.extend(shared_processors(&experiment));
-    let mut plan = plan(args, variants, &suite);
+    let mut plan = request.plan.plan(variants, &suite);
     plan.design.experiment = Some(written);
-    apply(&experiment, args, &mut plan);
-    Ok(Plans {
-        plan,
-        suite,
-        resumed: None,
-    })
+    apply(&experiment, &request.plan, &mut plan);
+    Ok(Plans::new(plan, suite))
 }
 
 /// A sentence where the file divides processors of which there are too few.
@@ -95,14 +93,15 @@ fn divide_values(experiment: &Experiment, selection: &mut Selection) {
 }
 
 /// What is measured under which name; the control stands behind the variant that it repeats.
-fn variants(experiment: &Experiment, args: &RunArgs) -> anyhow::Result<Vec<Variant>> {
+fn variants(experiment: &Experiment, request: &MeasureRequest) -> anyhow::Result<Vec<Variant>> {
     let current = |name: &str| std::env::var(name).ok();
     let mut found = Vec::new();
     for variant in &experiment.variants {
         let usual = experiment.harness_variant(&variant.name, &current);
         // A variant that replaces the command has no meaning for benchmark files, and needs none.
         let mut plain = usual.unwrap_or_else(|_| Variant::plain(&variant.name));
-        plain.arguments.splice(0..0, args.arguments.iter().cloned());
+        let all = request.variants.arguments.iter().cloned();
+        plain.arguments.splice(0..0, all);
         found.push(plain.clone());
         if experiment.plan.control.as_ref() == Some(&variant.name) {
             found.push(Variant {
@@ -111,21 +110,18 @@ fn variants(experiment: &Experiment, args: &RunArgs) -> anyhow::Result<Vec<Varia
             });
         }
     }
-    let baseline = args
-        .variants
-        .baseline
-        .as_ref()
-        .unwrap_or(&experiment.compare.baseline);
+    let named = request.variants.baseline.as_ref();
+    let baseline = named.unwrap_or(&experiment.compare.baseline);
     let at = found.iter().position(|variant| variant.name == *baseline);
     let at = at.with_context(|| format!("no variant is named '{baseline}'"))?;
     found[..=at].rotate_right(1);
     Ok(found)
 }
 
-/// What the file says of the plan, where nothing was typed.
-fn apply(experiment: &Experiment, args: &RunArgs, plan: &mut Plan) {
+/// What the file says of the plan, where nothing else was requested.
+fn apply(experiment: &Experiment, request: &PlanRequest, plan: &mut Plan) {
     let said = &experiment.plan;
-    let sampling = &args.sampling;
+    let sampling = &request.sampling;
     if sampling.runs.is_none()
         && let Some(runs) = said.runs
     {
@@ -141,7 +137,7 @@ fn apply(experiment: &Experiment, args: &RunArgs, plan: &mut Plan) {
             .map(milliseconds)),
         ..plan.sampling.clone()
     };
-    if args.execution.order == OrderName::Blocks {
+    if request.order == Order::Blocks {
         plan.design.order = match said.order {
             Order::Alternate => Order::Alternate,
             _ => Order::Blocks,
@@ -149,7 +145,7 @@ fn apply(experiment: &Experiment, args: &RunArgs, plan: &mut Plan) {
     }
     plan.design.threshold = plan.design.threshold.or(experiment.compare.threshold);
     if let Stopping::Sequential { alpha, delta, .. } = &mut plan.design.stopping {
-        if args.comparison.confidence.is_none() {
+        if request.confidence.is_none() {
             *alpha = 1.0 - experiment.compare.confidence;
         }
         if let Some(threshold) = plan.design.threshold {

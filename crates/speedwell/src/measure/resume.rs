@@ -1,21 +1,22 @@
-//! `--resume`: the plan of an interrupted session, with what it has done.
+//! The plan of an interrupted session, with what it has done.
 
-use super::measure::{Plans, Resumed};
+use super::{Plans, Resumed};
 use crate::define::Suite;
 use crate::definition;
 use crate::harness::{Job, Kind};
-use crate::model::DefinitionFile;
+use crate::model::{DefinitionFile, milliseconds};
 use crate::plan::Plan;
 use crate::process;
 use crate::store::{Reference, Store};
 use anyhow::{Context, bail, ensure};
 use std::sync::Arc;
+use std::time::Duration;
 
-/// The plan of the session that `reference` names.
+/// The plan of the session that `reference` names. What is left of it may take the time of `budget`, or else its own anew.
 ///
 /// # Errors
 /// No such session, or one that was imported and so has no plan.
-pub fn plans(store: &Store, reference: &str) -> anyhow::Result<Plans> {
+pub fn resumed(store: &Store, reference: &str, budget: Option<Duration>) -> anyhow::Result<Plans> {
     process::adopt_orphans();
     process::on_interrupt()?;
     let number = store.find(&reference.parse::<Reference>()?)?;
@@ -29,6 +30,7 @@ pub fn plans(store: &Store, reference: &str) -> anyhow::Result<Plans> {
         "session @{number} searched for the best concurrency, where each level follows from those before it: it \
          cannot be resumed\nhint: start it again; 'speedwell report @{number}' shows what was measured"
     );
+    plan.sampling.budget_ms = budget.map(milliseconds).or(plan.sampling.budget_ms);
     attach_definitions(&mut plan)?;
     // The text of a definition file is kept with its plan.
     let is_kept =

@@ -1,8 +1,9 @@
 //! What an experiment needs: looked for before anything starts, all of it, so that one message names everything
 //! that is missing.
 
-use crate::cli::status;
 use crate::definition::experiment::{Experiment, Need, Requirement};
+use crate::measure::Listener;
+use crate::model::Event;
 use anyhow::bail;
 use regex::Regex;
 use std::cmp::Ordering;
@@ -13,11 +14,11 @@ use std::process::{Command, Stdio};
 ///
 /// # Errors
 /// Something is missing, too old, or could not be installed.
-pub fn check(experiment: &Experiment, shows: bool) -> anyhow::Result<()> {
+pub fn check(experiment: &Experiment, listener: &mut Listener<'_>) -> anyhow::Result<()> {
     let missing: Vec<String> = experiment
         .requirements
         .iter()
-        .filter_map(|requirement| missing(requirement, shows))
+        .filter_map(|requirement| missing(requirement, listener))
         .collect();
     match missing.is_empty() {
         true => Ok(()),
@@ -30,7 +31,7 @@ pub fn check(experiment: &Experiment, shows: bool) -> anyhow::Result<()> {
 }
 
 /// What is missing, in one line.
-fn missing(requirement: &Requirement, shows: bool) -> Option<String> {
+fn missing(requirement: &Requirement, listener: &mut Listener<'_>) -> Option<String> {
     let why = match &requirement.need {
         Need::Program {
             command,
@@ -40,7 +41,7 @@ fn missing(requirement: &Requirement, shows: bool) -> Option<String> {
         Need::Packages {
             directory,
             lockfile,
-        } => packages(directory, *lockfile, shows).err()?,
+        } => packages(directory, *lockfile, listener).err()?,
     };
     let hint = requirement.hint.as_ref().map(|hint| format!(" ({hint})"));
     Some(format!(
@@ -100,7 +101,7 @@ fn compare(one: &str, other: &str) -> Ordering {
 
 /// Installs packages that are not there, once, exactly as locked. Scripts of packages are not executed: none of
 /// what is measured should depend on what a package does to the machine.
-fn packages(directory: &Path, lockfile: bool, shows: bool) -> Result<(), String> {
+fn packages(directory: &Path, lockfile: bool, listener: &mut Listener<'_>) -> Result<(), String> {
     let shown = directory.display();
     if !directory.join("package.json").is_file() {
         return Err(format!("there is no package.json in '{shown}'"));
@@ -122,9 +123,10 @@ fn packages(directory: &Path, lockfile: bool, shows: bool) -> Result<(), String>
     {
         return Ok(());
     }
-    if shows {
-        status::note(&format!("installing the packages of '{shown}' as locked"));
-    }
+    let doing = format!("installing the packages of '{shown}' as locked");
+    listener
+        .observe(&Event::Note(&doing))
+        .map_err(|error| error.to_string())?;
     let words: &[&str] = match lock.is_file() {
         true => &["ci", "--ignore-scripts", "--no-audit", "--no-fund"],
         false => &["install", "--ignore-scripts", "--no-audit", "--no-fund"],
