@@ -117,7 +117,7 @@ fn the_cost_of_a_module_is_measured_and_reported() {
         "--set=warmup=50",
         "--set=connections=10",
         "--set=test=parallel-promises-es2015-native",
-        "--set=server=node-http,express",
+        "--set=server=express",
     ];
     let answer = project.run(&words);
     if cannot_run(&answer) {
