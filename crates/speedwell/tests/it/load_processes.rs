@@ -65,6 +65,24 @@ fn several_processes_send_their_parts_and_are_added_up() {
 }
 
 #[test]
+fn every_process_sends_the_credentials_of_the_address() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let words = "-n 20 -c 4 --clients 2 -L --no-save";
+    for path in ["/", "/moved"] {
+        // The password is 'p@w'; the process that starts the others must write it as it was.
+        let url = format!("http://anna:p%40w@{}{path}", server.address);
+        let words: Vec<&str> = words.split(' ').collect();
+        project
+            .run(&[&["load", &url][..], &words].concat())
+            .expect_status(0);
+    }
+    let requests = server.requests();
+    assert_eq!(requests.len(), (1 + 20) + (2 + 20));
+    let field = "Authorization: Basic YW5uYTpwQHc=\r\n";
+    assert!(requests.iter().all(|request| request.head.contains(field)));
+}
+
+#[test]
 fn what_was_measured_until_ctrl_c_is_told() {
     let project = Project::new();
     for words in [&[][..], &["--clients", "2"]] {

@@ -159,7 +159,7 @@ impl LoadArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::load::{Url, job};
+    use crate::runner::load::job;
     use clap::Parser;
     use speedwell_load::load::{
         Address, Batching, BodyRule, ConnectionRules, Http, Load, Part, Steady, Timeouts,
@@ -176,8 +176,7 @@ mod tests {
     fn part(words: &str, part: Part) -> Load {
         let words = format!("x http://127.0.0.1:81/ {words}");
         let line = Line::try_parse_from(words.split_whitespace()).unwrap();
-        let url = Url::parse(&line.load.urls[0]).unwrap();
-        job(&line.load.spec(0), &url, 7, part).unwrap().load
+        job(&line.load.spec(0), 7, part).unwrap().load
     }
 
     fn load(words: &str) -> Load {

@@ -11,7 +11,7 @@ use crate::model::load_run::LoadRun;
 use crate::model::load_spec::{Client, LoadSpec};
 use crate::model::performed::Stage;
 use crate::process;
-use crate::runner::load::{self, Url, as_run, generate, load_with_tool};
+use crate::runner::load::{self, as_run, generate, load_with_tool};
 use speedwell_load::books::Class;
 use speedwell_load::load::{Address, Part};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,9 +93,7 @@ impl Life<'_> {
 
     fn sent_by_us(&self, stage: Stage, spec: &LoadSpec) -> Fallible<LoadRun> {
         let failed = |error: anyhow::Error| stumble(stage, format!("{error:#}"));
-        let job =
-            Url::parse(&spec.url).and_then(|url| load::job(spec, &url, self.seed, Part::WHOLE));
-        let mut job = job.map_err(failed)?;
+        let mut job = load::job(spec, self.seed, Part::WHOLE).map_err(failed)?;
         // A name such as 'localhost' has several addresses; the server listens on this one.
         job.load.target.addresses = vec![Address::Internet(self.ready.address)];
         let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));

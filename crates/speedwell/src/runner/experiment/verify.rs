@@ -5,7 +5,7 @@ use crate::model::assignment::{BodyRule, Traffic, Verify};
 use crate::model::load_spec::LoadSpec;
 use crate::model::performed::Stage;
 use crate::process;
-use crate::runner::load::{self, Url};
+use crate::runner::load;
 use regex::Regex;
 use speedwell_load::generator::{self, Probe};
 use speedwell_load::load::Part;
@@ -45,8 +45,7 @@ pub fn check(stage: Stage, verify: &Verify, traffic: &Traffic, url: &str) -> Fal
 pub fn ask(spec: &LoadSpec) -> Result<Probe, String> {
     let single = spec.clone().single_request();
     // A single request has no random choice.
-    let job = Url::parse(&spec.url).and_then(|url| load::job(&single, &url, 0, Part::WHOLE));
-    let job = job.map_err(|error| format!("{error:#}"))?;
+    let job = load::job(&single, 0, Part::WHOLE).map_err(|error| format!("{error:#}"))?;
     generator::probe(&job.load, process::interrupt_flag())
         .map_err(|error| format!("no answer from '{}': {error}", spec.url))
 }

@@ -26,21 +26,21 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Connections that an open load may come to have.
 const MOST_CONNECTIONS: u32 = 1000;
 
-/// The load for one address, which is that of the specification unless redirects led elsewhere; `part` is the share of
-/// this generator process.
+/// The load that a specification describes; `part` is the share of this generator process.
 ///
 /// # Errors
-/// Options that contradict each other, files that cannot be read, a host without an address.
-pub fn job(spec: &LoadSpec, url: &Url, seed: u64, part: Part) -> anyhow::Result<LoadJob> {
-    check(spec, url)?;
+/// What is not an address, options that contradict each other, files that cannot be read, a host without an address.
+pub fn job(spec: &LoadSpec, seed: u64, part: Part) -> anyhow::Result<LoadJob> {
+    let url = Url::parse(&spec.url)?;
+    check(spec, &url)?;
     let lanes = spec.streams_per_connection();
     let pace = pace(spec, seed)?;
     let (connections, most_connections) = connections(spec, &pace, lanes)?;
     let rules = rules(spec);
     let threads = threads(spec, &pace, lanes)?;
     let load = Load {
-        target: target::target(spec, url)?,
-        kinds: kinds::kinds(spec, url)?,
+        target: target::target(spec, &url)?,
+        kinds: kinds::kinds(spec, &url)?,
         http: match (spec.http2, spec.http3) {
             (true, _) => Http::Two {
                 table_bytes: spec.h2_table_size.unwrap_or(0),
@@ -66,7 +66,7 @@ pub fn job(spec: &LoadSpec, url: &Url, seed: u64, part: Part) -> anyhow::Result<
         part,
     };
     Ok(LoadJob {
-        url: url.clone(),
+        url,
         load,
         seed,
         spec: spec.clone(),

@@ -27,7 +27,7 @@ const SERVE_LIMIT: Duration = Duration::from_secs(30);
 /// A load that is ready to be sent.
 #[derive(Debug, Clone)]
 pub struct LoadJob {
-    /// Where it goes, as people write it.
+    /// Where it goes: the address of the specification.
     pub url: Url,
     /// What is carried out.
     pub load: Load,
@@ -71,25 +71,24 @@ impl Ready {
     /// Starts the server and verifies it.
     ///
     /// # Errors
-    /// Options that contradict each other, no permission, no server, no answer, no success.
-    pub fn make(spec: &LoadSpec, seed: u64, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<Ready> {
-        let mut job = build::job(spec, &Url::parse(&spec.url)?, seed, Part::WHOLE)?;
-        if spec.rt {
+    /// No permission, no server, no answer, no success.
+    pub fn make(mut job: LoadJob, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<Ready> {
+        if job.spec.rt {
             // Asked here, so that nothing is started in vain; the generator asks again for itself.
             drop(real_time()?);
         }
         let addresses = &job.load.target.addresses;
         let mut warnings = Vec::new();
-        let mut server = match &spec.serve {
+        let mut server = match &job.spec.serve {
             Some(command) => {
-                let limit = spec.serve_timeout.unwrap_or(SERVE_LIMIT);
+                let limit = job.spec.serve_timeout.unwrap_or(SERVE_LIMIT);
                 Some(Served::start(command, limit, addresses, &mut warnings)?)
             }
             None => None,
         };
         let mut seen = None;
         warnings.extend(keep_reachable(&mut job.load));
-        if !spec.no_verify {
+        if !job.spec.no_verify {
             let (settled, found) = verify::verify(job)?;
             job = settled;
             if !found.redirected_from.is_empty() {
@@ -119,7 +118,7 @@ impl Ready {
     }
 }
 
-/// Carries out one load; see [`Ready::make`].
+/// Carries out one load; see [`build::job`] and [`Ready::make`].
 ///
 /// # Errors
 /// It could not be begun. What happens later is part of the [`LoadRun`].
@@ -128,7 +127,7 @@ pub fn carry_out(
     seed: u64,
     tell: &mut dyn FnMut(Notice),
 ) -> anyhow::Result<LoadRun> {
-    let mut ready = Ready::make(spec, seed, tell)?;
+    let mut ready = Ready::make(build::job(spec, seed, Part::WHOLE)?, tell)?;
     let (measured, deaths) = measure(&ready.job, ready.server.as_ref(), tell)?;
     let mut run = as_run(&ready.job, measured);
     run.probe = ready.seen.take();

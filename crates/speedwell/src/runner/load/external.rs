@@ -5,7 +5,7 @@
 
 use super::carry_out::Ready;
 use super::tool::{self, ToolCommand};
-use super::{Notice, UNLIMITED, Url, build};
+use super::{Notice, UNLIMITED, build};
 use crate::exchange;
 use crate::model::load_spec::LoadSpec;
 use crate::model::{Case, Session};
@@ -25,12 +25,13 @@ pub fn load_with_tool(
 ) -> anyhow::Result<Option<Session>> {
     let scratch = Scratch::new()?;
     let body = scratch.path("body");
-    let url = Url::parse(&spec.url)?;
+    let job = build::job(spec, seed, Part::WHOLE)?;
+    let url = job.url.to_string();
     // Refused before a server is started in vain.
-    let command = tool::command(&build::job(spec, &url, seed, Part::WHOLE)?, &body)?;
+    let command = tool::command(&job, &body)?;
     resolve(Path::new(command.name))
         .with_context(|| format!("cannot load with {}", command.name))?;
-    let ready = Ready::make(spec, seed, tell)?;
+    let ready = Ready::make(job, tell)?;
     for warning in &ready.warnings {
         tell(Notice::Warning(warning));
     }
@@ -62,7 +63,7 @@ pub fn load_with_tool(
     let mut session = sessions.into_iter().next().with_context(failed)?;
     for run in &mut session.runs {
         // Not every tool prints where it sent its requests.
-        run.case = Case::new(url.to_string(), run.case.values.clone()).into();
+        run.case = Case::new(url.clone(), run.case.values.clone()).into();
     }
     Ok(Some(session))
 }

@@ -32,10 +32,8 @@ pub const WORKER_COMMAND: &str = "load-worker";
 /// What a worker gets to do: the whole load, and which part of it is its own.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WorkerOrder {
-    /// The load.
+    /// The load, redirects followed.
     pub spec: LoadSpec,
-    /// The address, redirects followed.
-    pub url: String,
     /// Where random choices come from.
     pub seed: u64,
     /// The number of the worker, from 0.
@@ -119,7 +117,6 @@ fn spec() -> Spec {
 fn order(job: &LoadJob, index: usize) -> WorkerOrder {
     WorkerOrder {
         spec: job.spec.clone(),
-        url: job.url.to_string(),
         seed: job.seed,
         index: index as u32,
         of: job.processes(),

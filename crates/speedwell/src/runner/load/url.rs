@@ -63,11 +63,11 @@ impl Url {
     /// What is not an address of HTTP.
     pub fn join(&self, reference: &str) -> anyhow::Result<Url> {
         if reference.contains("://") {
-            return Url::parse(reference);
+            return Ok(Url::parse(reference)?.with_credentials_of(self));
         }
         if let Some(rest) = reference.strip_prefix("//") {
             let scheme = if self.is_tls { "https" } else { "http" };
-            return Url::parse(&format!("{scheme}://{rest}"));
+            return Ok(Url::parse(&format!("{scheme}://{rest}"))?.with_credentials_of(self));
         }
         let (own, _) = self.path.split_once('?').unwrap_or((&self.path, ""));
         let path = match reference.chars().next() {
@@ -92,6 +92,31 @@ impl Url {
         match self.port == usual {
             true => host,
             false => format!("{host}:{}", self.port),
+        }
+    }
+
+    /// The whole address, with name and password: [`Url::parse`] gives the same again. It is never shown.
+    pub fn in_full(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let user = self
+            .credentials
+            .as_ref()
+            .map(|(name, password)| format!("{}:{}@", encoded(name), encoded(password)));
+        let user = user.unwrap_or_default();
+        format!("{scheme}://{user}{}{}", self.authority(), self.path)
+    }
+
+    /// Name and password go along to the place that they are for: the same scheme, host and port.
+    fn with_credentials_of(self, from: &Url) -> Url {
+        let place = |url: &Url| (url.is_tls, url.host.clone(), url.port);
+        let own = self.credentials.clone();
+        let handed_on = from
+            .credentials
+            .clone()
+            .filter(|_| place(&self) == place(from));
+        Url {
+            credentials: own.or(handed_on),
+            ..self
         }
     }
 
@@ -184,6 +209,19 @@ fn encode(text: &str, out: &mut String) {
     }
 }
 
+/// What [`decoded`] reads as this text: everything but the unreserved characters is encoded (RFC 3986, section 2.3).
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' => out.push(byte as char),
+            byte if byte.is_ascii_alphanumeric() => out.push(byte as char),
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -251,6 +289,34 @@ mod tests {
         let url = url("http://anna:p%40ss@h/");
         assert_eq!(url.credentials, Some(("anna".into(), "p@ss".into())));
         assert_eq!(url.to_string(), "http://h/");
+    }
+
+    #[test]
+    fn an_address_in_full_is_read_as_the_same() {
+        for text in [
+            "http://anna:p%40s%3as%25@h:81/a b?c={{ id }}",
+            "https://anna@[::1]/",
+            "http://h",
+        ] {
+            assert_eq!(url(&url(text).in_full()), url(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn credentials_go_along_to_the_same_place_only() {
+        let from = url("http://anna:pw@h:81/a");
+        let goes_along = |to: &str| from.join(to).unwrap().credentials == from.credentials;
+        for same in ["/b", "b", "//h:81/b", "http://h:81/b"] {
+            assert!(goes_along(same), "{same}");
+        }
+        for other in [
+            "//h:82/b",
+            "https://h:81/b",
+            "http://other:81/b",
+            "http://x:y@h:81/b",
+        ] {
+            assert!(!goes_along(other), "{other}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One request before the load: is this the server that is meant, and does it answer well?
 
 use super::{LoadJob, build, facts};
+use crate::model::load_spec::LoadSpec;
 use crate::process;
 use anyhow::{Context, bail, ensure};
 use speedwell_load::books::Class;
@@ -75,7 +76,11 @@ fn follow(job: &LoadJob, to: &str) -> anyhow::Result<LoadJob> {
             job.url
         );
     }
-    build::job(&job.spec, &url, job.seed, Part::WHOLE)
+    let spec = LoadSpec {
+        url: url.in_full(),
+        ..job.spec.clone()
+    };
+    build::job(&spec, job.seed, Part::WHOLE)
 }
 
 fn unanswered(job: &LoadJob, error: ProbeError) -> anyhow::Error {

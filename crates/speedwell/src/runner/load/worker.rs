@@ -1,7 +1,7 @@
 //! The other half of `processes.rs`: one generator process out of several.
 
 use super::processes::WorkerOrder;
-use super::{Url, build, carry_out};
+use super::{build, carry_out};
 use anyhow::Context;
 use speedwell_load::load::Part;
 use std::fs::{File, OpenOptions};
@@ -23,7 +23,7 @@ pub fn work() -> anyhow::Result<()> {
         index: order.index,
         of: order.of,
     };
-    let mut job = build::job(&order.spec, &Url::parse(&order.url)?, order.seed, part)?;
+    let mut job = build::job(&order.spec, order.seed, part)?;
     // What is left out was told by the process that started this one.
     drop(carry_out::keep_reachable(&mut job.load));
     writeln!(answers, "ready")?;
