@@ -1,5 +1,6 @@
 //! Loads of several rates: which of them the server kept, and which rate is tried next. Start at [`rates`].
 
+use super::checks::Remark;
 use super::findings::LoadFindings;
 use super::gate::{self, Condition, Unknown};
 use super::times::{Group, Quantity, Refusal, Told};
@@ -24,6 +25,9 @@ pub struct Rates {
     /// The lowest rate that the generator could not send in time however often it tried. The server may keep that and
     /// more, so the highest rate is not known.
     pub refused_at: Option<f64>,
+    /// Other programs took the processor from the generator in every try of the two rates that bound the answer. They
+    /// took it from a server on the same machine as well, which may keep more without them.
+    pub is_disturbed: bool,
 }
 
 /// One load of a rate.
@@ -41,6 +45,8 @@ pub struct RateTry {
     pub p99_ns: Option<f64>,
     /// Why the rate counts as missed; `None` if it was kept.
     pub missed: Option<Missed>,
+    /// Other programs took the processor from the generator ([`Remark::Disturbed`]).
+    pub is_disturbed: bool,
 }
 
 /// Why a rate counts as missed.
@@ -75,6 +81,7 @@ pub fn rates(loads: &[LoadFindings<'_>], conditions: &[Condition]) -> Vec<Rates>
         let refused_at = refused_at(&tries);
         (!is_one || refused_at.is_some()).then(|| Rates {
             label: (*label).to_owned(),
+            is_disturbed: is_disturbed(&tries, answer),
             tries,
             answer,
             refused_at,
@@ -109,6 +116,18 @@ fn trials(tries: &[RateTry]) -> Vec<Trial> {
 
 fn is_late(one: &RateTry) -> bool {
     one.missed == Some(Missed::Generator)
+}
+
+/// Whether the rates that bound an answer were disturbed. Where a rate is missed, so many requests are under way that
+/// any interruption meets many of them; at the rate that is kept, only frequent ones do.
+fn is_disturbed(tries: &[RateTry], answer: RateAnswer) -> bool {
+    let bounds = [answer.kept.or(answer.missed), answer.missed];
+    bounds.iter().all(|bound| {
+        bound.is_some_and(|rate| {
+            let mut of_rate = tries.iter().filter(|one| one.rate == rate && !is_late(one));
+            of_rate.all(|one| one.is_disturbed)
+        })
+    })
 }
 
 /// The lowest rate of which there were so many tries with a late generator that it was no passing disturbance.
@@ -162,6 +181,10 @@ fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry>
         p50_ns: time(500_000),
         p99_ns: time(990_000),
         missed,
+        is_disturbed: load
+            .remarks
+            .iter()
+            .any(|remark| matches!(remark, Remark::Disturbed { .. })),
     })
 }
 

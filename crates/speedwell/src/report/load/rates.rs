@@ -30,6 +30,7 @@ pub fn add(rates: &Rates, document: &mut Document) {
         match rates.refused_at {
             None => json!({
                 "load": rates.label, "kept": rates.answer.kept, "missed": rates.answer.missed,
+                "is_disturbed": rates.is_disturbed,
             }),
             Some(rate) => json!({
                 "load": rates.label, "kept": null, "missed": null,
@@ -58,6 +59,14 @@ fn headline(rates: &Rates) -> String {
         reasons.next_back().map_or(String::new(), reason)
     };
     match (rates.answer.kept, rates.answer.missed) {
+        (Some(kept), Some(missed)) if rates.is_disturbed => format!(
+            "{label}: keeps at least {}; whether the server can keep {} is unclear: it was missed ({}) while other \
+             programs took the processor, as they did in every try of the rate that is kept. Quiet the machine, or use \
+             --pin or --rt.",
+            rate(kept),
+            rate(missed),
+            why(missed)
+        ),
         (Some(kept), Some(missed)) => format!(
             "{label}: keeps {}; {} is missed ({}).",
             rate(kept),

@@ -4,6 +4,8 @@ use super::made::{MS, Made, US};
 use super::{scheduled, thousand};
 use speedwell::analysis::load::gate::{Answer, Condition, Unknown, judge, passes};
 use speedwell::analysis::load::{NextRate, RateRules, Refusal, Remark, next_rate, of, rates};
+use speedwell::report::load::search;
+use speedwell::report::{Block, Output};
 use speedwell_load::books::Class;
 use speedwell_load::latency::Outcome;
 
@@ -102,6 +104,61 @@ fn a_load_without_requests_passes_no_limit_of_times_or_shares() {
             .iter()
             .all(|row| row.answer == Answer::Unknown(Unknown::NoRequests))
     );
+}
+
+/// A try of a rate, during which the generator was interrupted so often.
+fn interrupted(rate: f64, times: u64, is_kept: bool) -> Made {
+    let mut made = Made::open(rate).with(|run| {
+        run.measured.threads[0].involuntary_switches = times;
+    });
+    for at in 0..rate as u64 {
+        // A server that is too slow has a queue of half a second.
+        let (outcome, service_ns) = match is_kept || at % 10 > 0 {
+            true => (Outcome::Ok, MS),
+            false => (Outcome::Failed(Class::TimeoutTotal), 500 * MS),
+        };
+        made.end(outcome, service_ns, 0);
+    }
+    made
+}
+
+#[test]
+fn a_rate_that_is_missed_while_others_took_the_processor_may_not_be_the_limit() {
+    let answer = |kept: u64, missed: u64| {
+        let tries = [
+            interrupted(1000.0, kept, true),
+            interrupted(1000.0, kept, true),
+            interrupted(1050.0, missed, false),
+            interrupted(1050.0, missed, false),
+        ];
+        let loads: Vec<_> = tries.iter().map(|made| of(&made.run)).collect();
+        let found = rates(&loads, &[]).remove(0);
+        let bounds = (found.answer.kept, found.answer.missed);
+        assert_eq!(bounds, (Some(1000.0), Some(1050.0)));
+        let report = search(
+            &loads,
+            &[],
+            std::slice::from_ref(&found),
+            &Output::default(),
+        );
+        let headline = report.blocks.iter().find_map(|block| match block {
+            Block::Headline(text) => Some(text.clone()),
+            _ => None,
+        });
+        (found.is_disturbed, headline.unwrap())
+    };
+    let (is_disturbed, headline) = answer(300, 300);
+    assert!(
+        is_disturbed && headline.contains("at least 1,000/s; whether"),
+        "{headline}"
+    );
+    // Queues at the missed rate make few interruptions meet many requests: that alone is the server's doing.
+    let (is_disturbed, headline) = answer(2, 300);
+    assert!(
+        !is_disturbed && headline.contains("is missed (fewer"),
+        "{headline}"
+    );
+    assert!(!answer(300, 0).0 && !answer(0, 0).0);
 }
 
 #[test]
