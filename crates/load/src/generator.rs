@@ -29,6 +29,7 @@ mod socket;
 mod source;
 mod steady_watch;
 mod threads;
+mod timer;
 mod worker;
 
 pub use probe::{Probe, ProbeError, TlsFacts, probe};

@@ -73,7 +73,11 @@ impl<'a> Core<'a> {
             quic,
             load,
             clock,
-            poll: Poll::new()?,
+            poll: if load.is_closed() {
+                Poll::with_limits()?
+            } else {
+                Poll::with_timer(clock)?
+            },
             source,
             ledger,
             traffic: Traffic::default(),

@@ -97,7 +97,7 @@ impl<'a> Worker<'a> {
             last_tick_ns: 0,
             next_limits_ns: NEVER,
             limits_every_ns: shortest.map_or(NEVER, |limit| {
-                (limit / LIMIT_PARTS).clamp(1_000_000, 20_000_000)
+                (limit / LIMIT_PARTS).clamp(1_000_000, TICK_NS)
             }),
             reached_most_connections: false,
             #[cfg(feature = "http3")]
@@ -269,7 +269,8 @@ impl<'a> Worker<'a> {
     /// Gives up what has taken too long. What has come by now is taken first: a thread that was held up itself
     /// would take answers that wait in its sockets for late ones.
     fn check_limits(&mut self, now_ns: u64) -> io::Result<()> {
-        self.next_limits_ns = now_ns.saturating_add(self.limits_every_ns);
+        // Where limits are long, this falls together with the ticks.
+        self.next_limits_ns = (now_ns / self.limits_every_ns + 1) * self.limits_every_ns;
         for _ in 0..=self.connections.len() / EVENTS {
             self.receive(now_ns, now_ns)?;
         }
@@ -311,14 +312,15 @@ impl<'a> Worker<'a> {
 
     /// Waits until something happens, at most until then, and takes it.
     fn receive(&mut self, now_ns: u64, until_ns: u64) -> io::Result<()> {
-        self.core.traffic.calls += 1;
         #[cfg(feature = "http3")]
         if self.core.quic.is_some() {
+            self.core.traffic.calls += 1;
             self.receive_from_streams(now_ns, until_ns);
             return Ok(());
         }
         let unread = std::mem::take(&mut self.core.unread);
-        let ready = self.core.poll.wait(until_ns.saturating_sub(now_ns))?;
+        let (ready, calls) = self.core.poll.wait(now_ns, until_ns)?;
+        self.core.traffic.calls += calls;
         for at in 0..ready {
             let happened = self.core.poll.happened(at);
             self.take(happened, now_ns);

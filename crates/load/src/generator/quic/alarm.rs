@@ -1,48 +1,29 @@
-//! A timer that is exact to the nanosecond. The runtime's own timers count milliseconds, which would
+//! A timer in the runtime that is exact to the nanosecond. The runtime's own timers count milliseconds, which would
 //! be late for most requests of a schedule.
 
-use rustix::fd::OwnedFd;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
+use crate::generator::clock::Clock;
+use crate::generator::timer::Timer;
 use std::io;
 use std::task::{Context, Poll};
 use tokio::io::unix::AsyncFd;
 
-const NS_PER_S: u64 = 1_000_000_000;
-
-/// One alarm, which can be set again and again (timerfd_create(2)).
+/// One alarm, which can be set again and again.
 pub(super) struct Alarm {
-    timer: AsyncFd<OwnedFd>,
+    timer: AsyncFd<Timer>,
 }
 
 impl Alarm {
     /// Must be called within the runtime.
-    pub fn new() -> io::Result<Alarm> {
-        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        // SAFETY: an `OwnedFd` is open until it is dropped, and always the same descriptor.
+    pub fn new(clock: Clock) -> io::Result<Alarm> {
+        let timer = Timer::new(clock)?;
+        // SAFETY: a timer's descriptor is open until it is dropped, and always the same.
         let timer = unsafe { AsyncFd::register(timer)? };
         Ok(Alarm { timer })
     }
 
-    /// Rings once, so many nanoseconds from now, and not when it was set to ring before.
-    pub fn set(&self, after_ns: u64) -> io::Result<()> {
-        let zero = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let time = Itimerspec {
-            it_interval: zero,
-            it_value: Timespec {
-                tv_sec: (after_ns / NS_PER_S) as i64,
-                // A time of zero would switch the timer off.
-                tv_nsec: (after_ns % NS_PER_S).max(1) as i64,
-            },
-        };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &time)?;
-        Ok(())
+    /// Rings once, at this time of the load, and not when it was set to ring before.
+    pub fn set(&self, at_ns: u64) -> io::Result<()> {
+        self.timer.get_ref().set(at_ns)
     }
 
     /// Ready when it has rung. A timer that cannot be read has rung: the loop looks at its clock.

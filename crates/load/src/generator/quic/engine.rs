@@ -69,7 +69,7 @@ impl Engine {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let alarm = {
             let _inside = runtime.enter();
-            Alarm::new()?
+            Alarm::new(clock)?
         };
         let crypto = QuicClientConfig::try_from(tls.config.clone()).map_err(io::Error::other)?;
         let mut transport = TransportConfig::default();
@@ -125,7 +125,7 @@ impl Engine {
         let now_ns = self.clock.now_ns();
         if until_ns != NEVER && until_ns > now_ns && until_ns != self.rings_ns {
             // Without an alarm the loop would wait for an event: rather it looks again at once.
-            self.rings_ns = match self.alarm.set(until_ns - now_ns) {
+            self.rings_ns = match self.alarm.set(until_ns) {
                 Ok(()) => until_ns,
                 Err(_) => NEVER,
             };
