@@ -108,6 +108,7 @@ fn session() -> Session {
             threshold: None,
             experiment: None,
             definitions: Vec::new(),
+            conditions: Vec::new(),
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

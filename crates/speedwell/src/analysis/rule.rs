@@ -205,6 +205,7 @@ mod tests {
             threshold: None,
             experiment: None,
             definitions: Vec::new(),
+            conditions: Vec::new(),
         }
     }
 

@@ -70,6 +70,7 @@ impl Story {
             threshold: None,
             experiment: None,
             definitions: Vec::new(),
+            conditions: Vec::new(),
         };
         let session = Session {
             id: "story".into(),

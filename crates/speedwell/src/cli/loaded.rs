@@ -35,8 +35,18 @@ pub fn document(
     Ok(document)
 }
 
-/// The limits that were typed when the session was measured: the search for a rate was held against them.
+/// The limits that were set when the session was measured: the search for a rate was held against them.
 fn conditions(session: &Session) -> Vec<Condition> {
+    let parsed = |text: &String| text.parse().ok();
+    if !session.design.conditions.is_empty() {
+        return session
+            .design
+            .conditions
+            .iter()
+            .filter_map(parsed)
+            .collect();
+    }
+    // Sessions of earlier versions hold them only among the words typed.
     let mut words = session.command.iter();
     let mut found = Vec::new();
     while let Some(word) = words.next() {
@@ -45,8 +55,36 @@ fn conditions(session: &Session) -> Vec<Condition> {
             Some(rest) => rest.strip_prefix('='),
             None => None,
         };
-        // Words that were no condition were refused before anything was measured.
         found.extend(text.and_then(|text| text.parse().ok()));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange;
+
+    #[test]
+    fn limits_are_those_of_the_design_or_in_older_sessions_those_typed() {
+        let words = [
+            "speedwell",
+            "load",
+            "--fail-on",
+            "p99>20ms",
+            "--fail-on=errors>1%",
+        ];
+        let rows = "\"filename\",\"configuration\",\"rate\",\"time\"\n\"a/b.js\",\"n=1\",10,1\n";
+        let mut session = exchange::read("x", rows.as_bytes()).unwrap().remove(0);
+        session.command = words.map(str::to_owned).to_vec();
+        let texts = |session: &Session| -> Vec<String> {
+            conditions(session)
+                .into_iter()
+                .map(|limit| limit.text)
+                .collect()
+        };
+        assert_eq!(texts(&session), ["p99>20ms", "errors>1%"]);
+        session.design.conditions = vec!["p50>1ms".to_owned()];
+        assert_eq!(texts(&session), ["p50>1ms"]);
+    }
 }

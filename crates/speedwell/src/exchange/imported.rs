@@ -169,6 +169,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             threshold: None,
             experiment: None,
             definitions: Vec::new(),
+            conditions: Vec::new(),
         },
         variants,
         metrics: Vec::new(),

@@ -7,6 +7,7 @@
 pub mod calibration;
 pub mod experiment;
 mod iterations;
+pub mod load;
 mod plans;
 mod request;
 mod resume;
@@ -16,7 +17,9 @@ mod trial;
 
 pub use iterations::{File, IterationsRequest, Searched, search_iterations};
 pub use plans::{Plans, Resumed, draw_seed};
-pub use request::{MeasureRequest, PlanRequest, SamplingRequest, SessionRequest, VariantRequest};
+pub use request::{
+    MeasureRequest, PlanRequest, SamplingRequest, SearchRequest, SessionRequest, VariantRequest,
+};
 pub use resume::resumed;
 pub use scripts::{Script, ScriptsRequest, execute_scripts};
 pub use session::{Measured, carry_out, header, measure, reach_warning, warn_if_busy};

@@ -1,6 +1,7 @@
 //! What can be asked of measuring, as plain data. What is not given follows the usual rules, which are decided here.
 
 use crate::analysis::Settings;
+use crate::analysis::scaling::Rules;
 use crate::define::{Selection, Suite};
 use crate::model::{
     Design, Length, Order, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
@@ -81,6 +82,19 @@ pub struct SamplingRequest {
     pub timeout: Duration,
 }
 
+/// A search for the concurrency beyond which there is no more throughput.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SearchRequest {
+    /// Levels are multiples of this; they are doubled if not given.
+    pub step: Option<u32>,
+    /// The highest level.
+    pub limit: Option<u32>,
+    /// Levels without growth after which it climbs no further.
+    pub patience: Option<u32>,
+    /// Visits of each level.
+    pub visits: Option<u32>,
+}
+
 /// A session to be measured and kept.
 #[derive(Debug, Clone, Default)]
 pub struct SessionRequest {
@@ -119,6 +133,22 @@ impl Default for SamplingRequest {
             length: None,
             warmup_ns: None,
             timeout: Sampling::USUAL_TIMEOUT,
+        }
+    }
+}
+
+impl SearchRequest {
+    /// The rules of the search, from level `first` up to `limit` if no other is given.
+    pub fn rules(&self, first: u32, limit: u32) -> Rules {
+        let usual = Rules::default();
+        let visits = self.visits.unwrap_or(usual.visits);
+        Rules {
+            first,
+            step: self.step,
+            limit: self.limit.unwrap_or(limit),
+            patience: self.patience.unwrap_or(usual.patience),
+            visits,
+            most_visits: usual.most_visits.max(visits),
         }
     }
 }
@@ -187,6 +217,7 @@ impl PlanRequest {
             threshold: self.threshold,
             experiment: None,
             definitions: suite.definitions(),
+            conditions: Vec::new(),
         };
         Plan {
             jobs: suite.jobs.clone(),

@@ -59,6 +59,9 @@ pub struct Design {
     /// The definition files of the benchmarks that were measured, if there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub definitions: Vec<DefinitionFile>,
+    /// What must not be so of HTTP loads, as it was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<String>,
 }
 
 /// A definition file as it was read, once for the whole session. A later change of the file changes no session.

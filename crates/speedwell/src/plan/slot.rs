@@ -157,6 +157,7 @@ mod tests {
                 threshold: None,
                 experiment: None,
                 definitions: Vec::new(),
+                conditions: Vec::new(),
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

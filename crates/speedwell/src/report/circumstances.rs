@@ -209,6 +209,7 @@ mod tests {
             threshold: Some(0.05),
             experiment: None,
             definitions: Vec::new(),
+            conditions: Vec::new(),
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -239,6 +240,7 @@ mod tests {
             threshold: None,
             experiment: None,
             definitions: Vec::new(),
+            conditions: Vec::new(),
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }

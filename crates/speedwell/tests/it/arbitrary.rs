@@ -225,6 +225,7 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         threshold: None,
         experiment: None,
         definitions: Vec::new(),
+        conditions: Vec::new(),
     }
 }
 

@@ -21,6 +21,7 @@ pub fn blank(id: &str) -> Session {
             threshold: None,
             experiment: None,
             definitions: Vec::new(),
+            conditions: Vec::new(),
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

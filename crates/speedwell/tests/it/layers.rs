@@ -32,7 +32,7 @@ const LEAVES: [(&str, &[&str]); 3] = [
     (
         "speedwell_load",
         &[
-            "model", "runner", "exchange", "analysis", "report", "compat", "cli",
+            "model", "runner", "exchange", "analysis", "report", "measure", "compat", "cli",
         ],
     ),
 ];

@@ -29,6 +29,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
             threshold: None,
             experiment: None,
             definitions: Vec::new(),
+            conditions: Vec::new(),
         },
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
         metrics: [

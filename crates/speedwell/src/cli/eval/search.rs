@@ -96,19 +96,8 @@ fn rules(args: &EvalArgs) -> anyhow::Result<Rules> {
         !args.shares_process(),
         "a search measures each code in a process of its own\nhint: leave out --shared and --order parallel"
     );
-    let usual = Rules::default();
-    let visits = args.sampling.runs.unwrap_or(usual.visits);
-    Ok(Rules {
-        first: 1,
-        step: args.search.step,
-        limit: args
-            .search
-            .concurrency_limit
-            .unwrap_or(SearchArgs::MOST_WORKERS),
-        patience: args.search.patience.unwrap_or(usual.patience),
-        visits,
-        most_visits: usual.most_visits.max(visits),
-    })
+    let request = args.search.request(args.sampling.runs);
+    Ok(request.rules(1, SearchArgs::MOST_WORKERS))
 }
 
 struct Search<'a> {

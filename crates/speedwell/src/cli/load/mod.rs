@@ -1,30 +1,30 @@
 //! `speedwell load`: from words to loads, their course on the terminal, and what they gave.
 //!
-//! It decides which loads follow each other in which order, and what is said meanwhile. Start at
-//! [`run`]; `runner/load/build.rs` fills in what is not given.
+//! It decides what is said meanwhile. Start at [`run`]; `measure/load/` decides which loads follow each other in which
+//! order, `runner/load/build.rs` fills in what is not given.
 
 mod benchmarker;
-mod external;
-mod kept;
 mod live;
-mod order;
 mod performed;
 mod search;
 mod written;
 
-use super::options::{ComparisonArgs, LoadArgs};
+use super::options::{ComparisonArgs, LoadArgs, StudyArgs};
+use super::report::document_of;
 use super::{Status, loaded, status};
 use crate::analysis::load::{LoadFindings, gate};
 use crate::analysis::{self, Findings};
 use crate::measure::draw_seed;
+use crate::measure::load::{LoadEvent, LoadRequest, Wish, load, load_with_tools, session};
 use crate::model::load_spec::Client;
+use crate::model::{Session, State};
 use crate::process;
-use crate::report;
+use crate::report::{self, Uncertainty};
 use crate::runner;
-use crate::runner::load::{LoadRun, Notice, ProbeFacts, Url, carry_out, stop_with_warmup};
+use crate::runner::load::{LoadRun, Notice, ProbeFacts, Url};
 use anyhow::bail;
 use live::LiveView;
-use order::Turn;
+pub use search::wish;
 
 /// Loads, and tells what came of it.
 ///
@@ -41,24 +41,27 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
         return performed::run(args, seed);
     }
     check(args)?;
-    if search::is_asked_for(args) {
-        return search::run(args, seed);
-    }
-    let turns = order::turns(args.urls.len(), args.runs.unwrap_or(1), seed);
+    let request = args.request(seed);
     if args.generator.client != Client::Builtin {
-        return external::run(args, &turns, seed);
+        return with_tool(args, &request);
     }
-    let mut runs = Vec::new();
-    for turn in &turns {
-        match load(args, turn, seed) {
-            Ok(run) => runs.push(run),
-            Err(error) => return gave_up(args, &runs, seed, &error),
+    let mut teller = Teller { args, live: None };
+    let loaded = load(&request, &mut |event| teller.hear(event));
+    let interrupted = match process::interrupted() {
+        true => Status::INTERRUPTED,
+        false => Status::DONE,
+    };
+    let status = match &loaded.ended {
+        Ok(()) => interrupted,
+        Err(error) => {
+            status::tell(error);
+            interrupted.or(Status::COULD_NOT)
         }
-        if process::interrupted() {
-            break;
-        }
+    };
+    match loaded.runs.is_empty() {
+        true => Ok(status),
+        false => Ok(status.or(finish(args, &request, &loaded.runs)?)),
     }
-    finish(args, &runs, seed)
 }
 
 /// Generates the part of a load that another process of this program orders.
@@ -100,49 +103,69 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
     for url in &args.urls {
         Url::parse(url)?;
     }
-    if !search::is_asked_for(args) {
+    if search::wish(args) == Wish::Loads {
         args.output.check(report::Measured::Loads)?;
     }
     search::check(args)
 }
 
-/// A load could not be begun. What was measured before it is told.
-fn gave_up(
-    args: &LoadArgs,
-    runs: &[LoadRun],
-    seed: u64,
-    error: &anyhow::Error,
-) -> anyhow::Result<Status> {
-    let status = match process::interrupted() {
-        true => Status::INTERRUPTED,
-        false => Status::COULD_NOT,
-    };
-    status::tell(error);
-    match runs.is_empty() {
-        true => Ok(status),
-        false => Ok(status.or(finish(args, runs, seed)?)),
+/// Loads with another tool, keeps what it gave, and shows it.
+fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
+    let mut teller = Teller { args, live: None };
+    let session = load_with_tools(request, &args.session(), &mut |event| teller.hear(event))?;
+    // What cannot be kept is shown all the same: it has been measured.
+    let kept = args
+        .store
+        .open()
+        .and_then(|mut store| store.insert(&session));
+    let settings = ComparisonArgs::default().settings(&["all".to_owned()], None);
+    let findings = analysis::of(&session, &settings);
+    let output = args.output.settings();
+    let study = StudyArgs::default();
+    let document = document_of(&session, &findings, &study, &settings, &output)?;
+    args.output.print(&document)?;
+    kept.map(|_| match session.state {
+        State::Interrupted => Status::INTERRUPTED,
+        _ => Status::DONE,
+    })
+}
+
+/// Shows the course of loads.
+struct Teller<'a> {
+    args: &'a LoadArgs,
+    live: Option<LiveView>,
+}
+
+impl Teller<'_> {
+    fn hear(&mut self, event: LoadEvent<'_>) {
+        let args = self.args;
+        match event {
+            LoadEvent::Begins(stop) => {
+                self.live = Some(LiveView::new(args.output.progress(), stop));
+            }
+            LoadEvent::Notice(Notice::Standing(glimpse)) => {
+                if let Some(live) = &mut self.live {
+                    live.show(glimpse);
+                }
+            }
+            LoadEvent::Notice(Notice::Seen(url, seen, protocol)) => {
+                tell_seen(args, url, seen, protocol);
+            }
+            LoadEvent::Notice(Notice::Warning(warning)) => status::warn(warning),
+            LoadEvent::Ended => self.live = None,
+            LoadEvent::Visited(level, throughput) => tell_visit(args, level, throughput),
+        }
     }
 }
 
-/// One load.
-fn load(args: &LoadArgs, turn: &Turn, seed: u64) -> anyhow::Result<LoadRun> {
-    let spec = args.spec(turn.url);
-    let mut live = LiveView::new(args.output.progress(), stop_with_warmup(&spec));
-    let mut run = carry_out(&spec, seed, &mut |notice| match notice {
-        Notice::Standing(glimpse) => live.show(glimpse),
-        notice => tell(args, &notice),
-    })?;
-    drop(live);
-    (run.round, run.slot) = (turn.round, turn.slot);
-    Ok(run)
-}
-
-/// Passes on what happens before a load.
-fn tell(args: &LoadArgs, notice: &Notice) {
-    match notice {
-        Notice::Seen(url, seen, protocol) => tell_seen(args, url, seen, protocol),
-        Notice::Warning(warning) => status::warn(warning),
-        Notice::Standing(_) => {}
+fn tell_visit(args: &LoadArgs, level: f64, throughput: Option<f64>) {
+    if args.output.progress() {
+        let figure = |value: f64| report::quantity(value, "1/s", Uncertainty::Unknown);
+        let given = throughput.map_or("nothing".to_owned(), figure);
+        status::note(&match args.pace.rate {
+            Some(_) => format!("rate {}: {given}", figure(level)),
+            None => format!("concurrency {level}: {given}"),
+        });
     }
 }
 
@@ -166,28 +189,31 @@ fn tell_seen(args: &LoadArgs, url: &Url, seen: &ProbeFacts, protocol: &str) {
     ));
 }
 
-/// Keeps and reports loads that were asked for one by one.
-fn finish(args: &LoadArgs, runs: &[LoadRun], seed: u64) -> anyhow::Result<Status> {
-    let gate = conclude(args, runs, seed, |_, _| true)?;
+/// Keeps and reports what was measured.
+fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyhow::Result<Status> {
+    if request.wish != Wish::Loads {
+        return search::finish(args, request, runs);
+    }
+    let gate = conclude(args, request, runs, |_, _| true)?;
     Ok(runs.iter().fold(gate, |all, run| all.or(outcome(run))))
 }
 
 /// Writes what was asked for, keeps it, reports, and holds the loads that decide against the limits.
 fn conclude(
     args: &LoadArgs,
+    request: &LoadRequest,
     runs: &[LoadRun],
-    seed: u64,
     decides: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
 ) -> anyhow::Result<Status> {
     written::write(args, runs)?;
-    let session = kept::session(args, runs, seed)?;
+    let session = session(request, runs, &args.session())?;
     // What cannot be kept is shown all the same: it has been measured.
     let kept = args
         .store
         .open()
         .and_then(|mut store| store.insert(&session));
     let findings: Vec<_> = runs.iter().map(analysis::load::of).collect();
-    let settings = ComparisonArgs::default().settings(&kept::metrics(&session), None);
+    let settings = ComparisonArgs::default().settings(&metrics(&session), None);
     let output = args.output.settings();
     let mut document = loaded::document(&session, &findings, &settings, &output)?;
     document.append(report::circumstances(
@@ -228,4 +254,19 @@ fn outcome(run: &LoadRun) -> Status {
         true => Status::COULD_NOT,
         false => Status::DONE,
     }
+}
+
+/// The metrics that are looked at where loads were repeated: throughput, and the time by which a load
+/// is judged.
+fn metrics(session: &Session) -> Vec<String> {
+    let has = |name: &&str| session.metric(name).is_some();
+    let wanted = [
+        ["throughput", "requests_per_second"],
+        ["response_p50", "latency_p50"],
+        ["response_p99", "latency_p99"],
+    ];
+    let found = wanted
+        .iter()
+        .filter_map(|names| names.iter().copied().find(|name| has(name)));
+    found.map(str::to_owned).collect()
 }

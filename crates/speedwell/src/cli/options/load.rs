@@ -5,6 +5,9 @@ use super::{
     StoreArgs, TlsArgs, TrafficArgs, parse,
 };
 use crate::analysis::load::gate::Condition;
+use crate::cli::load::wish;
+use crate::measure::SessionRequest;
+use crate::measure::load::LoadRequest;
 use crate::model::load_spec::LoadSpec;
 use clap::Args;
 use std::path::PathBuf;
@@ -69,6 +72,26 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
+    /// The loads of all addresses.
+    pub fn request(&self, seed: u64) -> LoadRequest {
+        LoadRequest {
+            specs: (0..self.urls.len()).map(|at| self.spec(at)).collect(),
+            wish: wish(self),
+            runs: self.runs,
+            conditions: self.fail_on.clone(),
+            seed,
+        }
+    }
+
+    /// The session that they are kept as.
+    pub fn session(&self) -> SessionRequest {
+        SessionRequest {
+            tags: self.store.tag.clone(),
+            command: std::env::args().collect(),
+            ..SessionRequest::default()
+        }
+    }
+
     /// The load of one of the addresses. Several levels or a search have no concurrency or rate of their own.
     pub fn spec(&self, at: usize) -> LoadSpec {
         let servers = &self.serving.serve;

@@ -2,6 +2,7 @@
 
 use super::parse;
 use crate::analysis::scaling::Rules;
+use crate::measure::SearchRequest;
 use crate::model::load_spec::parse_rate;
 use clap::Args;
 use std::str::FromStr;
@@ -25,6 +26,16 @@ pub struct SearchArgs {
 }
 
 impl SearchArgs {
+    /// The search, with so many visits of each level.
+    pub fn request(&self, visits: Option<u32>) -> SearchRequest {
+        SearchRequest {
+            step: self.step,
+            limit: self.concurrency_limit,
+            patience: self.patience,
+            visits,
+        }
+    }
+
     /// The most workers that execute code at the same time where nothing else is said. They may be operating system
     /// processes or threads with a machine of their own, so there are fewer of them than connections.
     pub const MOST_WORKERS: u32 = 256;

@@ -68,6 +68,7 @@ pub fn session() -> Session {
             threshold: None,
             experiment: None,
             definitions: Vec::new(),
+            conditions: Vec::new(),
         },
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],

@@ -1,8 +1,9 @@
-//! Loads as a session of the store: what was typed, where and in which order it was measured.
+//! Loads as a session of the store: where and in which order they were measured.
 
-use crate::cli::options::LoadArgs;
+use super::LoadRequest;
 use crate::environment;
 use crate::exchange::measured;
+use crate::measure::SessionRequest;
 use crate::model::load_run::LoadRun;
 use crate::model::{Design, Order, Session, Stopping};
 use crate::runner::load::Url;
@@ -11,17 +12,21 @@ use crate::runner::load::Url;
 ///
 /// # Errors
 /// There are no loads.
-pub fn session(args: &LoadArgs, runs: &[LoadRun], seed: u64) -> anyhow::Result<Session> {
+pub fn session(
+    request: &LoadRequest,
+    runs: &[LoadRun],
+    kept: &SessionRequest,
+) -> anyhow::Result<Session> {
     // What is to be said of the figures is said by the report of the loads.
     let mut session = measured::session("load", runs, &mut Vec::new())?;
-    // Rounds are shuffled, and the first address typed is the baseline.
-    let place = |name: &str| args.urls.iter().position(|url| is_of(url, name));
+    // Rounds are shuffled, and the first address given is the baseline.
+    let place = |name: &str| request.specs.iter().position(|spec| is_of(&spec.url, name));
     session.variants.sort_by_key(|variant| place(&variant.name));
     let baseline = session.variants.first().map(|variant| variant.name.clone());
     let rounds = runs.iter().map(|run| run.round + 1).max();
     Ok(Session {
-        tags: args.store.tag.clone(),
-        command: std::env::args().collect(),
+        tags: kept.tags.clone(),
+        command: kept.command.clone(),
         environment: environment::capture(&[]),
         design: Design {
             // Every round holds each address once, shuffled: blocks with one run of each variant.
@@ -29,7 +34,8 @@ pub fn session(args: &LoadArgs, runs: &[LoadRun], seed: u64) -> anyhow::Result<S
             stopping: Stopping::Fixed {
                 runs: rounds.unwrap_or(1),
             },
-            seed,
+            seed: request.seed,
+            conditions: request.conditions.iter().map(|c| c.text.clone()).collect(),
             runs_per_block: 1,
             baseline: baseline.unwrap_or_default(),
             ..session.design
@@ -38,22 +44,7 @@ pub fn session(args: &LoadArgs, runs: &[LoadRun], seed: u64) -> anyhow::Result<S
     })
 }
 
-/// Whether a load of this name went to the address typed.
+/// Whether a load of this name went to that address.
 fn is_of(url: &str, name: &str) -> bool {
     Url::parse(url).is_ok_and(|url| url.to_string() == name)
-}
-
-/// The metrics that are looked at where loads were repeated: throughput, and the time by which a load
-/// is judged.
-pub fn metrics(session: &Session) -> Vec<String> {
-    let has = |name: &&str| session.metric(name).is_some();
-    let wanted = [
-        ["throughput", "requests_per_second"],
-        ["response_p50", "latency_p50"],
-        ["response_p99", "latency_p99"],
-    ];
-    let found = wanted
-        .iter()
-        .filter_map(|names| names.iter().copied().find(|name| has(name)));
-    found.map(str::to_owned).collect()
 }
