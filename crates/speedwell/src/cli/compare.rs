@@ -8,7 +8,7 @@ use super::source::{self, Source};
 use super::{Status, calibrated, gate, profiles, programs};
 use crate::analysis::{self, Findings, Settings};
 use crate::define::Side;
-use crate::definition;
+use crate::definition::experiment::{Form, form};
 use crate::harness::Trial;
 use crate::measure::Plans;
 use crate::model::Session;
@@ -63,7 +63,7 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
         }
         return run::run(args);
     }
-    let is_definition = |target: &String| definition::is_one(Path::new(target));
+    let is_definition = |target: &String| form(Path::new(target)) == Some(Form::Benchmarks);
     if args.execution.resume.is_some() || args.targets.iter().any(is_definition) {
         return run::run(args);
     }

@@ -4,7 +4,8 @@
 //! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, a
 //! folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
 
-use crate::definition::{self, experiment::Experiment};
+use crate::definition;
+use crate::definition::experiment::{Experiment, Form, form};
 use crate::harness::{self, Kind, Source};
 use crate::model::{Variant, nearest};
 use anyhow::{Context, bail};
@@ -32,7 +33,7 @@ pub fn sources(target: &str, here: &Path) -> anyhow::Result<Vec<Source>> {
     let path = fs::canonicalize(&path)
         .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
     let found = if path.is_file() {
-        if definition::experiment::is_one(&path) {
+        if form(&path) == Some(Form::Experiment) {
             return experiment_sources(&path, here);
         }
         let source = match harness::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh")
@@ -184,7 +185,7 @@ fn own_folder(path: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
                 };
                 found.extend(inner);
             }
-        } else if definition::is_one(&entry) {
+        } else if form(&entry) == Some(Form::Benchmarks) {
             found.push(source_of(&entry, here)?);
         } else if let Ok(source) = source_of(&entry, here)
             // What has been built beside a source file is not one more benchmark.
@@ -260,7 +261,7 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
 /// A definition file. Its benchmarks are named after it alone, and its commands are started beside it.
 fn definition_source(file: &Path) -> anyhow::Result<Source> {
     let text = definition::source(file, &[])?;
-    let name = definition::of(&text)?.name;
+    let name = Experiment::of(&text)?.name;
     let folder = file.parent().unwrap_or(Path::new("/"));
     Ok(Source {
         kind: Kind::Load,
@@ -305,7 +306,7 @@ fn experiment_sources(file: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
 pub fn experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<PathBuf>> {
     let is_one = |target: &&String| {
         let path = here.join(target);
-        path.is_file() && definition::experiment::is_one(&path)
+        path.is_file() && form(&path) == Some(Form::Experiment)
     };
     match targets.iter().find(is_one) {
         Some(target) if targets.len() > 1 => bail!(
@@ -323,8 +324,12 @@ pub fn experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<Path
 pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
     let mut declared = Vec::new();
     for source in sources.iter().filter(|source| source.kind == Kind::Load) {
-        let variants = definition::of(source.definition()?)?.variants;
-        declared.extend(variants.into_iter().map(|patch| patch.variant));
+        let experiment = Experiment::of(source.definition()?)?;
+        let current = |name: &str| std::env::var(name).ok();
+        let declared_here = experiment.variants.iter();
+        for variant in declared_here.filter(|variant| variant.is_declared()) {
+            declared.push(experiment.declared_variant(variant, &current)?);
+        }
     }
     if sources.len() > 1 && !declared.is_empty() {
         bail!(

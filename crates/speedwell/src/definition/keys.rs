@@ -72,6 +72,21 @@ impl<'a> Keys<'a> {
         })
     }
 
+    /// Its path from the top of the file, such as `group[1].target`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The line that it begins in, if there are lines.
+    pub fn line(&self) -> Option<usize> {
+        self.line
+    }
+
+    /// Everything in it; nothing counts as taken.
+    pub fn entries(&self) -> Table {
+        self.table.clone()
+    }
+
     /// The value of a key, whatever it is.
     pub fn node(&self, key: &str) -> Option<&'a Node> {
         self.known.borrow_mut().push(key.to_owned());

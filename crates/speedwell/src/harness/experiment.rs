@@ -10,13 +10,13 @@ pub use profiled::{ProfileOrder, record};
 
 use super::attempt::{failure, start_reason};
 use super::events::Events;
-use super::job::{Description, Job, Parameter, Request, Setting, Source};
+use super::job::{Description, Job, Kind, Parameter, Request, Setting, Source};
 use super::{Attempt, Harness, Message, Observation, own_program, protocol};
-use crate::definition::experiment::{Experiment, control};
+use crate::definition::experiment::{Experiment, Kind as GroupKind, control};
 use crate::model::assignment::{Assignment, Warmup, Work};
 use crate::model::performed::{Performed, Stumble};
 use crate::model::{Case, Cause, DefinitionFile, Sample};
-use crate::process::{Channel, Outcome, Spec, run};
+use crate::process::{Channel, Outcome, Spec, quote, run};
 use anyhow::{Context, anyhow};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,11 +33,10 @@ pub struct Experiments;
 
 impl Harness for Experiments {
     fn describe(&self, source: &Source, request: &Request) -> Description {
-        let written = source.definition().map(|definition| DefinitionFile {
-            set: request.sets.clone(),
-            ..definition.clone()
-        });
-        let experiment = match written.and_then(|written| Experiment::of(&written)) {
+        let experiment = match source
+            .definition()
+            .and_then(|text| read(text, source, request))
+        {
             Ok(experiment) => experiment,
             Err(error) => return protocol::unreadable(source, &error),
         };
@@ -71,9 +70,35 @@ impl Harness for Experiments {
         }
     }
 
-    fn usual_program(&self, _source: &Source) -> PathBuf {
-        own_program()
+    fn usual_program(&self, source: &Source) -> PathBuf {
+        let experiment = source.definition().and_then(Experiment::of).ok();
+        let program = experiment.and_then(|experiment| experiment.program);
+        program.map_or_else(own_program, PathBuf::from)
     }
+}
+
+/// What the file means with the values that were set. Those of loads beside other benchmarks may be meant for the
+/// others.
+fn read(
+    written: &DefinitionFile,
+    source: &Source,
+    request: &Request,
+) -> anyhow::Result<Experiment> {
+    let mut set = request.sets.clone();
+    if source.kind == Kind::Load {
+        let plain = Experiment::of(written)?;
+        let known: Vec<&String> = plain
+            .groups
+            .iter()
+            .flat_map(|group| &group.parameters)
+            .map(|(name, _)| name)
+            .collect();
+        set.retain(|(name, _)| known.contains(&name));
+    }
+    Experiment::of(&DefinitionFile {
+        set,
+        ..written.clone()
+    })
 }
 
 /// What a run has to do.
@@ -86,18 +111,34 @@ struct Order {
 }
 
 fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
-    let experiment = setting.experiment.context("there is no experiment")?;
+    let own;
+    let experiment = match setting.experiment {
+        Some(experiment) => experiment,
+        None => {
+            own = Experiment::of(job.source.definition()?)?;
+            &own
+        }
+    };
     let case = job.case.as_ref().context("the case is not known")?;
     let group = experiment.group_of(case);
     let group = group.with_context(|| format!("'{}' belongs to no group", case.id()))?;
     let variant = control::origin(&setting.variant.name);
     let seed = group.seed.of_run(setting.seed, setting.slot);
-    let mut assignment = experiment.assignment(group, case, variant, seed)?;
+    let mut assignment = match group.kind {
+        GroupKind::Load => {
+            experiment.load_assignment(group, case, setting.variant, Some(&setting.program))?
+        }
+        _ => experiment.assignment(group, case, variant, seed)?,
+    };
     if job.test {
         shorten(&mut assignment);
     }
-    let names = group
-        .metrics
+    // A load of the short form tells everything in an order of its own, its rate first.
+    let told = match group.kind {
+        GroupKind::Load => 0,
+        _ => group.metrics.len(),
+    };
+    let names = group.metrics[..told]
         .iter()
         .map(|metric| group.stored(&metric.name));
     Ok(Order {
@@ -109,12 +150,15 @@ fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
 
 /// A trial is one request.
 fn shorten(assignment: &mut Assignment) {
-    let Work::Server(service) = &mut assignment.work else {
-        return;
-    };
-    let load = &mut service.load;
-    load.warmup = Warmup::None;
-    load.spec = std::mem::take(&mut load.spec).single_request();
+    match &mut assignment.work {
+        Work::Command => {}
+        Work::Load(spec) => **spec = std::mem::take(&mut **spec).single_request(),
+        Work::Server(service) => {
+            let load = &mut service.load;
+            load.warmup = Warmup::None;
+            load.spec = std::mem::take(&mut load.spec).single_request();
+        }
+    }
 }
 
 /// Has a process of this program do what it is told.
@@ -125,8 +169,12 @@ fn asked(
 ) -> anyhow::Result<(Outcome, Events)> {
     let spec = Spec {
         channel: Channel::Harness,
-        // The process keeps the limits of every stage itself; this one is for when it does not.
-        limit: setting.limit + GRACE,
+        limit: match assignment.work {
+            Work::Load(_) => setting.limit,
+            // The process keeps the limits of every stage itself; this one is for when it does not.
+            _ => setting.limit + GRACE,
+        },
+        pin: setting.pin.cloned(),
         ..Spec::new(own_program()).args([COMMAND])
     };
     let text = serde_json::to_string(assignment)?;
@@ -186,14 +234,25 @@ fn performed(told: &Message) -> Option<Performed> {
 /// The port in lines to be typed, where any will do: that of the run is somebody else's by now.
 const ANY_PORT: u16 = 3000;
 
-/// What a person would type to start the target by hand.
+/// What a person would type to start the target by hand, or to send the load.
 fn replayed(assignment: &Assignment) -> Spec {
     let target = &assignment.target;
     let port = match &assignment.work {
         Work::Server(service) => service.port.unwrap_or(ANY_PORT),
-        Work::Command => ANY_PORT,
+        Work::Command | Work::Load(_) => ANY_PORT,
     };
     let filled = |text: &String| text.replace("{port}", &port.to_string());
+    if let Work::Load(spec) = &assignment.work {
+        let mut spec = spec.as_ref().clone().fill(&|text| filled(&text.to_owned()));
+        spec.serve = spec
+            .serve
+            .map(|line| exports(&target.plain_environment()) + &line);
+        let args = ["load".to_owned()].into_iter().chain(spec.to_args());
+        return Spec {
+            directory: Some(target.directory.clone()),
+            ..Spec::new(own_program()).args(args).args(["--no-save"])
+        };
+    }
     let mut words = target.command.iter().map(filled);
     let environment = target.plain_environment().into_iter();
     Spec {
@@ -203,6 +262,12 @@ fn replayed(assignment: &Assignment) -> Spec {
             .collect(),
         ..Spec::new(words.next().unwrap_or_default()).args(words)
     }
+}
+
+/// Variables for the server alone: what sends the load must not have them.
+fn exports(environment: &[(String, String)]) -> String {
+    let one = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
+    environment.iter().map(one).collect()
 }
 
 /// Its figures as samples.
@@ -232,8 +297,8 @@ fn observation(
             .extend(measure.values.iter().map(|&value| Sample {
                 metric: metric.clone(),
                 value,
-                elapsed_ns: None,
-                iterations: None,
+                elapsed_ns: measure.elapsed_ns,
+                iterations: measure.iterations,
             }));
         if seen
             .metrics

@@ -26,9 +26,9 @@ pub enum Kind {
     Program,
     /// A Python file that uses our package, driven over the protocol.
     Python,
-    /// A definition file whose benchmarks are HTTP loads.
+    /// A definition file of HTTP loads that are measured as benchmark files are.
     Load,
-    /// A definition file of an experiment: servers and commands as they are.
+    /// A definition file of an experiment, which is measured by itself.
     Experiment,
     /// A piece of code, measured by the harness of its language.
     Code(Language),

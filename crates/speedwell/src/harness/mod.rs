@@ -20,7 +20,6 @@ pub mod http_output;
 mod http_shim;
 mod http_tool;
 mod job;
-mod load;
 mod node;
 mod node_channel;
 mod node_core;
@@ -79,8 +78,7 @@ pub fn of(kind: Kind) -> &'static dyn Harness {
         Kind::Cpp => &cpp::Cpp,
         Kind::Program => &program::Program,
         Kind::Python => &python::Python,
-        Kind::Load => &load::Load,
-        Kind::Experiment => &experiment::Experiments,
+        Kind::Load | Kind::Experiment => &experiment::Experiments,
         Kind::Code(language) => code::harness(language),
         Kind::Fake => &fake::Fake,
     }

@@ -141,7 +141,7 @@ pub(super) fn perform(
         Ok(outcome) => {
             let (seen, fault) = observation(job, &events);
             // Elsewhere a benchmark may say how long something took, such as a device of its own.
-            let is_clocked = matches!(job.source.kind, Kind::Node | Kind::Load);
+            let is_clocked = job.source.kind == Kind::Node;
             let wall_ns = outcome.wall_ns;
             let fault = fault
                 .or_else(|| longer_than_it_lived(seen.as_ref().filter(|_| is_clocked)?, wall_ns));

@@ -112,6 +112,8 @@ pub enum Work {
     Command,
     /// It serves, and gets a load.
     Server(Box<Service>),
+    /// A load as `speedwell load` sends it, to a server that its line for a shell starts or that runs already.
+    Load(Box<LoadSpec>),
 }
 
 /// A server and its load.

@@ -1,7 +1,7 @@
 //! What one run of an experiment gave: its figures, or the stage at which it failed. Plain data that travels as
 //! JSON from the process that performed it. Start at [`Performed`].
 
-use super::Metric;
+use super::{Metric, Sample};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -19,9 +19,15 @@ pub struct Performed {
 impl Performed {
     /// Adds a figure with one value.
     pub fn tell(&mut self, metric: Metric, value: f64) {
+        self.figures.push(Measure::new(metric, vec![value]));
+    }
+
+    /// Adds a figure with the value of a sample, and what the sample was counted over.
+    pub fn tell_sample(&mut self, metric: Metric, sample: &Sample) {
         self.figures.push(Measure {
-            metric,
-            values: vec![value],
+            elapsed_ns: sample.elapsed_ns,
+            iterations: sample.iterations,
+            ..Measure::new(metric, vec![sample.value])
         });
     }
 }
@@ -33,6 +39,24 @@ pub struct Measure {
     pub metric: Metric,
     /// Its values, in the metric's unit.
     pub values: Vec<f64>,
+    /// How long it was measured, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_ns: Option<u64>,
+    /// What was counted meanwhile, where it is a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<f64>,
+}
+
+impl Measure {
+    /// A figure of which nothing but its values is known.
+    pub fn new(metric: Metric, values: Vec<f64>) -> Measure {
+        Measure {
+            metric,
+            values,
+            elapsed_ns: None,
+            iterations: None,
+        }
+    }
 }
 
 /// Where and why a run failed.

@@ -96,6 +96,19 @@ fn a_slower_server_is_worse() {
 }
 
 #[test]
+fn a_definition_with_a_claim_is_judged_as_an_experiment() {
+    let claim = "[variant.plain]\n[variant.slow]\nenv = { DELAY_MS = 20 }\n[plan]\nruns = 2\n[[claim]]\n\
+                 expr = \"rps(slow) < rps(plain)\"\n";
+    let definition = DEFINITION.replace("requests = 60", "requests = 20");
+    let Some(project) = project(&format!("{definition}{claim}").replace("[1, 4]", "4")) else {
+        return;
+    };
+    project
+        .run(&["run", "servers.toml"])
+        .expect_stdout(&["rps(slow) < rps(plain)", "servers/hello"]);
+}
+
+#[test]
 fn the_user_chooses_values_and_a_trial_is_one_request() {
     let Some((project, answer)) = run(DEFINITION, &["--set", "concurrency=2", "--list"]) else {
         return;
@@ -118,7 +131,7 @@ fn the_user_chooses_values_and_a_trial_is_one_request() {
         "1",
     ]);
     half.expect_status(2)
-        .expect_stdout(&["a whole number of at least 1, not 2.5"]);
+        .expect_stderr(&["a whole number of at least 1, not 2.5"]);
 }
 
 #[test]
@@ -141,9 +154,11 @@ fn a_server_that_dies_in_mid_load_is_a_failure_with_its_last_words() {
     let Some((_, answer)) = run(&dying, &[]) else {
         return;
     };
-    answer
-        .expect_status(2)
-        .expect_stdout(&["exited with status 3 in mid-load", "out of ideas"]);
+    answer.expect_status(2).expect_stdout(&[
+        "failed at 'load'",
+        "exited with status 3",
+        "out of ideas",
+    ]);
 }
 
 #[test]
@@ -156,7 +171,7 @@ fn a_server_that_is_somewhere_else_is_not_waited_for_for_ever() {
     };
     answer
         .expect_status(2)
-        .expect_stdout(&["did not accept connections"]);
+        .expect_stdout(&["failed at 'ready'", "accept connections at 127.0.0.1:"]);
 }
 
 #[test]

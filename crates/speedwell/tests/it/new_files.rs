@@ -10,7 +10,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn read(file: &Path) -> Experiment {
-    assert!(experiment::is_one(file), "{}", file.display());
+    let form = experiment::form(file);
+    assert_eq!(
+        form,
+        Some(experiment::Form::Experiment),
+        "{}",
+        file.display()
+    );
     experiment::read(file, &[]).unwrap_or_else(|error| panic!("{error:#}"))
 }
 

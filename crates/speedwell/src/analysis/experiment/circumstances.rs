@@ -40,7 +40,7 @@ fn services(experiment: &Experiment) -> Vec<(String, Service)> {
             let assignment = experiment.assignment(group, case, &variant.name, 0).ok()?;
             match assignment.work {
                 Work::Server(service) => Some((case.id(), *service)),
-                Work::Command => None,
+                Work::Command | Work::Load(_) => None,
             }
         });
         services.collect::<Vec<_>>()

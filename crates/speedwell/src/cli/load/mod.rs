@@ -5,7 +5,6 @@
 
 mod benchmarker;
 mod live;
-mod performed;
 mod search;
 mod written;
 
@@ -36,9 +35,6 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
     let seed = args.pace.seed.unwrap_or_else(draw_seed);
     if args.benchmarker {
         return benchmarker::run(args, seed);
-    }
-    if args.harness {
-        return performed::run(args, seed);
     }
     check(args)?;
     let request = args.request(seed);
@@ -143,6 +139,7 @@ impl Teller<'_> {
             LoadEvent::Begins(stop) => {
                 self.live = Some(LiveView::new(args.output.progress(), stop));
             }
+            LoadEvent::Notice(Notice::Served) => {}
             LoadEvent::Notice(Notice::Standing(glimpse)) => {
                 if let Some(live) = &mut self.live {
                     live.show(glimpse);

@@ -66,9 +66,6 @@ pub struct LoadArgs {
     /// Be the tool of an HTTP benchmark: send the load at once, keep nothing, print a line of JSON
     #[arg(long, hide = true)]
     pub benchmarker: bool,
-    /// Perform one case of a definition file over the harness protocol
-    #[arg(long, hide = true, conflicts_with = "benchmarker")]
-    pub harness: bool,
 }
 
 impl LoadArgs {

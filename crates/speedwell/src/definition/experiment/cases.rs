@@ -41,13 +41,7 @@ pub fn parameters(group: &Keys, words: &Vocabulary, settings: &Settings) -> Resu
             .iter()
             .map(|value| words.fill_value(value, line, &path));
         let declared = declared.collect::<Result<Vec<Value>>>()?;
-        let kind = declared.first().map(Value::kind);
-        let set = settings.of(&name).into_iter().map(|text| match kind {
-            Some(kind) => Value::parse(text, kind).unwrap_or_else(|| Value::guess(text)),
-            None => Value::guess(text),
-        });
-        let set: Vec<Value> = set.collect();
-        let values = if set.is_empty() { declared } else { set };
+        let values = chosen(&name, declared, settings);
         let twice = values
             .iter()
             .enumerate()
@@ -59,6 +53,17 @@ pub fn parameters(group: &Keys, words: &Vocabulary, settings: &Settings) -> Resu
         found.push((name, values));
     }
     Ok(found)
+}
+
+/// The values that were set for a parameter, else those that the file declares.
+pub fn chosen(name: &str, declared: Vec<Value>, settings: &Settings) -> Vec<Value> {
+    let kind = declared.first().map(Value::kind);
+    let set = settings.of(name).into_iter().map(|text| match kind {
+        Some(kind) => Value::parse(text, kind).unwrap_or_else(|| Value::guess(text)),
+        None => Value::guess(text),
+    });
+    let set: Vec<Value> = set.collect();
+    if set.is_empty() { declared } else { set }
 }
 
 /// All combinations that no entry of `exclude` has, the last parameter changing fastest.

@@ -19,14 +19,20 @@ pub enum Kind {
     Command,
     /// Benchmark files, measured by their harness.
     Function,
+    /// The short form: somebody serves, and gets a load as `speedwell load` sends it.
+    Load,
 }
 
 impl Kind {
-    const NAMES: [(&str, Kind); 3] = [
+    const NAMES: [(&str, Kind); 4] = [
         ("server", Kind::Server),
         ("command", Kind::Command),
         ("function", Kind::Function),
+        ("load", Kind::Load),
     ];
+
+    /// Those that `[[group]]` may have; the other one has a form of its own.
+    const OF_GROUPS: [&str; 3] = ["server", "command", "function"];
 
     /// As it is written.
     pub fn name(self) -> &'static str {
@@ -77,7 +83,7 @@ pub struct Group {
     /// The benchmark files of a group of that kind.
     pub files: Vec<PathBuf>,
     /// Names of the figures that its target gives.
-    own: Vec<String>,
+    pub(super) own: Vec<String>,
     pub(super) path: String,
     pub(super) wanted: Option<Vec<String>>,
     pub(super) sections: Table,
@@ -100,8 +106,7 @@ pub fn read(
             format!("the name '{name}' is empty or has blanks, commas, slashes or brackets");
         return Err(keys.error("name", message));
     }
-    let kinds = Kind::NAMES.map(|(name, _)| name);
-    let Some(kind) = keys.choice("kind", &kinds)? else {
+    let Some(kind) = keys.choice("kind", &Kind::OF_GROUPS)? else {
         return Err(keys.missing("kind", "kind = \"server\", \"command\" or \"function\""));
     };
     let kind = Kind::NAMES.iter().find(|(name, _)| *name == kind);
@@ -112,20 +117,16 @@ pub fn read(
         _ => cases::combine(keys, &format!("{experiment}/{name}"), &parameters, settings)?,
     };
     let group = Group {
-        own: Vec::new(),
         overrides: cases::overrides(keys, &parameters, settings)?,
         sections: sections(keys, kind)?,
         files: files(keys, kind, words)?,
-        metrics: Vec::new(),
         wanted: keys.texts("metrics")?,
         also: also(keys)?,
-        seed: seed(keys)?,
         path: format!("group[{at}]"),
         line: keys.node("name").and_then(|node| node.line),
-        name,
-        kind,
         parameters,
         cases,
+        ..Group::new(&name, kind, seed(keys)?, keys)
     };
     keys.finish()?;
     Ok(group)
@@ -136,7 +137,7 @@ fn sections(keys: &Keys, kind: Kind) -> Result<Table> {
     let allowed: &[&str] = match kind {
         Kind::Server => &SECTIONS,
         Kind::Command => &["target", "metric"],
-        Kind::Function => &[],
+        Kind::Function | Kind::Load => &[],
     };
     let mut found = Table::default();
     for section in SECTIONS {
@@ -156,7 +157,7 @@ fn sections(keys: &Keys, kind: Kind) -> Result<Table> {
             ("load", "[group.load] with requests or duration"),
         ],
         Kind::Command => &[("target", "[group.target] with command = [...]")],
-        Kind::Function => &[],
+        Kind::Function | Kind::Load => &[],
     };
     match must
         .iter()
@@ -209,6 +210,26 @@ fn seed(keys: &Keys) -> Result<Seed> {
 }
 
 impl Group {
+    /// A group with one case at most, of which nothing more is known than the table that it is in.
+    pub(super) fn new(name: &str, kind: Kind, seed: Seed, keys: &Keys) -> Group {
+        Group {
+            name: name.to_owned(),
+            kind,
+            parameters: Vec::new(),
+            cases: Vec::new(),
+            metrics: Vec::new(),
+            also: Vec::new(),
+            seed,
+            files: Vec::new(),
+            own: Vec::new(),
+            path: keys.path().to_owned(),
+            wanted: None,
+            sections: keys.entries(),
+            overrides: Vec::new(),
+            line: keys.line(),
+        }
+    }
+
     /// Paths of the files below the folder.
     pub(super) fn settle(&mut self, root: &Path) {
         for file in &mut self.files {
@@ -231,7 +252,9 @@ impl Group {
         let usual = || -> Vec<String> {
             let own = own.iter().chain(&also).map(|metric| metric.name.clone());
             let first = match (self.kind, own.clone().next()) {
-                (Kind::Server, _) => vec!["rps", "latency.p50", "latency.p99", "cpu_per_request"],
+                (Kind::Server | Kind::Load, _) => {
+                    vec!["rps", "latency.p50", "latency.p99", "cpu_per_request"]
+                }
                 (Kind::Command, None) => vec!["time"],
                 _ => Vec::new(),
             };

@@ -20,6 +20,9 @@ const OF_A_SERVER: [(&str, &str, Better); 13] = [
     ("cpu_time", "ns", Better::Lower),
 ];
 
+/// Figures of a load of the short form.
+const OF_A_LOAD: [&str; 4] = ["rps", "throughput", "cpu_per_request", "ready_ms"];
+
 /// Figures of a command.
 const OF_A_COMMAND: [(&str, &str, Better); 3] = [
     ("time", "ns", Better::Lower),
@@ -47,17 +50,30 @@ pub const ALSO: [(&str, &str); 16] = [
     ("cpu-migrations", "1"),
 ];
 
-/// The metric of that name, if every group of the kind has it.
-pub fn find(kind: Kind, name: &str) -> Option<Metric> {
+/// Figures with names, units and directions.
+fn own(kind: Kind) -> impl Iterator<Item = (&'static str, &'static str, Better)> {
     let table: &[(&str, &str, Better)] = match kind {
-        Kind::Server => &OF_A_SERVER,
+        Kind::Server | Kind::Load => &OF_A_SERVER,
         Kind::Command => &OF_A_COMMAND,
         Kind::Function => &[],
     };
-    let known = table.iter().find(|(known, ..)| *known == name);
-    let latency = || (kind == Kind::Server && is_latency(name)).then_some(("ns", Better::Lower));
+    let is_there = move |name: &str| kind != Kind::Load || OF_A_LOAD.contains(&name);
+    table
+        .iter()
+        .copied()
+        .filter(move |(name, ..)| is_there(name))
+}
+
+fn is_loaded(kind: Kind) -> bool {
+    matches!(kind, Kind::Server | Kind::Load)
+}
+
+/// The metric of that name, if every group of the kind has it.
+pub fn find(kind: Kind, name: &str) -> Option<Metric> {
+    let known = own(kind).find(|(known, ..)| *known == name);
+    let latency = || (is_loaded(kind) && is_latency(name)).then_some(("ns", Better::Lower));
     let (unit, better) = known
-        .map(|(_, unit, better)| (*unit, *better))
+        .map(|(_, unit, better)| (unit, better))
         .or_else(latency)?;
     Some(Metric::new(name, unit, better))
 }
@@ -66,13 +82,13 @@ pub fn find(kind: Kind, name: &str) -> Option<Metric> {
 /// those of other tools; sessions use one word for one thing, so that they can be compared with each other.
 pub fn stored(kind: Kind, name: &str) -> String {
     let plain = name.strip_suffix(":u").unwrap_or(name);
-    let known = match (kind, plain) {
-        (Kind::Server, "rps") => "throughput",
-        (Kind::Server, "throughput") => "bytes_per_second",
-        (Kind::Server, "ready_ms") => "server_ready",
-        (Kind::Server, "exit_ms") => "server_exit",
-        (Kind::Server, "latency.p100") => "latency_max",
-        (Kind::Command, "time") => "wall_time",
+    let known = match (is_loaded(kind), plain) {
+        (true, "rps") => "throughput",
+        (true, "throughput") => "bytes_per_second",
+        (true, "ready_ms") => "server_ready",
+        (true, "exit_ms") => "server_exit",
+        (true, "latency.p100") => "latency_max",
+        (false, "time") => "wall_time",
         _ => return plain.replace('.', "_"),
     };
     known.to_owned()
@@ -99,16 +115,9 @@ fn is_latency(name: &str) -> bool {
 /// Names to choose from in a hint.
 pub fn names(kind: Kind) -> Vec<String> {
     let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"];
-    let (own, more): (Vec<&str>, &[&str]) = match kind {
-        Kind::Server => (
-            OF_A_SERVER.iter().map(|(name, ..)| *name).collect(),
-            &latencies,
-        ),
-        Kind::Command => (OF_A_COMMAND.iter().map(|(name, ..)| *name).collect(), &[]),
-        Kind::Function => (Vec::new(), &[]),
-    };
-    let own = own.into_iter().map(str::to_owned);
-    own.chain(more.iter().map(|which| format!("latency.{which}")))
+    let latencies = latencies.into_iter().filter(|_| is_loaded(kind));
+    let own = own(kind).map(|(name, ..)| name.to_owned());
+    own.chain(latencies.map(|which| format!("latency.{which}")))
         .collect()
 }
 
@@ -137,7 +146,7 @@ mod tests {
         ] {
             assert!(find(Kind::Server, name).is_none(), "{name}");
         }
-        for kind in [Kind::Server, Kind::Command] {
+        for kind in [Kind::Server, Kind::Command, Kind::Load] {
             assert!(names(kind).iter().all(|name| find(kind, name).is_some()));
         }
     }

@@ -1,10 +1,12 @@
-//! Experiments: definition files with groups, variants that patch a target, claims and gates.
+//! Definition files: groups, variants that patch a target, claims and gates. A file with `[benchmark.NAME]` only is the
+//! short form of one whose groups are loads.
 //!
 //! It decides what such a file may say, and what each run has to do; everything is checked when the
 //! file is read, down to the last case under the last variant. Nothing is executed here. The grammar
 //! is in docs/experiments.md. Start at [`read`] and [`Experiment`]; [`Experiment::assignment`] is in
 //! `resolve.rs`.
 
+mod benchmark;
 mod cases;
 mod claim;
 mod compare;
@@ -12,6 +14,7 @@ pub mod control;
 mod environment;
 mod figure;
 mod group;
+mod loaded;
 mod metrics;
 #[cfg(test)]
 mod mistakes;
@@ -90,30 +93,73 @@ pub struct Experiment {
     /// What is shown, in order.
     pub outputs: Vec<Output>,
     /// What `{program}` means where a variant does not say.
-    program: Option<String>,
+    pub program: Option<String>,
     /// Blanks that mean the same in all cases.
     general: Vocabulary,
 }
 
-/// Whether the file is an experiment: TOML with a line `[[group]]`, or JSON with a list `group` of
-/// tables that have a `kind`.
-pub fn is_one(file: &Path) -> bool {
+/// Keys of the file that make an experiment of it, which is measured by itself and has a report of its own. Without
+/// any, its loads are measured and reported as benchmark files are.
+const OF_AN_EXPERIMENT: [&str; 10] = [
+    "group", "schema", "question", "params", "requires", "plan", "compare", "claim", "profile",
+    "output",
+];
+
+/// Keys of variants that do.
+const OF_ITS_VARIANTS: [&str; 6] = ["assert", "label", "color", "colour", "factors", "command"];
+
+/// What a file is measured and reported as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Loads beside other benchmark files.
+    Benchmarks,
+    /// By itself, with a report of its own.
+    Experiment,
+}
+
+/// The form of a definition file, if it is one: TOML with a line `[[group]]` or `[benchmark.NAME]`, or JSON with a
+/// list `group` of tables that have a `kind`.
+pub fn form(file: &Path) -> Option<Form> {
     let ending = file.extension().unwrap_or_default();
     if ending != "toml" && ending != "json" {
-        return false;
+        return None;
     }
-    let Ok(text) = std::fs::read_to_string(file) else {
+    let text = std::fs::read_to_string(file).ok()?;
+    if ending == "json" {
+        // Large files of results are not worth reading as a tree.
+        let is_one =
+            text.contains("\"group\"") && tree::of_json(&text).is_ok_and(|tree| has_groups(&tree));
+        return is_one.then_some(Form::Experiment);
+    }
+    let has = |begin: &str| {
+        let mut lines = text.lines().map(str::trim_start);
+        lines.any(|line| line.starts_with(begin))
+    };
+    if has("[[group]]") {
+        return Some(Form::Experiment);
+    }
+    has("[benchmark").then(|| match tree::of_toml(&text) {
+        Ok(tree) if judges(&tree) => Form::Experiment,
+        // What is wrong with it is reported when it is read.
+        _ => Form::Benchmarks,
+    })
+}
+
+fn judges(tree: &Node) -> bool {
+    let Some(top) = tree.table() else {
         return false;
     };
-    match ending == "toml" {
-        true => text
-            .lines()
-            .any(|line| line.trim_start().starts_with("[[group]]")),
-        // Large files of results are not worth reading as a tree.
-        false => {
-            text.contains("\"group\"") && tree::of_json(&text).is_ok_and(|tree| has_groups(&tree))
-        }
-    }
+    let variants = top.get("variant").map(|node| &node.content);
+    let variants: Vec<&Node> = match variants {
+        Some(tree::Content::Table(table)) => table.values().collect(),
+        Some(tree::Content::List(items)) => items.iter().collect(),
+        _ => Vec::new(),
+    };
+    let keys = variants.into_iter().filter_map(Node::table);
+    OF_AN_EXPERIMENT.iter().any(|key| top.contains_key(*key))
+        || keys
+            .flat_map(|table| table.keys())
+            .any(|key| OF_ITS_VARIANTS.contains(&key.as_str()))
 }
 
 fn has_groups(tree: &Node) -> bool {
@@ -188,11 +234,6 @@ fn head(top: &Keys, stem: &str) -> Result<(String, Option<String>)> {
         let message = format!("the schema {schema} is not known to this version");
         return Err(top.error("schema", format!("{message}\nhint: schema = {SCHEMA}")));
     }
-    if top.has("benchmark") {
-        let message = "[benchmark.NAME] belongs to the other form of definition files";
-        let hint = "a load is a [[group]] with kind = \"server\" here";
-        return Err(top.error("benchmark", format!("{message}\nhint: {hint}")));
-    }
     let name = top.text("name")?.unwrap_or_else(|| stem.to_owned());
     if name.is_empty() || name.contains(char::is_whitespace) {
         return Err(top.error("name", format!("the name '{name}' is empty or has blanks")));
@@ -226,8 +267,16 @@ fn groups(
     settings: &Settings,
 ) -> Result<Vec<Group>> {
     let mut found: Vec<Group> = Vec::new();
-    for (at, keys) in top.list("group")?.iter().enumerate() {
-        let mut group = group::read(keys, at, experiment, general, settings)?;
+    let (long, short) = (top.list("group")?, top.tables("benchmark")?);
+    let long = long.iter().enumerate().map(|(at, keys)| {
+        let group = group::read(keys, at, experiment, general, settings);
+        (keys, group)
+    });
+    let short = short
+        .iter()
+        .map(|keys| (keys, benchmark::read(keys, experiment, settings)));
+    for (keys, group) in long.chain(short) {
+        let mut group = group?;
         if found.iter().any(|known| known.name == group.name) {
             let message = format!("there are two groups with the name '{}'", group.name);
             return Err(keys.error("name", message));
@@ -235,8 +284,9 @@ fn groups(
         group.settle(root);
         found.push(group);
     }
+    let hint = "what is measured begins with a line [[group]] or [benchmark.NAME]";
     match found.is_empty() {
-        true => Err(top.missing("group", "what is measured begins with a line [[group]]")),
+        true => Err(top.missing("group", hint)),
         false => Ok(found),
     }
 }
@@ -272,8 +322,8 @@ fn check_settings(experiment: &Experiment, settings: &Settings) -> Result<()> {
 /// Resolves every case under every variant, so that nothing is found out later, and decides the
 /// metrics of the groups.
 fn check_runs(experiment: &mut Experiment, top: &Keys) -> Result<()> {
-    let keys = top.list("group")?;
-    for (at, keys) in keys.iter().enumerate() {
+    let (long, short) = (top.list("group")?, top.tables("benchmark")?);
+    for (at, keys) in long.iter().chain(&short).enumerate() {
         let group = &experiment.groups[at];
         let mut own = None;
         for variant in &experiment.variants {
@@ -282,7 +332,7 @@ fn check_runs(experiment: &mut Experiment, top: &Keys) -> Result<()> {
                 let metrics = assignment.figures.into_iter().map(|figure| figure.metric);
                 own.get_or_insert_with(|| metrics.collect::<Vec<_>>());
             }
-            if group.kind == Kind::Function {
+            if matches!(group.kind, Kind::Function | Kind::Load) {
                 experiment.harness_variant(&variant.name, &|_| None)?;
             }
         }
@@ -319,7 +369,12 @@ impl Experiment {
 
     /// The group that a case belongs to. Cases of benchmark files belong to none that is known.
     pub fn group_of(&self, case: &crate::model::Case) -> Option<&Group> {
-        self.groups.iter().find(|group| group.cases.contains(case))
+        let has_it = |group: &&Group| match group.kind {
+            // Values that were typed make cases of which the file knows nothing.
+            Kind::Load => case.benchmark == format!("{}/{}", self.name, group.name),
+            _ => group.cases.contains(case),
+        };
+        self.groups.iter().find(has_it)
     }
 
     /// All groups with their cases, in order. None are known of benchmark files.

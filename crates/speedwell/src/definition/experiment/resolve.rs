@@ -41,6 +41,11 @@ impl Experiment {
             );
         }
         let variant = &self.variants[super::variant::find(&self.variants, variant)?];
+        if group.kind == Kind::Load {
+            let current = |name: &str| std::env::var(name).ok();
+            let variant = self.harness_variant(&variant.name, &current)?;
+            return self.load_assignment(group, case, &variant, None);
+        }
         let sections = super::cases::patched(&group.sections, &group.overrides, case);
         let words = self.words(group, case, variant, seed, &sections)?;
         let patch = words.fill_node(&variant.patch, &variant.path)?;
@@ -123,6 +128,21 @@ impl Experiment {
         current: &dyn Fn(&str) -> Option<String>,
     ) -> Result<model::Variant> {
         let variant = &self.variants[super::variant::find(&self.variants, variant)?];
+        let mut found = self.declared_variant(variant, current)?;
+        let usual = || self.program.clone().map(Into::into);
+        found.program = found.program.or_else(usual);
+        Ok(found)
+    }
+
+    /// The same without what the file says of all variants.
+    ///
+    /// # Errors
+    /// It says something that a harness cannot do.
+    pub fn declared_variant(
+        &self,
+        variant: &Variant,
+        current: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<model::Variant> {
         let mut words = self.general.clone();
         words.belongs(format!(" under the variant '{}'", variant.name));
         variant.tell(&mut words)?;
@@ -133,13 +153,12 @@ impl Experiment {
                 let message = format!("'{key}' of the variant '{}' has no meaning", variant.name);
                 return Err(keys.error(
                     key,
-                    format!("{message} for benchmark files\nhint: program = \"node\""),
+                    format!("{message} for benchmark files and loads\nhint: program = \"node\""),
                 ));
             }
         }
         let mut found = model::Variant::plain(&variant.name);
-        let usual = self.program.clone();
-        found.program = keys.text("program")?.or(usual).map(Into::into);
+        found.program = keys.text("program")?.map(Into::into);
         found.arguments = target::arguments(&keys)?;
         for change in environment::read(&keys, "env")? {
             found.environment.push(set(&change, current, &keys)?);

@@ -38,7 +38,7 @@ pub fn assigned(experiment: &Experiment, group: &str, case: usize, variant: &str
 pub fn served(assignment: &Assignment) -> &crate::model::assignment::Service {
     match &assignment.work {
         Work::Server(service) => service,
-        Work::Command => panic!("{assignment:?}"),
+        _ => panic!("{assignment:?}"),
     }
 }
 

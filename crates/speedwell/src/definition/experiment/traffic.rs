@@ -2,12 +2,12 @@
 //!
 //! It becomes the same [`LoadSpec`] as the options of `speedwell load`, so that a load means the same everywhere.
 
+use super::benchmark::CONCURRENCY;
 use super::service::check_path;
 use crate::definition::keys::Keys;
-use crate::definition::load;
 use crate::definition::tree::Content;
 use crate::model::assignment::{Traffic, Warmup};
-use crate::model::load_spec::LoadSpec;
+use crate::model::load_spec::{Client, LoadSpec};
 use crate::model::milliseconds;
 use anyhow::Result;
 use std::path::Path;
@@ -18,15 +18,8 @@ const STEADY: Duration = Duration::from_secs(30);
 
 /// Reads a load, whose files are below `root`. Blanks other than `{port}` are filled.
 pub fn read(keys: &Keys, root: &Path) -> Result<Traffic> {
-    let (duration, requests) = (keys.time("duration")?, keys.whole("requests", 1)?);
-    if duration.is_some() && requests.is_some() {
-        let message = format!(
-            "{} has either 'requests' or 'duration', not both",
-            keys.place
-        );
-        return Err(keys.error("duration", message));
-    }
-    if duration.is_none() && requests.is_none() {
+    let (time, count) = end(keys)?;
+    if time.is_none() && count.is_none() {
         return Err(keys.wrong_table(
             "does not say when it ends\nhint: requests = 8000, or duration = \"10s\"",
         ));
@@ -35,21 +28,67 @@ pub fn read(keys: &Keys, root: &Path) -> Result<Traffic> {
     if rate.is_some_and(|rate| rate <= 0.0) {
         return Err(keys.error("rate", "a rate is a number of requests a second above 0"));
     }
-    let connections = keys.count("connections")?.unwrap_or(load::CONCURRENCY);
+    let connections = keys.count("connections")?.unwrap_or(CONCURRENCY);
     let pipelining = keys.count("pipelining")?.unwrap_or(1);
-    let request = load::request(keys, root)?;
+    let request = request(keys, root)?;
     Ok(Traffic {
         spec: LoadSpec {
-            client: load::client(keys)?,
+            client: client(keys)?,
             url: address(keys)?,
             concurrency: Some(connections.saturating_mul(pipelining)),
             pipeline: (pipelining > 1).then_some(pipelining),
-            time: duration,
-            count: requests,
+            time,
+            count,
             rate,
             ..request
         },
         warmup: warmup(keys)?,
+    })
+}
+
+/// When it ends: after a time or a number of requests, if either is given.
+pub fn end(keys: &Keys) -> Result<(Option<Duration>, Option<u64>)> {
+    let (time, count) = (keys.time("duration")?, keys.whole("requests", 1)?);
+    if time.is_some() && count.is_some() {
+        let message = format!(
+            "{} has either 'requests' or 'duration', not both",
+            keys.place
+        );
+        return Err(keys.error("duration", message));
+    }
+    Ok((time, count))
+}
+
+/// What sends it.
+pub fn client(keys: &Keys) -> Result<Client> {
+    let name = keys.choice("client", &Client::NAMES.map(|(name, _)| name))?;
+    let known = name.and_then(|name| name.parse().ok());
+    Ok(known.unwrap_or_default())
+}
+
+/// What is sent: method, header, body, protocol, and how long an answer may take. Files are below the folder.
+pub fn request(keys: &Keys, folder: &Path) -> Result<LoadSpec> {
+    let mut header = Vec::new();
+    if let Some(headers) = keys.table("headers")? {
+        for name in headers.names() {
+            let value = headers.value(&name)?.map(|value| value.plain());
+            header.push(format!("{name}: {}", value.unwrap_or_default()));
+        }
+    }
+    let data = keys.text("body")?;
+    if data.as_ref().is_some_and(|body| body.starts_with('@')) {
+        let message = format!("the key 'body' of {} begins with '@'", keys.place);
+        return Err(keys.error("body", format!("{message}\nhint: body_file names a file")));
+    }
+    Ok(LoadSpec {
+        timeout: keys.time("timeout")?,
+        request: keys.text("method")?,
+        header,
+        data,
+        body_file: keys.text("body_file")?.map(|file| folder.join(file)),
+        http2: keys.truth("http2")? == Some(true),
+        no_keepalive: keys.truth("keepalive")? == Some(false),
+        ..LoadSpec::default()
     })
 }
 

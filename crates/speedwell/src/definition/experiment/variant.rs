@@ -1,4 +1,4 @@
-//! `[[variant]]`: a named difference of the program under test.
+//! `[[variant]]`, or `[variant.NAME]` for short: a named difference of the program under test.
 //!
 //! A variant changes the target and nothing else: what sends a load or counts is the same for all,
 //! or the instrument would be compared together with its object. Keys without a meaning of their own
@@ -7,12 +7,15 @@
 use super::params::check_name;
 use super::vocabulary::Vocabulary;
 use crate::definition::keys::Keys;
-use crate::definition::tree::{Content, Node};
+use crate::definition::tree::{Content, Node, Table};
 use crate::model::Value;
 use anyhow::{Result, bail};
 
 /// Keys that change the target.
 const PATCH: [&str; 6] = ["args", "env", "command", "cwd", "program", "assert"];
+
+/// Keys that change a load of the short form.
+const OF_A_LOAD: [&str; 2] = ["serve", "url"];
 
 /// A variant as the file describes it.
 #[derive(Debug, Clone)]
@@ -27,6 +30,10 @@ pub struct Variant {
     pub factors: Vec<(String, String)>,
     /// What it changes, with blanks.
     pub(super) patch: Node,
+    /// What it changes of loads of the short form: `serve` and `url`, with blanks.
+    pub(super) load: Table,
+    /// It stands for the target as it is, in a file without variants.
+    is_implied: bool,
     pub(super) path: String,
     /// Its own blanks with their lines.
     pub(super) blanks: Vec<(String, Value, Option<usize>)>,
@@ -44,9 +51,16 @@ impl Variant {
                 line: None,
                 content: Content::Table(Default::default()),
             },
+            load: Table::default(),
+            is_implied: true,
             path: "variant".to_owned(),
             blanks: Vec::new(),
         }
+    }
+
+    /// Whether the file says it.
+    pub fn is_declared(&self) -> bool {
+        !self.is_implied
     }
 
     /// Adds its own blanks to the words.
@@ -63,8 +77,23 @@ impl Variant {
 /// Reads all variants; `used` are the names of all blanks of the file.
 pub fn read(top: &Keys, used: &[String]) -> Result<Vec<Variant>> {
     let mut found: Vec<Variant> = Vec::new();
-    for (at, keys) in top.list("variant")?.iter().enumerate() {
-        let variant = one(keys, at, used)?;
+    let of_a_load: &[&str] = if top.has("benchmark") {
+        &OF_A_LOAD
+    } else {
+        &[]
+    };
+    let is_short = top.node("variant").and_then(Node::table);
+    let is_short = is_short.is_some_and(|table| table.values().all(|node| node.table().is_some()));
+    let variants = match is_short {
+        true => top.tables("variant")?,
+        false => top.list("variant")?,
+    };
+    for keys in &variants {
+        let name = match is_short {
+            true => keys.name.clone(),
+            false => name(keys)?,
+        };
+        let variant = one(keys, name, of_a_load, used)?;
         if found.iter().any(|known| known.name == variant.name) {
             let message = format!("there are two variants with the name '{}'", variant.name);
             return Err(keys.error("name", message));
@@ -77,13 +106,17 @@ pub fn read(top: &Keys, used: &[String]) -> Result<Vec<Variant>> {
     Ok(found)
 }
 
-fn one(keys: &Keys, at: usize, used: &[String]) -> Result<Variant> {
+fn name(keys: &Keys) -> Result<String> {
     let name = keys.text("name")?;
     let name = name.ok_or_else(|| keys.missing("name", "name = \"with-module\""))?;
     if name.is_empty() || name.contains(|c: char| c.is_control() || ",()[]".contains(c)) {
         let message = format!("the name '{name}' is empty or has commas or brackets");
         return Err(keys.error("name", message));
     }
+    Ok(name)
+}
+
+fn one(keys: &Keys, name: String, of_a_load: &[&str], used: &[String]) -> Result<Variant> {
     let color = match keys.text("colour")? {
         Some(colour) => Some(colour),
         None => keys.text("color")?,
@@ -97,12 +130,14 @@ fn one(keys: &Keys, at: usize, used: &[String]) -> Result<Variant> {
         }
     }
     let label = keys.text("label")?;
-    let mut patch = crate::definition::tree::Table::default();
-    for key in PATCH {
-        if let Some(node) = keys.node(key) {
-            patch.insert(key.to_owned(), node.clone());
-        }
-    }
+    let take = |known: &[&str]| -> Table {
+        let nodes = known.iter().filter_map(|key| {
+            let node = keys.node(key)?;
+            Some(((*key).to_owned(), node.clone()))
+        });
+        nodes.collect()
+    };
+    let (patch, load) = (take(&PATCH), take(of_a_load));
     let line = keys.node("name").and_then(|node| node.line);
     Ok(Variant {
         name,
@@ -113,7 +148,9 @@ fn one(keys: &Keys, at: usize, used: &[String]) -> Result<Variant> {
             line,
             content: Content::Table(patch),
         },
-        path: format!("variant[{at}]"),
+        load,
+        is_implied: false,
+        path: keys.path().to_owned(),
         blanks: blanks(keys, used)?,
     })
 }

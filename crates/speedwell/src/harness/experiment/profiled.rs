@@ -61,8 +61,10 @@ fn prepare(assignment: &mut Assignment, order: &ProfileOrder) -> anyhow::Result<
     assignment.profile = Some(order.profiling);
     assignment.also.clear();
     assignment.figures.clear();
-    let Work::Server(service) = &mut assignment.work else {
-        return Ok(None);
+    let service = match &mut assignment.work {
+        Work::Server(service) => service,
+        Work::Command => return Ok(None),
+        Work::Load(_) => bail!("loads of the short form are not recorded"),
     };
     let load = &mut service.load;
     // Only our own generator ends after a number of requests whatever else is asked of it.

@@ -65,6 +65,10 @@ fn traffic(experiment: &Experiment, case: &Case, variant: &str) -> Option<Traffi
         .ok()?;
     match assignment.work {
         Work::Server(service) => Some(service.load),
+        Work::Load(spec) => Some(Traffic {
+            spec: *spec,
+            warmup: Warmup::None,
+        }),
         Work::Command => None,
     }
 }

@@ -62,10 +62,8 @@ pub fn live(assignment: &Assignment, pin: Option<CpuSet>, done: &mut Done) -> Fa
             );
             return Err(tailed(why));
         }
-        done.performed.figures.push(Measure {
-            metric: figure.metric.clone(),
-            values,
-        });
+        let measure = Measure::new(figure.metric.clone(), values);
+        done.performed.figures.push(measure);
     }
     figures::of_command(&outcome, counter.and_then(|counter| counter.read()), done);
     done.performed.notes.extend(outcome.leftovers());

@@ -11,6 +11,7 @@ mod figures;
 mod instructions;
 mod life;
 mod listening;
+mod loaded;
 mod network;
 mod output;
 mod processors;
@@ -46,6 +47,7 @@ pub fn perform(assignment: &Assignment, seed: u64) -> Done {
     let ended = match &assignment.work {
         Work::Command => command::live(assignment, own, &mut done),
         Work::Server(service) => life::live(assignment, service, own, seed, &mut done),
+        Work::Load(spec) => loaded::send(&assignment.target, spec, own, seed, &mut done),
     };
     done.performed.stumble = ended.err();
     done

@@ -124,20 +124,8 @@ impl Life<'_> {
         let Some(load) = load else {
             return all_served_by_tool(session);
         };
+        refuse_failed(load)?;
         let books = &load.measured.account.books;
-        if books.all_errors() > 0 {
-            let classes = Class::all()
-                .filter(|class| books.errors(*class) > 0)
-                .map(|class| format!("{} {}", books.errors(class), class.name()));
-            let classes: Vec<String> = classes.collect();
-            let reason = format!(
-                "{} of {} requests failed: {}",
-                books.all_errors(),
-                books.attempts(),
-                classes.join(", ")
-            );
-            return Err(stumble(Stage::Served, reason));
-        }
         match self.serving.load.spec.count {
             Some(wanted) if books.succeeded() != wanted => {
                 let reason = format!("{} requests instead of {wanted}", books.succeeded());
@@ -149,8 +137,27 @@ impl Life<'_> {
     }
 }
 
+/// A load of which requests failed is none of a working server.
+pub(super) fn refuse_failed(load: &LoadRun) -> Fallible<()> {
+    let books = &load.measured.account.books;
+    if books.all_errors() == 0 {
+        return Ok(());
+    }
+    let classes = Class::all()
+        .filter(|class| books.errors(*class) > 0)
+        .map(|class| format!("{} {}", books.errors(class), class.name()));
+    let classes: Vec<String> = classes.collect();
+    let reason = format!(
+        "{} of {} requests failed: {}",
+        books.all_errors(),
+        books.attempts(),
+        classes.join(", ")
+    );
+    Err(stumble(Stage::Served, reason))
+}
+
 /// What another tool says of requests that failed.
-fn all_served_by_tool(session: &Session) -> Fallible<()> {
+pub(super) fn all_served_by_tool(session: &Session) -> Fallible<()> {
     let samples = session.runs.iter().flat_map(|run| &run.samples);
     let failed = samples
         .filter(|sample| matches!(&*sample.metric, "http_errors" | "http_non2xx"))

@@ -3,10 +3,10 @@
 //!
 //! It decides what follows what, and when a load ends before its time. Start at [`carry_out`].
 
-use super::served::Served;
+use super::served::{Served, shell};
 use super::{Glimpse, LoadRun, ProbeFacts, ServerOutcome, Url, build, facts, processes, verify};
 use crate::model::load_spec::LoadSpec;
-use crate::process::{self, RealTime};
+use crate::process::{self, RealTime, Spec};
 use anyhow::Context;
 use speedwell_load::generator;
 use speedwell_load::load::{Address, Load, Part};
@@ -47,6 +47,8 @@ impl LoadJob {
 /// What is told while a load is carried out.
 #[derive(Debug)]
 pub enum Notice<'a> {
+    /// The server accepts connections.
+    Served,
     /// The request before the load was answered, at this address.
     Seen(&'a Url, &'a ProbeFacts, &'static str),
     /// The load stands so.
@@ -68,23 +70,29 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Starts the server and verifies it.
+    /// Starts the server, if there is one, and verifies it.
     ///
     /// # Errors
     /// No permission, no server, no answer, no success.
-    pub fn make(mut job: LoadJob, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<Ready> {
+    pub fn make(
+        mut job: LoadJob,
+        server: Option<Spec>,
+        tell: &mut dyn FnMut(Notice),
+    ) -> anyhow::Result<Ready> {
         if job.spec.rt {
             // Asked here, so that nothing is started in vain; the generator asks again for itself.
             drop(real_time()?);
         }
         let addresses = &job.load.target.addresses;
         let mut warnings = Vec::new();
-        let mut server = match &job.spec.serve {
-            Some(command) => {
+        let mut server = match (server, &job.spec.serve) {
+            (Some(server), Some(command)) => {
                 let limit = job.spec.serve_timeout.unwrap_or(SERVE_LIMIT);
-                Some(Served::start(command, limit, addresses, &mut warnings)?)
+                let server = Served::start(server, command, limit, addresses, &mut warnings)?;
+                tell(Notice::Served);
+                Some(server)
             }
-            None => None,
+            _ => None,
         };
         let mut seen = None;
         warnings.extend(keep_reachable(&mut job.load));
@@ -118,7 +126,7 @@ impl Ready {
     }
 }
 
-/// Carries out one load; see [`build::job`] and [`Ready::make`].
+/// Carries out one load with the server that it starts for itself; see [`build::job`] and [`Ready::make`].
 ///
 /// # Errors
 /// It could not be begun. What happens later is part of the [`LoadRun`].
@@ -127,7 +135,25 @@ pub fn carry_out(
     seed: u64,
     tell: &mut dyn FnMut(Notice),
 ) -> anyhow::Result<LoadRun> {
-    let mut ready = Ready::make(build::job(spec, seed, Part::WHOLE)?, tell)?;
+    carry_out_beside(server_of(spec), spec, seed, tell)
+}
+
+/// The server that a load starts for itself.
+pub(super) fn server_of(spec: &LoadSpec) -> Option<Spec> {
+    spec.serve.as_deref().map(shell)
+}
+
+/// Carries out one load beside a server that is started for it, if there is one.
+///
+/// # Errors
+/// As for [`carry_out`].
+pub fn carry_out_beside(
+    server: Option<Spec>,
+    spec: &LoadSpec,
+    seed: u64,
+    tell: &mut dyn FnMut(Notice),
+) -> anyhow::Result<LoadRun> {
+    let mut ready = Ready::make(build::job(spec, seed, Part::WHOLE)?, server, tell)?;
     let (measured, deaths) = measure(&ready.job, ready.server.as_ref(), tell)?;
     let mut run = as_run(&ready.job, measured);
     run.probe = ready.seen.take();

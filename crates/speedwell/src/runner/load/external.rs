@@ -3,7 +3,7 @@
 //! Server and verification are the same as with our own generator. What the tool does not report stays missing. Start
 //! at [`load_with_tool`].
 
-use super::carry_out::Ready;
+use super::carry_out::{Ready, server_of};
 use super::tool::{self, ToolCommand};
 use super::{Notice, UNLIMITED, build};
 use crate::exchange;
@@ -23,6 +23,19 @@ pub fn load_with_tool(
     seed: u64,
     tell: &mut dyn FnMut(Notice),
 ) -> anyhow::Result<Option<Session>> {
+    load_with_tool_beside(server_of(spec), spec, seed, tell)
+}
+
+/// Sends it beside a server that is started for it, if there is one.
+///
+/// # Errors
+/// As for [`load_with_tool`].
+pub fn load_with_tool_beside(
+    server: Option<Spec>,
+    spec: &LoadSpec,
+    seed: u64,
+    tell: &mut dyn FnMut(Notice),
+) -> anyhow::Result<Option<Session>> {
     let scratch = Scratch::new()?;
     let body = scratch.path("body");
     let job = build::job(spec, seed, Part::WHOLE)?;
@@ -31,7 +44,7 @@ pub fn load_with_tool(
     let command = tool::command(&job, &body)?;
     resolve(Path::new(command.name))
         .with_context(|| format!("cannot load with {}", command.name))?;
-    let ready = Ready::make(job, tell)?;
+    let ready = Ready::make(job, server, tell)?;
     for warning in &ready.warnings {
         tell(Notice::Warning(warning));
     }

@@ -24,8 +24,8 @@ pub use crate::model::load_run::{
     TimeoutFacts, TlsFacts,
 };
 pub use build::{job, stop, stop_with_warmup};
-pub use carry_out::{LoadJob, Notice, as_run, carry_out, generate};
-pub use external::load_with_tool;
+pub use carry_out::{LoadJob, Notice, as_run, carry_out, carry_out_beside, generate};
+pub use external::{load_with_tool, load_with_tool_beside};
 pub use facts::protocol;
 pub use glimpse::Glimpse;
 pub use processes::WORKER_COMMAND;
@@ -34,4 +34,4 @@ pub use verify::Seen;
 pub use worker::{private_line, work};
 
 /// Longer than any load: servers are ended, tools and generators end by themselves or with Ctrl-C.
-const UNLIMITED: std::time::Duration = std::time::Duration::from_secs(10 * 365 * 24 * 3600);
+pub const UNLIMITED: std::time::Duration = std::time::Duration::from_secs(10 * 365 * 24 * 3600);

@@ -22,6 +22,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Lines of stderr that are kept of a server that died.
 const TAIL_LINES: usize = 20;
 
+/// A program that a line for a shell starts, to be a server.
+pub fn shell(command: &str) -> Spec {
+    Spec {
+        limit: UNLIMITED,
+        // The private line of this process is not the server's, which may be a harness, too.
+        unset: vec!["SPEEDWELL_FDS".to_owned()],
+        ..Spec::new("/bin/sh").args(["-c", command])
+    }
+}
+
 /// A server that accepts connections.
 #[derive(Debug)]
 pub struct Served {
@@ -32,12 +42,13 @@ pub struct Served {
 }
 
 impl Served {
-    /// Starts the command and waits until one of the addresses accepts connections.
+    /// Starts the server, which is called by its `command`, and waits until one of the addresses accepts connections.
     ///
     /// # Errors
     /// The addresses are in use already, the command ends or does not accept connections in time, or
     /// another process accepts them.
     pub fn start(
+        spec: Spec,
         command: &str,
         limit: Duration,
         addresses: &[Address],
@@ -45,12 +56,6 @@ impl Served {
     ) -> anyhow::Result<Served> {
         refuse_if_in_use(addresses)?;
         let begin = Instant::now();
-        let spec = Spec {
-            limit: UNLIMITED,
-            // The private line of this process is not the server's, which may be a harness, too.
-            unset: vec!["SPEEDWELL_FDS".to_owned()],
-            ..Spec::new("/bin/sh").args(["-c", command])
-        };
         let service = Service::start(spec)
             .with_context(|| format!("cannot start the server '{}'", command))?;
         loop {
