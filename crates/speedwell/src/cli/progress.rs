@@ -4,7 +4,7 @@ use super::options::OutputArgs;
 use super::status;
 use crate::compat::console::columns;
 use crate::model::{Event, Observer};
-use crate::report::visible;
+use crate::report::{Uncertainty, quantity, visible};
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -198,6 +198,10 @@ impl Observer for Progress {
             Event::Warning(sentence) => status::warn(sentence),
             Event::Busy(sentence) if !self.quiet => status::warn(sentence),
             Event::Note(sentence) if self.notes => status::note(sentence),
+            Event::Visited { level, per_s } if self.notes => {
+                let given = quantity(*per_s, "1/s", Uncertainty::Unknown);
+                status::note(&format!("concurrency {level}: {given}"));
+            }
             Event::Started { runs, done, .. } => self.begin(*runs, *done),
             Event::Finished { .. } => self.end(),
             event => self.step(event),

@@ -5,6 +5,7 @@
 //! [`Plans::read`], then [`measure`].
 
 pub mod calibration;
+pub mod eval;
 pub mod experiment;
 mod iterations;
 pub mod load;

@@ -58,6 +58,13 @@ pub enum Event<'a> {
         /// Runs that need not be executed.
         saved: usize,
     },
+    /// A number of workers was visited in a search.
+    Visited {
+        /// The number.
+        level: u32,
+        /// Iterations per second.
+        per_s: f64,
+    },
     /// A slot is over, whatever came of it: it will not be executed again on resuming.
     SlotDone(u32),
     /// The last event of a session.

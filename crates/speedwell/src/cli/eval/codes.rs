@@ -2,24 +2,16 @@
 
 use crate::cli::options::EvalArgs;
 use crate::harness::code;
+use crate::measure::eval::NamedCode;
 use crate::model::{Code, Language, Nodes};
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
-
-/// A piece of code under a name of its own.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Named {
-    /// What it is called in tables.
-    pub name: String,
-    /// The code.
-    pub code: Code,
-}
 
 /// The pieces of code in the order typed.
 ///
 /// # Errors
 /// Hooks or names that are neither one nor one for each; files that cannot be read.
-pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
+pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<NamedCode>> {
     let count = args.codes.len();
     let inits = spread("--init", &args.code.init, count)?;
     let init_workers = spread("--init-worker", &args.code.init_worker, count)?;
@@ -38,7 +30,7 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
     let paths = args.code.path.iter().map(|path| folder(path));
     let paths: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
     let nodes = nodes(args)?;
-    let mut named: Vec<Named> = Vec::new();
+    let mut named: Vec<NamedCode> = Vec::new();
     for (at, text) in args.codes.iter().enumerate() {
         let runner = text_of(text)?;
         ensure!(!runner.trim().is_empty(), "code number {} is empty", at + 1);
@@ -47,7 +39,7 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
             false => text[1..].to_owned(),
         };
         let name = given.get(at).unwrap_or(&usual);
-        named.push(Named {
+        named.push(NamedCode {
             name: unlike(name, &named),
             code: Code {
                 init: inits[at].clone(),
@@ -65,9 +57,10 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<Named>> {
 }
 
 /// Where one of several commands needs a shell, it executes all of them: what it takes is then the same on every side.
-fn compare_in_shell(named: &mut [Named]) {
-    let needs_one =
-        |one: &Named| one.code.language == Language::Sh && code::sh::needs_shell(&one.code.runner);
+fn compare_in_shell(named: &mut [NamedCode]) {
+    let needs_one = |one: &NamedCode| {
+        one.code.language == Language::Sh && code::sh::needs_shell(&one.code.runner)
+    };
     if named.len() > 1 && named.iter().any(needs_one) {
         named.iter_mut().for_each(|one| one.code.in_shell = true);
     }
@@ -142,7 +135,7 @@ fn folder(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The name, with a number behind it if others have it.
-fn unlike(name: &str, others: &[Named]) -> String {
+fn unlike(name: &str, others: &[NamedCode]) -> String {
     let taken = |name: &str| others.iter().any(|other| other.name == name);
     if !taken(name) {
         return name.to_owned();
@@ -165,8 +158,8 @@ fn times(count: usize) -> String {
 mod tests {
     use super::*;
 
-    fn named(runner: &str) -> Named {
-        Named {
+    fn named(runner: &str) -> NamedCode {
+        NamedCode {
             name: runner.to_owned(),
             code: Code::new(Language::Sh, runner),
         }
@@ -175,7 +168,7 @@ mod tests {
     #[test]
     fn commands_that_are_compared_are_all_executed_by_a_shell_or_none_is() {
         let in_shell = |runners: &[&str]| -> Vec<bool> {
-            let mut all: Vec<Named> = runners.iter().map(|runner| named(runner)).collect();
+            let mut all: Vec<NamedCode> = runners.iter().map(|runner| named(runner)).collect();
             compare_in_shell(&mut all);
             all.iter().map(|one| one.code.in_shell).collect()
         };

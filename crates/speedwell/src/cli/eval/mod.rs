@@ -2,17 +2,17 @@
 //!
 //! It decides which of four ways the words ask for: fresh processes, whose runs are planned and analysed like those
 //! of benchmark files; one process in which codes take turns (`together.rs`); a search for the best concurrency
-//! (`search.rs`); or watching (`watch.rs`). Start at [`run`].
+//! (`measure/eval/search.rs`); or watching (`watch.rs`). Start at [`run`].
 
 mod codes;
-mod plans;
-mod search;
 mod watch;
 
-use super::options::{Concurrency, EvalArgs};
+use super::options::{Concurrency, EvalArgs, SearchArgs};
 use super::{Status, run as measuring};
-use crate::measure;
+use crate::measure::eval::{self, EvalRequest};
+use crate::measure::{self, warn_if_busy};
 use crate::process;
+use crate::runner::Ended;
 
 /// Measures code.
 ///
@@ -26,15 +26,32 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
         let plans = measure::resumed(&store, session, args.execution.budget)?;
         return measuring::execute(plans, &mut store, &args.task());
     }
-    let codes = codes::read(&args)?;
+    let request = args.request(codes::read(&args)?)?;
     if args.watch {
-        return watch::run(args, codes);
+        return watch::run(&args, request);
     }
     if args.search.squeeze || args.concurrency == Some(Concurrency::Max) {
-        return search::run(args, codes);
+        return search(&args, request);
     }
-    let plans = plans::plans(&args, codes)?;
+    let plans = eval::plans(request)?;
     let task = args.task();
     let mut store = task.open_store()?;
     measuring::execute(plans, &mut store, &task)
+}
+
+/// Searches for the best concurrency, and reports.
+fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
+    let plans = eval::search_plans(request)?;
+    let task = args.task();
+    let mut progress = task.progress();
+    warn_if_busy(&mut progress)?;
+    let mut store = task.open_store()?;
+    let rules = args.search.request(args.sampling.runs);
+    let rules = rules.rules(1, SearchArgs::MOST_WORKERS);
+    let (session, ended) = eval::search(plans, rules, &task.session(), &mut store, &mut progress)?;
+    let own = match ended {
+        Ended::Failed => Status::COULD_NOT,
+        ended => Status::of_end(ended),
+    };
+    Ok(own.or(measuring::conclude(&session, &task)?))
 }

@@ -2,14 +2,14 @@
 //!
 //! Lines are data: they go to standard output, as text, CSV or JSON. Start at [`run`].
 
-use super::codes::{Named, on_one_line};
-use super::plans;
+use super::codes::on_one_line;
 use crate::cli::options::EvalArgs;
 use crate::cli::{Status, status};
 use crate::environment::Watch;
 use crate::harness::code::{self, Answer, Gone, Live};
 use crate::harness::{self, Job, Message};
 use crate::measure::Plans;
+use crate::measure::eval::{EvalRequest, plans};
 use crate::model::{Length, Samples, Variant};
 use crate::report::{Format, WatchLine, WatchLines};
 use anyhow::{bail, ensure};
@@ -27,7 +27,7 @@ const FOR_EVER: Duration = Duration::from_secs(366 * 24 * 3600);
 ///
 /// # Errors
 /// Words that contradict watching; output that cannot be written.
-pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
+pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
     ensure!(
         args.sampling.iterations.is_none(),
         "--watch shows windows of time, so --iterations has no meaning\nhint: -t 2s"
@@ -45,7 +45,7 @@ pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
             .warmup
             .map_or(0, |warmup| warmup.as_nanos() as u64),
     };
-    let Plans { plan, .. } = plans::plans(&args, named)?;
+    let Plans { plan, .. } = plans(request)?;
     let codes = codes(&plan.jobs, &plan.variants);
     if codes.len() > 1 && args.language().is_compiled() {
         bail!(

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::cli::run::Task;
 use crate::compat::erlperf::style::Style;
+use crate::measure::eval::{EvalRequest, NamedCode};
 use crate::model::Language;
 use clap::Args;
 use std::str::FromStr;
@@ -92,9 +93,23 @@ impl EvalArgs {
         self.language.unwrap_or(Language::Sh)
     }
 
-    /// Whether all codes are measured in one process.
-    pub fn shares_process(&self) -> bool {
-        self.shared || self.execution.order == OrderName::Parallel
+    /// What is to be measured.
+    ///
+    /// # Errors
+    /// Variants that cannot be read.
+    pub fn request(&self, codes: Vec<NamedCode>) -> anyhow::Result<EvalRequest> {
+        Ok(EvalRequest {
+            language: self.language(),
+            codes,
+            levels: match &self.concurrency {
+                Some(Concurrency::Levels(levels)) => levels.clone(),
+                _ => Vec::new(),
+            },
+            variants: self.variants.request(&self.arguments)?,
+            plan: self.execution.plan(&self.sampling, &self.comparison),
+            shares_process: self.shared || self.execution.order == OrderName::Parallel,
+            is_trial: self.execution.test,
+        })
     }
 
     /// What is done with the plans of codes.

@@ -1,21 +1,17 @@
-//! `eval -c max`: more and more workers, until throughput grows no further.
+//! More and more workers, until throughput grows no further.
 //!
 //! Each code has a process of its own for the whole search, whose workers persist from level to level. Which level
-//! is next is decided in `analysis`; here it is carried out, kept and told. Start at [`run`].
+//! is next is decided in `analysis`; here it is carried out, kept and told. Start at [`search`].
 
-use super::codes::Named;
-use super::plans;
+use super::{EvalRequest, plans};
 use crate::analysis::scaling::{self, Level, Next, Rules};
-use crate::cli::options::{EvalArgs, SearchArgs};
-use crate::cli::run::conclude;
-use crate::cli::{Status, status};
 use crate::harness::code::{self, Gone, Live, Measured, expected};
 use crate::harness::{self, Job, Setting};
-use crate::measure::{Plans, header, warn_if_busy};
-use crate::model::{Case, Event, Length, Observer, Run, Samples, Value, Variant};
+use crate::measure::{Listener, Plans, SessionRequest, header};
+use crate::model::{Case, Event, Length, Observer, Run, Samples, Session, Value, Variant};
 use crate::process::{interrupted, unix_ms};
-use crate::report::{self, Uncertainty};
-use crate::store::Recorder;
+use crate::runner::Ended;
+use crate::store::{Recorder, Store};
 use anyhow::ensure;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,28 +24,46 @@ const VISIT: Samples = Samples {
     warmup_ns: 100_000_000,
 };
 
-/// Searches, code after code, and reports.
+/// The plans of a search, in which every code has a process of its own.
 ///
 /// # Errors
-/// Contradicting words; a store that cannot be written.
-pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
-    let rules = rules(&args)?;
-    let Plans {
-        mut plan, suite, ..
-    } = plans::plans(&args, named)?;
-    plan.sampling.samples = args.sampling.request().samples(VISIT);
-    plan.is_search = true;
-    let task = args.task();
-    warn_if_busy(&mut task.progress())?;
-    let mut store = task.open_store()?;
-    let header = header(&plan, suite, &task.session());
+/// What contradicts a search.
+pub fn search_plans(request: EvalRequest) -> anyhow::Result<Plans> {
+    let sampling = request.plan.sampling.clone();
+    ensure!(
+        !matches!(sampling.length, Some(Length::Iterations(_))),
+        "a search compares throughput in windows of time, so --iterations has no meaning\nhint: -t 200ms"
+    );
+    ensure!(
+        !request.shares_process,
+        "a search measures each code in a process of its own\nhint: leave out --shared and --order parallel"
+    );
+    let mut plans = plans(request)?;
+    plans.plan.sampling.samples = sampling.samples(VISIT);
+    plans.plan.is_search = true;
+    Ok(plans)
+}
+
+/// Searches, code after code; the session, and whether every search went well.
+///
+/// # Errors
+/// A store that cannot be written.
+pub fn search(
+    plans: Plans,
+    rules: Rules,
+    request: &SessionRequest,
+    store: &mut Store,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<(Session, Ended)> {
+    let Plans { plan, suite, .. } = plans;
+    let header = header(&plan, suite, request);
     let recorder = store.begin(&header, &serde_json::to_string(&plan)?)?;
     let number = recorder.number();
     let mut search = Search {
         rules,
         samples: plan.sampling.samples,
         limit: Duration::from_millis(plan.sampling.timeout_ms),
-        shown: task.output.progress(),
+        listener,
         recorder,
         slot: 0,
     };
@@ -72,44 +86,29 @@ pub fn run(args: EvalArgs, named: Vec<Named>) -> anyhow::Result<Status> {
             failed |= !search.climb(job, variant, &setting)?;
         }
     }
-    let ended = interrupted();
-    search
-        .recorder
-        .observe(&Event::Finished { interrupted: ended })?;
+    let is_interrupted = interrupted();
+    search.recorder.observe(&Event::Finished {
+        interrupted: is_interrupted,
+    })?;
     drop(search);
-    let session = store.session(number)?;
-    let told = conclude(&session, &task)?;
-    let own = match (ended, failed) {
-        (true, _) => Status::INTERRUPTED,
-        (false, true) => Status::COULD_NOT,
-        (false, false) => Status::DONE,
+    let ended = match (is_interrupted, failed) {
+        (true, _) => Ended::Interrupted,
+        (false, true) => Ended::Failed,
+        (false, false) => Ended::Complete,
     };
-    Ok(own.or(told))
+    Ok((store.session(number)?, ended))
 }
 
-fn rules(args: &EvalArgs) -> anyhow::Result<Rules> {
-    ensure!(
-        args.sampling.iterations.is_none(),
-        "a search compares throughput in windows of time, so --iterations has no meaning\nhint: -t 200ms"
-    );
-    ensure!(
-        !args.shares_process(),
-        "a search measures each code in a process of its own\nhint: leave out --shared and --order parallel"
-    );
-    let request = args.search.request(args.sampling.runs);
-    Ok(request.rules(1, SearchArgs::MOST_WORKERS))
-}
-
-struct Search<'a> {
+struct Search<'a, 'l> {
     rules: Rules,
     samples: Samples,
     limit: Duration,
-    shown: bool,
+    listener: &'a mut Listener<'l>,
     recorder: Recorder<'a>,
     slot: u32,
 }
 
-impl Search<'_> {
+impl Search<'_, '_> {
     /// Climbs with one code; whether that went well. What was measured before something went wrong is kept.
     fn climb(
         &mut self,
@@ -180,10 +179,7 @@ impl Search<'_> {
         levels: &mut Vec<Level>,
     ) -> anyhow::Result<()> {
         let per_s = measured.per_s.unwrap_or(0.0);
-        if self.shown {
-            let given = report::quantity(per_s, "1/s", Uncertainty::Unknown);
-            status::note(&format!("concurrency {level}: {given}"));
-        }
+        self.listener.observe(&Event::Visited { level, per_s })?;
         match levels.iter_mut().find(|known| known.concurrency == level) {
             Some(known) => known.throughputs.push(per_s),
             None => levels.push(Level {
