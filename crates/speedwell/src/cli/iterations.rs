@@ -146,7 +146,7 @@ impl IterationsArgs {
                 plan: PlanRequest {
                     sampling: SamplingRequest {
                         runs: Some(self.runs),
-                        timeout: self.timeout,
+                        timeout: Some(self.timeout),
                         ..SamplingRequest::default()
                     },
                     pin: self.pin.clone(),

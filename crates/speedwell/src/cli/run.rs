@@ -38,7 +38,12 @@ pub fn run(args: RunArgs) -> anyhow::Result<Status> {
 /// # Errors
 /// A store or an output that cannot be written.
 pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<Status> {
-    check(&plans.plan, task)?;
+    ensure!(
+        !task.profile || plans.plan.design.experiment.is_some(),
+        "--profile records the commands and servers of an experiment, and these are benchmark files: how much \
+         their runs do depends on time\nhint: 'speedwell new overhead' makes an experiment of a command; \
+         docs/profiles.md tells how recordings of other programs are compared"
+    );
     if task.execution.list {
         return trial::list(&plans, task);
     }
@@ -153,23 +158,11 @@ impl Task {
     pub fn session(&self) -> SessionRequest {
         SessionRequest {
             settings: self.settings.clone(),
-            tags: self.store.tag.clone(),
-            command: std::env::args().collect(),
             fail_fast: self.execution.fail_fast,
             divides_runs: self.divides_runs,
+            ..self.store.session()
         }
     }
-}
-
-/// Refuses before anything is looked at what cannot be done with benchmark files.
-fn check(plan: &Plan, task: &Task) -> anyhow::Result<()> {
-    ensure!(
-        !task.profile || plan.design.experiment.is_some(),
-        "--profile records the commands and servers of an experiment, and these are benchmark files: how much \
-         their runs do depends on time\nhint: 'speedwell new overhead' makes an experiment of a command; \
-         docs/profiles.md tells how recordings of other programs are compared"
-    );
-    Ok(())
 }
 
 /// Refuses before anything is measured what the report would refuse afterwards. Studies and experiments have tables of

@@ -98,9 +98,8 @@ fn tell_broken(plans: &Plans) -> Status {
     for failure in &plans.suite.failures {
         status::warn(&format!("'{}' {}", failure.benchmark, failure.cause));
     }
-    if plans.suite.broken().next().is_some() {
-        Status::COULD_NOT
-    } else {
-        Status::DONE
+    match plans.suite.broken().next() {
+        Some(_) => Status::COULD_NOT,
+        None => Status::DONE,
     }
 }

@@ -47,7 +47,7 @@ pub struct VariantRequest {
 }
 
 /// How runs are planned, whatever is measured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PlanRequest {
     /// How much is measured.
     pub sampling: SamplingRequest,
@@ -66,7 +66,7 @@ pub struct PlanRequest {
 }
 
 /// How much is measured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SamplingRequest {
     /// Runs of every case and variant.
     pub runs: Option<u32>,
@@ -79,7 +79,7 @@ pub struct SamplingRequest {
     /// Time of iterations that are thrown away before the first sample.
     pub warmup_ns: Option<u64>,
     /// Time limit of one run.
-    pub timeout: Duration,
+    pub timeout: Option<Duration>,
 }
 
 /// A search for the concurrency beyond which there is no more throughput.
@@ -108,33 +108,6 @@ pub struct SessionRequest {
     pub fail_fast: bool,
     /// Whether the division of runs into samples was asked for.
     pub divides_runs: bool,
-}
-
-impl Default for PlanRequest {
-    fn default() -> PlanRequest {
-        PlanRequest {
-            sampling: SamplingRequest::default(),
-            order: Order::Blocks,
-            seed: None,
-            pin: None,
-            budget: None,
-            confidence: None,
-            threshold: None,
-        }
-    }
-}
-
-impl Default for SamplingRequest {
-    fn default() -> SamplingRequest {
-        SamplingRequest {
-            runs: None,
-            precision: None,
-            samples: None,
-            length: None,
-            warmup_ns: None,
-            timeout: Sampling::USUAL_TIMEOUT,
-        }
-    }
 }
 
 impl SearchRequest {
@@ -243,7 +216,7 @@ impl SamplingRequest {
         Sampling {
             runs,
             precision: self.precision.filter(|_| variants == 1),
-            timeout_ms: milliseconds(self.timeout),
+            timeout_ms: milliseconds(self.timeout.unwrap_or(Sampling::USUAL_TIMEOUT)),
             budget_ms: None,
             samples: self.samples(Samples::default()),
         }

@@ -132,7 +132,7 @@ fn plan(description: &Description, request: &ScriptsRequest) -> anyhow::Result<P
     let planned = PlanRequest {
         sampling: SamplingRequest {
             runs: Some(request.runs),
-            timeout: TIMEOUT,
+            timeout: Some(TIMEOUT),
             ..SamplingRequest::default()
         },
         order: match compares {

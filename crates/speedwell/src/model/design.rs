@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The order in which runs were executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// Randomised blocks: the only order with a matching test.
+    #[default]
     Blocks,
     /// Fixed alternation: baseline, candidate, baseline, candidate ...
     Alternate,

@@ -1,8 +1,7 @@
 //! `speedwell eval`: from pieces of code to runs.
 //!
-//! It decides which of four ways the words ask for: fresh processes, whose runs are planned and analysed like those
-//! of benchmark files; one process in which codes take turns (`together.rs`); a search for the best concurrency
-//! (`measure/eval/search.rs`); or watching (`watch.rs`). Start at [`run`].
+//! It decides which of three ways the words ask for: runs that are planned and analysed like those of benchmark files,
+//! a search for the best concurrency (`measure/eval/search.rs`), or watching (`watch.rs`). Start at [`run`].
 
 mod codes;
 mod watch;

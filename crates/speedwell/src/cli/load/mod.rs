@@ -108,7 +108,9 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
 /// Loads with another tool, keeps what it gave, and shows it.
 fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
     let mut teller = Teller { args, live: None };
-    let session = load_with_tools(request, &args.session(), &mut |event| teller.hear(event))?;
+    let session = load_with_tools(request, &args.store.session(), &mut |event| {
+        teller.hear(event)
+    })?;
     // What cannot be kept is shown all the same: it has been measured.
     let kept = args
         .store
@@ -203,7 +205,7 @@ fn conclude(
     decides: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
 ) -> anyhow::Result<Status> {
     written::write(args, runs)?;
-    let session = session(request, runs, &args.session())?;
+    let session = session(request, runs, &args.store.session())?;
     // What cannot be kept is shown all the same: it has been measured.
     let kept = args
         .store

@@ -6,7 +6,6 @@ use super::{
 };
 use crate::analysis::load::gate::Condition;
 use crate::cli::load::wish;
-use crate::measure::SessionRequest;
 use crate::measure::load::LoadRequest;
 use crate::model::load_spec::LoadSpec;
 use clap::Args;
@@ -77,15 +76,6 @@ impl LoadArgs {
             runs: self.runs,
             conditions: self.fail_on.clone(),
             seed,
-        }
-    }
-
-    /// The session that they are kept as.
-    pub fn session(&self) -> SessionRequest {
-        SessionRequest {
-            tags: self.store.tag.clone(),
-            command: std::env::args().collect(),
-            ..SessionRequest::default()
         }
     }
 

@@ -48,7 +48,7 @@ impl SamplingArgs {
             samples: self.samples,
             length: iterations.or(time),
             warmup_ns: self.warmup.map(ns),
-            timeout: self.timeout,
+            timeout: Some(self.timeout),
         }
     }
 }

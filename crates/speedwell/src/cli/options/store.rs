@@ -1,5 +1,6 @@
 //! Where sessions are kept.
 
+use crate::measure::SessionRequest;
 use crate::store::Store;
 use clap::Args;
 use std::path::PathBuf;
@@ -25,6 +26,15 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
+    /// The session to be kept, with the words typed.
+    pub fn session(&self) -> SessionRequest {
+        SessionRequest {
+            tags: self.tag.clone(),
+            command: std::env::args().collect(),
+            ..SessionRequest::default()
+        }
+    }
+
     /// Opens the database.
     ///
     /// # Errors
