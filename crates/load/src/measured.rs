@@ -18,6 +18,7 @@ pub use row::Row;
 pub use thread::ThreadReport;
 pub use tick::{Tick, Timeline};
 
+use crate::books::Class;
 use crate::latency::effective_concurrency;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +58,12 @@ impl Measured {
     /// Good answers per second.
     pub fn throughput(&self) -> Option<f64> {
         (self.elapsed_ns > 0).then(|| self.ok_in_time as f64 / (self.elapsed_ns as f64 / 1e9))
+    }
+
+    /// Whether requests failed in the way in which they do when a server dies.
+    pub fn has_lost_server(&self) -> bool {
+        let mut classes = Class::all().filter(|class| class.is_of_lost_server());
+        classes.any(|class| self.account.books.errors(class) > 0)
     }
 
     /// Requests under way on average, by Little's law; `None` without a duration.

@@ -296,6 +296,25 @@ impl Class {
         WORDS.iter().map(|(class, _, _)| *class)
     }
 
+    /// Whether there was no server any more, or it went away meanwhile: what the requests of a server that dies end with.
+    pub fn is_of_lost_server(self) -> bool {
+        use Class::{ConnectRefused, EofFirst, EofInBody, EofInHead, EofStale};
+        use Class::{ResetBeforeFirstByte, ResetInBody, ResetInHead, Send, TlsTruncated};
+        matches!(
+            self,
+            ConnectRefused
+                | Send
+                | TlsTruncated
+                | ResetBeforeFirstByte
+                | ResetInHead
+                | ResetInBody
+                | EofFirst
+                | EofStale
+                | EofInHead
+                | EofInBody
+        )
+    }
+
     /// The place of this class in an array with one entry for each.
     pub fn index(self) -> usize {
         self as usize

@@ -9,6 +9,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A process that has lost its connections and lives for longer than this is not dying; a large one whose memory is
+/// written to a file takes its time.
+const DYING: Duration = Duration::from_secs(2);
+const PULSE: Duration = Duration::from_millis(5);
 
 /// A running child; dropping it ends the child and all it started.
 #[derive(Debug)]
@@ -69,6 +75,16 @@ impl Service {
     /// Whether it has ended by itself.
     pub fn has_ended(&self) -> bool {
         self.listener.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Whether it has ended by itself, or is about to: a process that dies closes its connections before anybody can see
+    /// that it has ended.
+    pub fn is_dying(&self) -> bool {
+        let begin = Instant::now();
+        while !self.has_ended() && begin.elapsed() < DYING {
+            std::thread::sleep(PULSE);
+        }
+        self.has_ended()
     }
 
     /// Asks it to end, waits, and says what became of it.

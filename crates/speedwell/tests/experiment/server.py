@@ -4,14 +4,17 @@ python3 server.py PORT [KEY=VALUE ...]
   starts=S     listens after S seconds       port=N      listens elsewhere
   status=N     answers this                  turns=N     answers 500 after N answers
   dies=N       dies after N answers          exits=CODE  ends before it listens
+  lingers=S    as it dies, closes everything S seconds before it has ended
   children=N   starts N children             loses=N     a child ends after N answers
   orphan=1     leaves a process behind       stubborn=1  ignores signals
   says=TEXT    writes TEXT on stderr         parting=TEXT writes TEXT on stderr at its end
 
 / is answered with JSON, /processors with the number of those that it may use, any other path with itself.
 """
+import contextlib
 import os
 import signal
+import socket
 import socketserver
 import subprocess
 import sys
@@ -25,10 +28,15 @@ number = lambda name, usual=0: float(wishes.get(name, usual))
 answers = 0
 counting = threading.Lock()
 children = []
+connections = []
 
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
+
+    def setup(self):
+        super().setup()
+        connections.append(self.connection)
 
     def do_GET(self):
         global answers
@@ -36,6 +44,11 @@ class Handler(BaseHTTPRequestHandler):
             answers += 1
             turn = answers
         if turn == number('dies', -1):
+            if 'lingers' in wishes:
+                for opened in [server.socket, *connections]:
+                    with contextlib.suppress(OSError):  # the other side may have closed it
+                        opened.shutdown(socket.SHUT_RDWR)
+                time.sleep(number('lingers'))
             os.kill(os.getpid(), signal.SIGSEGV)
         if turn == number('loses', -1):
             children[0].kill()

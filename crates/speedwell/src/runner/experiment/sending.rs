@@ -112,7 +112,11 @@ impl Life<'_> {
             measured
         });
         let run = as_run(&job, sent.map_err(failed)?);
-        match self.service.has_ended() {
+        let has_ended = match run.measured.has_lost_server() {
+            true => self.service.is_dying(),
+            false => self.service.has_ended(),
+        };
+        match has_ended {
             true => Err(stumble(stage, "it ended in mid-load")),
             false if run.measured.is_interrupted => Err(stumble(stage, "interrupted")),
             false => Ok(run),

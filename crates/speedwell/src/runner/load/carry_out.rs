@@ -160,6 +160,10 @@ pub fn carry_out_beside(
     run.is_partial = !deaths.is_empty();
     run.warnings = std::mem::take(&mut ready.warnings);
     run.warnings.extend(deaths);
+    if run.measured.has_lost_server() {
+        // Otherwise it would seem to have been ended by us.
+        let _ = ready.server.as_ref().map(Served::is_dying);
+    }
     run.server = ready.end()?;
     let died = run.server.as_ref().and_then(|server| server.died.clone());
     if let Some(died) = died {

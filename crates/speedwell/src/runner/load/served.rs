@@ -92,6 +92,11 @@ impl Served {
         self.service.has_ended()
     }
 
+    /// Waits a moment for the end of one that went away under a load; see [`Service::is_dying`].
+    pub fn is_dying(&self) -> bool {
+        self.service.is_dying()
+    }
+
     /// Ends it.
     ///
     /// # Errors
