@@ -83,8 +83,12 @@ fn good_end(assignment: &Assignment, outcome: &Outcome) -> Fallible<()> {
         Ended::Lingered => "did not end".to_owned(),
         Ended::Interrupted => "interrupted".to_owned(),
     };
-    let wall_s = outcome.wall_ns as f64 / 1e9;
-    Err(stumble(Stage::Alive, format!("{why} after {wall_s:.1} s")))
+    // In whole seconds: runs that fail at once fail alike, and are shown as one failure that came several times.
+    let after = match outcome.wall_ns / 1_000_000_000 {
+        0 => String::new(),
+        wall_s => format!(" after {wall_s} s"),
+    };
+    Err(stumble(Stage::Alive, format!("{why}{after}")))
 }
 
 fn values(
