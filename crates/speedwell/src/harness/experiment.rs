@@ -140,7 +140,7 @@ fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
     };
     let names = group.metrics[..told]
         .iter()
-        .map(|metric| group.stored(&metric.name));
+        .map(|metric| group.kept(metric));
     Ok(Order {
         assignment,
         seed,

@@ -47,8 +47,11 @@ fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
         ),
     );
     told(
-        starting("metrics = [\"tme\"]", ""),
-        unknown("line 9: there is no metric 'tme' in the group 'go'", "time"),
+        starting("metrics = [\"wal_time\"]", ""),
+        unknown(
+            "line 9: there is no metric 'wal_time' in the group 'go'",
+            "wall_time",
+        ),
     );
     let claim = "[[claim]]\nsay = \"x\"\nexpr = \"time(nwe) > time(old)\"\n";
     told(

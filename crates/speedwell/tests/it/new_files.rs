@@ -319,7 +319,10 @@ fn the_example_of_the_page_is_read_and_means_what_the_page_says() {
     let cases: Vec<String> = found.groups[0].cases.iter().map(|case| case.id()).collect();
     assert_eq!(cases, ["cache/http size=100", "cache/http size=10000"]);
     assert!(cases.iter().all(|case| page.contains(&format!("`{case}`"))));
-    let wrong = text.replace("rps(large) > rps(small) and", "rps(lage) > rps(small) and");
+    let wrong = text.replace(
+        "throughput(large) > throughput(small) and",
+        "throughput(lage) > throughput(small) and",
+    );
     let project = project.with("wrong/cache.toml", &wrong);
     let told = experiment::read(&project.path("wrong/cache.toml"), &[]).unwrap_err();
     assert!(

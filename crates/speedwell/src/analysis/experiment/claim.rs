@@ -10,7 +10,7 @@
 //! Berger 1982). It fails if any part does, so for failing each of k parts gets a k-th of the error (Bonferroni).
 
 use super::{figure, student};
-use crate::definition::experiment::{Claim, Experiment, Spot};
+use crate::definition::experiment::{Claim, Experiment, Spot, in_ms};
 use crate::definition::expression::{Expression, Operator, Term};
 use crate::model::{Estimate, Session, median};
 
@@ -245,11 +245,6 @@ impl Look<'_> {
         part.holds = decided(&distances, operator, levels);
         part
     }
-}
-
-/// Whether a file counts a metric in milliseconds that runs keep in nanoseconds.
-fn in_ms(name: &str) -> bool {
-    matches!(name, "ready_ms" | "exit_ms")
 }
 
 fn middle(values: &[f64]) -> Option<f64> {

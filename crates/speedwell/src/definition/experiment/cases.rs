@@ -12,7 +12,11 @@ use anyhow::Result;
 pub const SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
 
 /// Keys that say the same in different ways: one in an override takes the place of the other.
-const ALTERNATIVES: [(&str, &str); 2] = [("requests", "duration"), ("url", "path")];
+const ALTERNATIVES: [(&str, &str); 3] = [
+    ("requests", "duration"),
+    ("url", "path"),
+    ("concurrency", "connections"),
+];
 
 /// Parameters with their values.
 pub type Parameters = Vec<(String, Vec<Value>)>;

@@ -146,7 +146,7 @@ fn check_units(
         Some((number, unit)) => {
             let part = format!("{number}{}", unit.name);
             let message = format!("'{part}' has a unit that no figure here has");
-            let hint = "a figure such as ready_ms is a plain number".to_owned();
+            let hint = "a figure such as cpu_cores is a plain number".to_owned();
             Err(Mistake::about(text, &part, message, hint))
         }
         None => Ok(()),

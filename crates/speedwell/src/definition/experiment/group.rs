@@ -82,6 +82,8 @@ pub struct Group {
     pub seed: Seed,
     /// The benchmark files of a group of that kind.
     pub files: Vec<PathBuf>,
+    /// Its file has the names of earlier files, in which `throughput` counted bytes.
+    pub(super) is_old: bool,
     /// Names of the figures that its target gives.
     pub(super) own: Vec<String>,
     pub(super) path: String,
@@ -98,6 +100,7 @@ pub fn read(
     experiment: &str,
     words: &Vocabulary,
     settings: &Settings,
+    is_old: bool,
 ) -> Result<Group> {
     let name = keys.text("name")?;
     let name = name.ok_or_else(|| keys.missing("name", "name = \"http\""))?;
@@ -126,6 +129,7 @@ pub fn read(
         line: keys.node("name").and_then(|node| node.line),
         parameters,
         cases,
+        is_old,
         ..Group::new(&name, kind, seed(keys)?, keys)
     };
     keys.finish()?;
@@ -221,6 +225,7 @@ impl Group {
             also: Vec::new(),
             seed,
             files: Vec::new(),
+            is_old: false,
             own: Vec::new(),
             path: keys.path().to_owned(),
             wanted: None,
@@ -247,20 +252,27 @@ impl Group {
             .collect();
         let find = |name: &str| {
             let own = own.iter().chain(&also).find(|metric| metric.name == name);
-            own.cloned().or_else(|| metrics::find(self.kind, name))
+            let stored = || metrics::stored(self.kind, name, false);
+            own.cloned().or_else(|| metrics::find(self.kind, &stored()))
         };
         let usual = || -> Vec<String> {
             let own = own.iter().chain(&also).map(|metric| metric.name.clone());
             let first = match (self.kind, own.clone().next()) {
                 (Kind::Server | Kind::Load, _) => {
-                    vec!["rps", "latency.p50", "latency.p99", "cpu_per_request"]
+                    vec![
+                        "throughput",
+                        "latency_p50",
+                        "latency_p99",
+                        "cpu_per_request",
+                    ]
                 }
-                (Kind::Command, None) => vec!["time"],
+                (Kind::Command, None) => vec!["wall_time"],
                 _ => Vec::new(),
             };
             first.into_iter().map(str::to_owned).chain(own).collect()
         };
-        let wanted = self.wanted.clone().unwrap_or_else(usual);
+        let wanted = self.wanted.clone();
+        let wanted = wanted.map_or_else(usual, |wanted| self.today(&wanted));
         let mut found: Vec<Metric> = Vec::new();
         for name in &wanted {
             match find(name) {
@@ -294,8 +306,43 @@ impl Group {
 
     /// The metric of that name, reported or not.
     pub fn metric(&self, name: &str) -> Option<Metric> {
-        let own = self.metrics.iter().find(|metric| metric.name == name);
-        own.cloned().or_else(|| metrics::find(self.kind, name))
+        let today = self.renamed(name);
+        let today = today.as_deref().unwrap_or(name);
+        let own = self.metrics.iter().find(|metric| metric.name == today);
+        let known = || metrics::find(self.kind, &self.stored(name));
+        let metric = own.cloned().or_else(known)?;
+        let is_own = self.own.contains(&metric.name);
+        Some(match metrics::in_ms(name) && !is_own {
+            true => Metric::new(name, "ms", metric.better),
+            false => metric,
+        })
+    }
+
+    /// Names as they are written today; those of its own figures and of counters stay.
+    fn today(&self, names: &[String]) -> Vec<String> {
+        let today = |name: &String| self.renamed(name).unwrap_or_else(|| name.clone());
+        names.iter().map(today).collect()
+    }
+
+    /// The name that is to be written for a metric that has an older one.
+    pub fn renamed(&self, name: &str) -> Option<String> {
+        let is_given = self.own.iter().chain(&self.also).any(|own| own == name);
+        let renamed = metrics::renamed(self.kind, name, self.is_old);
+        renamed.filter(|_| !is_given)
+    }
+
+    /// The names that the file wants reported, as it spells them.
+    pub fn wanted(&self) -> &[String] {
+        self.wanted.as_deref().unwrap_or_default()
+    }
+
+    /// The name under which runs keep one of its metrics.
+    pub fn kept(&self, metric: &Metric) -> String {
+        let name = &metric.name;
+        match self.own.contains(name) {
+            true => name.clone(),
+            false => metrics::stored(self.kind, name, false),
+        }
     }
 
     /// The name under which runs keep the figure that the file calls by this name. A figure of its own keeps
@@ -303,7 +350,7 @@ impl Group {
     pub fn stored(&self, name: &str) -> String {
         match self.own.iter().any(|own| own == name) {
             true => name.to_owned(),
-            false => metrics::stored(self.kind, name),
+            false => metrics::stored(self.kind, name, self.is_old),
         }
     }
 

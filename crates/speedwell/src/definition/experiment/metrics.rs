@@ -5,27 +5,32 @@ use crate::model::{Better, Metric};
 
 /// Figures of a server under load.
 const OF_A_SERVER: [(&str, &str, Better); 13] = [
-    ("rps", "1/s", Better::Higher),
-    ("throughput", "B/s", Better::Higher),
+    ("throughput", "1/s", Better::Higher),
+    ("bytes_per_second", "B/s", Better::Higher),
     ("bytes_per_response", "B", Better::Lower),
     ("cpu_per_request", "ns", Better::Lower),
     ("cpu_cores", "1", Better::Lower),
     ("instructions_per_request", "1", Better::Lower),
     ("max_rss", "B", Better::Lower),
-    ("ready_ms", "ms", Better::Lower),
-    ("exit_ms", "ms", Better::Lower),
+    ("server_ready", "ns", Better::Lower),
+    ("server_exit", "ns", Better::Lower),
     ("effective_concurrency", "1", Better::Higher),
-    ("requests_per_connection.min", "1", Better::Higher),
-    ("requests_per_connection.max", "1", Better::Lower),
+    ("requests_per_connection_min", "1", Better::Higher),
+    ("requests_per_connection_max", "1", Better::Lower),
     ("cpu_time", "ns", Better::Lower),
 ];
 
 /// Figures of a load of the short form.
-const OF_A_LOAD: [&str; 4] = ["rps", "throughput", "cpu_per_request", "ready_ms"];
+const OF_A_LOAD: [&str; 4] = [
+    "throughput",
+    "bytes_per_second",
+    "cpu_per_request",
+    "server_ready",
+];
 
 /// Figures of a command.
 const OF_A_COMMAND: [(&str, &str, Better); 3] = [
-    ("time", "ns", Better::Lower),
+    ("wall_time", "ns", Better::Lower),
     ("cpu_time", "ns", Better::Lower),
     ("max_rss", "B", Better::Lower),
 ];
@@ -78,20 +83,34 @@ pub fn find(kind: Kind, name: &str) -> Option<Metric> {
     Some(Metric::new(name, unit, better))
 }
 
-/// The name under which runs keep the figure that a file calls by this name. Files may use shorter words, and
-/// those of other tools; sessions use one word for one thing, so that they can be compared with each other.
-pub fn stored(kind: Kind, name: &str) -> String {
+/// The name under which runs keep the figure that a file calls by this name: its own, unless the file spells it as earlier
+/// files did. `is_old`: `throughput` counts bytes, as it did in them.
+pub fn stored(kind: Kind, name: &str, is_old: bool) -> String {
     let plain = name.strip_suffix(":u").unwrap_or(name);
     let known = match (is_loaded(kind), plain) {
         (true, "rps") => "throughput",
-        (true, "throughput") => "bytes_per_second",
+        (true, "throughput") if is_old => "bytes_per_second",
         (true, "ready_ms") => "server_ready",
         (true, "exit_ms") => "server_exit",
-        (true, "latency.p100") => "latency_max",
-        (false, "time") => "wall_time",
+        (true, "latency.p100" | "latency_p100") => "latency_max",
+        (false, "time") if kind == Kind::Command => "wall_time",
         _ => return plain.replace('.', "_"),
     };
     known.to_owned()
+}
+
+/// The name that is to be written for an older one; `None` for one that is good as it stands.
+pub fn renamed(kind: Kind, name: &str, is_old: bool) -> Option<String> {
+    let is_own = find(kind, name).is_some_and(|metric| metric.name == name);
+    let is_moved = is_old && name == "throughput" && is_loaded(kind);
+    let today = stored(kind, name, is_old);
+    let is_known = find(kind, &today).is_some();
+    (is_known && today != name && (!is_own || is_moved)).then_some(today)
+}
+
+/// Whether a figure is a plain number of milliseconds, as some were in earlier files.
+pub fn in_ms(name: &str) -> bool {
+    matches!(name, "ready_ms" | "exit_ms")
 }
 
 /// The metric that `also` asks for by that name.
@@ -100,24 +119,27 @@ pub fn also(name: &str) -> Option<Metric> {
     Some(Metric::new(name, *unit, Better::Lower))
 }
 
-/// `latency.mean`, `latency.min`, `latency.max`, `latency.p50`, `latency.p99.9`.
+/// `latency_mean`, `latency_min`, `latency_max`, `latency_p50`, `latency_p99_9`.
 fn is_latency(name: &str) -> bool {
-    let Some(which) = name.strip_prefix("latency.") else {
+    let Some(which) = name.strip_prefix("latency_") else {
         return false;
     };
     let share = which.strip_prefix('p').and_then(|text| {
         let is_number = text.starts_with(|c: char| c.is_ascii_digit());
-        text.parse::<f64>().ok().filter(|_| is_number)
+        text.replace('_', ".")
+            .parse::<f64>()
+            .ok()
+            .filter(|_| is_number)
     });
     ["mean", "min", "max"].contains(&which) || share.is_some_and(|p| (0.0..=100.0).contains(&p))
 }
 
 /// Names to choose from in a hint.
 pub fn names(kind: Kind) -> Vec<String> {
-    let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"];
+    let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"];
     let latencies = latencies.into_iter().filter(|_| is_loaded(kind));
     let own = own(kind).map(|(name, ..)| name.to_owned());
-    own.chain(latencies.map(|which| format!("latency.{which}")))
+    own.chain(latencies.map(|which| format!("latency_{which}")))
         .collect()
 }
 
@@ -128,19 +150,19 @@ mod tests {
     #[test]
     fn percentiles_are_known_whatever_their_number_and_only_of_servers() {
         for name in [
-            "latency.p50",
-            "latency.p99.9",
-            "latency.p100",
-            "latency.mean",
-            "rps",
+            "latency_p50",
+            "latency_p99_9",
+            "latency_p100",
+            "latency_mean",
+            "throughput",
         ] {
             assert!(find(Kind::Server, name).is_some(), "{name}");
             assert!(find(Kind::Command, name).is_none(), "{name}");
         }
         for name in [
-            "latency.p101",
-            "latency.pinf",
-            "latency.p",
+            "latency_p101",
+            "latency_pinf",
+            "latency_p",
             "latency",
             "p50",
         ] {

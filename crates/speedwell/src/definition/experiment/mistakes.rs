@@ -4,7 +4,7 @@ use super::stories::{assigned, ids, read, served, told};
 use std::time::Duration;
 
 /// A good file, one line of which each of the following mistakes replaces.
-const SMALL: &str = r##"schema = 1
+const SMALL: &str = r##"schema = 2
 name = "small"
 [params]
 clients = 10
@@ -17,7 +17,7 @@ color = "#c0392b"
 [[group]]
 name = "web"
 kind = "server"
-metrics = ["rps", "latency.p99"]
+metrics = ["throughput", "latency_p99"]
 exclude = [{ size = 10, mode = "b" }]
 [group.parameters]
 size = [10, 1000]
@@ -25,7 +25,7 @@ mode = ["a", "b"]
 [group.target]
 command = ["node", "server.js", "--size={size}", "--port={port}"]
 [group.load]
-connections = "2*{clients}"
+concurrency = "2*{clients}"
 requests = 100
 [group.verify]
 status = ["2xx", 304]
@@ -37,9 +37,9 @@ runs = 5
 control = "plain"
 [compare]
 pairs = [["plain", "loaded"]]
-gate = "rps > -5%"
+gate = "throughput > -5%"
 [[claim]]
-expr = "rps(loaded) > 0.5*rps(plain)"
+expr = "throughput(loaded) > 0.5*throughput(plain)"
 [profile]
 when = ["web, size=10"]
 "##;
@@ -74,8 +74,8 @@ fn the_small_file_is_good_and_each_case_has_its_own_end() {
 type Mistake = (&'static str, &'static str, usize, &'static [&'static str]);
 
 const MISTAKES: &[Mistake] = &[
-    ("schema = 1", "schema = 2", 1, &["schema 2"]),
-    ("schema = 1", "title = 1", 1, &["key 'title'"]),
+    ("schema = 2", "schema = 3", 1, &["schema 3"]),
+    ("schema = 2", "title = 1", 1, &["key 'title'"]),
     (
         "runs = 5",
         "run = 5",
@@ -139,10 +139,10 @@ const MISTAKES: &[Mistake] = &[
         &["cannot be 'sever'", "did you mean 'server'?"],
     ),
     (
-        "\"latency.p99\"",
-        "\"latency.p101\"",
+        "\"latency_p99\"",
+        "\"latency_p101\"",
         14,
-        &["no metric 'latency.p101'", "'latency.p50'"],
+        &["no metric 'latency_p101'", "'latency_p50'"],
     ),
     (
         "mode = \"b\"",
@@ -172,7 +172,7 @@ const MISTAKES: &[Mistake] = &[
         "2*{clients}",
         "two",
         22,
-        &["'connections' of [group.load]", "whole number"],
+        &["'concurrency' of [group.load]", "whole number"],
     ),
     (
         "requests = 100",
@@ -187,8 +187,8 @@ const MISTAKES: &[Mistake] = &[
         23,
         &["'1 parsec' is not a duration"],
     ),
-    ("304", "777", 25, &["not a status of HTTP"]),
-    ("\"2xx\"", "\"300-200\"", 25, &["not a status of HTTP"]),
+    ("304", "1777", 25, &["is not a status such as"]),
+    ("\"2xx\"", "\"300-200\"", 25, &["is not a status such as"]),
     (
         "[group.verify]",
         "[group.verify]\nbody = { regex = 'a', bytes = 1 }",
@@ -238,31 +238,34 @@ const MISTAKES: &[Mistake] = &[
         &["not a list of pairs"],
     ),
     (
-        "rps > -5%",
-        "rsp > -5%",
+        "throughput > -5%",
+        "througput > -5%",
         34,
-        &["no metric 'rsp'\n  rsp > -5%\n  ^\n", "'rps'?"],
+        &[
+            "no metric 'througput'\n  througput > -5%\n  ^\n",
+            "'throughput'?",
+        ],
     ),
     (
-        "rps > -5%",
-        "rps > -5",
+        "throughput > -5%",
+        "throughput > -5",
         34,
         &["a change in percent is missing here\n"],
     ),
     (
-        "0.5*rps(plain)",
-        "0.5*rps(plai)",
+        "0.5*throughput(plain)",
+        "0.5*throughput(plai)",
         36,
-        &["\n  rps(loaded) > 0.5*rps(plai)\n"],
+        &["\n  throughput(loaded) > 0.5*throughput(plai)\n"],
     ),
     (
-        "0.5*rps(plain)",
-        "0.5*rps(plai)",
+        "0.5*throughput(plain)",
+        "0.5*throughput(plai)",
         36,
-        &["\n                        ^\nhint: did you mean 'plain'?"],
+        &["\n                                      ^\nhint: did you mean 'plain'?"],
     ),
     (
-        "0.5*rps(plain)",
+        "0.5*throughput(plain)",
         "0.5*cpu",
         36,
         &["no parameter 'cpu'", "'cpus'?"],
@@ -275,29 +278,34 @@ const MISTAKES: &[Mistake] = &[
         &["no group 'wep'", "did you mean 'web'?"],
     ),
     (
-        "0.5*rps(plain)",
+        "0.5*throughput(plain)",
         "50ms",
         36,
         &["'50ms' has a unit that no figure here has\n"],
     ),
     (
-        "0.5*rps(plain)",
+        "0.5*throughput(plain)",
         "50 mss",
         36,
         &["an operator is missing here\n"],
     ),
-    ("0.5*rps(plain)", "50mss", 36, &["there is no unit 'mss'\n"]),
     (
-        "rps(loaded) >",
-        "latency.p50(loaded) < 50ms and rps(plain) + ",
+        "0.5*throughput(plain)",
+        "50mss",
+        36,
+        &["there is no unit 'mss'\n"],
+    ),
+    (
+        "throughput(loaded) >",
+        "latency_p50(loaded) < 50ms and throughput(plain) + ",
         36,
         &["comparison is needed"],
     ),
     (
-        "rps(loaded) >",
-        "rps(plain) > rps(plai) and rps(plain) >",
+        "throughput(loaded) >",
+        "throughput(plain) > throughput(plai) and throughput(plain) >",
         36,
-        &["\n                   ^\nhint: did you"],
+        &["\n                                 ^\nhint: did you"],
     ),
     (
         "when = [\"web, size=10\"]",
@@ -329,12 +337,42 @@ fn every_mistake_is_told_with_its_line_and_what_helps() {
 
 #[test]
 fn figures_of_other_cases_cannot_be_mixed_but_one_case_goes_with_all() {
-    let mixed = SMALL.replace("0.5*rps(plain)", "rps[mode=a](plain)");
+    let mixed = SMALL.replace("0.5*throughput(plain)", "throughput[mode=a](plain)");
     let told = told(&mixed);
     assert!(
-        told.contains("'rps[mode=a](plain)' means other cases"),
+        told.contains("'throughput[mode=a](plain)' means other cases"),
         "{told}"
     );
-    let one = SMALL.replace("0.5*rps(plain)", "rps[web, mode=b, size=1000](plain)");
+    let one = SMALL.replace(
+        "0.5*throughput(plain)",
+        "throughput[web, mode=b, size=1000](plain)",
+    );
     assert_eq!(read(&one).unwrap().claims[0].rows.len(), 3);
+}
+
+#[test]
+fn older_names_are_understood_and_one_with_another_meaning_is_refused_before_measuring() {
+    assert_eq!(read(SMALL).unwrap().renamed().unwrap(), None);
+    let older = SMALL
+        .replace("schema = 2", "schema = 1")
+        .replace(
+            "\"throughput\", \"latency_p99\"",
+            "\"rps\", \"latency.p99\"",
+        )
+        .replace("throughput", "rps")
+        .replace("concurrency =", "connections =");
+    let found = read(&older).unwrap();
+    let names = found.groups[0].metrics.iter().map(|metric| &metric.name);
+    assert_eq!(names.collect::<Vec<_>>(), ["throughput", "latency_p99"]);
+    let load = |found| served(&assigned(found, "web", 0, "plain")).load.clone();
+    assert_eq!(load(&found), load(&read(SMALL).unwrap()));
+    assert_eq!(
+        found.renamed().unwrap().unwrap(),
+        "The file has older names that are understood: 'rps' is 'throughput', 'latency.p99' is 'latency_p99', \
+         'connections' is 'concurrency' today."
+    );
+    let bytes = read(&older.replace("\"rps\"", "\"throughput\"")).unwrap();
+    assert_eq!(bytes.groups[0].stored("throughput"), "bytes_per_second");
+    let refused = bytes.renamed().unwrap_err().to_string();
+    assert!(refused.contains("hint: schema = 2"), "{refused}");
 }

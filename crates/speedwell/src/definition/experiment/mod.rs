@@ -25,6 +25,7 @@ mod profile;
 #[cfg(test)]
 mod programs;
 mod proof;
+mod renamed;
 mod requirement;
 mod resolve;
 mod service;
@@ -41,6 +42,7 @@ mod written;
 pub use claim::Claim;
 pub use compare::Compare;
 pub use group::{Group, Kind, Seed};
+pub use metrics::in_ms;
 pub use output::{Output, Series};
 pub use plan::{Pins, Plan};
 pub use profile::{Profile, Tool, When};
@@ -58,8 +60,8 @@ use params::Settings;
 use std::path::{Path, PathBuf};
 use vocabulary::Vocabulary;
 
-/// The version of the grammar.
-const SCHEMA: u64 = 1;
+/// The version of the grammar. Before 2, `throughput` counted bytes.
+const SCHEMA: u64 = 2;
 
 /// Everything a file says.
 #[derive(Debug, Clone)]
@@ -189,7 +191,7 @@ fn of_tree(
     usable: u32,
 ) -> Result<Experiment> {
     let top = Keys::top(tree)?;
-    let (name, question) = head(&top, stem)?;
+    let (name, question, is_old) = head(&top, stem)?;
     let settings = Settings::new(set);
     let plan = plan::read(&top)?;
     let shares = plan.pins.and_then(|pins| pins.divide(usable));
@@ -203,7 +205,7 @@ fn of_tree(
     plan::check(&top, &variants)?;
     let requirements = requirement::read(&top, root, &general)?;
     let mut experiment = Experiment {
-        groups: groups(&top, &name, root, &general, &settings)?,
+        groups: groups(&top, &name, root, (&general, is_old), &settings)?,
         compare: compare::read(&top, &variants)?,
         name,
         question,
@@ -227,10 +229,10 @@ fn of_tree(
     Ok(experiment)
 }
 
-/// Schema, name and question.
-fn head(top: &Keys, stem: &str) -> Result<(String, Option<String>)> {
-    let schema = top.whole("schema", 1)?.unwrap_or(SCHEMA);
-    if schema != SCHEMA {
+/// Name and question, and whether the schema is an older one, as it is where nothing is said.
+fn head(top: &Keys, stem: &str) -> Result<(String, Option<String>, bool)> {
+    let schema = top.whole("schema", 1)?.unwrap_or(1);
+    if schema > SCHEMA {
         let message = format!("the schema {schema} is not known to this version");
         return Err(top.error("schema", format!("{message}\nhint: schema = {SCHEMA}")));
     }
@@ -238,7 +240,7 @@ fn head(top: &Keys, stem: &str) -> Result<(String, Option<String>)> {
     if name.is_empty() || name.contains(char::is_whitespace) {
         return Err(top.error("name", format!("the name '{name}' is empty or has blanks")));
     }
-    Ok((name, top.text("question")?))
+    Ok((name, top.text("question")?, schema < SCHEMA))
 }
 
 fn general(
@@ -263,13 +265,13 @@ fn groups(
     top: &Keys,
     experiment: &str,
     root: &Path,
-    general: &Vocabulary,
+    (general, is_old): (&Vocabulary, bool),
     settings: &Settings,
 ) -> Result<Vec<Group>> {
     let mut found: Vec<Group> = Vec::new();
     let (long, short) = (top.list("group")?, top.tables("benchmark")?);
     let long = long.iter().enumerate().map(|(at, keys)| {
-        let group = group::read(keys, at, experiment, general, settings);
+        let group = group::read(keys, at, experiment, general, settings, is_old);
         (keys, group)
     });
     let short = short

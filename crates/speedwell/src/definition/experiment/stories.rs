@@ -76,11 +76,11 @@ fn the_topologies_are_six_variants_of_one_server_on_seven_of_eight_processors() 
     let group = found.group("random-fib").unwrap();
     assert_eq!(group.seed, Seed::PerBlock);
     let metrics = [
-        "latency.p50",
-        "latency.p95",
-        "latency.p99",
-        "latency.max",
-        "rps",
+        "latency_p50",
+        "latency_p95",
+        "latency_p99",
+        "latency_max",
+        "throughput",
         "cpu_per_request",
     ];
     assert_eq!(names(&group.metrics), metrics);

@@ -28,14 +28,13 @@ pub fn read(keys: &Keys, root: &Path) -> Result<Traffic> {
     if rate.is_some_and(|rate| rate <= 0.0) {
         return Err(keys.error("rate", "a rate is a number of requests a second above 0"));
     }
-    let connections = keys.count("connections")?.unwrap_or(CONCURRENCY);
     let pipelining = keys.count("pipelining")?.unwrap_or(1);
     let request = request(keys, root)?;
     Ok(Traffic {
         spec: LoadSpec {
             client: client(keys)?,
             url: address(keys)?,
-            concurrency: Some(connections.saturating_mul(pipelining)),
+            concurrency: Some(concurrency(keys, pipelining)?),
             pipeline: (pipelining > 1).then_some(pipelining),
             time,
             count,
@@ -44,6 +43,24 @@ pub fn read(keys: &Keys, root: &Path) -> Result<Traffic> {
         },
         warmup: warmup(keys)?,
     })
+}
+
+/// Requests under way on all connections together; earlier files say how many connections there are.
+fn concurrency(keys: &Keys, pipelining: u32) -> Result<u32> {
+    let (requests, connections) = (keys.count("concurrency")?, keys.count("connections")?);
+    if requests.is_some() && connections.is_some() {
+        let message = format!(
+            "{} has either 'concurrency' or 'connections', not both",
+            keys.place
+        );
+        return Err(keys.error("connections", message));
+    }
+    let of_connections = || {
+        connections
+            .unwrap_or(CONCURRENCY)
+            .saturating_mul(pipelining)
+    };
+    Ok(requests.unwrap_or_else(of_connections))
 }
 
 /// When it ends: after a time or a number of requests, if either is given.

@@ -4,8 +4,8 @@ use super::requirement::check_pattern;
 use super::service::check_path;
 use crate::definition::keys::Keys;
 use crate::definition::tree::Content;
-use crate::model::Value;
 use crate::model::assignment::{BodyRule, Verify};
+use crate::model::load_spec::parse_statuses;
 use anyhow::Result;
 
 /// Reads the rules; without any, answers must have a status from 200 to 299 and be equally long.
@@ -24,15 +24,12 @@ pub fn read(keys: Option<&Keys>) -> Result<Verify> {
         verify.path = Some(path);
     }
     if let Some(values) = keys.values("status")? {
-        let ranges: Option<Vec<(u16, u16)>> = values.iter().map(range).collect();
-        let wrong = || {
-            let hint = "200, \"2xx\", \"200-204\" or a list of them";
-            keys.error(
-                "status",
-                format!("this is not a status of HTTP\nhint: {hint}"),
-            )
-        };
-        verify.statuses = ranges.ok_or_else(wrong)?;
+        let ranges = values.iter().map(|value| {
+            let range = parse_statuses(&value.plain());
+            range.map(|range| (*range.start(), *range.end()))
+        });
+        let ranges: Result<Vec<(u16, u16)>, String> = ranges.collect();
+        verify.statuses = ranges.map_err(|why| keys.error("status", why))?;
     }
     verify.body = body(keys)?;
     // A pattern is written for bodies that vary, and so may their lengths.
@@ -41,20 +38,6 @@ pub fn read(keys: Option<&Keys>) -> Result<Verify> {
     verify.same_bytes = same.unwrap_or(!varies);
     keys.finish()?;
     Ok(verify)
-}
-
-/// `200`, `2xx`, `200-204`.
-fn range(value: &Value) -> Option<(u16, u16)> {
-    let text = value.plain();
-    let (from, to) = match (text.strip_suffix("xx"), text.split_once('-')) {
-        (Some(hundred), _) => {
-            let from = hundred.parse::<u16>().ok()?.checked_mul(100)?;
-            (from, from.checked_add(99)?)
-        }
-        (None, Some((from, to))) => (from.trim().parse().ok()?, to.trim().parse().ok()?),
-        (None, None) => (text.parse().ok()?, text.parse().ok()?),
-    };
-    (from >= 100 && to < 600 && from <= to).then_some((from, to))
 }
 
 fn body(keys: &Keys) -> Result<Option<BodyRule>> {

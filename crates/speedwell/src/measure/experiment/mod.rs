@@ -40,12 +40,16 @@ pub fn plans(
         ..sources[0].definition()?.clone()
     };
     let experiment = Experiment::of(&written)?;
+    let renamed = experiment.renamed();
+    let renamed =
+        renamed.with_context(|| format!("in the definition file '{}'", file.display()))?;
     if !request.only_lists {
         requirements::check(&experiment, listener)?;
     }
     divide_values(&experiment, &mut selection);
     let variants = variants(&experiment, request)?;
     let mut suite = define::read(sources, &selection, &variants[0], &|_, _| ())?;
+    suite.warnings.extend(renamed);
     suite.warnings.extend(shared_processors(&experiment));
     let mut plan = request.plan.plan(variants, &suite);
     plan.design.experiment = Some(written);
