@@ -1,38 +1,39 @@
-//! What it costs to account for one request: `cargo bench -p speedwell-load --bench record`.
+//! What it costs to totals for one request: `cargo bench -p speedwell-load --bench record`.
 //!
 //! One request is one attempt, one send, one good answer and its times, as an event loop would enter
 //! them. Prints the median of several rounds. Without `--bench` (as under `cargo test --benches`) it
 //! does one short round and only shows that everything runs.
 
-use speedwell_load::books::Books;
 use speedwell_load::latency::{
     ClosedLatency, Distribution, Freed, Intended, OpenLatency, Outcome, Service, Times,
 };
+use speedwell_load::outcomes::OutcomeCounts;
 use speedwell_load::pace::{Rate, Schedule, Spacing, Stage, Stop};
 use std::hint::black_box;
 use std::time::Instant;
 
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
-    let (rounds, requests) = match is_measuring {
-        true => (15, 1_000_000),
-        false => (1, 1000),
+    let (rounds, requests) = if is_measuring {
+        (15, 1_000_000)
+    } else {
+        (1, 1000)
     };
     let spread = latencies();
     let mut plain: Distribution<Service> = Distribution::new();
     time("one histogram", rounds, requests, |k| {
         plain.record(spread[k % spread.len()])
     });
-    let mut books = Books::new();
-    time("books", rounds, requests, |_| count(&mut books));
-    let (mut books, mut closed) = (Books::new(), ClosedLatency::default());
+    let mut outcomes = OutcomeCounts::new();
+    time("books", rounds, requests, |_| count(&mut outcomes));
+    let (mut outcomes, mut closed) = (OutcomeCounts::new(), ClosedLatency::default());
     time("books and histograms, closed", rounds, requests, |k| {
-        count(&mut books);
+        count(&mut outcomes);
         closed.record(Outcome::Ok, times(k, spread[k % spread.len()]));
     });
-    let (mut books, mut open) = (Books::new(), OpenLatency::default());
+    let (mut outcomes, mut open) = (OutcomeCounts::new(), OpenLatency::default());
     time("books and histograms, open", rounds, requests, |k| {
-        count(&mut books);
+        count(&mut outcomes);
         let times = times(k, spread[k % spread.len()]);
         black_box(open.sent(times.sent_ns - 50, Freed::default(), times.sent_ns));
         let intended = Intended {
@@ -68,13 +69,13 @@ fn schedules(rounds: usize, requests: usize) {
     }
 }
 
-fn count(books: &mut Books) {
-    books.attempt();
-    books.connections.send(true);
-    books.bytes.sent += 80;
-    books.bytes.received += black_box(240);
-    books.bytes.body += 100;
-    books.ok(black_box(200));
+fn count(outcomes: &mut OutcomeCounts) {
+    outcomes.attempt();
+    outcomes.connections.send(true);
+    outcomes.bytes.sent += 80;
+    outcomes.bytes.received += black_box(240);
+    outcomes.bytes.body += 100;
+    outcomes.ok(black_box(200));
 }
 
 fn times(k: usize, latency_ns: u64) -> Times {

@@ -8,10 +8,9 @@ mod batcher;
 mod channel;
 mod clock;
 mod connection;
+mod connection_facts;
 mod core;
-mod course;
 mod key_bits;
-mod ledger;
 mod lost;
 mod mailbox;
 mod multiplex;
@@ -19,26 +18,27 @@ mod pacing;
 mod pipeline;
 mod poll;
 mod probe;
+mod progress;
 mod protocol;
 #[cfg(feature = "http3")]
 mod quic;
-mod seen;
+mod recorder;
 mod self_check;
 mod sent;
 mod socket;
 mod source;
-mod steady_watch;
 mod threads;
-mod timer;
 mod worker;
 
-pub use probe::{Probe, ProbeError, TlsFacts, probe};
+pub use connection_facts::TlsFacts;
+pub use probe::{Probe, ProbeError, probe};
+pub use progress::Progress;
 
 use crate::load::{KindsError, Load, TlsError};
-use crate::measured::{Account, Measured, Tick};
+use crate::measured::Measured;
 use std::sync::atomic::AtomicBool;
 
-/// Why a load could not be begun. What happens afterwards is in its books.
+/// Why a load could not be begun. What happens afterwards is in its counts.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// TLS cannot be set up.
@@ -67,21 +67,6 @@ impl StartError {
             why,
         }
     }
-}
-
-/// How a load stands, told about ten times a second.
-#[derive(Debug)]
-pub struct Progress<'a> {
-    /// Nanoseconds since the start, the warm-up included.
-    pub at_ns: u64,
-    /// The load is in its warm-up.
-    pub is_warmup: bool,
-    /// Everything counted since the end of the warm-up (or so far, within it).
-    pub so_far: &'a Account,
-    /// What happened since the last time.
-    pub tick: &'a Tick,
-    /// Length of that time in nanoseconds.
-    pub interval_ns: u64,
 }
 
 /// Carries out a load from begin to end. `stop` ends it early: what is under way is then cancelled.

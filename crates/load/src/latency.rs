@@ -5,29 +5,25 @@
 //! What a histogram cannot hold is counted beside it. Start reading at [`Distribution`], then
 //! [`ClosedLatency`] and [`OpenLatency`], which record, then [`OpenVerdict`], which judges.
 
-mod bins;
 mod closed;
 mod distribution;
-mod kind;
 mod log;
 mod open;
 mod outcome;
-mod percentage;
 mod quantile;
 mod range;
-mod record;
+mod stored;
 mod values;
 mod verdict;
 
-pub use bins::Bin;
 pub use closed::{ClosedLatency, ServiceTimes, Times};
-pub use distribution::Distribution;
-pub use kind::{Connect, FirstByte, Kind, Lag, OwnLag, Punctual, Response, Service};
+pub use distribution::{
+    Connect, Distribution, FirstByte, Kind, Lag, OwnLag, Punctual, Response, Service,
+};
 pub use log::{LogError, LogRow, Logged, read_log, write_log};
 pub use open::{Freed, Intended, OpenLatency, OpenTimes};
 pub use outcome::{ByOutcome, Outcome, Timed};
-pub use percentage::{AB_PERCENTS, Served, every_percent, percentage_served};
-pub use quantile::Quantile;
+pub use quantile::{AB_PERCENTS, Bin, Quantile, Served, every_percent, percentage_served};
 pub use range::{bounds_agree, is_range_too_wide};
 pub use values::{HIGHEST_NS, Values};
 pub use verdict::{

@@ -4,14 +4,14 @@
 //! The crate does not know benchmarks, sessions or reports. Start reading at [`load`], which says what
 //! a load is, and [`generator::run`], which carries it out and gives [`measured::Measured`]. Only
 //! `generator` opens connections and reads a clock. What it stands on works with bytes and numbers:
-//! [`pace`] says when to send, [`http1`] and [`http2`] what goes over the line, [`books`] counts,
+//! [`pace`] says when to send, [`http1`] and [`http2`] what goes over the line, [`outcomes`] counts,
 //! [`latency`] times.
 
-pub mod books;
 pub mod generator;
 pub mod http1;
 pub mod http2;
 pub mod latency;
 pub mod load;
 pub mod measured;
+pub mod outcomes;
 pub mod pace;

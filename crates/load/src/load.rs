@@ -4,11 +4,12 @@
 //! [`crate::generator::run`] needs to know, so a load that was described can be repeated. Start
 //! reading at [`Load`].
 
+use crate::pace::{Pace, Stop};
+
 mod connections;
 mod kind;
 mod kinds;
 mod steady;
-mod success;
 mod target;
 mod tls;
 
@@ -16,11 +17,8 @@ pub use connections::{Batching, ConnectionRules, Timeouts};
 pub use kind::Kind;
 pub use kinds::{Kinds, KindsError, Rows};
 pub use steady::Steady;
-pub use success::{BodyRule, Success};
 pub use target::{Address, ResolveError, Target};
 pub use tls::{Identity, TlsError, TlsOptions, Trust};
-
-use crate::pace::{Pace, Stop};
 
 /// The protocol that requests are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,13 +62,13 @@ pub struct Load {
     /// When it is sent.
     pub pace: Pace,
     /// Connections of an open load when it begins. A closed load has one per client, or per
-    /// [`Load::lanes`] clients.
+    /// [`Load::streams`] clients.
     pub connections: u32,
     /// The most connections an open load may come to have.
     pub most_connections: u32,
     /// Requests that may be under way on one connection: streams of HTTP/2, or the depth of
     /// pipelining.
-    pub lanes: u32,
+    pub streams_per_connection: u32,
     /// When it ends, counted from the end of the warm-up.
     pub stop: Stop,
     /// It ends earlier when it has become steady.
@@ -97,5 +95,39 @@ impl Load {
     /// Whether threads wait for answers before they send.
     pub fn is_closed(&self) -> bool {
         matches!(self.pace, Pace::Closed(_))
+    }
+}
+
+/// What the body of a good answer is like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BodyRule {
+    /// So many bytes.
+    Length(u64),
+    /// It contains these bytes, among its first [`BodyRule::WATCHED_BYTES`].
+    Contains(Vec<u8>),
+}
+
+impl BodyRule {
+    /// Bytes of a body that are looked at.
+    pub const WATCHED_BYTES: usize = 1 << 20;
+}
+
+/// What counts as success.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Success {
+    /// Statuses that are good; 200 to 299 if there are none.
+    pub statuses: Vec<std::ops::RangeInclusive<u16>>,
+    /// What a body must be like.
+    pub body: Option<BodyRule>,
+}
+
+impl Success {
+    /// Whether a whole answer with this status is a good one, its body aside.
+    pub fn admits(&self, status: u16) -> bool {
+        if self.statuses.is_empty() {
+            (200..300).contains(&status)
+        } else {
+            self.statuses.iter().any(|range| range.contains(&status))
+        }
     }
 }

@@ -3,24 +3,17 @@
 //!
 //! Start reading at [`Measured`].
 
-mod account;
-mod latency;
-mod replies;
-mod row;
-mod thread;
-mod tick;
-mod verdict;
-
-pub use account::Account;
-pub use latency::Latency;
-pub use replies::Replies;
-pub use row::Row;
-pub use thread::ThreadReport;
-pub use tick::{Tick, Timeline};
-
-use crate::books::Class;
-use crate::latency::effective_concurrency;
+use crate::latency::{Achieved, OpenVerdict, Outcome, effective_concurrency};
+use crate::outcomes::ErrorClass;
 use serde::{Deserialize, Serialize};
+
+mod replies;
+mod tick;
+mod totals;
+
+pub use replies::Replies;
+pub use tick::{Tick, Timeline};
+pub use totals::{Latency, Totals};
 
 /// What a load gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,9 +30,10 @@ pub struct Measured {
     #[serde(default)]
     pub under_way_ns: Option<u64>,
     /// Everything after the warm-up.
-    pub account: Account,
+    #[serde(rename = "account")]
+    pub totals: Totals,
     /// The requests of the warm-up, which are in no other figure.
-    pub warmup: Account,
+    pub warmup: Totals,
     /// The course of the load.
     pub timeline: Timeline,
     /// What each thread of each generator says of itself.
@@ -51,7 +45,7 @@ pub struct Measured {
     /// It was interrupted.
     pub is_interrupted: bool,
     /// A row for every request, in the order of their ends, where asked for.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RequestRecord>,
 }
 
 impl Measured {
@@ -62,8 +56,8 @@ impl Measured {
 
     /// Whether requests failed in the way in which they do when a server dies.
     pub fn has_lost_server(&self) -> bool {
-        let mut classes = Class::all().filter(|class| class.is_of_lost_server());
-        classes.any(|class| self.account.books.errors(class) > 0)
+        let mut classes = ErrorClass::all().filter(|class| class.is_of_lost_server());
+        classes.any(|class| self.totals.outcomes.errors(class) > 0)
     }
 
     /// Requests under way on average, by Little's law; `None` without a duration.
@@ -71,7 +65,7 @@ impl Measured {
         match self.under_way_ns {
             Some(sum_ns) => (self.elapsed_ns > 0).then(|| sum_ns as f64 / self.elapsed_ns as f64),
             None => {
-                let service = self.account.latency.all_sent().service;
+                let service = self.totals.latency.all_sent().service;
                 effective_concurrency(&service, self.elapsed_ns)
             }
         }
@@ -84,7 +78,7 @@ impl Measured {
         self.ok_in_time += other.ok_in_time;
         let both = self.under_way_ns.zip(other.under_way_ns);
         self.under_way_ns = both.map(|(mine, theirs)| mine + theirs);
-        self.account.merge(&other.account);
+        self.totals.merge(&other.totals);
         self.warmup.merge(&other.warmup);
         self.timeline.merge(&other.timeline);
         self.threads.extend(other.threads);
@@ -93,5 +87,94 @@ impl Measured {
         self.is_interrupted |= other.is_interrupted;
         self.rows.extend(other.rows);
         self.rows.sort_by_key(|row| row.end_ns);
+    }
+}
+
+/// One request, with times in nanoseconds from the start of the load, the warm-up included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// Its number in the load, from 0.
+    pub index: u64,
+    /// Its kind, as a place in [`crate::load::Kinds::all`].
+    pub kind: u16,
+    /// When it was due, in an open load.
+    pub intended_ns: Option<u64>,
+    /// When it was taken up: the attempt to connect, if one was needed for it, else sending.
+    pub begun_ns: u64,
+    /// When it was sent; absent when it never was.
+    pub sent_ns: Option<u64>,
+    /// When the first byte of its answer came.
+    pub first_byte_ns: Option<u64>,
+    /// When it ended.
+    pub end_ns: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The status of its whole answer, else 0.
+    pub status: u16,
+    /// Bytes of the body.
+    pub body_bytes: u64,
+    /// Bytes of the whole answer.
+    pub wire_bytes: u64,
+    /// It went over a connection that had been used before.
+    pub is_reused: bool,
+}
+
+/// A thread that is busy for more than this share of the time is the bottleneck.
+const MOST_BUSY: f64 = 0.9;
+
+/// The work of one thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ThreadReport {
+    /// Time that it ran, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Processor time in user mode and in the kernel, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Times that it was taken off its processor while it had work to do.
+    pub involuntary_switches: u64,
+    /// Rounds of its loop.
+    pub loops: u64,
+    /// System calls made: waits, sends, receives, and those of making connections. With HTTP/3 a
+    /// lower bound: calls of the sockets, and one wait for each round.
+    pub system_calls: u64,
+    /// Time slept so that several answers could be read at once, in nanoseconds.
+    pub batched_ns: u64,
+    /// The longest such sleep: time stamps of answers may be late by it.
+    pub longest_batch_ns: u64,
+    /// Most requests on one connection.
+    pub most_requests: u64,
+    /// Fewest requests on one connection that was not cut short by the end.
+    pub fewest_requests: u64,
+}
+
+impl ThreadReport {
+    /// Share of the time that it was busy.
+    pub fn busy(&self) -> f64 {
+        match self.elapsed_ns {
+            0 => 0.0,
+            elapsed => self.cpu_ns as f64 / elapsed as f64,
+        }
+    }
+
+    /// Whether it was so busy that it may have been what was measured.
+    pub fn is_bottleneck(&self) -> bool {
+        self.busy() > MOST_BUSY
+    }
+}
+
+impl Measured {
+    /// Whether the load was the one that was asked for and the generator kept up; `None` of a closed
+    /// load, which has no schedule to miss.
+    pub fn verdict(&self) -> Option<OpenVerdict> {
+        let Latency::Open(latency) = &self.totals.latency else {
+            return None;
+        };
+        let outcomes = &self.totals.outcomes;
+        let unsent = outcomes.rows().find(|row| row.name == "unsent");
+        let due = outcomes.attempts();
+        let achieved = Achieved {
+            due,
+            sent: due.saturating_sub(unsent.map_or(0, |row| row.count)),
+        };
+        Some(OpenVerdict::of(latency, achieved))
     }
 }

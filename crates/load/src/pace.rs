@@ -5,17 +5,14 @@
 //! at [`Schedule`], the arithmetic of the open model, then [`Share`], one thread's part of it.
 
 mod closed;
-mod exponential;
-mod rate;
 mod schedule;
 mod share;
 mod stage;
 
 pub use closed::{Closed, Think, Thinker};
-pub use rate::Rate;
 pub use schedule::{Schedule, Spacing};
 pub use share::{Due, Share, part_of};
-pub use stage::{FOREVER_NS, PaceError, Stage};
+pub use stage::{FOREVER_NS, PaceError, Rate, Stage};
 
 /// How requests are paced.
 #[derive(Debug, Clone, PartialEq)]

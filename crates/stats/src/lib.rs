@@ -26,19 +26,19 @@
 //! ```
 
 pub mod bootstrap;
-pub mod climb;
 pub mod describe;
 pub mod distribution;
 pub mod effect;
 pub mod fit;
 pub mod interval;
-pub mod ladder;
 pub mod multiple;
 mod observation;
 pub mod power;
 mod random;
 pub mod rank;
+pub mod rate_search;
 pub mod ratio;
+pub mod saturation_search;
 pub mod sequential;
 pub mod test;
 pub mod usl;

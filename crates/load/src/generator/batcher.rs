@@ -45,9 +45,10 @@ impl Batcher {
     pub fn adapt(&mut self, answers: u64, elapsed_ns: u64, median_ns: Option<u64>) {
         self.pause_ns = median_ns.map_or(0, |median| (median / PART_OF_MEDIAN).min(self.most_ns));
         let gathered = answers as f64 * self.pause_ns as f64 / elapsed_ns.max(1) as f64;
-        self.is_on = match self.is_on {
-            true => gathered >= END_GATHERED,
-            false => gathered >= BEGIN_GATHERED,
+        self.is_on = if self.is_on {
+            gathered >= END_GATHERED
+        } else {
+            gathered >= BEGIN_GATHERED
         };
     }
 

@@ -3,7 +3,7 @@
 //! It knows bytes only. What does not fit into the socket is kept until there is room.
 
 use super::socket::{self, Received};
-use crate::books::Class;
+use crate::outcomes::ErrorClass;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustls::pki_types::ServerName;
@@ -51,16 +51,16 @@ pub(super) enum Read {
     /// The connection was reset.
     Reset,
     /// TLS broke.
-    Broken(Class),
+    Broken(ErrorClass),
 }
 
 impl Channel {
-    pub fn new(socket: OwnedFd, tls: Option<&Tls>, out: Vec<u8>) -> Result<Channel, Class> {
+    pub fn new(socket: OwnedFd, tls: Option<&Tls>, out: Vec<u8>) -> Result<Channel, ErrorClass> {
         let tls = match tls {
             None => None,
             Some(Tls { config, name }) => {
                 let connection = ClientConnection::new(config.clone(), name.clone())
-                    .map_err(|_| Class::TlsHandshake)?;
+                    .map_err(|_| ErrorClass::TlsHandshake)?;
                 Some(Box::new(connection))
             }
         };
@@ -153,9 +153,10 @@ impl Channel {
         };
         traffic.received += read as u64;
         // A short read has emptied the socket, so the call that would find nothing is saved.
-        let state = match read < buffer.len() {
-            true => Read::Drained,
-            false => Read::More,
+        let state = if read < buffer.len() {
+            Read::Drained
+        } else {
+            Read::More
         };
         if self.tls.is_none() {
             on(&buffer[..read]);
@@ -193,7 +194,7 @@ impl Channel {
         mut bytes: &[u8],
         traffic: &mut Traffic,
         mut on: impl FnMut(&[u8]) -> bool,
-    ) -> Result<bool, Class> {
+    ) -> Result<bool, ErrorClass> {
         let Some(tls) = self.tls.as_deref_mut() else {
             return Ok(false);
         };
@@ -216,7 +217,7 @@ impl Channel {
         let flushed = self.flush(traffic);
         match (failure, flushed) {
             (Some(class), _) => Err(class),
-            (None, Err(_)) => Err(Class::Send),
+            (None, Err(_)) => Err(ErrorClass::Send),
             (None, Ok(())) => Ok(is_over),
         }
     }
@@ -242,22 +243,25 @@ fn drain(tls: &mut ClientConnection, mut on: impl FnMut(&[u8]) -> bool) -> bool 
 }
 
 /// The class of TLS that broke, before or after its handshake was done.
-fn broken(was_up: bool) -> Class {
-    match was_up {
-        true => Class::TlsRecord,
-        false => Class::TlsHandshake,
+fn broken(was_up: bool) -> ErrorClass {
+    if was_up {
+        ErrorClass::TlsRecord
+    } else {
+        ErrorClass::TlsHandshake
     }
 }
 
 /// The class of an error of TLS. A server of TLS 1.3 looks at our certificate when our side of the handshake is done
 /// already (RFC 8446, section 4.4.2.4), so its verdict is one of the handshake whenever it comes.
-fn class_of(error: &rustls::Error, was_up: bool) -> Class {
+fn class_of(error: &rustls::Error, was_up: bool) -> ErrorClass {
     match error {
         rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
-            Class::TlsVerify
+            ErrorClass::TlsVerify
         }
         rustls::Error::NoApplicationProtocol
-        | rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => Class::TlsAlpn,
+        | rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            ErrorClass::TlsAlpn
+        }
         rustls::Error::AlertReceived(
             AlertDescription::CertificateRequired
             | AlertDescription::BadCertificate
@@ -267,7 +271,7 @@ fn class_of(error: &rustls::Error, was_up: bool) -> Class {
             | AlertDescription::CertificateUnknown
             | AlertDescription::UnknownCA
             | AlertDescription::AccessDenied,
-        ) => Class::TlsHandshake,
+        ) => ErrorClass::TlsHandshake,
         _ => broken(was_up),
     }
 }

@@ -1,10 +1,18 @@
-//! Time since the start of the load.
+//! Time since the start of the load, and a timer that goes off at such a time.
 
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+use std::io;
 use std::time::Instant;
 
 /// No time: for moments that have not come.
 pub(super) const NEVER: u64 = u64::MAX;
+
+/// Threads hand over what they counted, and look at themselves, this often.
+pub(super) const TICK_NS: u64 = 100_000_000;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -43,4 +51,45 @@ impl Clock {
 fn system_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * NS_PER_S + now.tv_nsec as u64
+}
+
+/// A timer of the operating system that is exact to the nanosecond, and can be set again and again (timerfd_create(2)).
+#[derive(Debug)]
+pub(super) struct Timer {
+    timer: OwnedFd,
+    clock: Clock,
+}
+
+impl Timer {
+    /// A timer that is not set.
+    pub fn new(clock: Clock) -> io::Result<Timer> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        Ok(Timer { timer, clock })
+    }
+
+    /// Goes off once, at this time of the load or at once if it is over, and not when it was set to before.
+    pub fn set(&self, at_ns: u64) -> io::Result<()> {
+        let time = Itimerspec {
+            it_interval: Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value: self.clock.system_time(at_ns),
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &time)?;
+        Ok(())
+    }
+}
+
+impl AsFd for Timer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+}
+
+impl AsRawFd for Timer {
+    fn as_raw_fd(&self) -> RawFd {
+        self.timer.as_raw_fd()
+    }
 }

@@ -14,11 +14,11 @@ use super::lost::{Fed, Lost};
 use super::poll::Happened;
 use super::protocol::Protocol;
 use super::sent::Sent;
-use crate::books::Class;
 use crate::http1::{Phase, Summary, Watch};
 use crate::latency::Freed;
 use crate::load::Load;
 use crate::measured::Latency;
+use crate::outcomes::ErrorClass;
 
 /// So many buffers are read of one connection before the others, and the clock, have their turn.
 const READS_OF_A_TURN: u32 = 16;
@@ -98,7 +98,9 @@ impl Connection {
 
     /// Whether a request can be sent now.
     pub fn has_room(&self, load: &Load) -> bool {
-        self.state == State::Open && !self.is_last && self.protocol.room(load.lanes) > self.thinking
+        self.state == State::Open
+            && !self.is_last
+            && self.protocol.room(load.streams_per_connection) > self.thinking
     }
 
     /// Whether the token of an event means this connection, and not one before it.
@@ -116,7 +118,7 @@ impl Connection {
         self.requests = 0;
         self.is_last = false;
         self.state = State::Connecting;
-        core.ledger.books(self.is_warmup).connections.attempt();
+        core.recorder.outcomes(self.is_warmup).connections.attempt();
         core.opening += 1;
         let token = self.token();
         #[cfg(feature = "http3")]
@@ -159,16 +161,16 @@ impl Connection {
         sent.sent_ns = core.clock.now_ns();
         self.requests += 1;
         self.is_last |= core.is_last_request(self.requests, sent.sent_ns - self.opened_ns);
-        let account = core.ledger.of(sent.is_warmup);
-        account.books.connections.send(sent.is_reused);
-        if let Latency::Open(latency) = &mut account.latency {
+        let totals = core.recorder.of(sent.is_warmup);
+        totals.outcomes.connections.send(sent.is_reused);
+        if let Latency::Open(latency) = &mut totals.latency {
             sent.own_lag_ns = latency.sent(sent.intended_ns, self.freed, sent.sent_ns);
             self.freed.own_lag_ns = sent.own_lag_ns;
         }
         let result = self.protocol.send(sent, self.channel.as_mut(), core);
         self.is_last |= self.protocol.is_last();
         if result.is_err() {
-            self.lose(Lost::Failed(Class::Send), core);
+            self.lose(Lost::Failed(ErrorClass::Send), core);
         }
     }
 
@@ -198,10 +200,12 @@ impl Connection {
         };
         match self.state {
             State::Connecting | State::Greeting if is_over(limits.connect_ns, self.begun_ns) => {
-                self.fail_to_open(Class::TimeoutConnect, core);
+                self.fail_to_open(ErrorClass::TimeoutConnect, core);
             }
             State::Open => {
-                let lost = self.protocol.check_limits(limits, now_ns, &mut core.ledger);
+                let lost = self
+                    .protocol
+                    .check_limits(limits, now_ns, &mut core.recorder);
                 match lost {
                     Some(class) => self.lose(Lost::Failed(class), core),
                     None => self.flush(core),
@@ -216,20 +220,19 @@ impl Connection {
         let (mut measured, mut warmup) = (0, 0);
         let pending = self.pending.take();
         for sent in self.protocol.abandon().into_iter().chain(pending) {
-            match is_interrupted {
-                true => core.ledger.cancelled(&sent, now_ns),
-                false => {
-                    core.ledger.in_flight(&sent, now_ns);
-                    *(if sent.is_warmup {
-                        &mut warmup
-                    } else {
-                        &mut measured
-                    }) += 1;
-                }
+            if is_interrupted {
+                core.recorder.cancelled(&sent, now_ns)
+            } else {
+                core.recorder.in_flight(&sent, now_ns);
+                *(if sent.is_warmup {
+                    &mut warmup
+                } else {
+                    &mut measured
+                }) += 1;
             }
         }
         if self.is_opening() {
-            core.ledger.books(self.is_warmup).connections.pending += 1;
+            core.recorder.outcomes(self.is_warmup).connections.pending += 1;
         }
         if self.requests > 0 {
             core.used(self.requests);
@@ -259,14 +262,14 @@ impl Connection {
             let Core {
                 buffer,
                 traffic,
-                ledger,
+                recorder,
                 clock,
                 ..
             } = core;
             let protocol = &mut self.protocol;
             let (mut fed, before) = (Fed::Open, protocol.in_flight());
             let read = channel.read(buffer, traffic, |bytes| {
-                fed = protocol.feed(bytes, clock.now_ns(), ledger);
+                fed = protocol.feed(bytes, clock.now_ns(), recorder);
                 fed == Fed::Open
             });
             let ended = before.saturating_sub(protocol.in_flight());
@@ -316,11 +319,11 @@ impl Connection {
     fn stray(&mut self, core: &mut Core) {
         if let Some(sent) = self.pending.take() {
             let now_ns = core.clock.now_ns();
-            let class = Class::ProtocolEarly;
-            core.ledger
+            let class = ErrorClass::ProtocolEarly;
+            core.recorder
                 .failed(&sent, class, now_ns, &Summary::default());
         } else {
-            core.ledger.of(self.is_warmup).replies.stray_bytes += 1;
+            core.recorder.of(self.is_warmup).replies.stray_bytes += 1;
         }
         self.lose(Lost::Ours, core);
     }
@@ -334,7 +337,7 @@ impl Connection {
             .flush(&mut core.traffic)
             .and_then(|()| self.protocol.flush(channel, &mut core.traffic));
         if written.is_err() {
-            self.lose(Lost::Failed(Class::Send), core);
+            self.lose(Lost::Failed(ErrorClass::Send), core);
         }
     }
 
@@ -342,12 +345,12 @@ impl Connection {
     fn lose(&mut self, lost: Lost, core: &mut Core) {
         let now_ns = core.clock.now_ns();
         let before = self.protocol.in_flight();
-        let again = self.protocol.lose(lost, now_ns, &mut core.ledger);
+        let again = self.protocol.lose(lost, now_ns, &mut core.recorder);
         core.ended += (before - usize::from(again.is_some())) as u32;
         if let Some(sent) = self.pending.take() {
             // Closed before anything was sent: without this end it would be tried for ever.
             let class = lost.class(&sent, Phase::FirstByte);
-            core.ledger
+            core.recorder
                 .failed(&sent, class, now_ns, &Summary::default());
         }
         core.used(self.requests);
@@ -357,7 +360,7 @@ impl Connection {
         self.forget_channel();
         self.state = State::Closed { from_ns: now_ns };
         if let Some(sent) = again {
-            core.ledger.books(sent.is_warmup).retried();
+            core.recorder.outcomes(sent.is_warmup).retried();
             let retry = Sent {
                 is_retry: true,
                 first_byte_ns: NEVER,

@@ -1,19 +1,19 @@
-//! What all connections of a thread use: the clock, the books, the buffer, the requests.
+//! What all connections of a thread use: the clock, the counts, the buffer, the requests.
 
 use super::channel::{Channel, Tls, Traffic};
 use super::clock::Clock;
-use super::ledger::Ledger;
-use super::pacing::Place;
+use super::connection_facts::ConnectionFacts;
+use super::pacing::first_connections;
 use super::poll::{Happened, Poll};
 #[cfg(feature = "http3")]
 use super::quic;
-use super::seen::Seen;
+use super::recorder::Recorder;
 use super::sent::Sent;
 use super::socket;
 use super::source::Source;
-use crate::books::Class;
 use crate::http1::Watch;
-use crate::load::{Address, BodyRule, Http, Load};
+use crate::load::{Address, BodyRule, Http, Load, Part};
+use crate::outcomes::ErrorClass;
 use crate::pace::part_of;
 use rustls::ClientConnection;
 
@@ -26,7 +26,7 @@ pub(super) struct Core<'a> {
     pub clock: Clock,
     pub poll: Poll,
     pub source: &'a Source<'a>,
-    pub ledger: Ledger<'a>,
+    pub recorder: Recorder<'a>,
     pub traffic: Traffic,
     pub buffer: Box<[u8]>,
     pub tls: Option<Tls>,
@@ -34,7 +34,7 @@ pub(super) struct Core<'a> {
     #[cfg(feature = "http3")]
     pub quic: Option<quic::Engine>,
     /// The first request, looked at closely.
-    pub seen: Option<Seen>,
+    pub seen: Option<ConnectionFacts>,
     /// What connections had more to say than one turn takes: they are not announced again.
     pub unread: Vec<Happened>,
     /// Requests that ended since the loop last looked.
@@ -45,13 +45,14 @@ pub(super) struct Core<'a> {
     /// Connections that are being made.
     pub opening: u32,
     /// Attempts to connect that failed without a request, and have yet to be paid for.
-    pub failed_to_open: Vec<Class>,
+    pub failed_to_open: Vec<ErrorClass>,
     /// The fewest and the most requests on one connection.
     pub uses: Option<(u64, u64)>,
     /// Attempts to connect, counted on from those that the threads before this one begin with: whose turn it is
     /// among the addresses.
     attempts: usize,
-    place: Place,
+    /// The thread out of all threads of all generators.
+    part: Part,
 }
 
 impl<'a> Core<'a> {
@@ -59,9 +60,9 @@ impl<'a> Core<'a> {
         load: &'a Load,
         source: &'a Source<'a>,
         tls: Option<Tls>,
-        ledger: Ledger<'a>,
+        recorder: Recorder<'a>,
         clock: Clock,
-        place: Place,
+        part: Part,
     ) -> std::io::Result<Core<'a>> {
         #[cfg(feature = "http3")]
         let quic = match (load.http, &tls) {
@@ -79,7 +80,7 @@ impl<'a> Core<'a> {
                 Poll::with_timer(clock)?
             },
             source,
-            ledger,
+            recorder,
             traffic: Traffic::default(),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             tls,
@@ -91,10 +92,10 @@ impl<'a> Core<'a> {
             opening: 0,
             failed_to_open: Vec::new(),
             uses: None,
-            attempts: (0..place.index)
-                .map(|index| Place { index, ..place }.connections(load) as usize)
+            attempts: (0..part.index)
+                .map(|index| first_connections(load, Part { index, ..part }) as usize)
                 .sum(),
-            place,
+            part,
         })
     }
 
@@ -103,10 +104,10 @@ impl<'a> Core<'a> {
         now_ns < self.load.warmup_ns
     }
 
-    /// A request is taken up: it is in the books from now on.
+    /// A request is taken up: it is in the counts from now on.
     pub fn attempt(&mut self, mut sent: Sent) -> Sent {
         sent.kind = self.source.kind_of(sent.index);
-        self.ledger.attempt(sent.is_warmup);
+        self.recorder.attempt(sent.is_warmup);
         sent
     }
 
@@ -114,17 +115,17 @@ impl<'a> Core<'a> {
     pub fn most_connections(&self) -> u32 {
         let load = self.load;
         let most = u64::from(load.most_connections.max(load.connections));
-        part_of(most, self.place.index, self.place.of).max(1) as u32
+        part_of(most, self.part.index, self.part.of).max(1) as u32
     }
 
-    /// Adds the traffic since the last time to the books.
+    /// Adds the traffic since the last time to the counts.
     pub fn settle_traffic(&mut self, now_ns: u64) {
         #[cfg(feature = "http3")]
         if let Some(quic) = &self.quic {
             quic.take_traffic(&mut self.traffic);
         }
         let is_warmup = self.is_warmup(now_ns.saturating_sub(1));
-        let bytes = &mut self.ledger.of(is_warmup).books.bytes;
+        let bytes = &mut self.recorder.of(is_warmup).outcomes.bytes;
         bytes.received += std::mem::take(&mut self.traffic.received);
         bytes.sent += std::mem::take(&mut self.traffic.sent);
     }
@@ -138,14 +139,14 @@ impl<'a> Core<'a> {
     }
 
     /// Begins to connect to the next address.
-    pub fn connect(&mut self, token: u64, memory: Vec<u8>) -> Result<Channel, Class> {
+    pub fn connect(&mut self, token: u64, memory: Vec<u8>) -> Result<Channel, ErrorClass> {
         let address = self.next_address();
         // socket, its option, connect, watching it, and closing it in the end.
         self.traffic.calls += 5;
         let socket = socket::begin(address, self.load.target.local).map_err(socket::class_of)?;
         self.poll
             .add(&socket, token)
-            .map_err(|_| Class::ConnectNoPort)?;
+            .map_err(|_| ErrorClass::ConnectNoPort)?;
         Channel::new(socket, self.tls.as_ref(), memory)
     }
 
@@ -179,7 +180,10 @@ impl<'a> Core<'a> {
     pub fn watch(&self) -> Option<Box<Watch>> {
         let looks_at_body = matches!(self.load.success.body, Some(BodyRule::Contains(_)));
         match (&self.seen, looks_at_body) {
-            (Some(_), _) => Some(Box::new(Watch::new(BodyRule::WATCHED_BYTES, &Seen::FIELDS))),
+            (Some(_), _) => Some(Box::new(Watch::new(
+                BodyRule::WATCHED_BYTES,
+                &ConnectionFacts::FIELDS,
+            ))),
             (None, true) => Some(Box::new(Watch::new(BodyRule::WATCHED_BYTES, &[]))),
             (None, false) => None,
         }

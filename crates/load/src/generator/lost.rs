@@ -1,9 +1,8 @@
 //! How a connection ended, and what that means for the requests on it.
 
-use super::pipeline::is_before_first_byte;
 use super::sent::Sent;
-use crate::books::Class;
 use crate::http1::Phase;
+use crate::outcomes::ErrorClass;
 
 /// What became of a connection when bytes arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +16,7 @@ pub(super) enum Fed {
     /// The server says that it closes the connection because nothing was asked for.
     Goodbye,
     /// It cannot be understood any further.
-    Broken(Class),
+    Broken(ErrorClass),
 }
 
 /// How a connection ended.
@@ -32,30 +31,30 @@ pub(super) enum Lost {
     /// The other side said with its last answer that it would.
     Announced,
     /// A failure that has a class of its own, which the oldest request pays for.
-    Failed(Class),
+    Failed(ErrorClass),
     /// The load ended it.
     Ours,
 }
 
 impl Lost {
     /// The class of the request whose answer was awaited.
-    pub fn class(self, sent: &Sent, phase: Phase) -> Class {
+    pub fn class(self, sent: &Sent, phase: Phase) -> ErrorClass {
         let before = is_before_first_byte(phase);
         match (self, phase) {
             (Lost::Failed(class), _) => class,
-            (Lost::Reset, Phase::Head) => Class::ResetInHead,
-            (Lost::Reset, Phase::Body) => Class::ResetInBody,
-            (Lost::Reset, _) => Class::ResetBeforeFirstByte,
-            (_, _) if before && sent.is_reused => Class::EofStale,
-            (_, _) if before => Class::EofFirst,
-            (_, Phase::Head) => Class::EofInHead,
-            (_, _) => Class::EofInBody,
+            (Lost::Reset, Phase::Head) => ErrorClass::ResetInHead,
+            (Lost::Reset, Phase::Body) => ErrorClass::ResetInBody,
+            (Lost::Reset, _) => ErrorClass::ResetBeforeFirstByte,
+            (_, _) if before && sent.is_reused => ErrorClass::EofStale,
+            (_, _) if before => ErrorClass::EofFirst,
+            (_, Phase::Head) => ErrorClass::EofInHead,
+            (_, _) => ErrorClass::EofInBody,
         }
     }
 
     /// The class of a request behind that one, of which nothing had come; `None` when it was given up
     /// by ourselves.
-    pub fn class_of_next(self, sent: &Sent) -> Option<Class> {
+    pub fn class_of_next(self, sent: &Sent) -> Option<ErrorClass> {
         match self {
             Lost::Failed(_) | Lost::Ours => None,
             _ => Some(self.class(sent, Phase::FirstByte)),
@@ -69,4 +68,9 @@ impl Lost {
             && sent.is_reused
             && is_before_first_byte(phase)
     }
+}
+
+/// Whether a phase is one in which nothing of an answer had come.
+pub(super) fn is_before_first_byte(phase: Phase) -> bool {
+    matches!(phase, Phase::Idle | Phase::FirstByte)
 }

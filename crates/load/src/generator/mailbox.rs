@@ -1,9 +1,9 @@
-//! Hands the account of a thread over to the one that watches, without making the thread wait.
+//! Hands the totals of a thread over to the one that watches, without making the thread wait.
 
-use crate::measured::Account;
+use crate::measured::Totals;
 use std::sync::Mutex;
 
-/// A place for one full account and one empty one.
+/// A place for one full totals and one empty one.
 #[derive(Debug)]
 pub(super) struct Mailbox {
     inside: Mutex<Inside>,
@@ -12,13 +12,13 @@ pub(super) struct Mailbox {
 #[derive(Debug)]
 struct Inside {
     full: Option<Handed>,
-    spare: Option<Box<Account>>,
+    spare: Option<Box<Totals>>,
 }
 
-/// What a thread counted in a stretch of time.
+/// What a thread counted in a interval.
 #[derive(Debug)]
 pub(super) struct Handed {
-    pub account: Box<Account>,
+    pub totals: Box<Totals>,
     pub is_warmup: bool,
 }
 
@@ -27,14 +27,14 @@ impl Mailbox {
         Mailbox {
             inside: Mutex::new(Inside {
                 full: None,
-                spare: Some(Box::new(Account::new(is_closed))),
+                spare: Some(Box::new(Totals::new(is_closed))),
             }),
         }
     }
 
-    /// Exchanges the account for an empty one. Does nothing while the last one has not been taken
+    /// Exchanges the totals for an empty one. Does nothing while the last one has not been taken
     /// out, or while that is being done.
-    pub fn hand_over(&self, account: &mut Box<Account>, is_warmup: bool) -> bool {
+    pub fn hand_over(&self, totals: &mut Box<Totals>, is_warmup: bool) -> bool {
         let Ok(mut inside) = self.inside.try_lock() else {
             return false;
         };
@@ -44,9 +44,9 @@ impl Mailbox {
         let Some(mut spare) = inside.spare.take() else {
             return false;
         };
-        spare.replies = account.replies.following();
+        spare.replies = totals.replies.following();
         inside.full = Some(Handed {
-            account: std::mem::replace(account, spare),
+            totals: std::mem::replace(totals, spare),
             is_warmup,
         });
         true
@@ -57,11 +57,11 @@ impl Mailbox {
         self.inside.lock().ok()?.full.take()
     }
 
-    /// Gives an account back for the next exchange.
-    pub fn give_back(&self, mut account: Box<Account>) {
-        account.clear();
+    /// Gives an totals back for the next exchange.
+    pub fn give_back(&self, mut totals: Box<Totals>) {
+        totals.clear();
         if let Ok(mut inside) = self.inside.lock() {
-            inside.spare = Some(account);
+            inside.spare = Some(totals);
         }
     }
 }

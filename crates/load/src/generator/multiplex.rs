@@ -4,16 +4,16 @@
 //! request is due. Start reading at [`Multiplex::feed`].
 
 use super::clock::NEVER;
-use super::ledger::{Answer, Ledger, has_good_body};
 use super::lost::{Fed, Lost};
+use super::recorder::{Answer, Recorder, has_good_body};
 use super::sent::Sent;
-use crate::books::Class;
 use crate::http1::{Summary, Watch};
 use crate::http2::hpack::Fields;
 use crate::http2::{
     Closing, Connection, ConnectionError, ErrorCode, Event, Request, Settings, StreamError,
 };
 use crate::load::Timeouts;
+use crate::outcomes::ErrorClass;
 
 /// The streams of one connection.
 pub(super) struct Multiplex {
@@ -36,18 +36,18 @@ struct Streams {
 }
 
 impl Multiplex {
-    pub fn new(lanes: u32, table_bytes: u32, watch: Option<Box<Watch>>) -> Multiplex {
+    pub fn new(capacity: u32, table_bytes: u32, watch: Option<Box<Watch>>) -> Multiplex {
         let settings = Settings {
             table_size: table_bytes,
             ..Settings::default()
         };
-        let watches = watch.map_or(Vec::new(), |watch| vec![*watch; lanes as usize]);
+        let watches = watch.map_or(Vec::new(), |watch| vec![*watch; capacity as usize]);
         Multiplex {
             settings,
             http: Connection::new(&settings),
             streams: Streams {
-                under_way: vec![None; lanes as usize],
-                free: (0..lanes).rev().collect(),
+                under_way: vec![None; capacity as usize],
+                free: (0..capacity).rev().collect(),
                 has_answered: false,
                 watches,
                 fields: Fields::new(),
@@ -70,9 +70,10 @@ impl Multiplex {
     /// Requests that may be sent now. Until the server has said how many streams it takes, only the
     /// request for which the connection was made is sent: some servers refuse those beyond.
     pub fn room(&self) -> u32 {
-        match self.http.is_ready() {
-            true => self.streams.free.len().min(self.http.capacity()) as u32,
-            false => 0,
+        if self.http.is_ready() {
+            self.streams.free.len().min(self.http.capacity()) as u32
+        } else {
+            0
         }
     }
 
@@ -108,21 +109,21 @@ impl Multiplex {
     }
 
     /// Takes what arrived.
-    pub fn feed(&mut self, bytes: &[u8], now_ns: u64, ledger: &mut Ledger) -> Fed {
+    pub fn feed(&mut self, bytes: &[u8], now_ns: u64, recorder: &mut Recorder) -> Fed {
         let Multiplex { http, streams, .. } = self;
-        let fed = http.feed(bytes, &mut |event| streams.on(event, now_ns, ledger));
+        let fed = http.feed(bytes, &mut |event| streams.on(event, now_ns, recorder));
         match fed {
             Ok(()) => Fed::Open,
             Err(ConnectionError::NotHttp2 | ConnectionError::NoSettings) => {
-                Fed::Broken(Class::ProtocolStatusLine)
+                Fed::Broken(ErrorClass::ProtocolStatusLine)
             }
-            Err(ConnectionError::Flood) => Fed::Broken(Class::H2Flood),
-            Err(_) => Fed::Broken(Class::H2Protocol),
+            Err(ConnectionError::Flood) => Fed::Broken(ErrorClass::H2Flood),
+            Err(_) => Fed::Broken(ErrorClass::H2Protocol),
         }
     }
 
     /// The connection is over, and with it every stream.
-    pub fn lose(&mut self, lost: Lost, now_ns: u64, ledger: &mut Ledger) {
+    pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) {
         let is_announced = matches!(self.http.closing(), Closing::Announced(_));
         for token in 0..self.streams.under_way.len() {
             let phase = self.http.phase(token as u32);
@@ -135,30 +136,31 @@ impl Multiplex {
             sent.is_reused = has_answered;
             let class = match lost {
                 Lost::Ours => {
-                    ledger.cancelled(&sent, now_ns);
+                    recorder.cancelled(&sent, now_ns);
                     continue;
                 }
-                Lost::End | Lost::Truncated | Lost::Reset if is_announced => Class::H2GoAway,
+                Lost::End | Lost::Truncated | Lost::Reset if is_announced => ErrorClass::H2GoAway,
                 _ => lost.class(&sent, phase),
             };
-            ledger.failed(&sent, class, now_ns, &Summary::default());
+            recorder.failed(&sent, class, now_ns, &Summary::default());
         }
     }
 
     /// Ends streams that took too long; the others go on.
-    pub fn check_limits(&mut self, limits: Timeouts, now_ns: u64, ledger: &mut Ledger) {
+    pub fn check_limits(&mut self, limits: Timeouts, now_ns: u64, recorder: &mut Recorder) {
         for token in 0..self.streams.under_way.len() as u32 {
             let over = self.streams.under_way[token as usize]
                 .as_ref()
                 .and_then(|sent| sent.over(limits, now_ns));
             let Some(class) = over else { continue };
-            let class = match self.http.waits_for_window(token) {
-                true => Class::H2FlowStall,
-                false => class,
+            let class = if self.http.waits_for_window(token) {
+                ErrorClass::H2FlowStall
+            } else {
+                class
             };
             self.http.cancel(token);
             if let Some(sent) = self.streams.take(token) {
-                ledger.failed(&sent, class, now_ns, &Summary::default());
+                recorder.failed(&sent, class, now_ns, &Summary::default());
             }
         }
     }
@@ -179,7 +181,7 @@ impl Streams {
         Some(sent)
     }
 
-    fn on(&mut self, event: Event, now_ns: u64, ledger: &mut Ledger) {
+    fn on(&mut self, event: Event, now_ns: u64, recorder: &mut Recorder) {
         match event {
             Event::FirstByte { token } => {
                 let sent = self.under_way[token as usize].as_mut();
@@ -205,13 +207,13 @@ impl Streams {
                     watch.data(bytes);
                 }
             }
-            Event::Ended { token, summary } => self.answered(token, summary, now_ns, ledger),
-            Event::Failed { token, why } => self.failed(token, why, now_ns, ledger),
+            Event::Ended { token, summary } => self.answered(token, summary, now_ns, recorder),
+            Event::Failed { token, why } => self.failed(token, why, now_ns, recorder),
             Event::Settings | Event::GoAway { .. } => {}
         }
     }
 
-    fn answered(&mut self, token: u32, summary: Summary, now_ns: u64, ledger: &mut Ledger) {
+    fn answered(&mut self, token: u32, summary: Summary, now_ns: u64, recorder: &mut Recorder) {
         self.has_answered = true;
         self.last = token as usize;
         if let Some(sent) = self.take(token) {
@@ -221,27 +223,27 @@ impl Streams {
                     interim_status: self.interim_status,
                     ..summary
                 },
-                has_good_body: has_good_body(ledger.body_rule(), watch),
+                has_good_body: has_good_body(recorder.body_rule(), watch),
             };
-            ledger.answered(&sent, answer, now_ns);
+            recorder.answered(&sent, answer, now_ns);
         }
     }
 
-    fn failed(&mut self, token: u32, why: StreamError, now_ns: u64, ledger: &mut Ledger) {
+    fn failed(&mut self, token: u32, why: StreamError, now_ns: u64, recorder: &mut Recorder) {
         let Some(sent) = self.take(token) else {
             return;
         };
         let class = match why {
-            StreamError::Refused => Class::H2Refused,
-            StreamError::GoAway(_) => Class::H2GoAway,
-            StreamError::Length | StreamError::LengthConflict => Class::ProtocolLength,
-            StreamError::Status => Class::ProtocolStatusLine,
-            StreamError::Header | StreamError::Order => Class::ProtocolHeader,
+            StreamError::Refused => ErrorClass::H2Refused,
+            StreamError::GoAway(_) => ErrorClass::H2GoAway,
+            StreamError::Length | StreamError::LengthConflict => ErrorClass::ProtocolLength,
+            StreamError::Status => ErrorClass::ProtocolStatusLine,
+            StreamError::Header | StreamError::Order => ErrorClass::ProtocolHeader,
             StreamError::Reset(ErrorCode(code)) => {
-                return ledger.reset_stream(&sent, code, now_ns);
+                return recorder.reset_stream(&sent, code, now_ns);
             }
-            StreamError::Window | StreamError::NoIncrement => Class::H2Protocol,
+            StreamError::Window | StreamError::NoIncrement => ErrorClass::H2Protocol,
         };
-        ledger.failed(&sent, class, now_ns, &Summary::default());
+        recorder.failed(&sent, class, now_ns, &Summary::default());
     }
 }

@@ -3,23 +3,16 @@
 use super::clock::NEVER;
 use super::sent::Sent;
 use crate::http1::Asked;
-use crate::load::Load;
+use crate::load::{Load, Part};
 use crate::pace::{Closed, Due, Pace, Share, Stop, Think, Thinker, part_of};
 
-/// One thread out of all threads of all generators of a load.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub index: u32,
-    pub of: u32,
-}
-
-impl Place {
-    /// Connections that the thread has when it begins.
-    pub fn connections(self, load: &Load) -> u32 {
-        match &load.pace {
-            Pace::Closed(closed) => closed.clients_of(self.index, self.of).div_ceil(load.lanes),
-            Pace::Open(_) => part_of(u64::from(load.connections), self.index, self.of) as u32,
-        }
+/// Connections that a thread has when it begins; `part` is the thread out of all threads of all generators.
+pub(super) fn first_connections(load: &Load, part: Part) -> u32 {
+    match &load.pace {
+        Pace::Closed(closed) => closed
+            .clients_of(part.index, part.of)
+            .div_ceil(load.streams_per_connection),
+        Pace::Open(_) => part_of(u64::from(load.connections), part.index, part.of) as u32,
     }
 }
 
@@ -30,9 +23,9 @@ pub(super) enum Pacing<'a> {
 }
 
 impl<'a> Pacing<'a> {
-    pub fn new(load: &'a Load, place: Place) -> Pacing<'a> {
+    pub fn new(load: &'a Load, part: Part) -> Pacing<'a> {
         match &load.pace {
-            Pace::Closed(closed) => Pacing::Closed(ClosedPacing::new(load, closed, place)),
+            Pace::Closed(closed) => Pacing::Closed(ClosedPacing::new(load, closed, part)),
             Pace::Open(schedule) => {
                 let stop = Stop {
                     after_requests: load
@@ -44,7 +37,7 @@ impl<'a> Pacing<'a> {
                         .after_ns
                         .map(|end_ns| end_ns.saturating_add(load.warmup_ns)),
                 };
-                let share = schedule.share(place.index, place.of, stop);
+                let share = schedule.share(part.index, part.of, stop);
                 Pacing::Open(Box::new(OpenPacing::new(share, load.warmup_ns)))
             }
         }
@@ -82,16 +75,16 @@ pub(super) struct ClosedPacing {
 }
 
 impl ClosedPacing {
-    fn new(load: &Load, closed: &Closed, place: Place) -> ClosedPacing {
-        let clients = closed.clients_of(place.index, place.of);
-        let thinker = |client| Thinker::new(closed.think, client * place.of + place.index);
+    fn new(load: &Load, closed: &Closed, part: Part) -> ClosedPacing {
+        let clients = closed.clients_of(part.index, part.of);
+        let thinker = |client| Thinker::new(closed.think, client * part.of + part.index);
         ClosedPacing {
             left: load
                 .stop
                 .after_requests
-                .map(|count| part_of(count, place.index, place.of)),
-            next: u64::from(place.index),
-            step: u64::from(place.of),
+                .map(|count| part_of(count, part.index, part.of)),
+            next: u64::from(part.index),
+            step: u64::from(part.of),
             warmup_ns: load.warmup_ns,
             thinkers: match closed.think {
                 Think::None => Vec::new(),

@@ -4,11 +4,11 @@
 //! sockets or when the next request is due. Start reading at [`Pipeline::feed`].
 
 use super::clock::NEVER;
-use super::ledger::{Answer, Ledger, has_good_body};
 use super::lost::{Fed, Lost};
+use super::recorder::{Answer, Recorder, has_good_body};
 use super::sent::Sent;
-use crate::books::Class;
-use crate::http1::{Ending, Phase, Reply, ReplyError, Summary, Watch};
+use crate::http1::{Ending, Reply, ReplyError, Summary, Watch};
+use crate::outcomes::ErrorClass;
 use std::collections::VecDeque;
 
 /// The requests of one connection.
@@ -22,10 +22,10 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    pub fn new(lanes: u32, watch: Option<Box<Watch>>) -> Pipeline {
+    pub fn new(capacity: u32, watch: Option<Box<Watch>>) -> Pipeline {
         Pipeline {
             reply: Reply::default(),
-            under_way: VecDeque::with_capacity(lanes as usize),
+            under_way: VecDeque::with_capacity(capacity as usize),
             output: Vec::new(),
             watch,
         }
@@ -63,12 +63,13 @@ impl Pipeline {
     }
 
     /// Takes what arrived.
-    pub fn feed(&mut self, mut bytes: &[u8], now_ns: u64, ledger: &mut Ledger) -> Fed {
+    pub fn feed(&mut self, mut bytes: &[u8], now_ns: u64, recorder: &mut Recorder) -> Fed {
         loop {
             let Some(first) = self.under_way.front_mut() else {
-                return match is_goodbye(bytes) {
-                    true => Fed::Goodbye,
-                    false => Fed::Stray,
+                return if is_goodbye(bytes) {
+                    Fed::Goodbye
+                } else {
+                    Fed::Stray
                 };
             };
             if first.first_byte_ns == NEVER {
@@ -86,7 +87,7 @@ impl Pipeline {
                 return Fed::Open;
             };
             bytes = &bytes[progress.consumed..];
-            if let Some(end) = self.end_first(summary, bytes, now_ns, ledger) {
+            if let Some(end) = self.end_first(summary, bytes, now_ns, recorder) {
                 return end;
             }
         }
@@ -98,20 +99,20 @@ impl Pipeline {
         summary: Summary,
         rest: &[u8],
         now_ns: u64,
-        ledger: &mut Ledger,
+        recorder: &mut Recorder,
     ) -> Option<Fed> {
         let sent = self.under_way.pop_front()?;
         let is_goodbye = is_goodbye(rest);
         if !rest.is_empty() && self.under_way.is_empty() && !is_goodbye {
             // Bytes that nobody asked for put in doubt where the answer ended (RFC 9112, section 6.3).
-            ledger.failed(&sent, Class::ProtocolExtraBytes, now_ns, &summary);
+            recorder.failed(&sent, ErrorClass::ProtocolExtraBytes, now_ns, &summary);
             return Some(Fed::Closed);
         }
         let answer = Answer {
             summary,
-            has_good_body: has_good_body(ledger.body_rule(), self.watch.as_deref()),
+            has_good_body: has_good_body(recorder.body_rule(), self.watch.as_deref()),
         };
-        ledger.answered(&sent, answer, now_ns);
+        recorder.answered(&sent, answer, now_ns);
         if !summary.reusable || sent.closes {
             return Some(Fed::Closed);
         }
@@ -124,7 +125,7 @@ impl Pipeline {
     }
 
     /// The connection is over. Gives the first request back if it may be sent once more.
-    pub fn lose(&mut self, lost: Lost, now_ns: u64, ledger: &mut Ledger) -> Option<Sent> {
+    pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) -> Option<Sent> {
         let phase = self.reply.phase();
         let ending = match lost {
             Lost::End | Lost::Truncated => self.reply.finish().ok(),
@@ -134,46 +135,48 @@ impl Pipeline {
         if let Some(first) = self.under_way.pop_front() {
             match ending {
                 Some(Ending::Complete(summary)) if lost == Lost::Truncated => {
-                    ledger.failed(&first, Class::TlsTruncated, now_ns, &summary);
+                    recorder.failed(&first, ErrorClass::TlsTruncated, now_ns, &summary);
                 }
                 Some(Ending::Complete(summary)) => {
                     let answer = Answer {
                         summary,
-                        has_good_body: has_good_body(ledger.body_rule(), self.watch.as_deref()),
+                        has_good_body: has_good_body(recorder.body_rule(), self.watch.as_deref()),
                     };
-                    ledger.answered(&first, answer, now_ns);
+                    recorder.answered(&first, answer, now_ns);
                 }
-                _ if lost.is_stale(&first, phase) && ledger.retries(&first) => again = Some(first),
+                _ if lost.is_stale(&first, phase) && recorder.retries(&first) => {
+                    again = Some(first)
+                }
                 _ => {
                     let class = lost.class(&first, phase);
                     let summary = match ending {
                         Some(Ending::InHead(summary) | Ending::InBody(summary)) => summary,
                         _ => Summary::default(),
                     };
-                    ledger.failed(&first, class, now_ns, &summary);
+                    recorder.failed(&first, class, now_ns, &summary);
                 }
             }
         }
         while let Some(next) = self.under_way.pop_front() {
             match lost.class_of_next(&next) {
-                Some(class) => ledger.failed(&next, class, now_ns, &Summary::default()),
-                None => ledger.cancelled(&next, now_ns),
+                Some(class) => recorder.failed(&next, class, now_ns, &Summary::default()),
+                None => recorder.cancelled(&next, now_ns),
             }
         }
         again
     }
 }
 
-fn class_of(error: ReplyError) -> Class {
+fn class_of(error: ReplyError) -> ErrorClass {
     match error {
         ReplyError::NotHttp | ReplyError::StatusLine | ReplyError::Switched => {
-            Class::ProtocolStatusLine
+            ErrorClass::ProtocolStatusLine
         }
-        ReplyError::Header | ReplyError::HeadTooLarge => Class::ProtocolHeader,
-        ReplyError::LengthConflict => Class::ProtocolLength,
-        ReplyError::Chunk => Class::ProtocolChunk,
-        ReplyError::Early => Class::ProtocolEarly,
-        ReplyError::Extra => Class::ProtocolExtraBytes,
+        ReplyError::Header | ReplyError::HeadTooLarge => ErrorClass::ProtocolHeader,
+        ReplyError::LengthConflict => ErrorClass::ProtocolLength,
+        ReplyError::Chunk => ErrorClass::ProtocolChunk,
+        ReplyError::Early => ErrorClass::ProtocolEarly,
+        ReplyError::Extra => ErrorClass::ProtocolExtraBytes,
     }
 }
 
@@ -184,9 +187,4 @@ fn is_goodbye(bytes: &[u8]) -> bool {
         let length = bytes.len().min(status.len());
         length > 0 && bytes[..length] == status[..length]
     })
-}
-
-/// Whether a phase is one in which nothing of an answer had come.
-pub(super) fn is_before_first_byte(phase: Phase) -> bool {
-    matches!(phase, Phase::Idle | Phase::FirstByte)
 }

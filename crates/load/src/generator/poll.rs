@@ -5,8 +5,7 @@
 //! the next request is due, whatever is answered before. Closed loads have time limits: beside a timer that is set far
 //! ahead, a client that waits for each answer was slower by a fifth on a virtual machine.
 
-use super::clock::{Clock, NEVER};
-use super::timer::Timer;
+use super::clock::{Clock, NEVER, Timer};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -135,13 +134,14 @@ impl Poll {
             tv_nsec: (timeout_ns % NS_PER_S) as i64,
         });
         self.events.clear();
-        let waited = match self.waits_exactly {
-            true => epoll::wait(
+        let waited = if self.waits_exactly {
+            epoll::wait(
                 &self.epoll,
                 spare_capacity(&mut self.events),
                 timeout.as_ref(),
-            ),
-            false => self.wait_in_two_steps(timeout.as_ref()),
+            )
+        } else {
+            self.wait_in_two_steps(timeout.as_ref())
         };
         match waited {
             Ok(count) => Ok(count),

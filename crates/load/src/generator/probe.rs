@@ -3,34 +3,19 @@
 use super::StartError;
 use super::clock::{Clock, NEVER};
 use super::connection::Connection;
+use super::connection_facts::{ConnectionFacts, TlsFacts};
 use super::core::Core;
-use super::ledger::Ledger;
 use super::mailbox::Mailbox;
-use super::pacing::{Pacing, Place};
-use super::seen::Seen;
+use super::pacing::Pacing;
+use super::recorder::Recorder;
 use super::threads;
 use super::worker::Worker;
-use crate::books::Class;
 use crate::latency::Outcome;
 use crate::load::{Address, Load, Part};
-use crate::measured::Row;
+use crate::measured::RequestRecord;
+use crate::outcomes::ErrorClass;
 use crate::pace::{Closed, Pace, Stop, Think};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-
-/// What was agreed with TLS.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFacts {
-    /// The version, such as `TLSv1.3`.
-    pub version: String,
-    /// The cipher suite, such as `TLS13_AES_256_GCM_SHA384`; empty with HTTP/3, where it is not told.
-    pub cipher: String,
-    /// Bits of the key in the server's certificate, where its kind is known.
-    pub key_bits: Option<u32>,
-    /// The group of the key exchange, such as `X25519`.
-    pub group: Option<String>,
-    /// What ALPN agreed on, such as `h2`.
-    pub alpn: Option<String>,
-}
 
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +56,7 @@ pub enum ProbeError {
     Start(#[from] StartError),
     /// The request failed.
     #[error("{}", .0.sentence())]
-    Failed(Class),
+    Failed(ErrorClass),
     /// It was interrupted.
     #[error("interrupted")]
     Interrupted,
@@ -85,22 +70,27 @@ pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
     threads::check(load)?;
     let load = single(load)?;
     let (tls, source) = (threads::tls_of(&load)?, threads::source_of(&load)?);
-    let place = Place { index: 0, of: 1 };
     let (mailbox, end_ns) = (Mailbox::new(true), AtomicU64::new(NEVER));
-    let ledger = Ledger::new(&load, NEVER);
-    let core = Core::new(&load, &source, tls, ledger, Clock::start(), place);
+    let recorder = Recorder::new(&load, NEVER);
+    let core = Core::new(&load, &source, tls, recorder, Clock::start(), Part::WHOLE);
     let mut core = core.map_err(StartError::waiting)?;
-    core.seen = Some(Seen::default());
-    let mut worker = Worker::new(core, Pacing::new(&load, place), &mailbox, stop, &end_ns);
+    core.seen = Some(ConnectionFacts::default());
+    let mut worker = Worker::new(
+        core,
+        Pacing::new(&load, Part::WHOLE),
+        &mailbox,
+        stop,
+        &end_ns,
+    );
     let end = worker.send_all(1).map_err(StartError::waiting)?;
     #[cfg(feature = "http3")]
     worker.say_goodbye();
-    let row = worker.core.ledger.rows.first().copied();
+    let row = worker.core.recorder.rows.first().copied();
     let Some(row) = row.filter(|_| !end.is_interrupted) else {
         return Err(ProbeError::Interrupted);
     };
     match row.outcome {
-        Outcome::Ok | Outcome::Failed(Class::Status | Class::Assertion) => {}
+        Outcome::Ok | Outcome::Failed(ErrorClass::Status | ErrorClass::Assertion) => {}
         Outcome::Failed(class) => return Err(ProbeError::Failed(class)),
         _ => return Err(ProbeError::Interrupted),
     }
@@ -117,7 +107,7 @@ fn single(load: &Load) -> Result<Load, ProbeError> {
             after_ns: None,
         },
         steady: None,
-        lanes: 1,
+        streams_per_connection: 1,
         warmup_ns: 0,
         drain_ns: NEVER,
         threads: 1,
@@ -127,7 +117,7 @@ fn single(load: &Load) -> Result<Load, ProbeError> {
     })
 }
 
-fn look(worker: &Worker, row: &Row) -> Probe {
+fn look(worker: &Worker, row: &RequestRecord) -> Probe {
     let watch = worker.connections.first().and_then(Connection::watch);
     let field = |name: &str| {
         let value = watch.and_then(|watch| watch.value(name))?;
@@ -135,7 +125,7 @@ fn look(worker: &Worker, row: &Row) -> Probe {
     };
     let core = &worker.core;
     let seen = core.seen.clone().unwrap_or_default();
-    let [server, content_type, location] = Seen::FIELDS;
+    let [server, content_type, location] = ConnectionFacts::FIELDS;
     Probe {
         address: core.load.target.addresses[0].clone(),
         tls: seen.tls,
@@ -146,7 +136,7 @@ fn look(worker: &Worker, row: &Row) -> Probe {
         body: watch.map_or(Vec::new(), |watch| watch.body().to_vec()),
         body_bytes: row.body_bytes,
         wire_bytes: row.wire_bytes,
-        is_reusable: core.ledger.last.reusable,
+        is_reusable: core.recorder.last.reusable,
         connect_ns: seen.connect_ns,
         service_ns: row.end_ns - row.sent_ns.unwrap_or(row.end_ns),
         is_success: row.outcome == Outcome::Ok,

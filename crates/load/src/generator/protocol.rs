@@ -2,16 +2,16 @@
 
 use super::channel::{Channel, Traffic};
 use super::core::Core;
-use super::ledger::Ledger;
 use super::lost::{Fed, Lost};
 use super::multiplex::Multiplex;
 use super::pipeline::Pipeline;
 #[cfg(feature = "http3")]
 use super::quic;
+use super::recorder::Recorder;
 use super::sent::Sent;
-use crate::books::Class;
 use crate::http1::Watch;
 use crate::load::{Http, Timeouts};
+use crate::outcomes::ErrorClass;
 use rustix::io::Errno;
 
 /// The requests of a connection, by protocol.
@@ -29,14 +29,16 @@ pub(super) enum Protocol {
 
 impl Protocol {
     pub fn new(core: &Core) -> Protocol {
-        let lanes = core.load.lanes;
+        let capacity = core.load.streams_per_connection;
         match core.load.http {
-            Http::One => Protocol::One(Pipeline::new(lanes, core.watch())),
-            Http::Two { table_bytes } => {
-                Protocol::Two(Box::new(Multiplex::new(lanes, table_bytes, core.watch())))
-            }
+            Http::One => Protocol::One(Pipeline::new(capacity, core.watch())),
+            Http::Two { table_bytes } => Protocol::Two(Box::new(Multiplex::new(
+                capacity,
+                table_bytes,
+                core.watch(),
+            ))),
             #[cfg(feature = "http3")]
-            Http::Three => Protocol::Three(Box::new(quic::Streams::new(lanes, core.watch()))),
+            Http::Three => Protocol::Three(Box::new(quic::Streams::new(capacity, core.watch()))),
             #[cfg(not(feature = "http3"))]
             Http::Three => unreachable!("such a load is refused before it begins"),
         }
@@ -51,10 +53,10 @@ impl Protocol {
         }
     }
 
-    /// Requests that may be sent now, of `lanes` at once.
-    pub fn room(&self, lanes: u32) -> u32 {
+    /// Requests that may be sent now, of `streams` at once.
+    pub fn room(&self, capacity: u32) -> u32 {
         match self {
-            Protocol::One(pipeline) => lanes.saturating_sub(pipeline.in_flight() as u32),
+            Protocol::One(pipeline) => capacity.saturating_sub(pipeline.in_flight() as u32),
             Protocol::Two(streams) => streams.room(),
             #[cfg(feature = "http3")]
             Protocol::Three(streams) => streams.room(),
@@ -88,7 +90,7 @@ impl Protocol {
                     closes: request.closes(),
                     ..sent
                 });
-                if let (1, Some(channel)) = (core.load.lanes, channel) {
+                if let (1, Some(channel)) = (core.load.streams_per_connection, channel) {
                     return channel.send(request.bytes(), &mut core.traffic);
                 }
                 pipeline.output.extend_from_slice(request.bytes());
@@ -104,10 +106,10 @@ impl Protocol {
         Ok(())
     }
 
-    pub fn feed(&mut self, bytes: &[u8], now_ns: u64, ledger: &mut Ledger) -> Fed {
+    pub fn feed(&mut self, bytes: &[u8], now_ns: u64, recorder: &mut Recorder) -> Fed {
         match self {
-            Protocol::One(pipeline) => pipeline.feed(bytes, now_ns, ledger),
-            Protocol::Two(streams) => streams.feed(bytes, now_ns, ledger),
+            Protocol::One(pipeline) => pipeline.feed(bytes, now_ns, recorder),
+            Protocol::Two(streams) => streams.feed(bytes, now_ns, recorder),
             #[cfg(feature = "http3")]
             Protocol::Three(_) => Fed::Open,
         }
@@ -155,16 +157,16 @@ impl Protocol {
     }
 
     /// The connection is over. Gives a request back that may be sent once more.
-    pub fn lose(&mut self, lost: Lost, now_ns: u64, ledger: &mut Ledger) -> Option<Sent> {
+    pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) -> Option<Sent> {
         match self {
-            Protocol::One(pipeline) => pipeline.lose(lost, now_ns, ledger),
+            Protocol::One(pipeline) => pipeline.lose(lost, now_ns, recorder),
             Protocol::Two(streams) => {
-                streams.lose(lost, now_ns, ledger);
+                streams.lose(lost, now_ns, recorder);
                 None
             }
             #[cfg(feature = "http3")]
             Protocol::Three(streams) => {
-                streams.lose(lost, now_ns, ledger);
+                streams.lose(lost, now_ns, recorder);
                 None
             }
         }
@@ -176,18 +178,18 @@ impl Protocol {
         &mut self,
         limits: Timeouts,
         now_ns: u64,
-        ledger: &mut Ledger,
-    ) -> Option<Class> {
+        recorder: &mut Recorder,
+    ) -> Option<ErrorClass> {
         match self {
             // Of answers in order, the oldest request stands for all.
             Protocol::One(pipeline) => pipeline.oldest()?.over(limits, now_ns),
             Protocol::Two(streams) => {
-                streams.check_limits(limits, now_ns, ledger);
+                streams.check_limits(limits, now_ns, recorder);
                 None
             }
             #[cfg(feature = "http3")]
             Protocol::Three(streams) => {
-                streams.check_limits(limits, now_ns, ledger);
+                streams.check_limits(limits, now_ns, recorder);
                 None
             }
         }

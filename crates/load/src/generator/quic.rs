@@ -3,16 +3,14 @@
 //! The protocols are `quinn`'s and `h3`'s. Their tasks run in a runtime of this thread, and only
 //! while the loop waits: [`Engine::wait`] takes the place of waiting for sockets, and gives what
 //! happened. What that means for the requests of a connection is decided in [`Streams`]; the pace,
-//! the books and the loop are those of the other protocols. Start reading at [`Engine`].
+//! the counts and the loop are those of the other protocols. Start reading at [`Engine`].
 
-mod alarm;
 mod classes;
 mod datagrams;
 mod engine;
 mod events;
 mod exchange;
 mod line;
-mod race;
 mod request;
 mod streams;
 

@@ -22,7 +22,7 @@ impl SelfCheck {
         }
     }
 
-    /// Sleeps, keeps account of how long it was in truth, and says what time it is.
+    /// Sleeps, keeps totals of how long it was in truth, and says what time it is.
     pub fn pause(&mut self, pause: Duration, clock: &Clock) -> u64 {
         let began_ns = clock.now_ns();
         std::thread::sleep(pause);

@@ -1,10 +1,10 @@
 //! A request from being taken up to its end.
 
 use super::clock::NEVER;
-use crate::books::Class;
 use crate::http1::Asked;
 use crate::latency::{Intended, Times};
 use crate::load::Timeouts;
+use crate::outcomes::ErrorClass;
 
 /// A request that was taken up and has no end yet.
 #[derive(Debug, Clone, Copy)]
@@ -58,14 +58,14 @@ impl Sent {
     }
 
     /// The limit that it has passed, if any.
-    pub fn over(&self, limits: Timeouts, now_ns: u64) -> Option<Class> {
+    pub fn over(&self, limits: Timeouts, now_ns: u64) -> Option<ErrorClass> {
         let age_ns = now_ns.saturating_sub(self.sent_ns);
         let is_over = |limit: Option<u64>| limit.is_some_and(|limit| age_ns >= limit);
         if is_over(limits.total_ns) {
-            return Some(Class::TimeoutTotal);
+            return Some(ErrorClass::TimeoutTotal);
         }
         let is_silent = self.first_byte_ns == NEVER;
-        (is_silent && is_over(limits.first_byte_ns)).then_some(Class::TimeoutFirstByte)
+        (is_silent && is_over(limits.first_byte_ns)).then_some(ErrorClass::TimeoutFirstByte)
     }
 
     pub fn first_byte(&self) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! Making a connection without waiting for it.
 
-use crate::books::Class;
 use crate::load::Address;
+use crate::outcomes::ErrorClass;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
@@ -42,17 +42,17 @@ pub(super) fn finish(socket: &OwnedFd) -> Result<(), Errno> {
 }
 
 /// The class of a connection that did not come about.
-pub(super) fn class_of(error: Errno) -> Class {
+pub(super) fn class_of(error: Errno) -> ErrorClass {
     match error {
-        Errno::TIMEDOUT => Class::ConnectTimeout,
+        Errno::TIMEDOUT => ErrorClass::ConnectTimeout,
         Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN | Errno::HOSTDOWN => {
-            Class::ConnectUnreachable
+            ErrorClass::ConnectUnreachable
         }
         Errno::ADDRNOTAVAIL | Errno::ADDRINUSE | Errno::MFILE | Errno::NFILE => {
-            Class::ConnectNoPort
+            ErrorClass::ConnectNoPort
         }
         // A full queue of a Unix socket is refused with EAGAIN.
-        _ => Class::ConnectRefused,
+        _ => ErrorClass::ConnectRefused,
     }
 }
 

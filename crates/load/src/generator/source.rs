@@ -32,9 +32,10 @@ impl<'a> Source<'a> {
             three: Vec::new(),
         };
         for (at, kind) in kinds.all().iter().enumerate() {
-            let rows = match kinds.varies(at as u16) {
-                true => kinds.rows().values.len(),
-                false => 1,
+            let rows = if kinds.varies(at as u16) {
+                kinds.rows().values.len()
+            } else {
+                1
             };
             let filled = (0..rows as u64).map(|row| kinds.filled(at as u16, row));
             let refused = |why| KindsError::Request {

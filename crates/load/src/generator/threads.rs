@@ -1,18 +1,17 @@
 //! The threads of a generator, and the one that watches them.
 
+use super::StartError;
 use super::channel::Tls;
-use super::clock::{Clock, NEVER};
+use super::clock::{Clock, NEVER, TICK_NS};
 use super::core::Core;
-use super::course::Course;
-use super::ledger::Ledger;
 use super::mailbox::Mailbox;
-use super::pacing::{Pacing, Place};
+use super::pacing::{Pacing, first_connections};
+use super::progress::{Progress, ProgressTracker, SteadyWatch};
+use super::recorder::Recorder;
 use super::source::Source;
-use super::steady_watch::SteadyWatch;
-use super::worker::{Finished, TICK_NS, Worker};
-use super::{Progress, StartError};
+use super::worker::{Finished, Worker};
 use crate::http2::Scheme;
-use crate::load::{Address, Http, Load};
+use crate::load::{Address, Http, Load, Part};
 use crate::measured::Measured;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use std::num::NonZeroU64;
@@ -35,7 +34,7 @@ pub(super) fn run(
         .collect();
     let window_end_ns = Pacing::window_end_ns(load);
     let length_ns = (window_end_ns != NEVER).then_some(window_end_ns);
-    let mut course = Course::new(load.is_closed(), length_ns);
+    let mut tracker = ProgressTracker::new(load.is_closed(), length_ns);
     let began = SystemTime::now();
     let clock = Clock::start();
     let end_ns = AtomicU64::new(NEVER);
@@ -43,16 +42,16 @@ pub(super) fn run(
         let (tell, told) = channel();
         for (thread, mailbox) in mailboxes.iter().enumerate() {
             let (tell, tls, source, end_ns) = (tell.clone(), tls.clone(), &source, &end_ns);
-            let place = Place {
+            let part = Part {
                 index: load.part.index * threads + thread as u32,
                 of: load.part.of * threads,
             };
             scope.spawn(move || {
                 prepare_thread(load, thread);
-                let ledger = Ledger::new(load, window_end_ns);
-                let finished = Core::new(load, source, tls, ledger, clock, place)
-                    .map(|core| Worker::new(core, Pacing::new(load, place), mailbox, stop, end_ns))
-                    .and_then(|worker| worker.run(place.connections(load)));
+                let recorder = Recorder::new(load, window_end_ns);
+                let finished = Core::new(load, source, tls, recorder, clock, part)
+                    .map(|core| Worker::new(core, Pacing::new(load, part), mailbox, stop, end_ns))
+                    .and_then(|worker| worker.run(first_connections(load, part)));
                 if finished.is_err() {
                     // What the others would measure is not the load: they end, too.
                     end_ns.store(0, Ordering::Relaxed);
@@ -67,16 +66,16 @@ pub(super) fn run(
             steady.see(progress);
             watch(progress);
         };
-        watch_threads(&told, &mailboxes, &mut course, load, clock, &mut watch)
+        watch_threads(&told, &mailboxes, &mut tracker, load, clock, &mut watch)
     });
     let window_end_ns = window_end_ns.min(end_ns.into_inner());
     let all: std::io::Result<Vec<Finished>> = finished.into_iter().collect();
     let all = all.map_err(StartError::waiting)?;
-    course.gather(&mailboxes);
+    tracker.gather(&mailboxes);
     let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(put_together(
         all,
-        course,
+        tracker,
         load,
         window_end_ns,
         began.as_millis() as u64,
@@ -113,7 +112,7 @@ pub(super) fn source_of(load: &Load) -> Result<Source<'_>, StartError> {
 pub(super) fn check(load: &Load) -> Result<(), StartError> {
     match load {
         _ if load.threads == 0 => Err(StartError::Load("a load needs at least one thread")),
-        _ if load.lanes == 0 => Err(StartError::Load(
+        _ if load.streams_per_connection == 0 => Err(StartError::Load(
             "a connection carries at least one request",
         )),
         _ if load.part.index >= load.part.of => {
@@ -166,7 +165,7 @@ type Told = Receiver<std::io::Result<Finished>>;
 fn watch_threads(
     told: &Told,
     mailboxes: &[Mailbox],
-    course: &mut Course,
+    tracker: &mut ProgressTracker,
     load: &Load,
     clock: Clock,
     watch: &mut dyn FnMut(&Progress),
@@ -183,15 +182,16 @@ fn watch_threads(
             Err(RecvTimeoutError::Timeout) => {
                 let at_ns = (clock.now_ns() / TICK_NS) * TICK_NS;
                 next_ns = at_ns + TICK_NS + TICK_NS / 2;
-                course.gather(mailboxes);
-                let tick = course.tick(at_ns, load.warmup_ns);
+                tracker.gather(mailboxes);
+                let tick = tracker.tick(at_ns, load.warmup_ns);
                 let is_warmup = at_ns < load.warmup_ns;
                 watch(&Progress {
                     at_ns,
                     is_warmup,
-                    so_far: match is_warmup {
-                        true => &course.warmup,
-                        false => &course.account,
+                    so_far: if is_warmup {
+                        &tracker.warmup
+                    } else {
+                        &tracker.totals
                     },
                     tick: &tick,
                     interval_ns: at_ns - last_ns,
@@ -205,7 +205,7 @@ fn watch_threads(
 
 fn put_together(
     all: Vec<Finished>,
-    mut course: Course,
+    mut tracker: ProgressTracker,
     load: &Load,
     window_end_ns: u64,
     began_epoch_ms: u64,
@@ -231,8 +231,8 @@ fn put_together(
     let mut threads = Vec::new();
     let (mut most_connections, mut reached_most_connections) = (0, false);
     for one in all {
-        course.add(&one.account, false);
-        course.add(&one.warmup, true);
+        tracker.add(&one.totals, false);
+        tracker.add(&one.warmup, true);
         ok_in_time += one.ok_in_time;
         under_way_ns += one.under_way_ns;
         rows.extend(one.rows);
@@ -240,15 +240,15 @@ fn put_together(
         most_connections += one.most_open;
         reached_most_connections |= one.reached_most_connections;
     }
-    course.tick(ran_ns, load.warmup_ns);
+    tracker.tick(ran_ns, load.warmup_ns);
     rows.sort_by_key(|row| row.end_ns);
-    let (account, warmup, timeline) = course.into_parts();
+    let (totals, warmup, timeline) = tracker.into_parts();
     Measured {
         began_epoch_ms,
         elapsed_ns: end_ns.saturating_sub(load.warmup_ns),
         ok_in_time,
         under_way_ns: Some(under_way_ns.min(u128::from(u64::MAX)) as u64),
-        account,
+        totals,
         warmup,
         timeline,
         threads,

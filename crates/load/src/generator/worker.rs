@@ -6,13 +6,11 @@
 
 mod end;
 mod open;
-#[cfg(feature = "http3")]
-mod quic;
 
 pub(super) use end::{End, Finished};
 
 use super::batcher::Batcher;
-use super::clock::NEVER;
+use super::clock::{NEVER, TICK_NS};
 use super::connection::{Connection, State};
 use super::core::Core;
 use super::mailbox::Mailbox;
@@ -24,9 +22,6 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// Accounts are handed over, and the thread looks at itself, this often.
-pub(super) const TICK_NS: u64 = 100_000_000;
 
 /// A limit of time is kept to within this part of it.
 const LIMIT_PARTS: u64 = 100;
@@ -131,7 +126,7 @@ impl<'a> Worker<'a> {
             if is_interrupted {
                 break now_ns;
             }
-            let is_late = now_ns >= self.core.ledger.window_end_ns;
+            let is_late = now_ns >= self.core.recorder.window_end_ns;
             let is_sending = !is_late && !self.pacing.is_exhausted();
             if is_sending {
                 self.send_due(now_ns);
@@ -141,16 +136,17 @@ impl<'a> Worker<'a> {
                     drain_end_ns = now_ns.saturating_add(self.core.load.drain_ns);
                 }
                 self.send_pending();
-                if self.core.ledger.under_way == 0 || now_ns >= drain_end_ns {
+                if self.core.recorder.under_way == 0 || now_ns >= drain_end_ns {
                     break now_ns;
                 }
             }
             if now_ns >= self.next_limits_ns {
                 self.check_limits(now_ns)?;
             }
-            let until_ns = match is_sending {
-                true => self.next_wake_ns().min(self.core.ledger.window_end_ns),
-                false => drain_end_ns,
+            let until_ns = if is_sending {
+                self.next_wake_ns().min(self.core.recorder.window_end_ns)
+            } else {
+                drain_end_ns
             };
             self.wait(now_ns, until_ns)?;
         };
@@ -165,9 +161,10 @@ impl<'a> Worker<'a> {
         let is_closed = self.core.load.is_closed();
         for id in 0..connections {
             let mut connection = Connection::new(id, &self.core);
-            match is_closed {
-                true => self.listed.push_back(id),
-                false => connection.open(None, 0, &mut self.core),
+            if is_closed {
+                self.listed.push_back(id)
+            } else {
+                connection.open(None, 0, &mut self.core)
             }
             connection.is_listed = is_closed;
             self.connections.push(connection);
@@ -181,10 +178,10 @@ impl<'a> Worker<'a> {
     fn tick(&mut self, now_ns: u64) {
         self.next_tick_ns = next_tick_ns(now_ns, self.core.load.warmup_ns);
         self.core.settle_traffic(now_ns);
-        let window_end_ns = &mut self.core.ledger.window_end_ns;
+        let window_end_ns = &mut self.core.recorder.window_end_ns;
         *window_end_ns = self.end_ns.load(Ordering::Relaxed).min(*window_end_ns);
         let was_warmup = self.core.is_warmup(now_ns.saturating_sub(1));
-        let service = self.core.ledger.of(was_warmup).latency.service();
+        let service = self.core.recorder.of(was_warmup).latency.service();
         let (answers, median) = (service.count(), service.quantile(500_000));
         let elapsed_ns = now_ns - self.last_tick_ns;
         self.batcher
@@ -192,7 +189,7 @@ impl<'a> Worker<'a> {
         self.last_tick_ns = now_ns;
         let is_warmup = self.core.is_warmup(now_ns);
         self.mailbox
-            .hand_over(self.core.ledger.of(is_warmup), is_warmup);
+            .hand_over(self.core.recorder.of(is_warmup), is_warmup);
     }
 
     fn send_due(&mut self, now_ns: u64) {
@@ -237,7 +234,7 @@ impl<'a> Worker<'a> {
                 self.sleepers.push(Reverse((from_ns, id, false)));
                 false
             }
-            State::Closed { .. } => connection.thinking < core.load.lanes,
+            State::Closed { .. } => connection.thinking < core.load.streams_per_connection,
             _ => connection.has_room(core.load),
         };
         if !can_take {
@@ -294,19 +291,20 @@ impl<'a> Worker<'a> {
 
     /// Waits for answers and takes them.
     fn wait(&mut self, mut now_ns: u64, until_ns: u64) -> io::Result<()> {
-        let under_way = self.core.ledger.under_way;
+        let under_way = self.core.recorder.under_way;
         if let Some(pause) = self.batcher.pause(under_way, self.last_ended) {
             now_ns = self.check.pause(pause, &self.core.clock);
             self.core.traffic.calls += 1;
         }
         let until_ns = until_ns.min(self.next_tick_ns).min(self.next_limits_ns);
-        let until_ns = match self.core.load.rules.busy_poll || !self.core.unread.is_empty() {
-            true => now_ns,
-            false => until_ns,
+        let until_ns = if self.core.load.rules.busy_poll || !self.core.unread.is_empty() {
+            now_ns
+        } else {
+            until_ns
         };
         self.check.report.loops += 1;
         self.receive(now_ns, until_ns)?;
-        self.last_ended = under_way.saturating_sub(self.core.ledger.under_way);
+        self.last_ended = under_way.saturating_sub(self.core.recorder.under_way);
         Ok(())
     }
 
@@ -368,11 +366,43 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// Waiting on QUIC connections: the counterpart of waiting for sockets.
+#[cfg(feature = "http3")]
+impl Worker<'_> {
+    /// Waits until something happens on connections, at most until then, and takes it.
+    fn receive_from_streams(&mut self, now_ns: u64, until_ns: u64) {
+        let mut happened = std::mem::take(&mut self.happened);
+        if let Some(engine) = &mut self.core.quic {
+            engine.wait(until_ns, &mut happened);
+        }
+        for event in happened.drain(..) {
+            let id = event.token as u32;
+            let connection = &mut self.connections[id as usize];
+            if connection.is_meant(event.token) {
+                connection.on_quic(event, &mut self.core);
+                self.settle(id, now_ns);
+            }
+        }
+        self.happened = happened;
+    }
+
+    /// Gives up all connections, and lets the servers know.
+    pub fn say_goodbye(&mut self) {
+        for connection in &mut self.connections {
+            connection.hang_up();
+        }
+        if let Some(engine) = &mut self.core.quic {
+            engine.farewell(self.core.open);
+        }
+    }
+}
+
 /// Ticks are at the same times on all threads, and at the end of the warm-up.
 fn next_tick_ns(now_ns: u64, warmup_ns: u64) -> u64 {
     let next_ns = (now_ns / TICK_NS + 1) * TICK_NS;
-    match now_ns < warmup_ns {
-        true => next_ns.min(warmup_ns),
-        false => next_ns,
+    if now_ns < warmup_ns {
+        next_ns.min(warmup_ns)
+    } else {
+        next_ns
     }
 }

@@ -1,7 +1,7 @@
 //! Where the body of a response ends: RFC 9112, section 6.3, in the order of its rules, from what
 //! the header fields said. Where the head ends is decided in `scan`.
 
-use super::{Asked, ReplyError};
+use super::ReplyError;
 
 /// How the end of the body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,5 +78,29 @@ impl Facts {
 
     pub(super) fn is_doubtful(&self) -> bool {
         self.codings > 0 && self.length != Length::Absent
+    }
+}
+
+/// The kind of request that a response answers. Some methods have responses without a body whatever
+/// their header fields say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Asked {
+    /// Any method whose responses may have a body.
+    #[default]
+    Body,
+    /// HEAD: never a body.
+    Head,
+    /// CONNECT: a successful response has no body and ends HTTP on the connection.
+    Connect,
+}
+
+impl Asked {
+    /// The kind of a method; methods are case-sensitive (RFC 9110, section 9.1).
+    pub fn of(method: &str) -> Asked {
+        match method {
+            "HEAD" => Asked::Head,
+            "CONNECT" => Asked::Connect,
+            _ => Asked::Body,
+        }
     }
 }

@@ -6,9 +6,7 @@
 //! Nothing is allocated per request, except for a head that arrives in pieces for the first time on
 //! a connection. Start reading at [`Reply`].
 
-mod asked;
 mod chunked;
-mod error;
 mod field;
 mod framing;
 mod reply;
@@ -17,11 +15,10 @@ mod scan;
 mod summary;
 mod watch;
 
-pub use asked::Asked;
-pub use error::ReplyError;
 pub(crate) use field::is_token_byte;
+pub use framing::Asked;
 pub use reply::{Limits, Phase, Progress, Reply};
 pub(crate) use request::check;
 pub use request::{Connection, Request, RequestError, RequestParts, Version};
-pub use summary::{Ending, Summary};
+pub use summary::{Ending, ReplyError, Summary};
 pub use watch::Watch;

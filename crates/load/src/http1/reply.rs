@@ -297,9 +297,10 @@ impl Reply {
 
     /// A head that has filled its room without an end is too large.
     fn room_for_more(&self, read: usize) -> Result<(usize, bool), ReplyError> {
-        match self.carry.len() < self.limits.head_bytes {
-            true => Ok((read, false)),
-            false => Err(ReplyError::HeadTooLarge),
+        if self.carry.len() < self.limits.head_bytes {
+            Ok((read, false))
+        } else {
+            Err(ReplyError::HeadTooLarge)
         }
     }
 

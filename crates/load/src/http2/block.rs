@@ -93,9 +93,10 @@ impl<'a> HeaderBlock<'a> {
                 }
             }
         };
-        match fields.iter().all(|(_, value)| is_value(value)) {
-            true => Ok(fields),
-            false => Err(Unreadable::Value),
+        if fields.iter().all(|(_, value)| is_value(value)) {
+            Ok(fields)
+        } else {
+            Err(Unreadable::Value)
         }
     }
 }

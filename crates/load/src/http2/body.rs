@@ -102,9 +102,10 @@ impl Connection {
         stream.uncredited += head.length;
         let window = self.settings.stream_window;
         // Until the peer has acknowledged our settings it may still use the window that it had.
-        let limit = match self.is_acknowledged {
-            true => window,
-            false => window.max(INITIAL_WINDOW_BYTES),
+        let limit = if self.is_acknowledged {
+            window
+        } else {
+            window.max(INITIAL_WINDOW_BYTES)
         };
         if stream.uncredited > limit {
             return Err(ConnectionError::FlowControl);

@@ -41,9 +41,10 @@ impl Connection {
     /// The peer made us answer with so many bytes.
     pub(super) fn provoke(&mut self, bytes: usize) -> Result<(), ConnectionError> {
         self.provoked_bytes += bytes;
-        match self.provoked_bytes > MAX_PROVOKED_BYTES {
-            true => Err(ConnectionError::Flood),
-            false => Ok(()),
+        if self.provoked_bytes > MAX_PROVOKED_BYTES {
+            Err(ConnectionError::Flood)
+        } else {
+            Ok(())
         }
     }
 

@@ -121,7 +121,7 @@ impl std::error::Error for ConnectionError {}
 
 /// Why one stream ended without a whole response. The connection goes on.
 ///
-/// The books' classes that they belong to: `Reset` is `h2.rst-stream`, `Refused` is `h2.refused`,
+/// The counts' classes that they belong to: `Reset` is `h2.rst-stream`, `Refused` is `h2.refused`,
 /// `GoAway` is `h2.goaway`, `Length` and `LengthConflict` are `protocol.length`, `Status` is
 /// `protocol.status-line`, `Header` and `Order` are `protocol.header`, `Window` and
 /// `NoIncrement` are `h2.protocol`.

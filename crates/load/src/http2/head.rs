@@ -84,9 +84,10 @@ impl Connection {
 
     fn append(&mut self, fragment: &[u8]) -> Result<(), ConnectionError> {
         self.block.extend_from_slice(fragment);
-        match self.block.len() > self.settings.max_header_bytes as usize {
-            true => Err(ConnectionError::Flood),
-            false => Ok(()),
+        if self.block.len() > self.settings.max_header_bytes as usize {
+            Err(ConnectionError::Flood)
+        } else {
+            Ok(())
         }
     }
 

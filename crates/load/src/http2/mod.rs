@@ -17,7 +17,6 @@ mod event;
 mod frame;
 mod head;
 pub mod hpack;
-mod output;
 mod receive;
 mod request;
 mod settings;

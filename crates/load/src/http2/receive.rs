@@ -139,9 +139,10 @@ impl Connection {
     /// Checks that a stream was opened by us at some time (RFC 9113, section 5.1: frames on idle
     /// streams are errors; so are those on streams of the peer, which cannot open any).
     pub(super) fn check_opened(&self, stream: u32) -> Result<(), ConnectionError> {
-        match stream % 2 == 1 && stream < self.next_id {
-            true => Ok(()),
-            false => Err(ConnectionError::Stream),
+        if stream % 2 == 1 && stream < self.next_id {
+            Ok(())
+        } else {
+            Err(ConnectionError::Stream)
         }
     }
 }

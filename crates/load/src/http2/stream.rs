@@ -56,11 +56,13 @@ impl Stream {
         self.summary.status = status;
         self.is_bodiless = matches!(status, 204 | 304) || self.asked == Asked::Head;
         let is_tunnel = self.asked == Asked::Connect && status / 100 == 2;
-        self.content_length = match self.is_bodiless {
-            true => Some(0),
+        self.content_length = if self.is_bodiless {
+            Some(0)
+        } else if is_tunnel {
             // RFC 9110, section 9.3.6: the field means nothing there.
-            false if is_tunnel => None,
-            false => content_length,
+            None
+        } else {
+            content_length
         };
     }
 

@@ -52,9 +52,10 @@ impl ServiceTimes {
 
 /// Records a time that is a lower bound unless the request is over.
 pub(super) fn record<K: Kind>(times: &mut Distribution<K>, outcome: Outcome, ns: u64) {
-    match outcome.is_over() {
-        true => times.record(ns),
-        false => times.record_lower_bound(ns),
+    if outcome.is_over() {
+        times.record(ns)
+    } else {
+        times.record_lower_bound(ns)
     }
 }
 

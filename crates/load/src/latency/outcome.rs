@@ -1,6 +1,6 @@
 //! Latencies apart by what became of the request.
 
-use crate::books::Class;
+use crate::outcomes::ErrorClass;
 
 /// What became of a request whose times are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -8,7 +8,7 @@ pub enum Outcome {
     /// Answered well.
     Ok,
     /// Failed in some way.
-    Failed(Class),
+    Failed(ErrorClass),
     /// Still without an end when the load ended; its times are lower bounds.
     InFlight,
     /// Given up by the client; its times are lower bounds.
@@ -18,10 +18,10 @@ pub enum Outcome {
 }
 
 /// Places for every outcome: those of [`Outcome`] besides the classes are four.
-const PLACES: usize = Class::COUNT + 4;
+const PLACES: usize = ErrorClass::COUNT + 4;
 
 impl Outcome {
-    /// The name in files, the same as in [`crate::books::Books::rows`].
+    /// The name in files, the same as in [`crate::outcomes::OutcomeCounts::rows`].
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Ok => "ok",
@@ -55,7 +55,7 @@ impl Outcome {
     fn all() -> impl Iterator<Item = Outcome> {
         let last = [Outcome::InFlight, Outcome::Cancelled, Outcome::Unsent];
         std::iter::once(Outcome::Ok)
-            .chain(Class::all().map(Outcome::Failed))
+            .chain(ErrorClass::all().map(Outcome::Failed))
             .chain(last)
     }
 }

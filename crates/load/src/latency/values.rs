@@ -153,9 +153,10 @@ impl Values {
         moments.sum = moments.sum.saturating_add(sum);
         let squares = sum.saturating_mul(u128::from(ns));
         moments.squares = moments.squares.saturating_add(squares);
-        match ns <= HIGHEST_NS {
-            true => self.place(ns, count),
-            false => self.beyond += count,
+        if ns <= HIGHEST_NS {
+            self.place(ns, count)
+        } else {
+            self.beyond += count
         }
     }
 
@@ -187,13 +188,12 @@ impl Values {
 
     /// All values with a place in a histogram, in one.
     pub(super) fn histogram(&self) -> Cow<'_, Histogram<u64>> {
-        match self.early.is_empty() {
-            true => Cow::Borrowed(self.histogram.as_ref().unwrap_or(ruler())),
-            false => {
-                let mut all = self.clone();
-                all.leave_early();
-                Cow::Owned(all.histogram.unwrap_or_else(histogram))
-            }
+        if self.early.is_empty() {
+            Cow::Borrowed(self.histogram.as_ref().unwrap_or(ruler()))
+        } else {
+            let mut all = self.clone();
+            all.leave_early();
+            Cow::Owned(all.histogram.unwrap_or_else(histogram))
         }
     }
 

@@ -132,9 +132,10 @@ impl Kinds {
     /// A kind with its blanks filled from row number `row` of the table.
     pub fn filled(&self, kind: u16, row: u64) -> Kind {
         let plain = &self.kinds[usize::from(kind)];
-        match self.varies(kind) {
-            true => plain.filled(|name| self.rows.text(row, name).map(str::to_owned)),
-            false => plain.clone(),
+        if self.varies(kind) {
+            plain.filled(|name| self.rows.text(row, name).map(str::to_owned))
+        } else {
+            plain.clone()
         }
     }
 }

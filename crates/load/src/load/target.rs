@@ -63,9 +63,10 @@ impl Target {
                 addresses.push(address);
             }
         }
-        match addresses.is_empty() {
-            true => Err(ResolveError::Nothing(host.to_owned())),
-            false => Ok(addresses),
+        if addresses.is_empty() {
+            Err(ResolveError::Nothing(host.to_owned()))
+        } else {
+            Ok(addresses)
         }
     }
 }

@@ -111,9 +111,10 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Vec<_> = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect)
         .map_err(|error| unreadable(file, error))?;
-    match found.is_empty() {
-        true => Err(unreadable(file, "it holds no certificate")),
-        false => Ok(found),
+    if found.is_empty() {
+        Err(unreadable(file, "it holds no certificate"))
+    } else {
+        Ok(found)
     }
 }
 

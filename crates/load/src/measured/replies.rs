@@ -67,9 +67,10 @@ impl Replies {
             (Some(mine), Some(theirs)) => {
                 self.least_body_bytes = self.least_body_bytes.min(other.least_body_bytes);
                 self.greatest_body_bytes = self.greatest_body_bytes.max(other.greatest_body_bytes);
-                self.other_lengths += match mine == theirs {
-                    true => other.other_lengths,
-                    false => other.count - other.other_lengths,
+                self.other_lengths += if mine == theirs {
+                    other.other_lengths
+                } else {
+                    other.count - other.other_lengths
                 };
             }
         }

@@ -1,6 +1,6 @@
 //! The closed model: clients that wait for their answer, and perhaps think before the next request.
 
-use super::exponential::Exponential;
+use super::share::Exponential;
 use super::{PaceError, part_of};
 
 /// A number of clients, each with at most one request on its way.

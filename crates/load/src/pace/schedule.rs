@@ -29,7 +29,7 @@ pub struct Schedule {
 
 /// Where a stage begins, in time and in units of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub stage: usize,
     pub begins_ns: u64,
     pub begins_units: u128,
@@ -68,7 +68,10 @@ impl Schedule {
     /// Random arrivals are drawn from the first on; a thread uses [`Schedule::share`] instead.
     pub fn due_ns(&self, index: u64) -> Option<u64> {
         match self.spacing {
-            Spacing::Even => self.at(u128::from(index) * UNITS_PER_REQUEST, &mut Place::default()),
+            Spacing::Even => self.at(
+                u128::from(index) * UNITS_PER_REQUEST,
+                &mut Position::default(),
+            ),
             Spacing::Poisson { .. } => {
                 let steps = usize::try_from(index).ok()?;
                 let mut all = self.share(0, 1, Stop::default());
@@ -111,28 +114,29 @@ impl Schedule {
         }
         while low < high {
             let middle = low + (high - low) / 2;
-            match is_due(middle) {
-                true => low = middle + 1,
-                false => high = middle,
+            if is_due(middle) {
+                low = middle + 1
+            } else {
+                high = middle
             }
         }
         low
     }
 
-    /// The time at which `units` have come, from a place that is not after it. The place moves on,
+    /// The time at which `units` have come, from a position that is not after it. The position moves on,
     /// so a walk through the schedule visits each stage once.
-    pub(super) fn at(&self, units: u128, place: &mut Place) -> Option<u64> {
+    pub(super) fn at(&self, units: u128, position: &mut Position) -> Option<u64> {
         loop {
-            let stage = self.stages.get(place.stage)?;
-            let inside = units - place.begins_units;
+            let stage = self.stages.get(position.stage)?;
+            let inside = units - position.begins_units;
             // A request that would fall on the very end belongs to the next stage with a rate: it
             // is due when the integral passes its number, and a pause does not pass it.
             if inside < stage.units() {
-                return place.begins_ns.checked_add(stage.last_ns_with(inside));
+                return position.begins_ns.checked_add(stage.last_ns_with(inside));
             }
-            place.begins_units += stage.units();
-            place.begins_ns = place.begins_ns.checked_add(stage.duration_ns)?;
-            place.stage += 1;
+            position.begins_units += stage.units();
+            position.begins_ns = position.begins_ns.checked_add(stage.duration_ns)?;
+            position.stage += 1;
         }
     }
 }

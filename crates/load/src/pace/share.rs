@@ -3,10 +3,11 @@
 //! Of N threads, thread i sends the requests i, i + N, i + 2N and so on. Together they send what one
 //! thread would, at the same nanoseconds, and no thread sends in bursts.
 
-use super::exponential::Exponential;
-use super::schedule::Place;
+use super::schedule::Position;
 use super::stage::UNITS_PER_REQUEST;
 use super::{Schedule, Spacing, Stop};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 /// A request that is to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct Share<'a> {
     stop: Stop,
     next_index: u64,
     step: u64,
-    place: Place,
+    position: Position,
     random: Option<Walk>,
 }
 
@@ -55,7 +56,7 @@ impl<'a> Share<'a> {
             stop,
             next_index: u64::from(thread),
             step: u64::from(threads.max(1)),
-            place: Place::default(),
+            position: Position::default(),
             random: match schedule.spacing() {
                 Spacing::Even => None,
                 Spacing::Poisson { seed } => Some(Walk {
@@ -81,7 +82,7 @@ impl Iterator for Share<'_> {
             None => u128::from(index) * UNITS_PER_REQUEST,
             Some(walk) => walk.units_at(index),
         };
-        let at_ns = self.schedule.at(units, &mut self.place)?;
+        let at_ns = self.schedule.at(units, &mut self.position)?;
         if !self.stop.admits(index, at_ns) {
             return None;
         }
@@ -94,4 +95,26 @@ impl Iterator for Share<'_> {
 pub fn part_of(total: u64, thread: u32, threads: u32) -> u64 {
     let threads = u64::from(threads.max(1));
     total / threads + u64::from(u64::from(thread) < total % threads)
+}
+
+/// A stream of exponentially distributed numbers with mean 1.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Exponential {
+    generator: Xoshiro256PlusPlus,
+}
+
+impl Exponential {
+    pub fn new(seed: u64) -> Exponential {
+        Exponential {
+            generator: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
+    }
+
+    /// By inversion: -ln(u) with u uniform in (0, 1]. libm's logarithm is software, so it does not
+    /// depend on the platform.
+    pub fn draw(&mut self) -> f64 {
+        let bits = self.generator.next_u64() >> 11;
+        let uniform = (bits + 1) as f64 / (1_u64 << 53) as f64;
+        -libm::log(uniform)
+    }
 }

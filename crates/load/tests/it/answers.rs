@@ -90,7 +90,7 @@ fn a_connection_is_given_up_after_its_requests_or_its_time() {
     load.rules.most_requests = Some(7);
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 100)]);
-    assert_eq!(measured.account.books.connections.opened, 15);
+    assert_eq!(measured.totals.outcomes.connections.opened, 15);
     assert_eq!(measured.threads[0].most_requests, 7);
 
     let server = Server::start(|mut asked| {
@@ -102,7 +102,7 @@ fn a_connection_is_given_up_after_its_requests_or_its_time() {
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 20)]);
     // A connection lasts for at least its time, which is enough for no more than six answers of 10 ms.
-    let opened = measured.account.books.connections.opened;
+    let opened = measured.totals.outcomes.connections.opened;
     let most = measured.elapsed_ns / (45 * MS) + 1;
     assert!((4..=most).contains(&opened), "{opened} of {most}");
 }
@@ -111,7 +111,7 @@ fn a_connection_is_given_up_after_its_requests_or_its_time() {
 fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
     let server = good();
     let load = Load {
-        lanes: 4,
+        streams_per_connection: 4,
         ..server.load(8, 400)
     };
     let measured = carry_out(&load);
@@ -130,15 +130,15 @@ fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
         _ => asked.answer("200 OK", "good"),
     });
     let load = Load {
-        lanes: 4,
+        streams_per_connection: 4,
         ..server.load(4, 100)
     };
     let measured = carry_out(&load);
-    let books = &measured.account.books;
-    assert_eq!(books.attempts(), 100);
-    let stale = books.errors(speedwell_load::books::Class::EofStale);
-    assert_eq!(books.succeeded() + stale, 100, "{:?}", rows(&measured));
-    assert_eq!(server.seen(), books.succeeded());
+    let outcomes = &measured.totals.outcomes;
+    assert_eq!(outcomes.attempts(), 100);
+    let stale = outcomes.errors(speedwell_load::outcomes::ErrorClass::EofStale);
+    assert_eq!(outcomes.succeeded() + stale, 100, "{:?}", rows(&measured));
+    assert_eq!(server.seen(), outcomes.succeeded());
     assert!(stale > 0);
 }
 
@@ -240,7 +240,7 @@ fn times_agree_with_a_log_that_the_server_keeps() {
             .all(|(served, taken)| served <= taken)
     );
     // The histogram tells the percentiles of these very times to a thousandth.
-    let service: &Distribution<_> = measured.account.latency.service();
+    let service: &Distribution<_> = measured.totals.latency.service();
     for ppm in [10_000, 250_000, 500_000, 900_000, 990_000, 1_000_000] {
         let rank = (600 * u64::from(ppm)).div_ceil(1_000_000) as usize;
         let (exact, told) = (taken[rank - 1], service.quantile(ppm).unwrap().ns);

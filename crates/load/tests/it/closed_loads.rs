@@ -80,7 +80,7 @@ fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
     let server = good();
     let measured = carry_out(&for_ms(server.load(3, 0), 250));
     assert_eq!(measured.elapsed_ns, 250 * MS);
-    let ok = measured.account.books.succeeded();
+    let ok = measured.totals.outcomes.succeeded();
     assert_eq!(server.seen(), ok);
     assert!(measured.ok_in_time <= ok && measured.ok_in_time + 3 >= ok);
     let course: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
@@ -109,7 +109,7 @@ fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
     load.drain_ns = 50 * MS;
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("in-flight", 3)]);
-    assert!(measured.account.latency.service().count() == 0);
+    assert!(measured.totals.latency.service().count() == 0);
 
     let server = silent();
     let load = for_ms(server.load(3, 0), 60_000);
@@ -118,7 +118,7 @@ fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
         stop.store(server.seen() == 3, Ordering::SeqCst);
     });
     let measured = measured.unwrap();
-    measured.account.books.balance().unwrap();
+    measured.totals.outcomes.balance().unwrap();
     assert_eq!(rows(&measured), [("cancelled", 3)]);
     assert!(measured.is_interrupted);
 }
@@ -133,11 +133,11 @@ fn the_warm_up_is_kept_apart() {
             ..server.load(2, 500)
         };
         let measured = carry_out(&load);
-        measured.warmup.books.balance().unwrap();
+        measured.warmup.outcomes.balance().unwrap();
         assert_eq!(rows(&measured), [("ok", 500)]);
-        let warm = measured.warmup.books.attempts();
+        let warm = measured.warmup.outcomes.attempts();
         assert_eq!(server.seen(), 500 + warm);
-        assert_eq!(measured.account.latency.service().count(), 500);
+        assert_eq!(measured.totals.latency.service().count(), 500);
         holds(warm > 10, || format!("{warm} requests warmed up"))
     });
 }
@@ -152,7 +152,7 @@ fn clients_think_between_requests() {
     eventually(1, || {
         let measured = carry_out(&load);
         // At most 400 / 20 rounds of four, and not far fewer, unless others hold the client up.
-        let ok = measured.account.books.succeeded();
+        let ok = measured.totals.outcomes.succeeded();
         assert!(ok <= 84, "{ok}");
         holds(ok >= 40, || format!("{ok} requests"))
     });
@@ -179,7 +179,7 @@ fn a_steady_load_ends_before_its_time_and_an_unsteady_one_does_not() {
         );
         let seconds = even.elapsed_ns as f64 / 1e9;
         assert!(seconds >= 2.0, "{seconds}");
-        assert!(even.ok_in_time + 2 >= even.account.books.succeeded());
+        assert!(even.ok_in_time + 2 >= even.totals.outcomes.succeeded());
         holds(seconds < 15.0, || format!("{seconds} s"))
     });
     // Each answer takes 1 % longer than the one before, so that a second brings half as many as the last one: that

@@ -16,7 +16,7 @@ fn a_server_that_never_stops_sending_does_not_outlast_the_limits() {
     load.rules.timeouts.total_ns = Some(300_000_000);
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("timeout.total", 4)]);
-    let service = measured.account.latency.all_sent().service;
+    let service = measured.totals.latency.all_sent().service;
     // A turn is a megabyte of each connection; without turns a limit waits for the server to pause.
     assert!(
         service.greatest_ns() < Some(3_000_000_000),

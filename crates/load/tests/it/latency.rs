@@ -2,11 +2,11 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_load::books::Class;
 use speedwell_load::latency::{
     AB_PERCENTS, Distribution, HIGHEST_NS, Intended, Lag, LogError, LogRow, OpenLatency, Outcome,
     Response, Service, Times, every_percent, percentage_served, read_log, write_log,
 };
+use speedwell_load::outcomes::ErrorClass;
 use std::time::Duration;
 
 /// Times over nine orders of magnitude, some of them far beyond an hour.
@@ -168,7 +168,11 @@ fn latencies_are_kept_apart_by_outcome_and_add_up() {
         own_lag_ns: 20,
     };
     latency.record(Outcome::Ok, due(50), times(300));
-    latency.record(Outcome::Failed(Class::ResetInBody), due(50), times(500));
+    latency.record(
+        Outcome::Failed(ErrorClass::ResetInBody),
+        due(50),
+        times(500),
+    );
     latency.record(Outcome::InFlight, due(50), times(1000));
     latency.unsent(due(900), 1000);
     let mut twice = latency.clone();

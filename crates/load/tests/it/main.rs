@@ -8,7 +8,6 @@
 )]
 
 mod answers;
-mod books;
 #[path = "../../../speedwell/tests/it/busy.rs"]
 mod busy;
 mod chunks;
@@ -23,6 +22,7 @@ mod latency;
 mod misbehaving;
 mod nginx;
 mod open_loads;
+mod outcomes;
 mod pace;
 mod pieces;
 mod server;

@@ -2,8 +2,8 @@
 //! runs of every shape.
 
 use super::server::{carry_out, load_to};
-use speedwell_load::books::Books;
 use speedwell_load::load::{Http, Kind, Kinds, Load};
+use speedwell_load::outcomes::OutcomeCounts;
 use speedwell_load::pace::{Pace, Rate, Schedule, Spacing, Stage};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -125,7 +125,7 @@ fn loads(nginx: &Nginx) -> Vec<Load> {
     let mut missing = plain(5, 700);
     missing.kinds = Kinds::one(Kind::get("test", "/none")).unwrap();
     let mut pipelined = plain(16, 3000);
-    pipelined.lanes = 4;
+    pipelined.streams_per_connection = 4;
     let mut fresh = plain(4, 500);
     fresh.rules.most_requests = Some(1);
     let mut timed = plain(10, 0);
@@ -134,9 +134,9 @@ fn loads(nginx: &Nginx) -> Vec<Load> {
     let mut open = timed.clone();
     let stage = Stage::constant(Rate::per_second(1500.0).unwrap());
     open.pace = Pace::Open(Schedule::new(vec![stage], Spacing::Poisson { seed: 1 }).unwrap());
-    let two = |concurrency, lanes, requests| Load {
+    let two = |concurrency, capacity, requests| Load {
         http: Http::Two { table_bytes: 0 },
-        lanes,
+        streams_per_connection: capacity,
         ..load_to(nginx.two, concurrency, requests)
     };
     let threads = Load {
@@ -161,13 +161,13 @@ fn loads(nginx: &Nginx) -> Vec<Load> {
     ]
 }
 
-fn statuses(books: &Books) -> (u64, u64) {
-    (books.codes().of(200), books.codes().of(404))
+fn statuses(outcomes: &OutcomeCounts) -> (u64, u64) {
+    (outcomes.codes().of(200), outcomes.codes().of(404))
 }
 
 /// Attempts that no request was written for, which a late generator has in an open load.
-fn unsent(books: &Books) -> u64 {
-    let row = books.rows().find(|row| row.name == "unsent");
+fn unsent(outcomes: &OutcomeCounts) -> u64 {
+    let row = outcomes.rows().find(|row| row.name == "unsent");
     row.unwrap().count
 }
 
@@ -180,17 +180,20 @@ fn ten_loads_are_counted_as_nginx_counts_them() {
     let (mut logged, mut handled) = (nginx.logged(), nginx.handled());
     for (at, load) in loads(&nginx).iter().enumerate() {
         let measured = carry_out(load);
-        let books = &measured.account.books;
+        let outcomes = &measured.totals.outcomes;
         let rows = super::server::rows(&measured);
-        let ours = statuses(books);
+        let ours = statuses(outcomes);
         let now = nginx.logged_at_least(logged.0 + logged.1 + ours.0 + ours.1);
         let all = nginx.handled();
         let theirs = (now.0 - logged.0, now.1 - logged.1);
         assert_eq!(ours, theirs, "load {at}: {rows:?}");
         assert_eq!(all - handled - 1, ours.0 + ours.1, "load {at}");
         // Pipelined requests behind the last answer of a connection reach nobody.
-        let unanswered = books.attempts() - unsent(books) - ours.0 - ours.1;
-        assert!(unanswered == 0 || load.lanes > 1, "load {at}: {rows:?}");
+        let unanswered = outcomes.attempts() - unsent(outcomes) - ours.0 - ours.1;
+        assert!(
+            unanswered == 0 || load.streams_per_connection > 1,
+            "load {at}: {rows:?}"
+        );
         (logged, handled) = (now, all);
     }
 }

@@ -25,9 +25,9 @@ fn a_constant_rate_is_kept_and_the_last_request_is_as_punctual_as_the_first() {
     let server = good();
     let load = at_rate(for_ms(server.load(4, 0), 1000), 2000.0, Spacing::Even);
     let measured = carry_out(&load);
-    let books = &measured.account.books;
-    assert_eq!(books.attempts(), 2000);
-    assert_eq!(server.seen(), books.succeeded());
+    let outcomes = &measured.totals.outcomes;
+    assert_eq!(outcomes.attempts(), 2000);
+    assert_eq!(server.seen(), outcomes.succeeded());
     assert_eq!(measured.elapsed_ns, 1000 * MS);
 }
 
@@ -41,7 +41,7 @@ fn random_arrivals_come_as_often_as_asked_for() {
     );
     let measured = carry_out(&load);
     // 1000 expected, with a standard deviation of 32.
-    let attempts = measured.account.books.attempts();
+    let attempts = measured.totals.outcomes.attempts();
     assert!((872..=1128).contains(&attempts), "{attempts}");
 }
 
@@ -86,13 +86,16 @@ fn load_through_a_stall() -> Result<(), String> {
     let mut load = at_rate(for_ms(server.load(2, 0), 1500), 1000.0, Spacing::Even);
     load.most_connections = 2;
     let measured = carry_out(&load);
-    let Latency::Open(latency) = &measured.account.latency else {
+    let Latency::Open(latency) = &measured.totals.latency else {
         panic!("an open load has open latencies")
     };
     // A busy machine may not have caught up at the end; those are told as unsent, with their wait.
-    let books = &measured.account.books;
-    assert_eq!((books.attempts(), server.seen()), (1500, books.succeeded()));
-    let unanswered = books.attempts() - books.succeeded();
+    let outcomes = &measured.totals.outcomes;
+    assert_eq!(
+        (outcomes.attempts(), server.seen()),
+        (1500, outcomes.succeeded())
+    );
+    let unanswered = outcomes.attempts() - outcomes.succeeded();
     holds(unanswered < 150, || format!("{:?}", rows(&measured)))?;
     let all = latency.requests.all();
     // 300 of 1500 requests were due in the stall, and waited up to 300 ms for its end: of all, a
@@ -146,17 +149,17 @@ fn connections_grow_with_the_load_up_to_the_limit() {
     let measured = carry_out(&load);
     assert!(measured.reached_most_connections);
     assert_eq!(measured.most_connections, 2);
-    let books = &measured.account.books;
+    let outcomes = &measured.totals.outcomes;
     // Two connections do 40/s: the rest was due and never sent.
     let unsent = rows(&measured)
         .iter()
         .find(|row| row.0 == "unsent")
         .unwrap()
         .1;
-    assert_eq!(books.attempts(), 100);
+    assert_eq!(outcomes.attempts(), 100);
     assert_eq!(unsent + server.seen(), 100);
     assert!(unsent >= 70, "{unsent}");
-    let Latency::Open(latency) = &measured.account.latency else {
+    let Latency::Open(latency) = &measured.totals.latency else {
         panic!("an open load has open latencies")
     };
     assert_eq!(latency.requests.all().response.count(), 100);

@@ -37,7 +37,7 @@ pub struct Asked<'a> {
 impl Asked<'_> {
     /// Sends bytes at once.
     pub fn say(&mut self, bytes: &str) {
-        // The client may have gone; its books tell.
+        // The client may have gone; its counts tell.
         let _ = self.stream.write_all(bytes.as_bytes());
     }
 
@@ -188,7 +188,7 @@ pub fn load_to(address: SocketAddr, concurrency: u32, requests: u64) -> Load {
         pace: Pace::Closed(Closed::new(concurrency, Think::None).unwrap()),
         connections: concurrency,
         most_connections: concurrency,
-        lanes: 1,
+        streams_per_connection: 1,
         stop: Stop {
             after_requests: Some(requests),
             after_ns: None,
@@ -228,17 +228,17 @@ pub fn for_ms(load: Load, ms: u64) -> Load {
     }
 }
 
-/// Carries a load out and checks that its books balance.
+/// Carries a load out and checks that its counts balance.
 #[track_caller]
 pub fn carry_out(load: &Load) -> Measured {
     let measured = generator::run(load, &AtomicBool::new(false), &mut |_| {}).unwrap();
-    measured.account.books.balance().unwrap();
+    measured.totals.outcomes.balance().unwrap();
     measured
 }
 
-/// The lines of the books that are not zero.
+/// The lines of the counts that are not zero.
 pub fn rows(measured: &Measured) -> Vec<(&'static str, u64)> {
-    let rows = measured.account.books.rows();
+    let rows = measured.totals.outcomes.rows();
     rows.filter(|row| row.count > 0)
         .map(|row| (row.name, row.count))
         .collect()

@@ -48,7 +48,7 @@ pub struct Stream<'a> {
 
 impl Stream<'_> {
     pub fn say(&mut self, bytes: &[u8]) {
-        // The client may have gone; its books tell.
+        // The client may have gone; its counts tell.
         let _ = self.socket.write_all(bytes);
     }
 
@@ -89,10 +89,10 @@ pub struct Streams {
 
 impl Streams {
     /// A closed load over HTTP/2.
-    pub fn load(&self, concurrency: u32, lanes: u32, requests: u64) -> Load {
+    pub fn load(&self, concurrency: u32, capacity: u32, requests: u64) -> Load {
         Load {
             http: Http::Two { table_bytes: 0 },
-            lanes,
+            streams_per_connection: capacity,
             ..super::server::load_to(self.address, concurrency, requests)
         }
     }

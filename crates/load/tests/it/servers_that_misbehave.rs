@@ -1,13 +1,13 @@
 //! Servers that load generators are known to miscount, on real sockets: every request is in the
-//! books once, under the right name. Forty requests over two connections, as in the comparison of
+//! counts once, under the right name. Forty requests over two connections, as in the comparison of
 //! generators that these rows come from; "every second" is by the number of the request.
 
 use super::busy::wait_until;
 use super::server::{Asked, Server, Then, carry_out, load_to, rows};
-use speedwell_load::books::Class;
 use speedwell_load::generator;
 use speedwell_load::load::{ConnectionRules, Kind, Kinds, Load, Timeouts};
 use speedwell_load::measured::{Measured, Tick};
+use speedwell_load::outcomes::ErrorClass;
 use speedwell_load::pace::{Closed, Pace, Think};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ const REQUESTS: u64 = 40;
 fn forty(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> (Measured, Server) {
     let server = Server::start(handler);
     let measured = carry_out(&server.load(2, REQUESTS));
-    assert_eq!(measured.account.books.attempts(), REQUESTS);
+    assert_eq!(measured.totals.outcomes.attempts(), REQUESTS);
     (measured, server)
 }
 
@@ -51,13 +51,13 @@ fn bodies_of_varying_length_are_good() {
         asked.answer("200 OK", &"x".repeat(length))
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    let replies = measured.account.replies;
+    let replies = measured.totals.replies;
     assert!(replies.lengths_vary());
     assert_eq!(
         (replies.least_body_bytes, replies.greatest_body_bytes),
         (1, 5)
     );
-    assert_eq!(measured.account.books.bytes.body, 8 * (1 + 2 + 3 + 4 + 5));
+    assert_eq!(measured.totals.outcomes.bytes.body, 8 * (1 + 2 + 3 + 4 + 5));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_truncated_body_is_short() {
         Then::Close
     });
     assert_eq!(rows, [("ok", 20), ("eof.in-body", 20)]);
-    assert_eq!(measured.account.books.bytes.body, 20 * 4);
+    assert_eq!(measured.totals.outcomes.bytes.body, 20 * 4);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn an_end_before_any_byte_is_told_by_whether_the_connection_was_used_before() {
         _ => Then::Close,
     });
     assert_eq!(rows(&measured), [("ok", 20), ("eof.stale", 20)]);
-    assert_eq!(measured.account.books.connections.opened, 20);
+    assert_eq!(measured.totals.outcomes.connections.opened, 20);
     let measured = one_by_one(|_| Then::Close);
     assert_eq!(rows(&measured), [("eof.first", 40)]);
     let measured = one_by_one(|mut asked| {
@@ -119,9 +119,9 @@ fn a_request_on_a_stale_connection_is_sent_again_only_when_asked_for_and_counted
     let measured = carry_out(&load);
     // The server counts 0 ok, 1 closed, 2 ok (the retry), 3 ok, 4 closed, 5 ok ...
     assert_eq!(rows(&measured), [("ok", 40)]);
-    let books = &measured.account.books;
-    assert_eq!(books.retries(), 20);
-    assert_eq!(books.connections.sends, 60);
+    let outcomes = &measured.totals.outcomes;
+    assert_eq!(outcomes.retries(), 20);
+    assert_eq!(outcomes.connections.sends, 60);
     assert_eq!(server.seen(), 60);
 }
 
@@ -129,10 +129,10 @@ fn a_request_on_a_stale_connection_is_sent_again_only_when_asked_for_and_counted
 fn a_500_is_an_answer_and_an_error() {
     let (rows, measured) = every_second(|mut asked| asked.answer("500 Oops", "sorry!"));
     assert_eq!(rows, [("ok", 20), ("status", 20)]);
-    let codes: Vec<_> = measured.account.books.codes().seen().collect();
+    let codes: Vec<_> = measured.totals.outcomes.codes().seen().collect();
     assert_eq!(codes, [(200, 20), (500, 20)]);
     // It is not among the good latencies.
-    assert_eq!(measured.account.latency.service().count(), 20);
+    assert_eq!(measured.totals.latency.service().count(), 20);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn early_hints_are_no_answer() {
         asked.answer("200 OK", "good")
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    let interim: Vec<_> = measured.account.books.interim_codes().seen().collect();
+    let interim: Vec<_> = measured.totals.outcomes.interim_codes().seen().collect();
     assert_eq!(interim, [(103, 40)]);
 }
 
@@ -154,8 +154,8 @@ fn a_connection_that_closes_after_each_answer_is_made_anew() {
         Then::Close
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    assert_eq!(measured.account.books.connections.opened, 40);
-    assert_eq!(measured.account.replies.reusable, 0);
+    assert_eq!(measured.totals.outcomes.connections.opened, 40);
+    assert_eq!(measured.totals.replies.reusable, 0);
     assert_eq!(server.seen(), 40);
 }
 
@@ -168,7 +168,7 @@ fn a_body_may_last_until_the_end_of_the_connection() {
         Then::Close
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    assert_eq!(measured.account.books.bytes.body, 40 * 11);
+    assert_eq!(measured.totals.outcomes.bytes.body, 40 * 11);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_204_needs_no_length() {
         Then::Keep
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    assert_eq!(measured.account.books.connections.opened, 2);
+    assert_eq!(measured.totals.outcomes.connections.opened, 2);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn an_answer_to_head_has_no_body_whatever_its_length_says() {
     };
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 40)]);
-    assert_eq!(measured.account.books.connections.opened, 2);
+    assert_eq!(measured.totals.outcomes.connections.opened, 2);
 }
 
 #[test]
@@ -250,13 +250,13 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (books, elapsed_ns) = slow(total, 6, never);
-            assert_eq!(books, [("ok", 3), ("timeout.total", 3)]);
+            let (outcomes, elapsed_ns) = slow(total, 6, never);
+            assert_eq!(outcomes, [("ok", 3), ("timeout.total", 3)]);
             assert!(elapsed_ns >= 4_000_000_000, "{elapsed_ns}");
         });
         scope.spawn(|| {
-            let (books, _) = slow(first_byte, 4, never);
-            assert_eq!(books, [("ok", 2), ("timeout.first-byte", 2)]);
+            let (outcomes, _) = slow(first_byte, 4, never);
+            assert_eq!(outcomes, [("ok", 2), ("timeout.first-byte", 2)]);
         });
         scope.spawn(|| assert_eq!(slow(both, 2, half).0, [("timeout.total", 2)]));
     });
@@ -270,7 +270,7 @@ fn a_server_that_does_not_listen_refuses_every_request() {
         .unwrap();
     let measured = carry_out(&load_to(gone, 2, REQUESTS));
     assert_eq!(rows(&measured), [("connect.refused", 40)]);
-    let lines = measured.account.books.connections;
+    let lines = measured.totals.outcomes.connections;
     assert_eq!((lines.tried, lines.failed, lines.sends), (40, 40, 0));
     // 1, 2, 4, ... 64, then 100 ms between attempts: nobody spins on a dead server.
     let least_ns = (127 + 12 * 100) * 1_000_000;
@@ -283,7 +283,7 @@ fn a_server_that_does_not_listen_refuses_every_request() {
 fn does_not_spin(measured: &Measured) {
     let thread = &measured.threads[0];
     let looks = 2 * thread.elapsed_ns / 20_000_000 + thread.elapsed_ns / 100_000_000;
-    let most = looks + 10 * measured.account.books.attempts();
+    let most = looks + 10 * measured.totals.outcomes.attempts();
     assert!(thread.loops < most + 100, "{thread:?}, at most {most}");
 }
 
@@ -317,8 +317,8 @@ fn chunks_may_have_extensions_and_trailers() {
         Then::Keep
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    assert_eq!(measured.account.books.bytes.body, 40 * 5);
-    assert_eq!(measured.account.books.connections.opened, 2);
+    assert_eq!(measured.totals.outcomes.bytes.body, 40 * 5);
+    assert_eq!(measured.totals.outcomes.connections.opened, 2);
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn lengths_that_contradict_each_other_are_an_error_and_equal_ones_are_not() {
         Then::Keep
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    assert_eq!(measured.account.replies.doubtful_framing, 40);
+    assert_eq!(measured.totals.replies.doubtful_framing, 40);
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn answers_may_come_byte_by_byte() {
         Then::Keep
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    assert_eq!(measured.account.books.bytes.body, 80);
+    assert_eq!(measured.totals.outcomes.bytes.body, 80);
 }
 
 #[test]
@@ -386,8 +386,8 @@ fn a_server_that_closes_an_idle_connection_with_408_spoils_no_answer() {
         Then::Close
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    assert_eq!(measured.account.replies.stray_bytes, 0);
-    assert_eq!(measured.account.books.connections.opened, 40);
+    assert_eq!(measured.totals.replies.stray_bytes, 0);
+    assert_eq!(measured.totals.outcomes.connections.opened, 40);
 
     let server = Server::start(move |mut asked| {
         asked.answer("200 OK", "good");
@@ -399,10 +399,10 @@ fn a_server_that_closes_an_idle_connection_with_408_spoils_no_answer() {
         ..server.load(2, 6)
     };
     let measured = carry_out(&load);
-    let good = measured.account.books.succeeded();
+    let good = measured.totals.outcomes.succeeded();
     // A machine that holds the client up lets its next request meet the goodbye, or the end.
     assert!(good >= 1, "{:?}", rows(&measured));
-    assert_eq!(measured.account.replies.stray_bytes, 0);
+    assert_eq!(measured.totals.replies.stray_bytes, 0);
 }
 
 #[test]
@@ -443,15 +443,15 @@ fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
         let (second, gap) = restart.join().unwrap();
         (measured.unwrap(), second, gap)
     });
-    let books = &measured.account.books;
-    books.balance().unwrap();
-    assert!(books.succeeded() > 100, "{:?}", rows(&measured));
+    let outcomes = &measured.totals.outcomes;
+    outcomes.balance().unwrap();
+    assert!(outcomes.succeeded() > 100, "{:?}", rows(&measured));
     assert!(
-        books.succeeded() <= 60 + second.seen(),
+        outcomes.succeeded() <= 60 + second.seen(),
         "{:?}",
         rows(&measured)
     );
-    let refused = books.errors(Class::ConnectRefused);
+    let refused = outcomes.errors(ErrorClass::ConnectRefused);
     // Four connections, each of which tries after 1, 2, 4, ... 64, 100, 100 ms.
     let most = 4 * (9 + gap.as_millis() as u64 / 100);
     assert!((1..=most).contains(&refused), "{:?}", rows(&measured));

@@ -25,9 +25,10 @@ struct Server {
 impl Server {
     fn serve(&mut self, arrival_ns: u64) -> u64 {
         let begin_ns = arrival_ns.max(self.free_ns);
-        let begin_ns = match STALL.contains(&begin_ns) {
-            true => STALL.end,
-            false => begin_ns,
+        let begin_ns = if STALL.contains(&begin_ns) {
+            STALL.end
+        } else {
+            begin_ns
         };
         self.free_ns = begin_ns + SERVICE_NS;
         self.free_ns
@@ -53,9 +54,10 @@ fn open(pause: std::ops::Range<u64>) -> OpenLatency {
     for due in schedule.share(0, 1, stop()) {
         let Reverse(connection) = free.pop().unwrap();
         let ready_ns = due.at_ns.max(connection.since_ns);
-        let sent_ns = match pause.contains(&ready_ns) {
-            true => pause.end,
-            false => ready_ns,
+        let sent_ns = if pause.contains(&ready_ns) {
+            pause.end
+        } else {
+            ready_ns
         };
         let own_lag_ns = latency.sent(due.at_ns, connection, sent_ns);
         let end_ns = server.serve(sent_ns);

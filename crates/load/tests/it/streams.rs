@@ -80,17 +80,17 @@ impl Draw {
             ""
         };
         let is_chunked = self.below(2) == 0;
-        let (mut body, mut payload) = match is_chunked {
-            true => self.chunked(),
-            false => {
-                let length = self.below(90);
-                let body = self.bytes(length);
-                (body.clone(), body)
-            }
+        let (mut body, mut payload) = if is_chunked {
+            self.chunked()
+        } else {
+            let length = self.below(90);
+            let body = self.bytes(length);
+            (body.clone(), body)
         };
-        head += &match is_chunked {
-            true => "TRANSFER-encoding:chunked\r\n\r\n".to_owned(),
-            false => format!("Content-Length: {} \r\nA: b\r\n\r\n", body.len()),
+        head += &if is_chunked {
+            "TRANSFER-encoding:chunked\r\n\r\n".to_owned()
+        } else {
+            format!("Content-Length: {} \r\nA: b\r\n\r\n", body.len())
         };
         if asked == Asked::Head {
             (body, payload) = (Vec::new(), Vec::new());

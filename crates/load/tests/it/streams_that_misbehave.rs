@@ -1,5 +1,5 @@
 //! HTTP/2 servers on real sockets that refuse, reset, go away or break the rules: every request is in
-//! the books once.
+//! the counts once.
 
 use super::server::{carry_out, rows};
 use super::server_of_streams::{Stream, body, deaf, frame, goaway, head, reset, start};
@@ -14,7 +14,7 @@ const MS: u64 = 1_000_000;
 fn forty(handler: impl Fn(Stream) -> bool + Send + Sync + 'static) -> Vec<(&'static str, u64)> {
     let server = start(handler);
     let measured = carry_out(&server.load(5, 5, REQUESTS));
-    assert_eq!(measured.account.books.attempts(), REQUESTS);
+    assert_eq!(measured.totals.outcomes.attempts(), REQUESTS);
     rows(&measured)
 }
 
@@ -37,8 +37,8 @@ fn many_requests_share_a_connection() {
     let server = start(|mut stream| stream.answer());
     let measured = carry_out(&server.load(50, 10, 1000));
     assert_eq!(rows(&measured), [("ok", 1000)]);
-    assert_eq!(measured.account.books.connections.opened, 5);
-    assert_eq!(measured.account.books.bytes.body, 4000);
+    assert_eq!(measured.totals.outcomes.connections.opened, 5);
+    assert_eq!(measured.totals.outcomes.bytes.body, 4000);
 }
 
 #[test]
@@ -52,9 +52,9 @@ fn a_reset_stream_is_told_by_its_code_and_the_others_go_on() {
     });
     let measured = carry_out(&server.load(5, 5, REQUESTS));
     assert_eq!(rows(&measured), [("ok", 20), ("h2.rst-stream", 20)]);
-    let codes: Vec<_> = measured.account.books.reset_codes().seen().collect();
+    let codes: Vec<_> = measured.totals.outcomes.reset_codes().seen().collect();
     assert_eq!(codes, [(2, 20)]);
-    assert_eq!(measured.account.books.connections.opened, 1);
+    assert_eq!(measured.totals.outcomes.connections.opened, 1);
 }
 
 #[test]
@@ -78,11 +78,16 @@ fn a_server_that_goes_away_is_connected_to_again_and_what_it_left_is_told() {
         true
     });
     let measured = carry_out(&server.load(5, 5, REQUESTS));
-    let books = &measured.account.books;
-    let gone = books.errors(speedwell_load::books::Class::H2GoAway);
-    assert_eq!(books.succeeded() + gone, REQUESTS, "{:?}", rows(&measured));
+    let outcomes = &measured.totals.outcomes;
+    let gone = outcomes.errors(speedwell_load::outcomes::ErrorClass::H2GoAway);
+    assert_eq!(
+        outcomes.succeeded() + gone,
+        REQUESTS,
+        "{:?}",
+        rows(&measured)
+    );
     assert!(gone >= 10, "{:?}", rows(&measured));
-    assert!(books.connections.opened > 5);
+    assert!(outcomes.connections.opened > 5);
 }
 
 #[test]
@@ -97,7 +102,7 @@ fn a_stream_behind_the_last_that_is_answered_was_not_begun() {
     });
     let measured = carry_out(&server.load(1, 1, REQUESTS));
     assert_eq!(rows(&measured), [("ok", 27), ("h2.goaway", 13)]);
-    assert_eq!(measured.account.books.connections.opened, 14);
+    assert_eq!(measured.totals.outcomes.connections.opened, 14);
 }
 
 #[test]
@@ -111,7 +116,7 @@ fn a_graceful_end_loses_nothing() {
     });
     let measured = carry_out(&server.load(1, 1, REQUESTS));
     assert_eq!(rows(&measured), [("ok", REQUESTS)]);
-    assert_eq!(measured.account.books.connections.opened, 8);
+    assert_eq!(measured.totals.outcomes.connections.opened, 8);
 }
 
 #[test]
@@ -159,7 +164,7 @@ fn a_stream_that_takes_too_long_ends_alone() {
     };
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 6), ("timeout.total", 2)]);
-    assert_eq!(measured.account.books.connections.opened, 1);
+    assert_eq!(measured.totals.outcomes.connections.opened, 1);
 }
 
 #[test]

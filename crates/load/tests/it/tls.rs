@@ -53,17 +53,15 @@ impl Papers {
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .unwrap();
-        let builder = match asks_client {
-            false => builder.with_no_client_auth(),
-            true => {
-                let mut roots = RootCertStore::empty();
-                roots.add(certificate(&self.file("ca.pem"))).unwrap();
-                let verifier =
-                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                        .build()
-                        .unwrap();
-                builder.with_client_cert_verifier(verifier)
-            }
+        let builder = if asks_client {
+            let mut roots = RootCertStore::empty();
+            roots.add(certificate(&self.file("ca.pem"))).unwrap();
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                .build()
+                .unwrap();
+            builder.with_client_cert_verifier(verifier)
+        } else {
+            builder.with_no_client_auth()
         };
         let key = PrivateKeyDer::from_pem_file(self.file("server.key")).unwrap();
         let chain = vec![certificate(&self.file("server.pem"))];
@@ -134,7 +132,7 @@ fn a_server_whose_authority_is_known_is_trusted_and_others_are_not() {
     let address = serve(papers.server_config(false, &[]));
     let measured = carry_out(&load(address, papers.trusted()));
     assert_eq!(rows(&measured), [("ok", 40)]);
-    assert_eq!(measured.account.books.connections.opened, 2);
+    assert_eq!(measured.totals.outcomes.connections.opened, 2);
     let anyone = TlsOptions {
         trust: Trust::Anyone,
         ..TlsOptions::default()
@@ -173,12 +171,12 @@ fn a_client_shows_its_certificate_when_it_is_asked_for_one() {
     assert_eq!(rows(&carry_out(&load(address, shown))), [("ok", 40)]);
     let measured = carry_out(&load(address, papers.trusted()));
     assert_eq!(
-        measured.account.books.succeeded(),
+        measured.totals.outcomes.succeeded(),
         0,
         "{:?}",
         rows(&measured)
     );
-    assert_eq!(measured.account.books.attempts(), 40);
+    assert_eq!(measured.totals.outcomes.attempts(), 40);
 }
 
 #[test]
@@ -241,7 +239,7 @@ fn tls_that_breaks_after_the_handshake_is_no_handshake_that_failed() {
     });
     let measured = carry_out(&load(address, papers.trusted()));
     assert_eq!(rows(&measured), [("tls.record", 40)]);
-    assert_eq!(measured.account.books.connections.failed, 0);
+    assert_eq!(measured.totals.outcomes.connections.failed, 0);
 }
 
 #[test]

@@ -6,7 +6,9 @@
 
 use speedwell_stats::usl::{self, Point};
 
-pub use speedwell_stats::climb::{Answer, Change, Level, Next, Rules, Standing, Status, next};
+pub use speedwell_stats::saturation_search::{
+    Answer, Change, Level, Next, Rules, Standing, Status, next,
+};
 pub use speedwell_stats::usl::{FEWEST_LEVELS, LEAST_R_SQUARED, Parameter, Usl, UslError};
 
 /// Confidence with which a peak must be known before it is told.
@@ -27,7 +29,7 @@ pub struct Scaling {
 
 /// What levels show; `None` if none of them counts.
 pub fn scaling(levels: &[Level]) -> Option<Scaling> {
-    let answer = speedwell_stats::climb::answer(levels)?;
+    let answer = speedwell_stats::saturation_search::answer(levels)?;
     let point = |standing: &Standing| Point {
         concurrency: f64::from(standing.concurrency),
         throughput: standing.throughput,

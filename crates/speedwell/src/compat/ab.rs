@@ -26,7 +26,7 @@ use self::report::{CutShort, Report, html, text};
 use self::test::{Test, Tested};
 use super::console::{COULD_NOT, Console};
 use anyhow::{Context, Result};
-use speedwell_load::books::Class;
+use speedwell_load::outcomes::ErrorClass;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek};
 use std::path::Path;
@@ -82,7 +82,7 @@ fn test(request: &Request, console: &mut Console<'_>) -> Result<i32> {
 /// What helps against the end of a test.
 fn hint(report: &Report) -> &'static str {
     match report.cut_short {
-        Some(CutShort::Failed(Class::TlsVerify)) => {
+        Some(CutShort::Failed(ErrorClass::TlsVerify)) => {
             "hint: '--insecure' accepts any certificate, as the original does"
         }
         Some(CutShort::Failed(class)) if !failures::ends_any_test(class) => {

@@ -111,7 +111,7 @@ fn add(
     if let Names::Variants { benchmark, .. } = names {
         report.target.clone_from(benchmark);
     }
-    if load.measured.account.books.succeeded() == 0 {
+    if load.measured.totals.outcomes.succeeded() == 0 {
         let case = report.case();
         let reason = "no request was answered well".to_owned();
         imported.failure(&case, Cause::Invalid { reason }, replay(load));

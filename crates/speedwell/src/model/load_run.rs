@@ -46,14 +46,15 @@ pub struct LoadFacts {
     pub warmup_ns: u64,
     /// How long answers were awaited after the end, in nanoseconds.
     pub drain_ns: u64,
-    /// The requests, in the order of [`speedwell_load::measured::Row::kind`].
+    /// The requests, in the order of [`speedwell_load::measured::RequestRecord::kind`].
     pub kinds: Vec<KindFacts>,
     /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2`.
     pub protocol: String,
     /// Bytes of the table for header compression that the server may use, with HTTP/2.
     pub h2_table_bytes: Option<u32>,
     /// Requests that may be under way on one connection.
-    pub lanes: u32,
+    #[serde(rename = "lanes")]
+    pub streams_per_connection: u32,
     /// Connections are used for more than one request.
     pub keeps_alive: bool,
     /// Requests after which a connection is given up.

@@ -137,8 +137,8 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
         figure(&done, "instructions_per_request").is_none(),
         "nobody asked for it"
     );
-    let books = &done["load"]["measured"]["account"]["books"];
-    assert!(books.is_object(), "the whole load is told");
+    let counts = &done["load"]["measured"]["account"]["books"];
+    assert!(counts.is_object(), "the whole load is told");
     // Nor is it much less, unless others hold the load up between an answer and the next request.
     eventually(2, || {
         let done = performed(&order(&[]));

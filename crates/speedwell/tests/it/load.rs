@@ -26,9 +26,9 @@ fn so_many_requests_are_sent_as_asked_for_and_all_are_in_the_books() {
     let words = ["-n", "137", "-c", "5", "--no-verify"];
     let answer = load(&project, &server.url("/"), &words).expect_status(0);
     assert_eq!(server.count(), 137);
-    let books = &measured(&answer)["account"]["books"];
+    let counts = &measured(&answer)["account"]["books"];
     assert_eq!(
-        (&books["attempted"], &books["ok"]),
+        (&counts["attempted"], &counts["ok"]),
         (&137.into(), &137.into())
     );
 }
@@ -228,8 +228,8 @@ fn a_load_without_a_good_answer_fails_even_if_nobody_verifies() {
     let (project, server) = (Project::new(), WebServer::start());
     let words = ["-n", "10", "--no-verify"];
     let answer = load(&project, &server.url("/missing"), &words).expect_status(2);
-    let books = &measured(&answer)["account"]["books"];
-    assert_eq!(books["attempted"], 10, "{books}");
+    let counts = &measured(&answer)["account"]["books"];
+    assert_eq!(counts["attempted"], 10, "{counts}");
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn what_is_refused_in_a_report_is_no_metric() {
 #[test]
 fn a_load_without_a_good_answer_is_a_failure_and_no_run() {
     let made = Made::closed(1).ended(
-        Outcome::Failed(speedwell_load::books::Class::ConnectRefused),
+        Outcome::Failed(speedwell_load::outcomes::ErrorClass::ConnectRefused),
         5,
         US,
     );
@@ -207,20 +207,22 @@ fn the_store_and_json_lines_keep_all_that_is_known_of_a_load() {
 #[test]
 fn rows_of_single_requests_are_not_copied_into_sessions() {
     let mut run = clean().run;
-    run.measured.rows.push(speedwell_load::measured::Row {
-        index: 0,
-        kind: 0,
-        intended_ns: None,
-        begun_ns: 0,
-        sent_ns: None,
-        first_byte_ns: None,
-        end_ns: 1,
-        outcome: Outcome::Ok,
-        status: 200,
-        body_bytes: 0,
-        wire_bytes: 0,
-        is_reused: false,
-    });
+    run.measured
+        .rows
+        .push(speedwell_load::measured::RequestRecord {
+            index: 0,
+            kind: 0,
+            intended_ns: None,
+            begun_ns: 0,
+            sent_ns: None,
+            first_byte_ns: None,
+            end_ns: 1,
+            outcome: Outcome::Ok,
+            status: 200,
+            body_bytes: 0,
+            wire_bytes: 0,
+            is_reused: false,
+        });
     let (session, _) = session(&[run]);
     assert!(
         measured::loads_of(&session).unwrap()[0]
@@ -237,7 +239,7 @@ fn parts_of_one_load_add_up() {
         panic!("{:?}", whole.asked.pace)
     };
     assert_eq!((concurrency, whole.asked.processes), (8, 2));
-    assert_eq!(whole.measured.account.books.attempts(), 20_000);
+    assert_eq!(whole.measured.totals.outcomes.attempts(), 20_000);
     // Twice the requests in the same time, and still no more than were asked for.
     let found = speedwell::analysis::load::of(&whole);
     assert!((found.throughput_per_s.unwrap() - 7999.2).abs() < 0.01);
@@ -259,7 +261,7 @@ fn parts_of_one_load_add_up() {
 
 /// The log that `--hdr` writes of a load.
 fn log(load: &LoadRun) -> String {
-    let Latency::Open(latency) = &load.measured.account.latency else {
+    let Latency::Open(latency) = &load.measured.totals.latency else {
         panic!("an open load")
     };
     let mut rows = Vec::new();
@@ -284,7 +286,7 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
         ids.contains(&"load outcome=timeout.total".to_owned()),
         "{ids:?}"
     );
-    let Latency::Open(latency) = &load.measured.account.latency else {
+    let Latency::Open(latency) = &load.measured.totals.latency else {
         panic!()
     };
     let near = |metric: &str, expected: u64| {

@@ -56,9 +56,9 @@ fn several_processes_send_their_parts_and_are_added_up() {
     let answer = project.run(&words).expect_status(0);
     assert_eq!(server.count(), 302);
     let measured = measured(&answer);
-    let books = &measured["account"]["books"];
+    let counts = &measured["account"]["books"];
     assert_eq!(
-        (&books["attempted"], &books["ok"]),
+        (&counts["attempted"], &counts["ok"]),
         (&301.into(), &301.into())
     );
     assert_eq!(measured["threads"].as_array().unwrap().len(), 3);

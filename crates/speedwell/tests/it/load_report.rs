@@ -12,8 +12,8 @@ use made::{MS, Made, S, US};
 use speedwell::analysis::load::{
     Course, Group, Quantity, Refusal, Remark, Served, Told, Weight, of,
 };
-use speedwell_load::books::Class;
 use speedwell_load::latency::{Outcome, Quantile};
+use speedwell_load::outcomes::ErrorClass;
 
 fn told(served: &Served, ppm: u32) -> Told {
     let at = speedwell::analysis::load::PERCENTILES_PPM
@@ -102,7 +102,7 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
     let made = thousand().with(|run| {
         run.measured.elapsed_ns = S;
         for _ in 0..60 {
-            run.measured.account.latency.connected(100 * MS);
+            run.measured.totals.latency.connected(100 * MS);
         }
     });
     let found = of(&made.run);
@@ -238,19 +238,19 @@ fn a_missed_rate_refuses_the_tail_only() {
         10 * MS,
         true,
     );
-    assert_eq!(found.run.measured.account.books.balance(), Ok(()));
+    assert_eq!(found.run.measured.totals.outcomes.balance(), Ok(()));
 }
 
 #[test]
 fn failures_are_told_with_the_most_frequent_class() {
     let made = thousand()
-        .ended(Outcome::Failed(Class::Status), 30, 10 * US)
-        .ended(Outcome::Failed(Class::ResetInBody), 20, 10 * US);
+        .ended(Outcome::Failed(ErrorClass::Status), 30, 10 * US)
+        .ended(Outcome::Failed(ErrorClass::ResetInBody), 20, 10 * US);
     let found = of(&made.run);
     let failed = Remark::Failed {
         count: 50,
         of: 1050,
-        class: Class::Status,
+        class: ErrorClass::Status,
     };
     assert!(found.remarks.contains(&failed), "{:?}", found.remarks);
     // Good answers and all requests have a column each.
@@ -270,7 +270,7 @@ fn failures_are_told_with_the_most_frequent_class() {
 
 #[test]
 fn books_that_do_not_balance_are_an_error_of_ours_and_come_first() {
-    let made = thousand().with(|run| run.measured.account.books.attempt());
+    let made = thousand().with(|run| run.measured.totals.outcomes.attempt());
     let found = of(&made.run);
     assert_eq!(found.remarks[0].weight(), Weight::Wrong);
     let text = golden::text(std::slice::from_ref(&found));
@@ -316,13 +316,13 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
 #[test]
 fn properties_of_answers_are_remarked_without_being_failures() {
     let made = thousand().with(|run| {
-        let account = &mut run.measured.account;
-        account.replies.greatest_body_bytes = 20;
-        account.replies.doubtful_framing = 3;
-        account.replies.stray_bytes = 1;
-        account.replies.reusable -= 10;
-        account.books.retried();
-        account.books.interim(103);
+        let totals = &mut run.measured.totals;
+        totals.replies.greatest_body_bytes = 20;
+        totals.replies.doubtful_framing = 3;
+        totals.replies.stray_bytes = 1;
+        totals.replies.reusable -= 10;
+        totals.outcomes.retried();
+        totals.outcomes.interim(103);
     });
     let found = of(&made.run);
     let expected = [

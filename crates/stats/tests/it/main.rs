@@ -6,10 +6,10 @@
 )]
 
 mod bootstrap_coverage;
-mod climb_simulated;
 mod design_limits;
 mod distributions_r;
 mod mann_whitney_scipy;
+mod saturation_search_simulated;
 mod simulation;
 mod stratified_exact;
 mod stratified_properties;

@@ -5,9 +5,9 @@ use super::super::channel::Read;
 use super::super::core::Core;
 use super::super::socket;
 use super::{Connection, State};
-use crate::books::Class;
 use crate::http1::Summary;
 use crate::latency::Freed;
+use crate::outcomes::ErrorClass;
 
 /// After the first failure to connect, a connection waits this long before it tries again, and twice
 /// as long after each further one.
@@ -36,7 +36,7 @@ impl Connection {
         }
         self.state = State::Greeting;
         if channel.greet(&mut core.traffic).is_err() {
-            self.fail_to_open(Class::TlsHandshake, core);
+            self.fail_to_open(ErrorClass::TlsHandshake, core);
             return false;
         }
         true
@@ -58,12 +58,12 @@ impl Connection {
             }
             if channel.is_up() {
                 if !core.agrees(channel.tls()) {
-                    return self.fail_to_open(Class::TlsAlpn, core);
+                    return self.fail_to_open(ErrorClass::TlsAlpn, core);
                 }
                 self.opened(core);
                 if !early.is_empty() {
                     let now_ns = core.clock.now_ns();
-                    let fed = self.protocol.feed(&early, now_ns, &mut core.ledger);
+                    let fed = self.protocol.feed(&early, now_ns, &mut core.recorder);
                     self.end_by(fed, core);
                     self.flush(core);
                 }
@@ -75,7 +75,7 @@ impl Connection {
             match read {
                 Read::More => {}
                 Read::Drained => return,
-                _ => return self.fail_to_open(Class::TlsHandshake, core),
+                _ => return self.fail_to_open(ErrorClass::TlsHandshake, core),
             }
         }
     }
@@ -89,9 +89,9 @@ impl Connection {
             since_ns: now_ns,
             own_lag_ns: 0,
         };
-        let account = core.ledger.of(self.is_warmup);
-        account.books.connections.opened();
-        account.latency.connected(now_ns - self.begun_ns);
+        let totals = core.recorder.of(self.is_warmup);
+        totals.outcomes.connections.opened();
+        totals.latency.connected(now_ns - self.begun_ns);
         core.opening -= 1;
         core.open += 1;
         core.most_open = core.most_open.max(core.open);
@@ -102,14 +102,14 @@ impl Connection {
         self.flush(core);
     }
 
-    pub(super) fn fail_to_open(&mut self, class: Class, core: &mut Core) {
+    pub(super) fn fail_to_open(&mut self, class: ErrorClass, core: &mut Core) {
         let now_ns = core.clock.now_ns();
-        core.ledger.books(self.is_warmup).connections.failed();
+        core.recorder.outcomes(self.is_warmup).connections.failed();
         core.opening -= 1;
         self.forget_channel();
         match self.pending.take() {
             Some(sent) => core
-                .ledger
+                .recorder
                 .failed(&sent, class, now_ns, &Summary::default()),
             None => core.failed_to_open.push(class),
         }
@@ -125,7 +125,7 @@ impl Connection {
         if let (State::Greeting, Some(channel)) = (self.state, &mut self.channel)
             && channel.flush(&mut core.traffic).is_err()
         {
-            self.fail_to_open(Class::TlsHandshake, core);
+            self.fail_to_open(ErrorClass::TlsHandshake, core);
         }
     }
 }

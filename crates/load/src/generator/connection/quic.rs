@@ -2,12 +2,12 @@
 //! [`Connection::on_event`], which does the same for sockets.
 
 use super::{Connection, State};
-use crate::books::Class;
 use crate::generator::core::Core;
 use crate::generator::lost::Lost;
 use crate::generator::protocol::Protocol;
 use crate::generator::quic::{Event, What};
 use crate::load::Address;
+use crate::outcomes::ErrorClass;
 
 impl Connection {
     /// Begins to connect.
@@ -20,7 +20,7 @@ impl Connection {
         match address {
             Address::Internet(to) => streams.connect(to, local, token, engine),
             // Loads with such an address are refused before they begin.
-            Address::Unix(_) => self.fail_to_open(Class::ConnectUnreachable, core),
+            Address::Unix(_) => self.fail_to_open(ErrorClass::ConnectUnreachable, core),
         }
     }
 
@@ -44,10 +44,10 @@ impl Connection {
                 streams.closing();
                 self.after_event(core);
             }
-            (What::Stream { lane, serial, news }, State::Open) => {
+            (What::Stream { slot, serial, news }, State::Open) => {
                 let before = streams.in_flight();
                 let had_room = streams.room() > self.thinking && !self.is_last;
-                streams.on(lane, serial, news, at_ns, &mut core.ledger);
+                streams.on(slot, serial, news, at_ns, &mut core.recorder);
                 let ended = before - streams.in_flight();
                 core.ended += ended as u32;
                 let has_room = streams.room() > self.thinking;

@@ -1,7 +1,7 @@
 //! Which class of failure an error of QUIC or HTTP/3 belongs to.
 
-use crate::books::Class;
 use crate::generator::lost::Lost;
+use crate::outcomes::ErrorClass;
 use h3::error::{Code, StreamError};
 use quinn::{ConnectionError, TransportErrorCode};
 use std::io;
@@ -20,7 +20,7 @@ const TLS_CODES: std::ops::Range<u64> = 0x100..0x200;
 /// Why a request has no whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::generator) enum Failure {
-    Class(Class),
+    ErrorClass(ErrorClass),
     /// The server reset the stream with this code.
     Reset(u64),
     /// The connection was lost, which is told by itself.
@@ -28,40 +28,42 @@ pub(in crate::generator) enum Failure {
 }
 
 /// The class of a failure that the operating system told of.
-pub(super) fn of_socket(error: &io::Error) -> Class {
+pub(super) fn of_socket(error: &io::Error) -> ErrorClass {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => Class::ConnectRefused,
+        io::ErrorKind::ConnectionRefused => ErrorClass::ConnectRefused,
         io::ErrorKind::HostUnreachable
         | io::ErrorKind::NetworkUnreachable
-        | io::ErrorKind::NetworkDown => Class::ConnectUnreachable,
+        | io::ErrorKind::NetworkDown => ErrorClass::ConnectUnreachable,
         // No address, no port, or no descriptor is left for a socket.
-        _ => Class::ConnectNoPort,
+        _ => ErrorClass::ConnectNoPort,
     }
 }
 
 /// The class of a connection that did not come about.
-pub(super) fn of_handshake(error: &ConnectionError) -> Class {
+pub(super) fn of_handshake(error: &ConnectionError) -> ErrorClass {
     let of_alert = |code: u64, is_ours: bool| match code.wrapping_sub(TLS_CODES.start) {
-        ALPN_ALERT => Class::TlsAlpn,
+        ALPN_ALERT => ErrorClass::TlsAlpn,
         // The same alert from the server is about a certificate of the client.
-        alert if is_ours && CERTIFICATE_ALERTS.contains(&alert) => Class::TlsVerify,
-        _ => Class::TlsHandshake,
+        alert if is_ours && CERTIFICATE_ALERTS.contains(&alert) => ErrorClass::TlsVerify,
+        _ => ErrorClass::TlsHandshake,
     };
     match error {
         ConnectionError::TransportError(error) if TLS_CODES.contains(&error.code.into()) => {
             of_alert(error.code.into(), true)
         }
         ConnectionError::ConnectionClosed(close) => match close.error_code {
-            TransportErrorCode::CONNECTION_REFUSED => Class::ConnectRefused,
+            TransportErrorCode::CONNECTION_REFUSED => ErrorClass::ConnectRefused,
             code if TLS_CODES.contains(&code.into()) => of_alert(code.into(), false),
-            _ => Class::TlsHandshake,
+            _ => ErrorClass::TlsHandshake,
         },
         // The server speaks QUIC, but not the version that HTTP/3 stands on.
-        ConnectionError::VersionMismatch => Class::TlsAlpn,
-        ConnectionError::TimedOut => Class::ConnectTimeout,
-        ConnectionError::Reset | ConnectionError::ApplicationClosed(_) => Class::ConnectRefused,
-        ConnectionError::CidsExhausted => Class::ConnectNoPort,
-        _ => Class::TlsHandshake,
+        ConnectionError::VersionMismatch => ErrorClass::TlsAlpn,
+        ConnectionError::TimedOut => ErrorClass::ConnectTimeout,
+        ConnectionError::Reset | ConnectionError::ApplicationClosed(_) => {
+            ErrorClass::ConnectRefused
+        }
+        ConnectionError::CidsExhausted => ErrorClass::ConnectNoPort,
+        _ => ErrorClass::TlsHandshake,
     }
 }
 
@@ -74,9 +76,9 @@ pub(super) fn of_connection(error: &ConnectionError) -> Lost {
             _ => Lost::Reset,
         },
         ConnectionError::Reset => Lost::Reset,
-        ConnectionError::TimedOut => Lost::Failed(Class::H3Idle),
+        ConnectionError::TimedOut => Lost::Failed(ErrorClass::H3Idle),
         // What we closed without wanting to was closed because of a broken rule.
-        _ => Lost::Failed(Class::H3Protocol),
+        _ => Lost::Failed(ErrorClass::H3Protocol),
     }
 }
 
@@ -86,9 +88,10 @@ fn of_close(code: u64) -> Lost {
     let errors = Code::H3_GENERAL_PROTOCOL_ERROR.value()..=Code::H3_VERSION_FALLBACK.value();
     let compression =
         Code::QPACK_DECOMPRESSION_FAILED.value()..=Code::QPACK_DECODER_STREAM_ERROR.value();
-    match errors.contains(&code) || compression.contains(&code) {
-        true => Lost::Reset,
-        false => Lost::End,
+    if errors.contains(&code) || compression.contains(&code) {
+        Lost::Reset
+    } else {
+        Lost::End
     }
 }
 
@@ -96,15 +99,15 @@ fn of_close(code: u64) -> Lost {
 pub(super) fn of_stream(error: &StreamError) -> Failure {
     match error {
         StreamError::RemoteTerminate { code, .. } => match *code {
-            Code::H3_REQUEST_REJECTED => Failure::Class(Class::H3Refused),
+            Code::H3_REQUEST_REJECTED => Failure::ErrorClass(ErrorClass::H3Refused),
             code => Failure::Reset(code.value()),
         },
         StreamError::StreamError { code, .. } if *code == Code::H3_MESSAGE_ERROR => {
-            Failure::Class(Class::ProtocolHeader)
+            Failure::ErrorClass(ErrorClass::ProtocolHeader)
         }
-        StreamError::HeaderTooBig { .. } => Failure::Class(Class::ProtocolHeader),
-        StreamError::RemoteClosing => Failure::Class(Class::H3GoAway),
+        StreamError::HeaderTooBig { .. } => Failure::ErrorClass(ErrorClass::ProtocolHeader),
+        StreamError::RemoteClosing => Failure::ErrorClass(ErrorClass::H3GoAway),
         StreamError::ConnectionError(_) => Failure::WithConnection,
-        _ => Failure::Class(Class::H3Protocol),
+        _ => Failure::ErrorClass(ErrorClass::H3Protocol),
     }
 }

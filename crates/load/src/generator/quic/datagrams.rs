@@ -3,14 +3,13 @@
 //! The socket is connected, so the operating system tells it of ICMP messages about its packets
 //! (udp(7)). `quinn` would wait for answers that cannot come; here the connection is told.
 
-use super::race::{First, race};
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, UdpPoller};
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
@@ -208,4 +207,25 @@ impl UdpPoller for Writable {
         }
         polled
     }
+}
+
+/// Which one came.
+pub(super) enum First<A, B> {
+    This(A),
+    That(B),
+}
+
+/// Waits for both, and gives up the one that is not first. When both are there, `this` counts.
+pub(super) async fn race<A, B>(
+    this: impl Future<Output = A>,
+    that: impl Future<Output = B>,
+) -> First<A, B> {
+    let (mut this, mut that) = (pin!(this), pin!(that));
+    poll_fn(|context| {
+        if let Poll::Ready(this) = this.as_mut().poll(context) {
+            return Poll::Ready(First::This(this));
+        }
+        that.as_mut().poll(context).map(First::That)
+    })
+    .await
 }

@@ -4,13 +4,12 @@
 //! begun at the next wait, where no other thread needs to be woken for it. Start reading at
 //! [`Engine::wait`].
 
-use super::alarm::Alarm;
 use super::datagrams::Passed;
 use super::events::{Event, Events};
 use super::exchange::Exchange;
 use super::line::Line;
 use crate::generator::channel::{Tls, Traffic};
-use crate::generator::clock::{Clock, NEVER};
+use crate::generator::clock::{Clock, NEVER, Timer};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, IdleTimeout, TransportConfig, VarInt};
 use std::future::{Future, poll_fn};
@@ -19,8 +18,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
@@ -172,5 +172,44 @@ impl Engine {
                 yield_now().await;
             }
         });
+    }
+}
+
+/// A timer in the runtime that is exact to the nanosecond. The runtime's own timers count milliseconds, which would be
+/// late for most requests of a schedule.
+struct Alarm {
+    timer: AsyncFd<Timer>,
+}
+
+impl Alarm {
+    /// Must be called within the runtime.
+    fn new(clock: Clock) -> io::Result<Alarm> {
+        let timer = Timer::new(clock)?;
+        // SAFETY: a timer's descriptor is open until it is dropped, and always the same.
+        let timer = unsafe { AsyncFd::register(timer)? };
+        Ok(Alarm { timer })
+    }
+
+    /// Rings once, at this time of the load, and not when it was set to ring before.
+    fn set(&self, at_ns: u64) -> io::Result<()> {
+        self.timer.get_ref().set(at_ns)
+    }
+
+    /// Ready when it has rung. A timer that cannot be read has rung: the loop looks at its clock.
+    fn poll(&self, context: &mut Context) -> Poll<()> {
+        loop {
+            let mut guard = match self.timer.poll_read_ready(context) {
+                Poll::Ready(Ok(guard)) => guard,
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            };
+            let read = guard.try_io(|timer| {
+                let mut count = [0; 8];
+                rustix::io::read(timer, &mut count).map_err(io::Error::from)
+            });
+            if read.is_ok() {
+                return Poll::Ready(());
+            }
+        }
     }
 }

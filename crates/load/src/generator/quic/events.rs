@@ -2,9 +2,9 @@
 
 use super::classes::Failure;
 use super::line::Up;
-use crate::books::Class;
 use crate::generator::lost::Lost;
 use crate::http1::{Summary, Watch};
+use crate::outcomes::ErrorClass;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -22,13 +22,13 @@ pub(in crate::generator) enum What {
     /// Requests can be sent.
     Up(Box<Up>),
     /// No connection came about.
-    NotUp(Class),
+    NotUp(ErrorClass),
     /// The server takes no further requests.
     Closing,
     /// The connection is over.
     Lost(Lost),
     /// Something happened to a request, by its serial number on its place of the connection.
-    Stream { lane: u32, serial: u64, news: News },
+    Stream { slot: u32, serial: u64, news: News },
 }
 
 /// What happened to a request.

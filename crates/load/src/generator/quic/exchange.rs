@@ -1,15 +1,15 @@
 //! One request and its answer on a stream of their own: a task from opening the stream to the end.
 //!
-//! It knows the protocol and the clock. What an end means for the books is decided in
+//! It knows the protocol and the clock. What an end means for the counts is decided in
 //! [`super::Streams`]. Start reading at [`Exchange::run`].
 
 use super::classes::{self, Failure};
+use super::datagrams::{First, race};
 use super::events::{Answered, Event, Events, News, What};
 use super::line::Requests;
-use super::race::{First, race};
-use crate::books::Class;
 use crate::generator::clock::Clock;
 use crate::http1::{Asked, Summary, Watch};
+use crate::outcomes::ErrorClass;
 use bytes::{Buf, Bytes};
 use h3::client::RequestStream;
 use h3::error::{Code, StreamError};
@@ -45,7 +45,7 @@ pub(super) struct Teller {
     pub events: Arc<Events>,
     pub clock: Clock,
     pub token: u64,
-    pub lane: u32,
+    pub slot: u32,
     pub serial: u64,
 }
 
@@ -55,7 +55,7 @@ impl Teller {
             token: self.token,
             at_ns: self.clock.now_ns(),
             what: What::Stream {
-                lane: self.lane,
+                slot: self.slot,
                 serial: self.serial,
                 news,
             },
@@ -72,7 +72,7 @@ impl Exchange {
             First::This(Err(error)) => {
                 let failure = match error {
                     // A head larger than the server takes was never sent.
-                    StreamError::HeaderTooBig { .. } => Failure::Class(Class::Send),
+                    StreamError::HeaderTooBig { .. } => Failure::ErrorClass(ErrorClass::Send),
                     error => classes::of_stream(&error),
                 };
                 return self.teller.tell(News::Failed(failure));
@@ -166,7 +166,7 @@ async fn receive(
         let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // There is nothing to switch to (RFC 9114, section 4.5).
-            return Err(Failure::Class(Class::ProtocolStatusLine));
+            return Err(Failure::ErrorClass(ErrorClass::ProtocolStatusLine));
         }
         if !status.is_informational() {
             break response;
@@ -196,9 +196,11 @@ async fn receive(
     let has_body = asked == Asked::Body && !matches!(summary.status, 204 | 304);
     match announced {
         Some(bytes) if has_body && bytes != summary.body_bytes => {
-            Err(Failure::Class(Class::ProtocolLength))
+            Err(Failure::ErrorClass(ErrorClass::ProtocolLength))
         }
-        _ if !has_body && summary.body_bytes > 0 => Err(Failure::Class(Class::ProtocolLength)),
+        _ if !has_body && summary.body_bytes > 0 => {
+            Err(Failure::ErrorClass(ErrorClass::ProtocolLength))
+        }
         _ => Ok(Answered { summary, watch }),
     }
 }
@@ -211,9 +213,9 @@ fn announced_bytes(fields: &HeaderMap) -> Result<Option<u64>, Failure> {
         let bytes = digits
             .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
             .and_then(|text| text.parse().ok())
-            .ok_or(Failure::Class(Class::ProtocolLength))?;
+            .ok_or(Failure::ErrorClass(ErrorClass::ProtocolLength))?;
         if announced.is_some_and(|known| known != bytes) {
-            return Err(Failure::Class(Class::ProtocolLength));
+            return Err(Failure::ErrorClass(ErrorClass::ProtocolLength));
         }
         announced = Some(bytes);
     }

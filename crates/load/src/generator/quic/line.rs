@@ -3,12 +3,11 @@
 //! It says when requests can be sent, and why they no longer can. Start reading at [`Line::run`].
 
 use super::classes;
-use super::datagrams::{Datagrams, Passed};
+use super::datagrams::{Datagrams, First, Passed, race};
 use super::events::{Event, Events, What};
-use super::race::{First, race};
-use crate::books::Class;
 use crate::generator::clock::Clock;
 use crate::generator::lost::Lost;
+use crate::outcomes::ErrorClass;
 use bytes::Bytes;
 use h3::ConnectionState;
 use h3::client;
@@ -97,7 +96,7 @@ impl Line {
         });
     }
 
-    async fn connect(&self) -> Result<Connected, Class> {
+    async fn connect(&self) -> Result<Connected, ErrorClass> {
         let socket = Datagrams::connect(self.to, self.local, self.passed.clone());
         let datagrams = Arc::new(socket.map_err(|error| classes::of_socket(&error))?);
         let endpoint = Endpoint::new_with_abstract_socket(
@@ -109,7 +108,7 @@ impl Line {
         .map_err(|error| classes::of_socket(&error))?;
         let connecting = endpoint
             .connect_with(self.config.clone(), self.to, &self.name)
-            .map_err(|_| Class::TlsHandshake)?;
+            .map_err(|_| ErrorClass::TlsHandshake)?;
         let connection = match race(datagrams.failed(), connecting).await {
             First::This(error) => return Err(classes::of_socket(&error)),
             First::That(Err(error)) => return Err(classes::of_handshake(&error)),
@@ -119,7 +118,7 @@ impl Line {
         let data = data.and_then(|data| data.downcast::<HandshakeData>().ok());
         let alpn = data.and_then(|data| data.protocol).unwrap_or_default();
         if alpn != b"h3" {
-            return Err(Class::TlsAlpn);
+            return Err(ErrorClass::TlsAlpn);
         }
         let chain = connection.peer_identity();
         let chain = chain.and_then(|chain| chain.downcast::<Vec<CertificateDer>>().ok());
@@ -142,10 +141,12 @@ impl Line {
     }
 
     /// A server that wants a certificate, for one, says so after the client's part of the handshake.
-    fn why_not(&self, connection: &quinn::Connection) -> Class {
+    fn why_not(&self, connection: &quinn::Connection) -> ErrorClass {
         connection
             .close_reason()
-            .map_or(Class::H3Protocol, |error| classes::of_handshake(&error))
+            .map_or(ErrorClass::H3Protocol, |error| {
+                classes::of_handshake(&error)
+            })
     }
 
     /// Waits for the end of a connection, and tells when it takes no further requests.
@@ -168,7 +169,7 @@ impl Line {
             First::This(_) => Lost::Reset,
             First::That(_) => match connection.close_reason() {
                 Some(error) => classes::of_connection(&error),
-                None => Lost::Failed(Class::H3Protocol),
+                None => Lost::Failed(ErrorClass::H3Protocol),
             },
         }
     }

@@ -9,13 +9,13 @@ use super::events::{Answered, News};
 use super::exchange::{Exchange, Teller};
 use super::line::{Requests, Up};
 use super::request::Request;
-use crate::books::Class;
 use crate::generator::clock::NEVER;
-use crate::generator::ledger::{Answer, Ledger, has_good_body};
 use crate::generator::lost::Lost;
+use crate::generator::recorder::{Answer, Recorder, has_good_body};
 use crate::generator::sent::Sent;
 use crate::http1::{Phase, Summary, Watch};
 use crate::load::Timeouts;
+use crate::outcomes::ErrorClass;
 use h3::ConnectionState;
 use std::net::{IpAddr, SocketAddr};
 use tokio::sync::oneshot;
@@ -49,10 +49,10 @@ struct UnderWay {
 }
 
 impl Streams {
-    pub fn new(lanes: u32, watch: Option<Box<Watch>>) -> Streams {
+    pub fn new(capacity: u32, watch: Option<Box<Watch>>) -> Streams {
         Streams {
-            places: (0..lanes).map(|_| None).collect(),
-            free: (0..lanes).rev().collect(),
+            places: (0..capacity).map(|_| None).collect(),
+            free: (0..capacity).rev().collect(),
             hold: None,
             token: 0,
             requests: None,
@@ -97,9 +97,10 @@ impl Streams {
     /// Requests that may be sent now. QUIC does not say how many streams are left, so while one has
     /// to wait for a stream no further one is sent.
     pub fn room(&self) -> u32 {
-        match self.waiting > 0 || self.is_last() {
-            true => 0,
-            false => self.free.len() as u32,
+        if self.waiting > 0 || self.is_last() {
+            0
+        } else {
+            self.free.len() as u32
         }
     }
 
@@ -123,12 +124,12 @@ impl Streams {
         let (Some(requests), Some(hold)) = (&self.requests, &self.hold) else {
             return;
         };
-        let Some(lane) = self.free.pop() else {
+        let Some(slot) = self.free.pop() else {
             return;
         };
         self.serial += 1;
         let (give_up, given_up) = oneshot::channel();
-        self.places[lane as usize] = Some(UnderWay {
+        self.places[slot as usize] = Some(UnderWay {
             sent: Sent {
                 asked: request.asked,
                 ..sent
@@ -147,7 +148,7 @@ impl Streams {
                 events: engine.events.clone(),
                 clock: engine.clock,
                 token: self.token,
-                lane,
+                slot,
                 serial: self.serial,
             },
             given_up,
@@ -156,8 +157,8 @@ impl Streams {
     }
 
     /// Something happened to a request.
-    pub fn on(&mut self, lane: u32, serial: u64, news: News, at_ns: u64, ledger: &mut Ledger) {
-        let place = self.places[lane as usize].as_mut();
+    pub fn on(&mut self, slot: u32, serial: u64, news: News, at_ns: u64, recorder: &mut Recorder) {
+        let place = self.places[slot as usize].as_mut();
         let Some(under_way) = place.filter(|known| known.serial == serial) else {
             return;
         };
@@ -173,82 +174,83 @@ impl Streams {
                 self.waiting -= 1;
             }
             News::Head => sent.first_byte_ns = sent.first_byte_ns.min(at_ns),
-            News::Answered(answered) => self.answered(lane, *answered, at_ns, ledger),
+            News::Answered(answered) => self.answered(slot, *answered, at_ns, recorder),
             News::Failed(Failure::WithConnection) => {}
-            News::Failed(Failure::Class(class)) => self.fail(lane, class, at_ns, ledger),
+            News::Failed(Failure::ErrorClass(class)) => self.fail(slot, class, at_ns, recorder),
             News::Failed(Failure::Reset(code)) => {
-                if let Some(sent) = self.take(lane) {
-                    ledger.reset_http3_stream(&sent, code, at_ns);
+                if let Some(sent) = self.take(slot) {
+                    recorder.reset_http3_stream(&sent, code, at_ns);
                 }
             }
         }
     }
 
-    fn answered(&mut self, lane: u32, answered: Answered, at_ns: u64, ledger: &mut Ledger) {
+    fn answered(&mut self, slot: u32, answered: Answered, at_ns: u64, recorder: &mut Recorder) {
         let Answered { summary, watch } = answered;
         self.has_answered = true;
-        if let Some(sent) = self.take(lane) {
+        if let Some(sent) = self.take(slot) {
             let answer = Answer {
                 summary,
-                has_good_body: has_good_body(ledger.body_rule(), watch.as_ref()),
+                has_good_body: has_good_body(recorder.body_rule(), watch.as_ref()),
             };
-            ledger.answered(&sent, answer, at_ns);
+            recorder.answered(&sent, answer, at_ns);
         }
         self.last = watch;
     }
 
-    fn fail(&mut self, lane: u32, class: Class, at_ns: u64, ledger: &mut Ledger) {
-        if let Some(sent) = self.take(lane) {
-            ledger.failed(&sent, class, at_ns, &Summary::default());
+    fn fail(&mut self, slot: u32, class: ErrorClass, at_ns: u64, recorder: &mut Recorder) {
+        if let Some(sent) = self.take(slot) {
+            recorder.failed(&sent, class, at_ns, &Summary::default());
         }
     }
 
-    fn take(&mut self, lane: u32) -> Option<Sent> {
-        let under_way = self.places[lane as usize].take()?;
+    fn take(&mut self, slot: u32) -> Option<Sent> {
+        let under_way = self.places[slot as usize].take()?;
         self.waiting -= u32::from(under_way.waits);
-        self.free.push(lane);
+        self.free.push(slot);
         Some(under_way.sent)
     }
 
     /// The connection is over, and with it every stream.
-    pub fn lose(&mut self, lost: Lost, now_ns: u64, ledger: &mut Ledger) {
+    pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) {
         let is_announced = self.is_last();
-        for lane in 0..self.places.len() as u32 {
-            let Some(mut sent) = self.take(lane) else {
+        for slot in 0..self.places.len() as u32 {
+            let Some(mut sent) = self.take(slot) else {
                 continue;
             };
-            let phase = match sent.first_byte_ns == NEVER {
-                true => Phase::FirstByte,
-                false => Phase::Body,
+            let phase = if sent.first_byte_ns == NEVER {
+                Phase::FirstByte
+            } else {
+                Phase::Body
             };
             // As with HTTP/2: whether the connection has answered tells a server that gives up idle
             // connections from one that gives up new ones.
             sent.is_reused = self.has_answered;
             let class = match lost {
                 Lost::Ours => {
-                    ledger.cancelled(&sent, now_ns);
+                    recorder.cancelled(&sent, now_ns);
                     continue;
                 }
-                Lost::End | Lost::Reset if is_announced => Class::H3GoAway,
+                Lost::End | Lost::Reset if is_announced => ErrorClass::H3GoAway,
                 _ => lost.class(&sent, phase),
             };
-            ledger.failed(&sent, class, now_ns, &Summary::default());
+            recorder.failed(&sent, class, now_ns, &Summary::default());
         }
     }
 
     /// Ends requests that took too long; the others go on.
-    pub fn check_limits(&mut self, limits: Timeouts, now_ns: u64, ledger: &mut Ledger) {
-        for lane in 0..self.places.len() as u32 {
-            let under_way = self.places[lane as usize].as_ref();
+    pub fn check_limits(&mut self, limits: Timeouts, now_ns: u64, recorder: &mut Recorder) {
+        for slot in 0..self.places.len() as u32 {
+            let under_way = self.places[slot as usize].as_ref();
             if let Some(class) = under_way.and_then(|known| known.sent.over(limits, now_ns)) {
-                self.fail(lane, class, now_ns, ledger);
+                self.fail(slot, class, now_ns, recorder);
             }
         }
     }
 
     /// Forgets all requests and gives them back.
     pub fn abandon(&mut self) -> Vec<Sent> {
-        let lanes = 0..self.places.len() as u32;
-        lanes.filter_map(|lane| self.take(lane)).collect()
+        let capacity = 0..self.places.len() as u32;
+        capacity.filter_map(|slot| self.take(slot)).collect()
     }
 }

@@ -1,8 +1,8 @@
-//! The end of a thread: what has no end is accounted for, and the books are closed.
+//! The end of a thread: what has no end is accounted for, and the counts are closed.
 
 use super::super::pacing::Pacing;
 use super::Worker;
-use crate::measured::{Account, Row, ThreadReport};
+use crate::measured::{RequestRecord, ThreadReport, Totals};
 
 /// How a thread came to its end.
 #[derive(Debug, Clone, Copy)]
@@ -14,13 +14,13 @@ pub(in super::super) struct End {
 
 /// What a thread gave.
 pub(in super::super) struct Finished {
-    pub account: Account,
-    pub warmup: Account,
+    pub totals: Totals,
+    pub warmup: Totals,
     pub ok_in_time: u64,
     pub last_end_ns: u64,
     pub under_way_ns: u128,
     pub ended_by_time: bool,
-    pub rows: Vec<Row>,
+    pub rows: Vec<RequestRecord>,
     pub report: ThreadReport,
     pub most_open: u32,
     pub reached_most_connections: bool,
@@ -28,7 +28,7 @@ pub(in super::super) struct Finished {
 }
 
 impl Worker<'_> {
-    /// Accounts for what has no end, and closes the books.
+    /// Totals for what has no end, and closes the counts.
     pub fn finish(mut self, end: End) -> Finished {
         let End {
             at_ns: end_ns,
@@ -46,34 +46,34 @@ impl Worker<'_> {
             in_flight_warmup += warmup;
         }
         if let Pacing::Open(pacing) = &mut self.pacing {
-            pacing.advance(end_ns.min(self.core.ledger.window_end_ns));
+            pacing.advance(end_ns.min(self.core.recorder.window_end_ns));
             // With room for them, they would have been sent by a generator that was in time.
             while let Some(mut sent) = pacing.take(end_ns) {
                 if had_room {
                     sent.own_lag_ns = end_ns.saturating_sub(sent.intended_ns);
                 }
-                self.core.ledger.unsent(&sent, end_ns);
+                self.core.recorder.unsent(&sent, end_ns);
             }
         }
         #[cfg(feature = "http3")]
         self.say_goodbye();
         self.core.settle_traffic(end_ns);
-        let ledger = &mut self.core.ledger;
-        ledger.account.books.close(in_flight);
-        ledger.warmup.books.close(in_flight_warmup);
+        let recorder = &mut self.core.recorder;
+        recorder.totals.outcomes.close(in_flight);
+        recorder.warmup.outcomes.close(in_flight_warmup);
         self.check.report.system_calls = self.core.traffic.calls;
         let (fewest, most) = self.core.uses.unwrap_or_default();
         self.check.report.fewest_requests = fewest;
         self.check.report.most_requests = most;
-        let ledger = self.core.ledger;
+        let recorder = self.core.recorder;
         Finished {
-            account: *ledger.account,
-            warmup: *ledger.warmup,
-            ok_in_time: ledger.ok_in_time,
-            last_end_ns: ledger.last_end_ns,
-            under_way_ns: ledger.under_way_ns,
+            totals: *recorder.totals,
+            warmup: *recorder.warmup,
+            ok_in_time: recorder.ok_in_time,
+            last_end_ns: recorder.last_end_ns,
+            under_way_ns: recorder.under_way_ns,
             ended_by_time,
-            rows: ledger.rows,
+            rows: recorder.rows,
             report: self.check.finish(end_ns),
             most_open: self.core.most_open,
             reached_most_connections: self.reached_most_connections,

@@ -19,7 +19,7 @@ impl Worker<'_> {
             if let Some(sent) = pacing.take(now_ns) {
                 let sent = self.core.attempt(sent);
                 let nothing = Summary::default();
-                self.core.ledger.failed(&sent, class, now_ns, &nothing);
+                self.core.recorder.failed(&sent, class, now_ns, &nothing);
             }
         }
         while pacing.backlog > 0 {
@@ -32,7 +32,7 @@ impl Worker<'_> {
             {
                 let sent = self.core.attempt(sent);
                 connection.send(sent, &mut self.core);
-                // Of several lanes, the next request that is due takes the next one; what is due at
+                // Of several streams, the next request that is due takes the next one; what is due at
                 // once goes out at once.
                 if pacing.backlog == 0 || !connection.has_room(self.core.load) {
                     connection.flush(&mut self.core);

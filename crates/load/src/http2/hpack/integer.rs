@@ -13,9 +13,10 @@ pub(super) fn decode(bytes: &mut &[u8], prefix_bits: u32) -> Option<u32> {
     let mask = (1u32 << prefix_bits) - 1;
     let prefix = u32::from(*first) & mask;
     *bytes = rest;
-    match prefix < mask {
-        true => Some(prefix),
-        false => continued(bytes, mask),
+    if prefix < mask {
+        Some(prefix)
+    } else {
+        continued(bytes, mask)
     }
 }
 

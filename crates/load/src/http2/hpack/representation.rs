@@ -47,9 +47,10 @@ impl<'a> Text<'a> {
             }
             None => fits = false,
         };
-        match self.is_huffman {
-            true => huffman::decode(self.coded, take)?,
-            false => self.coded.iter().for_each(|byte| take(*byte)),
+        if self.is_huffman {
+            huffman::decode(self.coded, take)?
+        } else {
+            self.coded.iter().for_each(|byte| take(*byte))
         }
         fits.then_some(&buffer[..length])
     }

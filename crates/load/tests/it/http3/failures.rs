@@ -1,12 +1,12 @@
-//! Servers that misbehave: each request ends in one class, and the books balance.
+//! Servers that misbehave: each request ends in one class, and the counts balance.
 
 use super::server::{Asked, Server, Setup, Then, good};
 use crate::server::{carry_out, rows};
 use bytes::Bytes;
 use h3::error::Code;
-use speedwell_load::books::Class;
 use speedwell_load::generator::{self, ProbeError};
 use speedwell_load::load::{BodyRule, Load, Timeouts};
+use speedwell_load::outcomes::ErrorClass;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -36,18 +36,18 @@ fn a_stream_that_is_reset_is_counted_by_its_code() {
     let server = every_second(Then::Reset(Code::H3_INTERNAL_ERROR, false));
     let measured = carry_out(&sixteen(&server));
     assert_eq!(rows(&measured), [("ok", 8), ("h3.reset", 8)]);
-    let codes = measured.account.books.http3_reset_codes();
+    let codes = measured.totals.outcomes.http3_reset_codes();
     assert_eq!(codes.seen().collect::<Vec<_>>(), [(0x102, 8)]);
     assert_eq!(server.connections(), 1);
 
     let server = every_second(Then::Reset(Code::from(0x4242), true));
     let measured = carry_out(&sixteen(&server));
     assert_eq!(rows(&measured), [("ok", 8), ("h3.reset", 8)]);
-    assert_eq!(measured.account.books.http3_reset_codes().unknown(), 8);
-    let text = serde_json::to_string(&measured.account.books).unwrap();
+    assert_eq!(measured.totals.outcomes.http3_reset_codes().unknown(), 8);
+    let text = serde_json::to_string(&measured.totals.outcomes).unwrap();
     assert!(text.contains("\"h3_reset_unknown\":8"), "{text}");
-    let again: speedwell_load::books::Books = serde_json::from_str(&text).unwrap();
-    assert_eq!(again, measured.account.books);
+    let again: speedwell_load::outcomes::OutcomeCounts = serde_json::from_str(&text).unwrap();
+    assert_eq!(again, measured.totals.outcomes);
 
     let server = every_second(Then::Reset(Code::H3_REQUEST_REJECTED, false));
     let measured = carry_out(&sixteen(&server));
@@ -67,7 +67,7 @@ fn a_connection_that_is_closed_ends_as_others_do_and_is_made_again() {
     for (then, class) in cases {
         let measured = carry_out(&sixteen(&Server::start(move |_| then.clone())));
         assert_eq!(rows(&measured), [(class, 16)]);
-        assert_eq!(measured.account.books.connections.opened, 16);
+        assert_eq!(measured.totals.outcomes.connections.opened, 16);
     }
     // The first answer of each connection is good, so it was in use when it was closed.
     let server = Server::start(|asked: &Asked| match asked.number % 2 {
@@ -96,7 +96,7 @@ fn a_server_that_takes_no_more_requests_costs_none() {
         _ => good(),
     });
     let measured = carry_out(&server.load(1, 1, 20));
-    let ok = measured.account.books.succeeded();
+    let ok = measured.totals.outcomes.succeeded();
     assert_eq!(rows(&measured), [("ok", 20)], "{ok}");
     assert!(
         (4..=5).contains(&server.connections()),
@@ -117,7 +117,7 @@ fn a_port_where_nobody_listens_refuses_and_is_not_stormed() {
     let began = Instant::now();
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("connect.refused", 10)]);
-    assert_eq!(measured.account.books.connections.failed, 10);
+    assert_eq!(measured.totals.outcomes.connections.failed, 10);
     // Five attempts each, with pauses of 1, 2, 4 and 8 ms between them.
     assert!(began.elapsed() >= Duration::from_millis(15));
     assert!(began.elapsed() < Duration::from_secs(30));
@@ -133,17 +133,17 @@ fn a_server_that_dies_is_noticed_and_not_stormed() {
     load.stop.after_ns = Some(60_000 * MS);
     let (stop, mut server, mut died) = (AtomicBool::new(false), Some(server), None);
     let measured = generator::run(&load, &stop, &mut |progress| {
-        let books = &progress.so_far.books;
-        if books.succeeded() > 10 && server.take().is_some() {
+        let outcomes = &progress.so_far.outcomes;
+        if outcomes.succeeded() > 10 && server.take().is_some() {
             died = Some(Instant::now());
         }
-        let is_noticed = books.errors(Class::ConnectRefused) >= 4;
+        let is_noticed = outcomes.errors(ErrorClass::ConnectRefused) >= 4;
         let is_long_ago = died.is_some_and(|at| at.elapsed() > Duration::from_millis(400));
         stop.store(is_noticed && is_long_ago, Ordering::SeqCst);
     });
     let measured = measured.unwrap();
     let gone_ms = died.unwrap().elapsed().as_millis() as u64;
-    let refused = measured.account.books.errors(Class::ConnectRefused);
+    let refused = measured.totals.outcomes.errors(ErrorClass::ConnectRefused);
     // Two clients whose pauses are 1, 2, 4, ... 64, 100, 100 ms long.
     let most = 2 * (9 + gone_ms / 100);
     assert!((4..=most).contains(&refused), "{:?}", rows(&measured));
@@ -199,7 +199,7 @@ fn an_answer_is_judged_by_its_status_its_length_and_its_body() {
     let server = every_second(Then::Answer(503, Bytes::new()));
     let measured = carry_out(&sixteen(&server));
     assert_eq!(rows(&measured), [("ok", 8), ("status", 8)]);
-    assert_eq!(measured.account.books.codes().of(503), 8);
+    assert_eq!(measured.totals.outcomes.codes().of(503), 8);
 
     let server = every_second(Then::Answer(200, Bytes::from_static(b"poor!")));
     for rule in [BodyRule::Contains(b"oo".to_vec()), BodyRule::Length(4)] {
@@ -207,9 +207,10 @@ fn an_answer_is_judged_by_its_status_its_length_and_its_body() {
         let is_length = matches!(rule, BodyRule::Length(_));
         load.success.body = Some(rule);
         let measured = carry_out(&load);
-        match is_length {
-            true => assert_eq!(rows(&measured), [("ok", 8), ("assertion", 8)]),
-            false => assert_eq!(rows(&measured), [("ok", 16)]),
+        if is_length {
+            assert_eq!(rows(&measured), [("ok", 8), ("assertion", 8)])
+        } else {
+            assert_eq!(rows(&measured), [("ok", 16)])
         }
     }
     let mut load = sixteen(&server);
@@ -225,7 +226,7 @@ fn an_answer_is_judged_by_its_status_its_length_and_its_body() {
 fn hints_are_no_answers_and_a_stream_without_a_head_breaks_a_rule() {
     let measured = carry_out(&sixteen(&every_second(Then::Hints)));
     assert_eq!(rows(&measured), [("ok", 16)]);
-    assert_eq!(measured.account.books.interim_codes().of(103), 8);
+    assert_eq!(measured.totals.outcomes.interim_codes().of(103), 8);
 
     let measured = carry_out(&sixteen(&every_second(Then::Nothing)));
     assert_eq!(rows(&measured), [("ok", 8), ("h3.protocol", 8)]);

@@ -47,18 +47,18 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
         assert_eq!(measured.threads.len(), threads as usize);
         assert_eq!(measured.most_connections, 5);
         assert_eq!(measured.ok_in_time, 600);
-        let books = &measured.account.books;
-        assert_eq!(books.codes().of(200), 600);
-        assert_eq!(books.bytes.body, 600 * 4);
+        let outcomes = &measured.totals.outcomes;
+        assert_eq!(outcomes.codes().of(200), 600);
+        assert_eq!(outcomes.bytes.body, 600 * 4);
         assert_eq!(
-            (books.connections.opened, books.connections.sends),
+            (outcomes.connections.opened, outcomes.connections.sends),
             (5, 600)
         );
-        assert_eq!(books.connections.first_sends, 5);
-        assert_eq!(measured.account.replies.count, 600);
-        assert_eq!(measured.account.latency.service().count(), 600);
+        assert_eq!(outcomes.connections.first_sends, 5);
+        assert_eq!(measured.totals.replies.count, 600);
+        assert_eq!(measured.totals.latency.service().count(), 600);
         let calls: u64 = measured.threads.iter().map(|one| one.system_calls).sum();
-        assert!(calls > 0 && books.bytes.sent > 600 && books.bytes.received > 600 * 4);
+        assert!(calls > 0 && outcomes.bytes.sent > 600 && outcomes.bytes.received > 600 * 4);
     }
 }
 
@@ -85,7 +85,7 @@ fn more_lanes_than_the_server_allows_wait_without_a_loss() {
     // A request is timed from the moment in which its stream was opened, so what waits for one of
     // three places does not count as slow: three at once can be served for no longer than three times the whole
     // time, and ten at once, of which seven wait, are under way for ten times.
-    let service = measured.account.latency.service();
+    let service = measured.totals.latency.service();
     assert!(service.quantile(500_000).unwrap().ns >= 30 * MS);
     let times = service.sum_ns() as f64 / measured.elapsed_ns as f64;
     assert!(times < 5.0, "{times} at once");
@@ -105,7 +105,7 @@ fn middle_lag_ns(server: &Server) -> u64 {
         assert!(row.first_byte_ns.unwrap() <= row.end_ns);
     }
     assert!(measured.elapsed_ns >= 99 * 2_500_000);
-    let Latency::Open(latency) = &measured.account.latency else {
+    let Latency::Open(latency) = &measured.totals.latency else {
         panic!("an open load has open latency")
     };
     latency.lag.quantile(500_000).unwrap().ns
@@ -173,12 +173,12 @@ fn load_by_time() -> Result<(), String> {
         in_warmup += u32::from(progress.is_warmup);
     })
     .unwrap();
-    measured.account.books.balance().unwrap();
-    measured.warmup.books.balance().unwrap();
+    measured.totals.outcomes.balance().unwrap();
+    measured.warmup.outcomes.balance().unwrap();
     assert_eq!(measured.elapsed_ns, 250 * MS);
     let (ok, warm) = (
-        measured.account.books.succeeded(),
-        measured.warmup.books.succeeded(),
+        measured.totals.outcomes.succeeded(),
+        measured.warmup.outcomes.succeeded(),
     );
     assert_eq!(server.requests(), ok + warm);
     let course: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
@@ -203,7 +203,7 @@ fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
         stop.store(server.requests() == before + 4, Ordering::SeqCst);
     });
     let measured = measured.unwrap();
-    measured.account.books.balance().unwrap();
+    measured.totals.outcomes.balance().unwrap();
     assert_eq!(rows(&measured), [("cancelled", 4)]);
     assert!(measured.is_interrupted);
 }
@@ -262,8 +262,8 @@ fn a_request_arrives_as_it_was_written_and_large_bodies_do_in_both_directions() 
     .unwrap();
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 2)]);
-    assert_eq!(measured.account.books.bytes.body, 2 * BYTES as u64);
-    assert!(measured.account.books.bytes.sent > 2 * BYTES as u64);
+    assert_eq!(measured.totals.outcomes.bytes.body, 2 * BYTES as u64);
+    assert!(measured.totals.outcomes.bytes.sent > 2 * BYTES as u64);
     let asked = server.seen.last.lock().unwrap().clone().unwrap();
     assert_eq!(asked.head.method(), "POST");
     assert_eq!(asked.head.uri(), "https://known.test:99/path?query=1");

@@ -169,10 +169,10 @@ impl Server {
     }
 
     /// A closed load over HTTP/3 that trusts this server.
-    pub fn load(&self, concurrency: u32, lanes: u32, requests: u64) -> Load {
+    pub fn load(&self, concurrency: u32, capacity: u32, requests: u64) -> Load {
         let mut load = super::super::server::load_to(self.address, concurrency, requests);
         load.http = Http::Three;
-        load.lanes = lanes;
+        load.streams_per_connection = capacity;
         load.target.tls = Some(TlsOptions {
             trust: Trust::Authority(self.certificate.clone()),
             ..TlsOptions::default()

@@ -19,6 +19,6 @@ fn percentile(run: &Run, metric: &str) -> Option<f64> {
     let load: LoadRun = serde_json::from_str(run.load.as_deref()?).ok()?;
     let ppm = (percent * 1e4).round();
     let ppm = (0.0..=1e6).contains(&ppm).then_some(ppm as u32)?;
-    let found = load.measured.account.latency.service().quantile(ppm)?;
+    let found = load.measured.totals.latency.service().quantile(ppm)?;
     Some(found.ns as f64)
 }

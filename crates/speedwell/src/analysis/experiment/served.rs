@@ -84,7 +84,7 @@ pub fn curves(session: &Session) -> Vec<Curve> {
 /// Every percentage, of a load that our own generator sent.
 fn of_histogram(load: &LoadRun) -> Option<Row> {
     let mut row = [f64::NAN; 101];
-    for served in every_percent(load.measured.account.latency.service()) {
+    for served in every_percent(load.measured.totals.latency.service()) {
         row[served.percent.min(100) as usize] = served.within.ns as f64;
     }
     Some(row)

@@ -2,8 +2,8 @@
 
 use super::findings::LoadFindings;
 use super::halves::Halves;
-use speedwell_load::books::{Class, Imbalance};
 use speedwell_load::latency::OpenVerdict;
+use speedwell_load::outcomes::{ErrorClass, Imbalance};
 
 /// Share of the requests from which on a generator that was interrupted counts as disturbed: those that
 /// it met are then enough to be the 99th percentile.
@@ -23,7 +23,7 @@ pub enum Weight {
 /// What there is to know.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Remark {
-    /// The books do not balance.
+    /// The counts of outcomes do not add up.
     Imbalance(Vec<Imbalance>),
     /// No request was answered well.
     NothingAnswered,
@@ -63,7 +63,7 @@ pub enum Remark {
         /// Of how many.
         of: u64,
         /// The most frequent way.
-        class: Class,
+        class: ErrorClass,
     },
     /// Answers with another status than 2xx that count as good, because it was asked for.
     Accepted {
@@ -203,21 +203,22 @@ fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
 
 /// What became of the requests.
 fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
-    let books = &findings.run.measured.account.books;
+    let counts = &findings.run.measured.totals.outcomes;
     let mut remarks = Vec::new();
-    if books.succeeded() == 0 {
+    if counts.succeeded() == 0 {
         remarks.push(Remark::NothingAnswered);
     }
-    let worst = Class::all().max_by_key(|class| (books.errors(*class), usize::MAX - class.index()));
-    if let Some(class) = worst.filter(|class| books.errors(*class) > 0) {
+    let worst =
+        ErrorClass::all().max_by_key(|class| (counts.errors(*class), usize::MAX - class.index()));
+    if let Some(class) = worst.filter(|class| counts.errors(*class) > 0) {
         remarks.push(Remark::Failed {
-            count: books.all_errors(),
-            of: books.attempts(),
+            count: counts.all_errors(),
+            of: counts.attempts(),
             class,
         });
     }
     let count = |name: &str| {
-        let row = books.rows().find(|row| row.name == name);
+        let row = counts.rows().find(|row| row.name == name);
         row.map_or(0, |row| row.count)
     };
     let [unsent, in_flight, cancelled] = ["unsent", "in-flight", "cancelled"].map(count);
@@ -228,9 +229,9 @@ fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
             cancelled,
         });
     }
-    let other = books.codes().total() - books.codes().of_hundred(2);
-    let accepted = other.saturating_sub(books.errors(Class::Status));
-    if accepted > 0 && books.errors(Class::Assertion) == 0 {
+    let other = counts.codes().total() - counts.codes().of_hundred(2);
+    let accepted = other.saturating_sub(counts.errors(ErrorClass::Status));
+    if accepted > 0 && counts.errors(ErrorClass::Assertion) == 0 {
         remarks.push(Remark::Accepted { count: accepted });
     }
     remarks
@@ -270,8 +271,8 @@ fn disturbed(findings: &LoadFindings<'_>) -> f64 {
 
 /// What the answers were like.
 fn of_answers(findings: &LoadFindings<'_>) -> Vec<Remark> {
-    let account = &findings.run.measured.account;
-    let (replies, books) = (&account.replies, &account.books);
+    let account = &findings.run.measured.totals;
+    let (replies, counts) = (&account.replies, &account.outcomes);
     let mut remarks = Vec::new();
     if replies.lengths_vary() {
         remarks.push(Remark::LengthsVary {
@@ -300,15 +301,15 @@ fn of_answers(findings: &LoadFindings<'_>) -> Vec<Remark> {
             },
         ),
         (
-            books.retries(),
+            counts.retries(),
             Remark::Retried {
-                count: books.retries(),
+                count: counts.retries(),
             },
         ),
         (
-            books.interim_codes().total(),
+            counts.interim_codes().total(),
             Remark::Interim {
-                count: books.interim_codes().total(),
+                count: counts.interim_codes().total(),
             },
         ),
     ] {

@@ -5,9 +5,9 @@ use super::halves::{Course, Halves, halves};
 use super::times::{self, Group, Quantity, Served, Spread, Told};
 use super::trust::Trust;
 use crate::model::load_run::{LoadRun, PaceFacts};
-use speedwell_load::books::Imbalance;
 use speedwell_load::latency::{Bin, OpenVerdict, is_concurrency_short};
 use speedwell_load::measured::ThreadReport;
+use speedwell_load::outcomes::Imbalance;
 
 /// What a load showed.
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ pub fn of(run: &LoadRun) -> LoadFindings<'_> {
     let measured = &run.measured;
     let open = measured.verdict();
     let trust = Trust::of(run, open);
-    let bytes = measured.account.books.bytes;
+    let bytes = measured.totals.outcomes.bytes;
     let seconds = measured.elapsed_ns as f64 / 1e9;
     let per_second = |bytes: u64| bytes as f64 / seconds;
     let mut findings = LoadFindings {
@@ -87,7 +87,7 @@ pub fn of(run: &LoadRun) -> LoadFindings<'_> {
         open,
         served: times::served(run, &trust),
         spreads: times::spreads(run, &trust),
-        balance: measured.account.books.balance(),
+        balance: measured.totals.outcomes.balance(),
         generator: generator(run),
         per_connection: per_connection(&measured.threads),
         halves: course(run).and_then(|course| halves(measured, course)),
@@ -142,7 +142,7 @@ impl LoadFindings<'_> {
 
 fn concurrency(run: &LoadRun) -> Concurrency {
     let measured = &run.measured;
-    let latency = &measured.account.latency;
+    let latency = &measured.totals.latency;
     let asked = match run.asked.pace {
         // Clients that pause have nothing under way meanwhile, as they were told.
         PaceFacts::Closed {
@@ -170,7 +170,7 @@ fn generator(run: &LoadRun) -> Generator {
     let sum = |of: fn(&ThreadReport) -> u64| threads.iter().map(of).sum::<u64>() as f64;
     let measured = &run.measured;
     // Threads count from the start of the load, so the requests of the warm-up belong to them.
-    let requests = measured.account.books.attempts() + measured.warmup.books.attempts();
+    let requests = measured.totals.outcomes.attempts() + measured.warmup.outcomes.attempts();
     let for_each = |total: f64| (requests > 0 && total > 0.0).then(|| total / requests as f64);
     let elapsed_ns = threads.iter().map(|thread| thread.elapsed_ns).max();
     let seconds = elapsed_ns.unwrap_or(0) as f64 / 1e9;

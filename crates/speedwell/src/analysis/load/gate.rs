@@ -128,8 +128,8 @@ fn answer(condition: &Condition, found: Found) -> Answer {
 }
 
 fn figure(figure: Figure, load: &LoadFindings<'_>) -> (Option<Quantity>, Known) {
-    let books = &load.run.measured.account.books;
-    let of_attempts = |count: u64| match books.attempts() {
+    let counts = &load.run.measured.totals.outcomes;
+    let of_attempts = |count: u64| match counts.attempts() {
         0 => Err(Unknown::NoRequests),
         all => Ok(Found::from(count as f64 / all as f64)),
     };
@@ -138,10 +138,10 @@ fn figure(figure: Figure, load: &LoadFindings<'_>) -> (Option<Quantity>, Known) 
             .throughput_per_s
             .map(Found::from)
             .ok_or(Unknown::NoRequests),
-        Figure::ErrorShare => of_attempts(books.all_errors()),
-        Figure::OkShare => of_attempts(books.succeeded()),
-        Figure::ErrorCount => Ok(Found::from(books.all_errors() as f64)),
-        Figure::OkCount => Ok(Found::from(books.succeeded() as f64)),
+        Figure::ErrorShare => of_attempts(counts.all_errors()),
+        Figure::OkShare => of_attempts(counts.succeeded()),
+        Figure::ErrorCount => Ok(Found::from(counts.all_errors() as f64)),
+        Figure::OkCount => Ok(Found::from(counts.succeeded() as f64)),
         Figure::Time(quantity, statistic) => {
             let (quantity, group) = place(quantity, load);
             return (Some(quantity), time(quantity, group, statistic, load));

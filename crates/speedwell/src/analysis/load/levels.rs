@@ -46,7 +46,7 @@ pub struct Pass {
     pub busiest: f64,
     /// Threads of the generator were so busy that they may be what was measured.
     pub is_generator_bound: bool,
-    /// So many requests failed that the level does not count, and the climb ended below it.
+    /// So many requests failed that the level does not count, and the search ended below it.
     pub is_spoilt: bool,
 }
 
@@ -119,8 +119,8 @@ fn throughputs(runs: &[&LoadRun]) -> Vec<Level> {
 }
 
 fn is_spoilt(measured: &Measured) -> bool {
-    let books = &measured.account.books;
-    books.all_errors() as f64 > MOST_FAILED * books.attempts() as f64
+    let counts = &measured.totals.outcomes;
+    counts.all_errors() as f64 > MOST_FAILED * counts.attempts() as f64
 }
 
 /// Good answers per second in windows of equal length after the warm-up; the whole where it is too short.
@@ -150,9 +150,9 @@ fn pass(concurrency: u32, loads: &[&LoadFindings<'_>]) -> Pass {
         let values: Vec<f64> = loads.iter().filter_map(|load| of(load)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
-    let books = loads.iter().map(|load| &load.run.measured.account.books);
-    let failed = books.fold((0, 0), |(failed, all), books| {
-        (failed + books.all_errors(), all + books.attempts())
+    let counts = loads.iter().map(|load| &load.run.measured.totals.outcomes);
+    let failed = counts.fold((0, 0), |(failed, all), counts| {
+        (failed + counts.all_errors(), all + counts.attempts())
     });
     let busiest = loads.iter().map(|load| load.generator.busiest);
     let bound = |load: &&&LoadFindings<'_>| load.generator.bottlenecks > 0;

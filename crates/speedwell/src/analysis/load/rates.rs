@@ -6,9 +6,9 @@ use super::gate::{self, Condition, Unknown};
 use super::times::{Group, Quantity, Refusal, Told};
 use crate::model::load_run::{LoadRun, PaceFacts};
 use speedwell_load::latency::LEAST_ACHIEVED;
-use speedwell_stats::ladder::{self, Trial};
+use speedwell_stats::rate_search::{self, Trial};
 
-pub use ladder::{Answer as RateAnswer, Next as NextRate, Rules as RateRules};
+pub use rate_search::{Answer as RateAnswer, Next as NextRate, Rules as RateRules};
 
 /// So many tries of one rate with a late generator are more than passing disturbances.
 const MOST_LATE: usize = 4;
@@ -77,7 +77,7 @@ pub fn rates(loads: &[LoadFindings<'_>], conditions: &[Condition]) -> Vec<Rates>
             .collect();
         tries.sort_by(|one, other| one.rate.total_cmp(&other.rate));
         let is_one = tries.first()?.rate == tries.last()?.rate;
-        let answer = ladder::answer(&trials(&tries));
+        let answer = rate_search::answer(&trials(&tries));
         let refused_at = refused_at(&tries);
         (!is_one || refused_at.is_some()).then(|| Rates {
             label: (*label).to_owned(),
@@ -100,7 +100,7 @@ pub fn next_rate(
     let tries: Vec<RateTry> = tries.collect();
     match refused_at(&tries) {
         Some(_) => NextRate::Stop,
-        None => ladder::next(&trials(&tries), rules),
+        None => rate_search::next(&trials(&tries), rules),
     }
 }
 

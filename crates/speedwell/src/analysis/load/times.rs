@@ -188,7 +188,7 @@ fn visit(run: &LoadRun, mut see: impl FnMut(Times)) {
             low,
         });
     };
-    match &run.measured.account.latency {
+    match &run.measured.totals.latency {
         Latency::Closed(latency) => visit_sent(&latency.requests, |all| all, &mut see),
         Latency::Open(latency) => {
             let (all, ok) = (latency.requests.all(), latency.requests.ok());
@@ -204,7 +204,7 @@ fn visit(run: &LoadRun, mut see: impl FnMut(Times)) {
             see(Quantity::Lag, Group::All, &latency.lag, None);
         }
     }
-    let connect = run.measured.account.latency.connect();
+    let connect = run.measured.totals.latency.connect();
     see(Quantity::Connect, Group::All, connect, None);
 }
 

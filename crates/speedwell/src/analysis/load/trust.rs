@@ -24,7 +24,7 @@ pub(super) struct Trust {
 
 impl Trust {
     pub fn of(run: &LoadRun, verdict: Option<OpenVerdict>) -> Trust {
-        let all = match &run.measured.account.latency {
+        let all = match &run.measured.totals.latency {
             Latency::Open(latency) => Some(latency.requests.all()),
             Latency::Closed(_) => None,
         };

@@ -2,7 +2,7 @@
 
 use crate::cli::progress::{clock, terminal_width};
 use crate::report::{Uncertainty, quantity};
-use crate::runner::load::Glimpse;
+use crate::runner::load::Snapshot;
 use speedwell_load::pace::Stop;
 use std::collections::VecDeque;
 use std::io::Write;
@@ -49,11 +49,11 @@ impl LiveView {
     }
 
     /// Takes a look in, and draws if it is time.
-    pub fn show(&mut self, glimpse: &Glimpse) {
+    pub fn show(&mut self, snapshot: &Snapshot) {
         if !self.is_visible {
             return;
         }
-        self.since.add(glimpse);
+        self.since.add(snapshot);
         if self.drawn.is_some_and(|drawn| drawn.elapsed() < PULSE) {
             return;
         }
@@ -63,7 +63,7 @@ impl LiveView {
         if self.curve.len() > CURVE {
             self.curve.pop_front();
         }
-        let line = line(glimpse, &since, &self.curve, &self.stop);
+        let line = line(snapshot, &since, &self.curve, &self.stop);
         let shown: String = line
             .chars()
             .take(terminal_width().saturating_sub(1))
@@ -83,12 +83,12 @@ impl Drop for LiveView {
 }
 
 impl Collected {
-    fn add(&mut self, glimpse: &Glimpse) {
-        self.ok += glimpse.tick.ok;
-        self.ns += glimpse.interval_ns;
+    fn add(&mut self, snapshot: &Snapshot) {
+        self.ok += snapshot.tick.ok;
+        self.ns += snapshot.interval_ns;
         // The medians of several short times cannot be joined; the last one is shown.
-        self.p50_ns = glimpse.tick.p50_ns.or(self.p50_ns);
-        self.p99_ns = glimpse.tick.p99_ns.max(self.p99_ns);
+        self.p50_ns = snapshot.tick.p50_ns.or(self.p50_ns);
+        self.p99_ns = snapshot.tick.p99_ns.max(self.p99_ns);
     }
 
     fn throughput(&self) -> f64 {
@@ -99,35 +99,35 @@ impl Collected {
     }
 }
 
-fn line(glimpse: &Glimpse, since: &Collected, curve: &VecDeque<f64>, stop: &Stop) -> String {
+fn line(snapshot: &Snapshot, since: &Collected, curve: &VecDeque<f64>, stop: &Stop) -> String {
     let figure = |value: f64, unit: &str| quantity(value, unit, Uncertainty::Unknown);
     let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| figure(ns as f64, "ns"));
-    let phase = match glimpse.is_warmup {
+    let phase = match snapshot.is_warmup {
         true => "warm-up".to_owned(),
-        false => share_done(glimpse, stop),
+        false => share_done(snapshot, stop),
     };
-    let elapsed = clock(Duration::from_nanos(glimpse.at_ns));
+    let elapsed = clock(Duration::from_nanos(snapshot.at_ns));
     format!(
         "[{elapsed}|{phase}] {}  p50 {}  p99 {}  {} errors  {}",
         figure(since.throughput(), "1/s"),
         time(since.p50_ns),
         time(since.p99_ns),
-        glimpse.errors,
+        snapshot.errors,
         sparkline(curve)
     )
 }
 
 /// How much of the load is done, by whichever end comes first.
-fn share_done(glimpse: &Glimpse, stop: &Stop) -> String {
+fn share_done(snapshot: &Snapshot, stop: &Stop) -> String {
     let by_time = stop
         .after_ns
-        .map(|end_ns| glimpse.at_ns as f64 / end_ns as f64);
+        .map(|end_ns| snapshot.at_ns as f64 / end_ns as f64);
     let by_count = stop
         .after_requests
-        .map(|count| glimpse.attempted as f64 / count as f64);
+        .map(|count| snapshot.attempted as f64 / count as f64);
     match by_time.into_iter().chain(by_count).reduce(f64::max) {
         Some(share) => format!("{:>3.0} %", 100.0 * share.min(1.0)),
-        None => format!("{} requests", glimpse.attempted),
+        None => format!("{} requests", snapshot.attempted),
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_line_tells_throughput_latency_errors_and_how_far_it_is() {
-        let glimpse = Glimpse {
+        let snapshot = Snapshot {
             at_ns: 2_500_000_000,
             attempted: 25_000,
             errors: 3,
@@ -159,18 +159,18 @@ mod tests {
                 p99_ns: Some(2_000_000),
                 ..Tick::default()
             },
-            ..Glimpse::default()
+            ..Snapshot::default()
         };
         let stop = Stop {
             after_requests: None,
             after_ns: Some(10_000_000_000),
         };
         let mut since = Collected::default();
-        since.add(&glimpse);
-        since.add(&glimpse);
+        since.add(&snapshot);
+        since.add(&snapshot);
         let curve = VecDeque::from([0.0, 5_000.0, 10_000.0]);
         assert_eq!(
-            line(&glimpse, &since, &curve, &stop),
+            line(&snapshot, &since, &curve, &stop),
             "[00:00:03| 25 %] 10.0 k/s  p50 500 µs  p99 2.00 ms  3 errors  ▁▅█"
         );
     }

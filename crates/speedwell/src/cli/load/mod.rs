@@ -142,9 +142,9 @@ impl Teller<'_> {
                 self.live = Some(LiveView::new(args.output.progress(), stop));
             }
             LoadEvent::Notice(Notice::Served) => {}
-            LoadEvent::Notice(Notice::Standing(glimpse)) => {
+            LoadEvent::Notice(Notice::Standing(snapshot)) => {
                 if let Some(live) = &mut self.live {
-                    live.show(glimpse);
+                    live.show(snapshot);
                 }
             }
             LoadEvent::Notice(Notice::Seen(url, seen, protocol)) => {
@@ -242,7 +242,7 @@ fn tell_server(run: &LoadRun) {
 
 /// The status that one load deserves by itself.
 fn outcome(run: &LoadRun) -> Status {
-    let nothing = run.measured.account.books.succeeded() == 0;
+    let nothing = run.measured.totals.outcomes.succeeded() == 0;
     if run.measured.is_interrupted {
         return Status::INTERRUPTED;
     }

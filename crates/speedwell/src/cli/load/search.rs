@@ -84,7 +84,7 @@ pub fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyho
     let status = conclude(args, request, runs, decides)?;
     let nothing = runs
         .iter()
-        .all(|run| run.measured.account.books.succeeded() == 0);
+        .all(|run| run.measured.totals.outcomes.succeeded() == 0);
     let partial = runs.iter().any(|run| run.is_partial);
     let refused = *wish == Wish::Rate && is_refused(args, runs);
     Ok(match nothing || partial || refused {

@@ -4,7 +4,7 @@ use crate::cli::options::LoadArgs;
 use crate::runner::load::LoadRun;
 use anyhow::Context;
 use speedwell_load::latency::{LogRow, write_log};
-use speedwell_load::measured::{Latency, Row};
+use speedwell_load::measured::{Latency, RequestRecord};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ fn requests(file: &Path, run: &LoadRun) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn line(row: &Row, kind: &str) -> String {
+fn line(row: &RequestRecord, kind: &str) -> String {
     let or_empty = |ns: Option<u64>| ns.map_or(String::new(), |ns| ns.to_string());
     let fields = [
         row.index.to_string(),
@@ -88,7 +88,7 @@ fn quoted(text: &str) -> String {
 fn histograms(run: &LoadRun) -> anyhow::Result<String> {
     let measured = &run.measured;
     let (start, length) = (run.asked.warmup_ns, measured.elapsed_ns);
-    let latency = &measured.account.latency;
+    let latency = &measured.totals.latency;
     let mut rows = Vec::new();
     for (outcome, times) in latency.seen() {
         rows.push(LogRow::new(outcome.name(), start, length, &times.service));
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_row_has_a_field_for_every_column() {
-        let row = Row {
+        let row = RequestRecord {
             index: 7,
             kind: 0,
             intended_ns: None,

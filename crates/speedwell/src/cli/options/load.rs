@@ -198,7 +198,14 @@ mod tests {
         let usual = load("");
         let closed = Closed::new(10, Think::None).unwrap();
         assert_eq!(usual.pace, Pace::Closed(closed));
-        assert_eq!((usual.connections, usual.lanes, usual.threads), (10, 1, 1));
+        assert_eq!(
+            (
+                usual.connections,
+                usual.streams_per_connection,
+                usual.threads
+            ),
+            (10, 1, 1)
+        );
         assert_eq!(usual.stop.after_ns, Some(10_000_000_000));
         assert_eq!(usual.rules.timeouts.total_ns, Some(30_000_000_000));
         assert_eq!(usual.drain_ns, 30_000_000_000);
@@ -256,7 +263,7 @@ mod tests {
     #[test]
     fn clients_share_connections_where_these_carry_several_requests() {
         let load = load("-c 25 --http2 --streams 10 --h2-table-size 4096");
-        assert_eq!((load.connections, load.lanes), (3, 10));
+        assert_eq!((load.connections, load.streams_per_connection), (3, 10));
         assert_eq!(load.http, Http::Two { table_bytes: 4096 });
     }
 

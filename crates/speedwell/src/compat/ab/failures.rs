@@ -3,7 +3,7 @@
 //! The original counts one event in several kinds, so its sum may exceed the number of requests.
 //! Start at [`Failures::of`].
 
-use speedwell_load::books::{Books, Class};
+use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 
 /// Failed requests by the kinds of the original's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,22 +22,22 @@ pub struct Failures {
 
 impl Failures {
     /// Sorts the failures of a load.
-    pub fn of(books: &Books) -> Failures {
+    pub fn of(counts: &OutcomeCounts) -> Failures {
         let mut failures = Failures::default();
-        for class in Class::all() {
-            *failures.place(class) += books.errors(class);
+        for class in ErrorClass::all() {
+            *failures.place(class) += counts.errors(class);
         }
         failures
     }
 
-    fn place(&mut self, class: Class) -> &mut u64 {
+    fn place(&mut self, class: ErrorClass) -> &mut u64 {
         match class.phase() {
             // Their connections had been made.
             _ if is_tls_of_an_answer(class) => &mut self.receive,
             "dns" | "connect" | "tls" => &mut self.connect,
             "send" => &mut self.write,
-            _ if class == Class::TimeoutConnect => &mut self.connect,
-            _ if class == Class::EofInBody => &mut self.length,
+            _ if class == ErrorClass::TimeoutConnect => &mut self.connect,
+            _ if class == ErrorClass::EofInBody => &mut self.length,
             "reset" | "eof" | "timeout" | "h2" | "h3" => &mut self.receive,
             _ => &mut self.exceptions,
         }
@@ -51,18 +51,21 @@ impl Failures {
 
 /// Whether a failure ends the test unless `-r` is given: errors of sockets do, answers that are
 /// wrong do not.
-pub fn ends_test(class: Class) -> bool {
+pub fn ends_test(class: ErrorClass) -> bool {
     let phases = ["dns", "connect", "tls", "send", "reset", "timeout"];
-    phases.contains(&class.phase()) && class != Class::TlsTruncated
+    phases.contains(&class.phase()) && class != ErrorClass::TlsTruncated
 }
 
-fn is_tls_of_an_answer(class: Class) -> bool {
-    matches!(class, Class::TlsRecord | Class::TlsTruncated)
+fn is_tls_of_an_answer(class: ErrorClass) -> bool {
+    matches!(class, ErrorClass::TlsRecord | ErrorClass::TlsTruncated)
 }
 
 /// Whether a failure ends the test also with `-r`, because every further request would fail alike.
-pub fn ends_any_test(class: Class) -> bool {
-    matches!(class, Class::Dns | Class::TlsVerify | Class::TlsAlpn)
+pub fn ends_any_test(class: ErrorClass) -> bool {
+    matches!(
+        class,
+        ErrorClass::Dns | ErrorClass::TlsVerify | ErrorClass::TlsAlpn
+    )
 }
 
 #[cfg(test)]
@@ -71,13 +74,13 @@ mod tests {
 
     #[test]
     fn every_failure_is_of_exactly_one_kind() {
-        let mut books = Books::new();
-        for class in Class::all() {
-            books.attempt();
-            books.failed(class);
+        let mut counts = OutcomeCounts::new();
+        for class in ErrorClass::all() {
+            counts.attempt();
+            counts.failed(class);
         }
-        let failures = Failures::of(&books);
-        assert_eq!(failures.failed() + failures.write, Class::COUNT as u64);
+        let failures = Failures::of(&counts);
+        assert_eq!(failures.failed() + failures.write, ErrorClass::COUNT as u64);
         assert_eq!((failures.length, failures.write), (1, 1));
         // dns, four of connect, three of tls, and the limit of time for connecting.
         assert_eq!(failures.connect, 9);
@@ -85,9 +88,9 @@ mod tests {
 
     #[test]
     fn the_server_that_closes_politely_does_not_end_the_test() {
-        assert!(ends_test(Class::ResetInHead) && ends_test(Class::ConnectRefused));
-        assert!(!ends_test(Class::EofInBody) && !ends_test(Class::Assertion));
-        assert!(ends_test(Class::TlsRecord) && !ends_test(Class::TlsTruncated));
-        assert!(ends_any_test(Class::TlsVerify) && !ends_any_test(Class::ConnectRefused));
+        assert!(ends_test(ErrorClass::ResetInHead) && ends_test(ErrorClass::ConnectRefused));
+        assert!(!ends_test(ErrorClass::EofInBody) && !ends_test(ErrorClass::Assertion));
+        assert!(ends_test(ErrorClass::TlsRecord) && !ends_test(ErrorClass::TlsTruncated));
+        assert!(ends_any_test(ErrorClass::TlsVerify) && !ends_any_test(ErrorClass::ConnectRefused));
     }
 }

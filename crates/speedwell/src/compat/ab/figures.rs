@@ -6,9 +6,9 @@
 use super::arguments::Request;
 use super::failures::Failures;
 use super::times::Times;
-use speedwell_load::books::Class;
 use speedwell_load::latency::{LEAST_CONCURRENCY, Outcome};
-use speedwell_load::measured::{Measured, Row};
+use speedwell_load::measured::{Measured, RequestRecord};
+use speedwell_load::outcomes::ErrorClass;
 
 /// Starting a thread and opening connections takes some milliseconds, which are a good part of a test
 /// that is shorter than this.
@@ -59,23 +59,23 @@ pub struct Figures {
 impl Figures {
     /// Computes them. Every request was written in `request_bytes`.
     pub fn of(request: &Request, measured: &Measured, request_bytes: usize) -> Figures {
-        let books = &measured.account.books;
+        let counts = &measured.totals.outcomes;
         let rows = &measured.rows;
-        let sent_bytes = books.connections.sends * request_bytes as u64;
+        let sent_bytes = counts.connections.sends * request_bytes as u64;
         Figures {
             concurrency: request.concurrency,
             elapsed_ns: measured.elapsed_ns,
-            complete: books.succeeded() + books.all_errors(),
-            failures: Failures::of(books),
-            non2xx: books.codes().total() - books.codes().of_hundred(2),
-            kept_alive: measured.account.replies.reusable,
+            complete: counts.succeeded() + counts.all_errors(),
+            failures: Failures::of(counts),
+            non2xx: counts.codes().total() - counts.codes().of_hundred(2),
+            kept_alive: measured.totals.replies.reusable,
             received_bytes: rows.iter().map(|row| row.wire_bytes).sum(),
             sent_bytes: request.is_upload().then_some(sent_bytes),
             body_bytes: rows.iter().map(|row| row.body_bytes).sum(),
             lengths: lengths(rows),
             times: Times::of(rows),
             account: account(measured),
-            attempted: books.attempts(),
+            attempted: counts.attempts(),
         }
     }
 
@@ -128,7 +128,7 @@ impl Figures {
 }
 
 /// ab compares every answer, also one that was cut short, with the first whole one.
-fn lengths(rows: &[Row]) -> Option<Lengths> {
+fn lengths(rows: &[RequestRecord]) -> Option<Lengths> {
     let first = rows.iter().find(|row| row.status != 0)?.body_bytes;
     let mut lengths = Lengths {
         first,
@@ -136,7 +136,7 @@ fn lengths(rows: &[Row]) -> Option<Lengths> {
         others: 0,
     };
     for row in rows {
-        let is_cut = row.outcome == Outcome::Failed(Class::EofInBody);
+        let is_cut = row.outcome == Outcome::Failed(ErrorClass::EofInBody);
         if row.status != 0 {
             let (least, greatest) = lengths.range;
             lengths.range = (least.min(row.body_bytes), greatest.max(row.body_bytes));
@@ -148,14 +148,15 @@ fn lengths(rows: &[Row]) -> Option<Lengths> {
 
 /// The load takes every status for an answer, as ab does; here those other than 2xx are told apart.
 fn account(measured: &Measured) -> Vec<(&'static str, u64)> {
-    let is_other = |row: &&Row| row.outcome == Outcome::Ok && !(200..300).contains(&row.status);
+    let is_other =
+        |row: &&RequestRecord| row.outcome == Outcome::Ok && !(200..300).contains(&row.status);
     let others = measured.rows.iter().filter(is_other).count() as u64;
     let mut account = Vec::new();
-    for row in measured.account.books.rows() {
+    for row in measured.totals.outcomes.rows() {
         match row.name {
             "ok" => account.extend([
                 ("ok", row.count - others.min(row.count)),
-                (Class::Status.name(), others.min(row.count)),
+                (ErrorClass::Status.name(), others.min(row.count)),
             ]),
             name => account.push((name, row.count)),
         }
@@ -174,7 +175,7 @@ mod tests {
         let made = Made::new()
             .ok(3, 200)
             .ok(2, 404)
-            .failed(4, Class::EofInBody);
+            .failed(4, ErrorClass::EofInBody);
         let figures = Figures::of(&Request::default(), &made.measured(), 0);
         assert_eq!(
             figures.account,
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_ab_would_call_a_wrong_length_is_counted() {
-        let with = |bytes| Row {
+        let with = |bytes| RequestRecord {
             body_bytes: bytes,
             ..row(1_000_000)
         };
@@ -205,7 +206,7 @@ mod tests {
         // Published figures of a test with -c 250: 8000 requests in 8.162 s, 124 ms each, so that
         // 121.5 were under way; another with 1129 ms each in 36.856 s had 245.
         let of = |ms: u64, elapsed_ms: u64| {
-            let rows: Vec<Row> = (0..8000).map(|_| row(ms * 1_000_000)).collect();
+            let rows: Vec<RequestRecord> = (0..8000).map(|_| row(ms * 1_000_000)).collect();
             let request = Request {
                 concurrency: 250,
                 ..Request::default()

@@ -1,12 +1,12 @@
 //! Loads made by hand, for tests.
 
-use speedwell_load::books::Class;
 use speedwell_load::latency::Outcome;
-use speedwell_load::measured::{Account, Measured, Row, Timeline};
+use speedwell_load::measured::{Measured, RequestRecord, Timeline, Totals};
+use speedwell_load::outcomes::ErrorClass;
 
 /// An answered request on a used connection that took so long.
-pub fn row(total_ns: u64) -> Row {
-    Row {
+pub fn row(total_ns: u64) -> RequestRecord {
+    RequestRecord {
         index: 0,
         kind: 0,
         intended_ns: None,
@@ -24,7 +24,7 @@ pub fn row(total_ns: u64) -> Row {
 
 /// A load in the making.
 pub struct Made {
-    rows: Vec<Row>,
+    rows: Vec<RequestRecord>,
     elapsed_ns: u64,
 }
 
@@ -33,12 +33,12 @@ impl Made {
         Made::of_rows(Vec::new(), 1_000_000_000)
     }
 
-    pub fn of_rows(rows: Vec<Row>, elapsed_ns: u64) -> Made {
+    pub fn of_rows(rows: Vec<RequestRecord>, elapsed_ns: u64) -> Made {
         Made { rows, elapsed_ns }
     }
 
     pub fn ok(mut self, count: usize, status: u16) -> Made {
-        let answer = Row {
+        let answer = RequestRecord {
             status,
             ..row(1_000_000)
         };
@@ -46,8 +46,8 @@ impl Made {
         self
     }
 
-    pub fn failed(mut self, count: usize, class: Class) -> Made {
-        let failed = Row {
+    pub fn failed(mut self, count: usize, class: ErrorClass) -> Made {
+        let failed = RequestRecord {
             status: if class.is_answered() { 200 } else { 0 },
             outcome: Outcome::Failed(class),
             body_bytes: 0,
@@ -58,29 +58,31 @@ impl Made {
         self
     }
 
-    /// The load whose books say what its rows say.
+    /// The load whose counts say what its rows say.
     pub fn measured(self) -> Measured {
-        let mut account = Account::new(true);
+        let mut totals = Totals::new(true);
         for row in &self.rows {
-            account.books.attempt();
-            account.books.connections.send(row.is_reused);
+            totals.outcomes.attempt();
+            totals.outcomes.connections.send(row.is_reused);
             match row.outcome {
-                Outcome::Ok => account.books.ok(row.status),
-                Outcome::Failed(Class::Assertion) => account.books.failed_assertion(row.status),
-                Outcome::Failed(class) => account.books.failed(class),
-                _ => account.books.cancelled(),
+                Outcome::Ok => totals.outcomes.ok(row.status),
+                Outcome::Failed(ErrorClass::Assertion) => {
+                    totals.outcomes.failed_assertion(row.status)
+                }
+                Outcome::Failed(class) => totals.outcomes.failed(class),
+                _ => totals.outcomes.cancelled(),
             }
             if row.status != 0 {
-                account.replies.count(row.body_bytes, true, false);
+                totals.replies.count(row.body_bytes, true, false);
             }
         }
         Measured {
             began_epoch_ms: 1_795_288_693_000,
             elapsed_ns: self.elapsed_ns,
-            ok_in_time: account.books.succeeded(),
+            ok_in_time: totals.outcomes.succeeded(),
             under_way_ns: None,
-            warmup: Account::new(true),
-            account,
+            warmup: Totals::new(true),
+            totals,
             timeline: Timeline {
                 interval_ns: 100_000_000,
                 warmup: 0,

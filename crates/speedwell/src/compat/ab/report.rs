@@ -11,14 +11,14 @@ use super::address::Url;
 use super::arguments::Request;
 use super::figures::Figures;
 use super::tls_line;
-use speedwell_load::books::Class;
 use speedwell_load::generator::TlsFacts;
+use speedwell_load::outcomes::ErrorClass;
 
 /// Why a test ended before it was complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutShort {
     /// A request failed in this way, and `-r` was not given or would not have helped.
-    Failed(Class),
+    Failed(ErrorClass),
     /// The user wished so.
     Interrupted,
 }

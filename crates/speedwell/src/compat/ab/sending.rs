@@ -33,7 +33,7 @@ pub fn load(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Result<Load>
         pace: Pace::Closed(closed),
         connections: request.concurrency,
         most_connections: request.concurrency,
-        lanes: 1,
+        streams_per_connection: 1,
         stop: Stop {
             after_requests: request.requests,
             after_ns: request.time_s.map(nanoseconds),

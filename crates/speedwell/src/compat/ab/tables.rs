@@ -63,11 +63,11 @@ pub fn requests(
 mod tests {
     use super::super::made::row;
     use super::*;
-    use speedwell_load::measured::Row;
+    use speedwell_load::measured::RequestRecord;
 
-    fn rows() -> Vec<Row> {
+    fn rows() -> Vec<RequestRecord> {
         (0..60)
-            .map(|at| Row {
+            .map(|at| RequestRecord {
                 begun_ns: at * 1_000_000,
                 sent_ns: Some(at * 1_000_000),
                 first_byte_ns: Some((at + 79 - at % 10) * 1_000_000),

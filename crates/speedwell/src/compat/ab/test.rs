@@ -14,10 +14,10 @@ use super::trace;
 use crate::compat::Console;
 use crate::process;
 use anyhow::{Result, bail};
-use speedwell_load::books::{Books, Class};
 use speedwell_load::generator::{self, Probe, ProbeError};
 use speedwell_load::load::Load;
-use speedwell_load::measured::{Account, Measured, Timeline};
+use speedwell_load::measured::{Measured, Timeline, Totals};
+use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -89,9 +89,9 @@ impl<'a> Test<'a> {
             None => self.load(&mut tested, &mut progress, console)?,
             Some(CutShort::Interrupted) => {}
             Some(CutShort::Failed(class)) => {
-                let books = &mut tested.measured.account.books;
-                books.attempt();
-                books.failed(class);
+                let counts = &mut tested.measured.totals.outcomes;
+                counts.attempt();
+                counts.failed(class);
             }
         }
         trace::after(
@@ -102,7 +102,7 @@ impl<'a> Test<'a> {
         )?;
         // What is printed on both streams comes in this order also where they are the same file.
         console.stdout.flush()?;
-        let complete = ended(&tested.measured.account.books);
+        let complete = ended(&tested.measured.totals.outcomes);
         progress.finish(complete, console.stderr)?;
         if !progress.is_told() {
             writeln!(console.stdout, "..done")?;
@@ -126,7 +126,7 @@ impl<'a> Test<'a> {
     }
 
     /// Whether a failure ends the test.
-    fn gives_up(&self, class: Class) -> Option<CutShort> {
+    fn gives_up(&self, class: ErrorClass) -> Option<CutShort> {
         let ends = ends_any_test(class) || (ends_test(class) && !self.request.goes_on);
         ends.then_some(CutShort::Failed(class))
     }
@@ -160,9 +160,9 @@ impl<'a> Test<'a> {
         let stop = AtomicBool::new(false);
         let mut cut_short = None;
         let measured = generator::run(&self.load, &stop, &mut |told| {
-            let books = &told.so_far.books;
-            progress.update(ended(books), console.stderr);
-            let failed = Class::all().filter(|class| books.errors(*class) > 0);
+            let counts = &told.so_far.outcomes;
+            progress.update(ended(counts), console.stderr);
+            let failed = ErrorClass::all().filter(|class| counts.errors(*class) > 0);
             cut_short = match process::interrupted() {
                 true => Some(CutShort::Interrupted),
                 false => failed.filter_map(|class| self.gives_up(class)).next(),
@@ -175,13 +175,13 @@ impl<'a> Test<'a> {
             stop.store(is_over || cut_short.is_some(), Ordering::Relaxed);
         })?;
         // The last failures may be younger than the last time that progress was told.
-        let books = &measured.account.books;
-        let failed = Class::all().filter(|class| books.errors(*class) > 0);
+        let counts = &measured.totals.outcomes;
+        let failed = ErrorClass::all().filter(|class| counts.errors(*class) > 0);
         tested.cut_short = cut_short.or(failed.filter_map(|class| self.gives_up(class)).next());
         if process::interrupted() {
             tested.cut_short = Some(CutShort::Interrupted);
         }
-        if let Err(sums) = books.balance() {
+        if let Err(sums) = counts.balance() {
             for sum in sums {
                 let sentence = format!("The account does not balance: {sum}.");
                 console.warn(TOOL, &sentence)?;
@@ -193,8 +193,8 @@ impl<'a> Test<'a> {
 }
 
 /// Requests that came to an end, well or not.
-fn ended(books: &Books) -> u64 {
-    books.succeeded() + books.all_errors()
+fn ended(counts: &OutcomeCounts) -> u64 {
+    counts.succeeded() + counts.all_errors()
 }
 
 /// What a load gives that was not begun.
@@ -205,8 +205,8 @@ fn nothing() -> Measured {
         elapsed_ns: 0,
         ok_in_time: 0,
         under_way_ns: None,
-        account: Account::new(true),
-        warmup: Account::new(true),
+        totals: Totals::new(true),
+        warmup: Totals::new(true),
         timeline: Timeline {
             interval_ns: 0,
             warmup: 0,

@@ -6,7 +6,7 @@
 //! too high. Start at [`Times::of`].
 
 use speedwell_load::latency::Outcome;
-use speedwell_load::measured::Row;
+use speedwell_load::measured::RequestRecord;
 
 /// The percentages that ab prints.
 pub const PERCENTS: [u32; 9] = speedwell_load::latency::AB_PERCENTS;
@@ -30,7 +30,7 @@ impl Timing {
         self.connect_ns + self.processing_ns
     }
 
-    fn of(row: &Row) -> Option<Timing> {
+    fn of(row: &RequestRecord) -> Option<Timing> {
         let sent_ns = row.sent_ns?;
         Some(Timing {
             begun_ns: row.begun_ns,
@@ -98,7 +98,7 @@ pub struct Times {
 
 impl Times {
     /// The times of these requests; `None` if none has a whole answer.
-    pub fn of(rows: &[Row]) -> Option<Times> {
+    pub fn of(rows: &[RequestRecord]) -> Option<Times> {
         let answered = rows.iter().filter(|row| is_answered(row));
         let mut timings: Vec<Timing> = answered.filter_map(Timing::of).collect();
         timings.sort_by_key(|timing| timing.begun_ns);
@@ -139,7 +139,7 @@ impl Times {
 }
 
 /// Whether the whole answer came. Its status and body may still not be what was wanted.
-fn is_answered(row: &Row) -> bool {
+fn is_answered(row: &RequestRecord) -> bool {
     match row.outcome {
         Outcome::Ok => true,
         Outcome::Failed(class) => class.is_answered(),
@@ -151,10 +151,10 @@ fn is_answered(row: &Row) -> bool {
 mod tests {
     use super::super::made::row;
     use super::*;
-    use speedwell_load::books::Class;
+    use speedwell_load::outcomes::ErrorClass;
 
     fn of_totals_ms(totals: &[u64]) -> Times {
-        let rows: Vec<Row> = totals.iter().map(|ms| row(*ms * 1_000_000)).collect();
+        let rows: Vec<RequestRecord> = totals.iter().map(|ms| row(*ms * 1_000_000)).collect();
         Times::of(&rows).unwrap()
     }
 
@@ -198,10 +198,10 @@ mod tests {
     #[test]
     fn a_request_without_a_whole_answer_has_no_times() {
         let mut failed = row(5_000_000);
-        failed.outcome = Outcome::Failed(Class::ResetInBody);
+        failed.outcome = Outcome::Failed(ErrorClass::ResetInBody);
         assert_eq!(Times::of(&[failed]), None);
         let mut wrong = row(5_000_000);
-        wrong.outcome = Outcome::Failed(Class::Assertion);
+        wrong.outcome = Outcome::Failed(ErrorClass::Assertion);
         assert_eq!(Times::of(&[wrong, failed]).unwrap().count(), 1);
     }
 }

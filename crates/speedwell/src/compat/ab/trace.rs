@@ -5,7 +5,7 @@
 
 use speedwell_load::generator::Probe;
 use speedwell_load::http1::Request;
-use speedwell_load::measured::Row;
+use speedwell_load::measured::RequestRecord;
 use std::io::{self, Write};
 
 /// The level that shows the request and the first answer.
@@ -35,7 +35,7 @@ pub fn before(verbosity: u32, request: &Request, out: &mut dyn Write) -> io::Res
 pub fn after(
     verbosity: u32,
     first: Option<&Probe>,
-    rows: &[Row],
+    rows: &[RequestRecord],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if let Some(first) = first.filter(|_| verbosity >= EXCHANGE) {

@@ -4,9 +4,9 @@
 use crate::exchange::load_report::{LoadReport, percentile};
 use crate::model::load_run::{LoadRun, PaceFacts, StageFacts};
 use crate::model::{Better, Metric, Value};
-use speedwell_load::books::Class;
 use speedwell_load::latency::{Distribution, Kind, OpenTimes, OpenVerdict};
 use speedwell_load::measured::Latency;
+use speedwell_load::outcomes::ErrorClass;
 
 /// Percentiles that become metrics, in percent and in millionths.
 const PERCENTILES: [(&str, u32); 7] = [
@@ -25,31 +25,31 @@ const TAIL_PPM: u32 = 990_000;
 /// The figures of a load by the names of other tools' figures.
 pub(super) fn report(load: &LoadRun) -> LoadReport {
     let (asked, measured) = (&load.asked, &load.measured);
-    let books = &measured.account.books;
+    let counts = &measured.totals.outcomes;
     let verdict = measured.verdict();
     let is_closed = matches!(asked.pace, PaceFacts::Closed { think_ns: 0, .. });
-    let non2xx = books.codes().total() - books.codes().of_hundred(2);
+    let non2xx = counts.codes().total() - counts.codes().of_hundred(2);
     let mut report = LoadReport {
         target: load.url.clone(),
         concurrency: asked.concurrency().map(f64::from),
         throughput: measured.throughput(),
-        requests: Some(books.attempts() as f64),
+        requests: Some(counts.attempts() as f64),
         elapsed_ns: Some(measured.elapsed_ns as f64),
-        errors: Some((books.all_errors() - books.errors(Class::Status)) as f64),
+        errors: Some((counts.all_errors() - counts.errors(ErrorClass::Status)) as f64),
         non2xx: Some(non2xx as f64),
         has_fixed_rate: !is_closed,
         parameters: parameters(load),
         remarks: refusals(verdict.as_ref()),
         ..LoadReport::default()
     };
-    let all = match &measured.account.latency {
+    let all = match &measured.totals.latency {
         Latency::Open(open) => Some(open.requests.all()),
         Latency::Closed(_) => None,
     };
     let is_told = |ppm: u32| is_told(ppm, verdict.as_ref(), all.as_ref());
-    report.times_ns = times("latency", measured.account.latency.service(), is_told);
+    report.times_ns = times("latency", measured.totals.latency.service(), is_told);
     let mut others = Vec::new();
-    if let (Latency::Open(open), Some(all)) = (&measured.account.latency, &all) {
+    if let (Latency::Open(open), Some(all)) = (&measured.totals.latency, &all) {
         others.extend(times("response", &all.response, is_told));
         others.extend(times("lag", &open.lag, |_| true));
     }
@@ -59,7 +59,7 @@ pub(super) fn report(load: &LoadRun) -> LoadReport {
         .collect();
     let seconds = measured.elapsed_ns as f64 / 1e9;
     let bandwidth = Metric::new("bytes_per_second", "B/s", Better::Higher);
-    let received = books.bytes.received as f64 / seconds;
+    let received = counts.bytes.received as f64 / seconds;
     report.others.push((bandwidth, received));
     report
 }
@@ -143,8 +143,11 @@ fn parameters(load: &LoadRun) -> Vec<(String, Value)> {
     {
         say("method", Value::Text(kind.method.clone()));
     }
-    if asked.lanes > 1 {
-        say("lanes", Value::Number(f64::from(asked.lanes)));
+    if asked.streams_per_connection > 1 {
+        say(
+            "lanes",
+            Value::Number(f64::from(asked.streams_per_connection)),
+        );
     }
     if asked.protocol != "HTTP/1.1" {
         say("protocol", Value::Text(asked.protocol.clone()));

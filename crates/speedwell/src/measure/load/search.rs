@@ -68,8 +68,8 @@ fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
 /// Every level must be divisible among threads and processes, and fill the streams of a connection.
 fn rules(request: &LoadRequest, search: &SearchRequest) -> Rules {
     let parts = request.specs.first().map(|spec| {
-        let lanes = spec.streams.or(spec.pipeline);
-        [lanes, spec.threads, spec.clients]
+        let streams = spec.streams.or(spec.pipeline);
+        [streams, spec.threads, spec.clients]
     });
     let first = parts.iter().flatten().flatten().product();
     search.rules(first, Rules::default().limit)

@@ -21,7 +21,7 @@ pub fn facts(load: &LoadFindings<'_>) -> Vec<Fact> {
             .map(|probe| fact("server", server(probe))),
     );
     facts.extend(process(run));
-    facts.push(fact("books", books(load)));
+    facts.push(fact("books", counts(load)));
     facts.push(fact("connections", connections(load)));
     facts.extend(under_way(load));
     facts.extend(schedule(load));
@@ -110,16 +110,16 @@ fn sent(run: &LoadRun) -> String {
             format!("{} ({})", run.url, kinds.join(", "))
         }
     };
-    let lanes = match asked.lanes {
+    let streams = match asked.streams_per_connection {
         0 | 1 => String::new(),
-        lanes => format!(", up to {lanes} under way on a connection"),
+        streams => format!(", up to {streams} under way on a connection"),
     };
     let use_of = match (asked.keeps_alive, asked.most_requests_per_connection) {
         (false, _) => ", a connection for each request".to_owned(),
         (true, Some(most)) => format!(", {} on a connection", requests(most)),
         (true, None) => String::new(),
     };
-    format!("{kinds}, {}{lanes}{use_of}", asked.protocol)
+    format!("{kinds}, {}{streams}{use_of}", asked.protocol)
 }
 
 fn server(probe: &ProbeFacts) -> String {
@@ -161,9 +161,9 @@ fn process(run: &LoadRun) -> Option<Fact> {
 }
 
 /// Every request once: `100 attempted = 98 ok + 2 timeout.total: balanced`.
-pub fn books(load: &LoadFindings<'_>) -> String {
-    let books = &load.run.measured.account.books;
-    let parts = books.rows().filter(|row| row.count > 0);
+pub fn counts(load: &LoadFindings<'_>) -> String {
+    let counts = &load.run.measured.totals.outcomes;
+    let parts = counts.rows().filter(|row| row.count > 0);
     let parts: Vec<String> = parts
         .map(|row| format!("{} {}", spell(row.count as f64, 0), row.name))
         .collect();
@@ -177,12 +177,12 @@ pub fn books(load: &LoadFindings<'_>) -> String {
     };
     format!(
         "{} attempted = {sum}: {state}",
-        spell(books.attempts() as f64, 0)
+        spell(counts.attempts() as f64, 0)
     )
 }
 
 fn connections(load: &LoadFindings<'_>) -> String {
-    let lines = &load.run.measured.account.books.connections;
+    let lines = &load.run.measured.totals.outcomes.connections;
     let failed = match lines.failed {
         0 => String::new(),
         failed => format!(", {} failed", spell(failed as f64, 0)),
@@ -197,7 +197,7 @@ fn connections(load: &LoadFindings<'_>) -> String {
                 requests(most)
             ),
         });
-    let warmup = &load.run.measured.warmup.books.connections;
+    let warmup = &load.run.measured.warmup.outcomes.connections;
     let before = match warmup.opened {
         0 => String::new(),
         before => format!(" after {} in the warm-up", spell(before as f64, 0)),
@@ -262,17 +262,17 @@ fn generator(load: &LoadFindings<'_>) -> String {
 }
 
 fn warmup(run: &LoadRun) -> Option<Fact> {
-    let books = &run.measured.warmup.books;
-    let failed = match books.all_errors() {
+    let counts = &run.measured.warmup.outcomes;
+    let failed = match counts.all_errors() {
         0 => String::new(),
         errors => format!(", {errors} of them failed"),
     };
-    (books.attempts() > 0).then(|| {
+    (counts.attempts() > 0).then(|| {
         fact(
             "warm-up",
             format!(
                 "{} in {}{failed}; they are in no other figure",
-                requests(books.attempts()),
+                requests(counts.attempts()),
                 length(run.asked.warmup_ns)
             ),
         )

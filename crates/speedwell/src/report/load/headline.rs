@@ -21,7 +21,7 @@ pub fn rate(per_s: f64) -> String {
 }
 
 fn single(load: &LoadFindings<'_>) -> String {
-    let books = &load.run.measured.account.books;
+    let counts = &load.run.measured.totals.outcomes;
     let rate = load.throughput_per_s.map_or("no rate".to_owned(), rate);
     let pace = match (load.concurrency.asked, load.open) {
         (_, Some(verdict)) => format!(" ({} of the due requests sent)", share(verdict.achieved)),
@@ -30,14 +30,14 @@ fn single(load: &LoadFindings<'_>) -> String {
         }
         (None, None) => String::new(),
     };
-    let failed = match books.all_errors() {
-        0 if books.succeeded() == 0 => "no request was answered".to_owned(),
+    let failed = match counts.all_errors() {
+        0 if counts.succeeded() == 0 => "no request was answered".to_owned(),
         0 => "no request failed".to_owned(),
         errors => format!(
             "{} of {} failed ({})",
             spell(errors as f64, 0),
-            count(books.attempts() as usize, "request", "requests"),
-            share(errors as f64 / books.attempts() as f64)
+            count(counts.attempts() as usize, "request", "requests"),
+            share(errors as f64 / counts.attempts() as f64)
         ),
     };
     format!(
@@ -71,7 +71,7 @@ fn latency(load: &LoadFindings<'_>) -> String {
 
 /// What connections had to do with it, if each answer ended one.
 fn connections(load: &LoadFindings<'_>) -> &'static str {
-    let replies = &load.run.measured.account.replies;
+    let replies = &load.run.measured.totals.replies;
     let closed = replies.count - replies.reusable.min(replies.count);
     match load.run.asked.keeps_alive && 2 * closed > replies.count {
         true => "; the server closed the connection after most answers",
@@ -85,7 +85,7 @@ fn several(loads: &[LoadFindings<'_>]) -> String {
         .filter_map(|load| Some((load.throughput_per_s?, load.run.label.as_str())));
     let mut rated: Vec<(f64, &str)> = rated.collect();
     rated.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let errors = |load: &LoadFindings<'_>| load.run.measured.account.books.all_errors();
+    let errors = |load: &LoadFindings<'_>| load.run.measured.totals.outcomes.all_errors();
     let failed: u64 = loads.iter().map(errors).sum();
     let failed = match failed {
         0 => "no request failed".to_owned(),

@@ -5,15 +5,15 @@ use crate::report::digits::spell;
 use crate::report::document::Block;
 use crate::report::quantity::share;
 use crate::report::table::{Cell, Column, Kind, Row, Table};
-use speedwell_load::books::{Books, Class};
+use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 
 /// Both tables. Where every request was answered well in the same way they say nothing new to people
 /// and are folded away.
 pub fn blocks(load: &LoadFindings<'_>) -> Vec<Block> {
-    let books = &load.run.measured.account.books;
-    let tables = [outcomes(load, books), statuses(load, books)];
+    let counts = &load.run.measured.totals.outcomes;
+    let tables = [outcomes(load, counts), statuses(load, counts)];
     let tables = tables.into_iter().map(Block::Table).collect();
-    let is_plain = books.succeeded() == books.attempts() && books.codes().seen().count() == 1;
+    let is_plain = counts.succeeded() == counts.attempts() && counts.codes().seen().count() == 1;
     match is_plain {
         false => tables,
         true => vec![Block::Appendix {
@@ -24,9 +24,9 @@ pub fn blocks(load: &LoadFindings<'_>) -> Vec<Block> {
     }
 }
 
-fn outcomes(load: &LoadFindings<'_>, books: &Books) -> Table {
-    let all = books.attempts();
-    let seen = books.rows().filter(|row| row.count > 0);
+fn outcomes(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> Table {
+    let all = counts.attempts();
+    let seen = counts.rows().filter(|row| row.count > 0);
     let mut rows: Vec<Row> = seen
         .map(|row| counted(load, row.name, meaning(row.name), row.count, all))
         .collect();
@@ -45,8 +45,8 @@ fn outcomes(load: &LoadFindings<'_>, books: &Books) -> Table {
     }
 }
 
-fn statuses(load: &LoadFindings<'_>, books: &Books) -> Table {
-    let (all, interim) = (books.codes(), books.interim_codes());
+fn statuses(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> Table {
+    let (all, interim) = (counts.codes(), counts.interim_codes());
     let of = |code: u16, kind, count| counted(load, &code.to_string(), kind, count, all.total());
     let mut rows: Vec<Row> = all
         .seen()
@@ -90,6 +90,6 @@ fn meaning(name: &str) -> &'static str {
         "in-flight" => "sent, and not answered when the load ended",
         "cancelled" => "given up by the generator",
         "unsent" => "due, and not sent when the load ended",
-        other => Class::named(other).map_or("", Class::sentence),
+        other => ErrorClass::named(other).map_or("", ErrorClass::sentence),
     }
 }

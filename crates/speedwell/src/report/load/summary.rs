@@ -86,9 +86,9 @@ fn for_people<'a>(loads: &[LoadFindings<'_>]) -> Vec<Field<Load<'a>>> {
     fields.push(Field::new(
         Column::new("errors", "failed", Kind::Figure),
         |load: &Load<'a>| {
-            let books = &load.run.measured.account.books;
-            let errors = books.all_errors();
-            let part = errors as f64 / books.attempts().max(1) as f64;
+            let counts = &load.run.measured.totals.outcomes;
+            let errors = counts.all_errors();
+            let part = errors as f64 / counts.attempts().max(1) as f64;
             let words = match errors {
                 0 => "0".to_owned(),
                 _ => format!("{errors} ({})", share(part)),
@@ -151,10 +151,10 @@ fn for_machines<'a>() -> Vec<Field<Load<'a>>> {
             Some(load.run.measured.elapsed_ns.into())
         }),
         field("attempted", |load| {
-            Some(load.run.measured.account.books.attempts().into())
+            Some(load.run.measured.totals.outcomes.attempts().into())
         }),
         field("ok", |load| {
-            Some(load.run.measured.account.books.succeeded().into())
+            Some(load.run.measured.totals.outcomes.succeeded().into())
         }),
         field("mean_ns", |load| {
             let (quantity, group) = load.principal();
@@ -170,7 +170,7 @@ fn for_machines<'a>() -> Vec<Field<Load<'a>>> {
         field("received_per_s", |load| number(load.bytes_per_s?.0)),
         field("sent_per_s", |load| number(load.bytes_per_s?.1)),
         field("connections_opened", |load| {
-            Some(load.run.measured.account.books.connections.opened.into())
+            Some(load.run.measured.totals.outcomes.connections.opened.into())
         }),
         field("generator_busy", |load| number(load.generator.busiest)),
         field("cpu_ns_per_request", |load| {

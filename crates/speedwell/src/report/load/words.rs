@@ -7,8 +7,8 @@ use crate::analysis::load::{Course, Halves, LoadFindings, Remark};
 use crate::report::digits::spell;
 use crate::report::metric_words::count;
 use crate::report::quantity::share;
-use speedwell_load::books::Imbalance;
 use speedwell_load::latency::OpenVerdict;
+use speedwell_load::outcomes::Imbalance;
 
 /// The sentence.
 pub fn sentence(remark: &Remark, load: &LoadFindings<'_>) -> String {
@@ -109,7 +109,7 @@ fn of_requests(remark: &Remark, load: &LoadFindings<'_>) -> String {
         ),
         Remark::Interim { count } => format!(
             "{} preceded by an answer with a status from 100 to 199, which is not counted.",
-            match load.run.measured.account.books.succeeded() {
+            match load.run.measured.totals.outcomes.succeeded() {
                 _ if *count == 1 => "1 answer was".to_owned(),
                 _ => format!("{} were", answers(*count)),
             }

@@ -41,7 +41,7 @@ fn of_target(served: &Served, ready: &Ready, done: &mut Done) {
     let sent = served
         .load
         .as_ref()
-        .map(|load| load.measured.account.books.attempts() as f64);
+        .map(|load| load.measured.totals.outcomes.attempts() as f64);
     let requests = sent.or(rate.map(|rate| rate * spent.elapsed_ns as f64 / 1e9));
     let each = |total: Option<u64>| {
         total
@@ -82,8 +82,8 @@ fn of_target(served: &Served, ready: &Ready, done: &mut Done) {
 
 /// What only our own generator knows.
 fn of_connections(load: &LoadRun, done: &mut Done) {
-    let books = &load.measured.account.books;
-    let bytes = books.bytes.received as f64 / books.codes().total() as f64;
+    let counts = &load.measured.totals.outcomes;
+    let bytes = counts.bytes.received as f64 / counts.codes().total() as f64;
     let threads = &load.measured.threads;
     let busy = threads.iter().map(ThreadReport::busy).fold(0.0, f64::max);
     let most = threads.iter().map(|thread| thread.most_requests).max();

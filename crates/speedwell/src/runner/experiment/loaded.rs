@@ -12,7 +12,7 @@ use crate::model::performed::{Stage, Stumble};
 use crate::model::{Better, Metric, Session};
 use crate::process::{self, CpuSet, Spec};
 use crate::runner::load::{Notice, UNLIMITED, carry_out_beside, load_with_tool_beside};
-use speedwell_load::books::Class;
+use speedwell_load::outcomes::ErrorClass;
 
 /// Names of the figure that counts requests, of our own generator and of other tools.
 const RATES: [&str; 2] = ["throughput", "requests_per_second"];
@@ -124,7 +124,7 @@ fn keep(load: &LoadRun, done: &mut Done) -> Fallible<()> {
 
 /// A case says itself which statuses are good: one that waits for 404 has not failed by it.
 fn count_unexpected(load: &LoadRun, session: &mut Session) {
-    let unexpected = load.measured.account.books.errors(Class::Status);
+    let unexpected = load.measured.totals.outcomes.errors(ErrorClass::Status);
     let samples = session.runs.iter_mut().flat_map(|run| &mut run.samples);
     for sample in samples.filter(|sample| &*sample.metric == "http_non2xx") {
         sample.value = unexpected as f64;
@@ -164,7 +164,7 @@ fn tell_server(load: &LoadRun, done: &mut Done) {
     let Some(server) = &load.server else {
         return;
     };
-    let requests = load.measured.account.books.attempts() as f64;
+    let requests = load.measured.totals.outcomes.attempts() as f64;
     let cpu_ns = server.cpu_ns.map(|ns| ns as f64 / requests);
     let figures = [
         ("cpu_per_request", cpu_ns.filter(|ns| ns.is_finite())),

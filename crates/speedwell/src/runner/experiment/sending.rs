@@ -12,8 +12,8 @@ use crate::model::load_spec::{Client, LoadSpec};
 use crate::model::performed::Stage;
 use crate::process;
 use crate::runner::load::{self, as_run, generate, load_with_tool};
-use speedwell_load::books::Class;
 use speedwell_load::load::{Address, Part};
+use speedwell_load::outcomes::ErrorClass;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -129,13 +129,13 @@ impl Life<'_> {
             return all_served_by_tool(session);
         };
         refuse_failed(load)?;
-        let books = &load.measured.account.books;
+        let counts = &load.measured.totals.outcomes;
         match self.serving.load.spec.count {
-            Some(wanted) if books.succeeded() != wanted => {
-                let reason = format!("{} requests instead of {wanted}", books.succeeded());
+            Some(wanted) if counts.succeeded() != wanted => {
+                let reason = format!("{} requests instead of {wanted}", counts.succeeded());
                 Err(stumble(Stage::Served, reason))
             }
-            _ if books.succeeded() == 0 => Err(stumble(Stage::Served, "no request was answered")),
+            _ if counts.succeeded() == 0 => Err(stumble(Stage::Served, "no request was answered")),
             _ => Ok(()),
         }
     }
@@ -143,18 +143,18 @@ impl Life<'_> {
 
 /// A load of which requests failed is none of a working server.
 pub(super) fn refuse_failed(load: &LoadRun) -> Fallible<()> {
-    let books = &load.measured.account.books;
-    if books.all_errors() == 0 {
+    let counts = &load.measured.totals.outcomes;
+    if counts.all_errors() == 0 {
         return Ok(());
     }
-    let classes = Class::all()
-        .filter(|class| books.errors(*class) > 0)
-        .map(|class| format!("{} {}", books.errors(class), class.name()));
+    let classes = ErrorClass::all()
+        .filter(|class| counts.errors(*class) > 0)
+        .map(|class| format!("{} {}", counts.errors(class), class.name()));
     let classes: Vec<String> = classes.collect();
     let reason = format!(
         "{} of {} requests failed: {}",
-        books.all_errors(),
-        books.attempts(),
+        counts.all_errors(),
+        counts.attempts(),
         classes.join(", ")
     );
     Err(stumble(Stage::Served, reason))

@@ -33,11 +33,11 @@ const MOST_CONNECTIONS: u32 = 1000;
 pub fn job(spec: &LoadSpec, seed: u64, part: Part) -> anyhow::Result<LoadJob> {
     let url = Url::parse(&spec.url)?;
     check(spec, &url)?;
-    let lanes = spec.streams_per_connection();
+    let streams = spec.streams_per_connection();
     let pace = pace(spec, seed)?;
-    let (connections, most_connections) = connections(spec, &pace, lanes)?;
+    let (connections, most_connections) = connections(spec, &pace, streams)?;
     let rules = rules(spec);
-    let threads = threads(spec, &pace, lanes)?;
+    let threads = threads(spec, &pace, streams)?;
     let load = Load {
         target: target::target(spec, &url)?,
         kinds: kinds::kinds(spec, &url)?,
@@ -61,7 +61,7 @@ pub fn job(spec: &LoadSpec, seed: u64, part: Part) -> anyhow::Result<LoadJob> {
         pace,
         connections,
         most_connections,
-        lanes,
+        streams_per_connection: streams,
         threads,
         part,
     };
@@ -173,16 +173,16 @@ pub fn stop_with_warmup(spec: &LoadSpec) -> Stop {
 }
 
 /// Connections at the beginning and at most.
-fn connections(spec: &LoadSpec, pace: &Pace, lanes: u32) -> anyhow::Result<(u32, u32)> {
+fn connections(spec: &LoadSpec, pace: &Pace, streams: u32) -> anyhow::Result<(u32, u32)> {
     match pace {
         Pace::Closed(closed) => {
             ensure!(
-                lanes <= closed.concurrency,
-                "{lanes} requests cannot be under way on one connection when {} are under way in \
-                 all\nhint: -c {lanes} or more",
+                streams <= closed.concurrency,
+                "{streams} requests cannot be under way on one connection when {} are under way in \
+                 all\nhint: -c {streams} or more",
                 closed.concurrency
             );
-            let connections = closed.concurrency.div_ceil(lanes);
+            let connections = closed.concurrency.div_ceil(streams);
             Ok((connections, connections))
         }
         Pace::Open(_) => {
@@ -200,12 +200,12 @@ fn connections(spec: &LoadSpec, pace: &Pace, lanes: u32) -> anyhow::Result<(u32,
     }
 }
 
-fn threads(spec: &LoadSpec, pace: &Pace, lanes: u32) -> anyhow::Result<u32> {
+fn threads(spec: &LoadSpec, pace: &Pace, streams: u32) -> anyhow::Result<u32> {
     let threads = spec.threads.unwrap_or(1);
     let processes = spec.clients.unwrap_or(1);
     if let Pace::Closed(closed) = pace {
         let all = threads.saturating_mul(processes);
-        let connections = closed.concurrency.div_ceil(lanes);
+        let connections = closed.concurrency.div_ceil(streams);
         ensure!(
             all <= connections,
             "{connections} connections cannot be divided among {all} threads\n\

@@ -4,7 +4,7 @@
 //! It decides what follows what, and when a load ends before its time. Start at [`carry_out`].
 
 use super::served::{Served, shell};
-use super::{Glimpse, LoadRun, ProbeFacts, ServerOutcome, Url, build, facts, processes, verify};
+use super::{LoadRun, ProbeFacts, ServerOutcome, Snapshot, Url, build, facts, processes, verify};
 use crate::model::load_spec::LoadSpec;
 use crate::process::{self, RealTime, Spec};
 use anyhow::Context;
@@ -52,7 +52,7 @@ pub enum Notice<'a> {
     /// The request before the load was answered, at this address.
     Seen(&'a Url, &'a ProbeFacts, &'static str),
     /// The load stands so.
-    Standing(&'a Glimpse),
+    Standing(&'a Snapshot),
     /// What a reader of the figures should know.
     Warning(&'a str),
 }
@@ -210,7 +210,7 @@ fn measure(
                 std::thread::sleep(PULSE);
             }
         });
-        let mut watch = |glimpse: &Glimpse| tell(Notice::Standing(glimpse));
+        let mut watch = |snapshot: &Snapshot| tell(Notice::Standing(snapshot));
         let measured = if job.processes() > 1 {
             processes::run(job, &stop, &mut watch)
         } else {
@@ -228,14 +228,14 @@ fn measure(
 pub fn generate(
     job: &LoadJob,
     stop: &AtomicBool,
-    watch: &mut dyn FnMut(&Glimpse),
+    watch: &mut dyn FnMut(&Snapshot),
 ) -> anyhow::Result<Measured> {
     let _priority = match job.spec.rt {
         true => Some(real_time()?),
         false => None,
     };
     let measured = generator::run(&job.load, stop, &mut |progress| {
-        watch(&Glimpse::of(progress));
+        watch(&Snapshot::of(progress));
     });
     measured.with_context(|| format!("cannot load '{}'", job.url))
 }

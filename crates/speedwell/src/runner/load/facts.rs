@@ -24,7 +24,7 @@ pub fn facts_of(job: &LoadJob) -> LoadFacts {
             Http::One | Http::Three => None,
             Http::Two { table_bytes } => Some(table_bytes),
         },
-        lanes: load.lanes,
+        streams_per_connection: load.streams_per_connection,
         keeps_alive: keeps_alive(load),
         most_requests_per_connection: load.rules.most_requests,
         connection_lifetime_ns: load.rules.lifetime_ns,

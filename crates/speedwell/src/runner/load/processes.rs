@@ -1,11 +1,11 @@
 //! One load from several generator processes: started together, added up at the end.
 //!
-//! They exchange lines: a worker gets its [`WorkerOrder`] as JSON, says `ready`, is told `go`, says `at GLIMPSE` now
+//! They exchange lines: a worker gets its [`WorkerOrder`] as JSON, says `ready`, is told `go`, says `at SNAPSHOT` now
 //! and then and `measured MEASURED` at the end; `stop` ends it early. A worker that dies takes its
 //! part with it, and what the others measured is kept. Start at [`run`]; `worker.rs` is the other
 //! half.
 
-use super::{Glimpse, LoadJob, UNLIMITED};
+use super::{LoadJob, Snapshot, UNLIMITED};
 use crate::harness::own_program;
 use crate::model::load_spec::LoadSpec;
 use crate::process::{self, Channel, Conversation, Next, Outcome, Spec};
@@ -47,7 +47,7 @@ pub(super) struct WorkerOrder {
 struct Worker {
     is_ready: bool,
     has_ended: bool,
-    glimpse: Option<Glimpse>,
+    snapshot: Option<Snapshot>,
     measured: Option<Measured>,
 }
 
@@ -66,7 +66,7 @@ struct Shared<'a> {
 pub fn run(
     job: &LoadJob,
     stop: &AtomicBool,
-    watch: &mut dyn FnMut(&Glimpse),
+    watch: &mut dyn FnMut(&Snapshot),
 ) -> anyhow::Result<(Measured, Vec<String>)> {
     let count = job.processes() as usize;
     let shared = Shared {
@@ -134,14 +134,14 @@ impl Shared<'_> {
     }
 
     /// Tells how all of them stand until all have ended.
-    fn watch(&self, watch: &mut dyn FnMut(&Glimpse)) {
+    fn watch(&self, watch: &mut dyn FnMut(&Snapshot)) {
         let mut workers = self.lock();
         while workers.iter().any(|worker| !worker.has_ended) {
             let waited = self.changed.wait_timeout(workers, PULSE);
             workers = waited.unwrap_or_else(PoisonError::into_inner).0;
-            let parts: Vec<Glimpse> = workers.iter().filter_map(|w| w.glimpse.clone()).collect();
+            let parts: Vec<Snapshot> = workers.iter().filter_map(|w| w.snapshot.clone()).collect();
             if parts.len() == workers.len() {
-                watch(&Glimpse::together(&parts));
+                watch(&Snapshot::together(&parts));
             }
         }
     }
@@ -193,8 +193,8 @@ impl Conversation for Talk<'_, '_> {
                 })
             }
             b"at" => {
-                if let Ok(glimpse) = serde_json::from_slice(rest) {
-                    self.shared.lock()[index].glimpse = Some(glimpse);
+                if let Ok(snapshot) = serde_json::from_slice(rest) {
+                    self.shared.lock()[index].snapshot = Some(snapshot);
                 }
                 match self.shared.stop.load(Ordering::Relaxed) {
                     true => Next::Send(b"stop\n".to_vec()),

@@ -299,9 +299,9 @@ fn h2load(spec: &LoadSpec, request: &Request) -> Vec<String> {
     if !spec.http2 {
         words.push("--h1".to_owned());
     }
-    let lanes = spec.streams_per_connection();
-    push(&mut words, "-c", request.concurrency.div_ceil(lanes));
-    push(&mut words, "-m", lanes);
+    let streams = spec.streams_per_connection();
+    push(&mut words, "-c", request.concurrency.div_ceil(streams));
+    push(&mut words, "-m", streams);
     push(&mut words, "-t", spec.threads.unwrap_or(1));
     match (spec.count, spec.time) {
         (Some(count), None) => push(&mut words, "-n", count),
@@ -347,8 +347,8 @@ fn autocannon(spec: &LoadSpec, request: &Request) -> anyhow::Result<Vec<String>>
     if let Some(threads) = spec.threads {
         push(&mut words, "-w", threads);
     }
-    if let Some(lanes) = spec.pipeline {
-        push(&mut words, "-p", lanes);
+    if let Some(streams) = spec.pipeline {
+        push(&mut words, "-p", streams);
     }
     if let Some(seconds) = timeout(spec, "autocannon")? {
         push(&mut words, "-t", seconds);

@@ -4,9 +4,9 @@ use super::{LoadJob, build, facts};
 use crate::model::load_spec::LoadSpec;
 use crate::process;
 use anyhow::{Context, bail, ensure};
-use speedwell_load::books::Class;
 use speedwell_load::generator::{self, Probe, ProbeError};
 use speedwell_load::load::Part;
+use speedwell_load::outcomes::ErrorClass;
 
 /// Redirects that are followed one after the other, as many as browsers do at least
 /// (Fetch standard, HTTP-redirect fetch: 20).
@@ -92,19 +92,21 @@ fn unanswered(job: &LoadJob, error: ProbeError) -> anyhow::Error {
         .map(facts::address)
         .collect();
     let hint = match &error {
-        ProbeError::Failed(Class::ConnectRefused) => {
+        ProbeError::Failed(ErrorClass::ConnectRefused) => {
             "\nhint: is the server running? --serve CMD starts it"
         }
-        ProbeError::Failed(Class::TlsVerify) => {
+        ProbeError::Failed(ErrorClass::TlsVerify) => {
             "\nhint: --cacert FILE names an authority to trust; --insecure accepts any certificate"
         }
-        ProbeError::Failed(Class::TlsHandshake) => {
+        ProbeError::Failed(ErrorClass::TlsHandshake) => {
             "\nhint: does it speak TLS? http:// does without"
         }
-        ProbeError::Failed(Class::EofFirst | Class::ResetBeforeFirstByte) if !job.url.is_tls => {
+        ProbeError::Failed(ErrorClass::EofFirst | ErrorClass::ResetBeforeFirstByte)
+            if !job.url.is_tls =>
+        {
             "\nhint: does it expect TLS? https://"
         }
-        ProbeError::Failed(Class::ProtocolStatusLine) => {
+        ProbeError::Failed(ErrorClass::ProtocolStatusLine) => {
             "\nhint: does it speak HTTP/1.1? --http2 for HTTP/2, https:// for TLS"
         }
         _ => "",

@@ -39,9 +39,9 @@ pub fn work() -> anyhow::Result<()> {
         let _ = orders.read_line(&mut String::new());
         flag.store(true, Ordering::Relaxed);
     });
-    let measured = carry_out::generate(&job, &stop, &mut |glimpse| {
+    let measured = carry_out::generate(&job, &stop, &mut |snapshot| {
         // A lost look does no harm, and without anyone to look the load is stopped anyway.
-        if let Ok(text) = serde_json::to_string(glimpse) {
+        if let Ok(text) = serde_json::to_string(snapshot) {
             let _ = writeln!(answers, "at {text}");
         }
     })?;

@@ -4,8 +4,8 @@ use super::made::{MS, Made, S, US};
 use speedwell::analysis::load::{LoadFindings, gate, of};
 use speedwell::report::load::{document, gate as gate_of};
 use speedwell::report::{Csv, Document, Html, Json, Markdown, Output, Render, Text};
-use speedwell_load::books::Class;
 use speedwell_load::latency::{Intended, Outcome};
+use speedwell_load::outcomes::ErrorClass;
 use std::path::PathBuf;
 
 fn rendered(document: &Document, format: &dyn Render) -> String {
@@ -61,8 +61,8 @@ pub fn clean() -> Made {
             thread.most_requests = 2_600;
             thread.fewest_requests = 2_450;
             for _ in 0..800 {
-                run.measured.warmup.books.attempt();
-                run.measured.warmup.books.ok(200);
+                run.measured.warmup.outcomes.attempt();
+                run.measured.warmup.outcomes.ok(200);
             }
         })
 }
@@ -73,23 +73,27 @@ pub fn troubled() -> Made {
     for at in 0..1_000 {
         made.end(Outcome::Ok, MS + at * US, 100 * US);
     }
-    made.ended(Outcome::Failed(Class::Status), 12, MS)
-        .ended(Outcome::Failed(Class::ResetBeforeFirstByte), 3, 200 * US)
-        .ended(Outcome::Failed(Class::TimeoutTotal), 2, S)
+    made.ended(Outcome::Failed(ErrorClass::Status), 12, MS)
+        .ended(
+            Outcome::Failed(ErrorClass::ResetBeforeFirstByte),
+            3,
+            200 * US,
+        )
+        .ended(Outcome::Failed(ErrorClass::TimeoutTotal), 2, S)
         .with(|run| {
             for _ in 0..5 {
-                run.measured.account.books.attempt();
+                run.measured.totals.outcomes.attempt();
             }
-            run.measured.account.books.close(5);
+            run.measured.totals.outcomes.close(5);
             for _ in 0..5 {
                 let times = speedwell_load::latency::Times {
                     sent_ns: 0,
                     first_byte_ns: None,
                     end_ns: 300 * MS,
                 };
-                let latency = &mut run.measured.account.latency;
+                let latency = &mut run.measured.totals.latency;
                 latency.record(Outcome::InFlight, Intended::default(), times);
-                run.measured.account.books.connections.send(true);
+                run.measured.totals.outcomes.connections.send(true);
             }
             run.measured.reached_most_connections = true;
             run.measured.most_connections = 64;

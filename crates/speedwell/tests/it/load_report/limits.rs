@@ -6,8 +6,8 @@ use speedwell::analysis::load::gate::{Answer, Condition, Unknown, judge, passes}
 use speedwell::analysis::load::{NextRate, RateRules, Refusal, Remark, next_rate, of, rates};
 use speedwell::report::load::search;
 use speedwell::report::{Block, Output};
-use speedwell_load::books::Class;
 use speedwell_load::latency::Outcome;
+use speedwell_load::outcomes::ErrorClass;
 
 fn conditions(texts: &[&str]) -> Vec<Condition> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
@@ -15,7 +15,7 @@ fn conditions(texts: &[&str]) -> Vec<Condition> {
 
 #[test]
 fn limits_pass_fail_or_cannot_be_judged() {
-    let made = thousand().ended(Outcome::Failed(Class::TimeoutTotal), 10, 10 * US);
+    let made = thousand().ended(Outcome::Failed(ErrorClass::TimeoutTotal), 10, 10 * US);
     let loads = [of(&made.run)];
     for (text, answer) in [
         ("p99>991ms", Answer::Passed),
@@ -115,7 +115,7 @@ fn interrupted(rate: f64, times: u64, is_kept: bool) -> Made {
         // A server that is too slow has a queue of half a second.
         let (outcome, service_ns) = match is_kept || at % 10 > 0 {
             true => (Outcome::Ok, MS),
-            false => (Outcome::Failed(Class::TimeoutTotal), 500 * MS),
+            false => (Outcome::Failed(ErrorClass::TimeoutTotal), 500 * MS),
         };
         made.end(outcome, service_ns, 0);
     }

@@ -3,9 +3,9 @@
 use speedwell::model::load_run::{
     KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts,
 };
-use speedwell_load::books::Class;
 use speedwell_load::latency::{Freed, Intended, Outcome, Times};
-use speedwell_load::measured::{Account, Latency, Measured, ThreadReport, Tick, Timeline};
+use speedwell_load::measured::{Latency, Measured, ThreadReport, Tick, Timeline, Totals};
+use speedwell_load::outcomes::ErrorClass;
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
@@ -52,8 +52,8 @@ impl Made {
             elapsed_ns: S,
             ok_in_time: 0,
             under_way_ns: None,
-            account: Account::new(is_closed),
-            warmup: Account::new(is_closed),
+            totals: Totals::new(is_closed),
+            warmup: Totals::new(is_closed),
             timeline: Timeline {
                 interval_ns: 100 * MS,
                 warmup: 0,
@@ -106,40 +106,38 @@ impl Made {
     /// One request; an open load sends it `late_ns` after it was due, on a connection that was free.
     pub fn end(&mut self, outcome: Outcome, service_ns: u64, late_ns: u64) {
         let Measured {
-            account,
-            ok_in_time,
-            ..
+            totals, ok_in_time, ..
         } = &mut self.run.measured;
-        let books = &mut account.books;
-        books.attempt();
+        let counts = &mut totals.outcomes;
+        counts.attempt();
         match outcome {
             Outcome::Ok => {
-                books.ok(200);
+                counts.ok(200);
                 *ok_in_time += 1;
-                account.replies.count(14, true, false);
+                totals.replies.count(14, true, false);
             }
-            Outcome::Failed(Class::Status) => books.refused_status(500),
-            Outcome::Failed(class) => books.failed(class),
-            Outcome::Cancelled => books.cancelled(),
-            Outcome::Unsent => books.unsent(),
+            Outcome::Failed(ErrorClass::Status) => counts.refused_status(500),
+            Outcome::Failed(class) => counts.failed(class),
+            Outcome::Cancelled => counts.cancelled(),
+            Outcome::Unsent => counts.unsent(),
             Outcome::InFlight => {}
         }
         if outcome == Outcome::Unsent {
-            if let Latency::Open(latency) = &mut account.latency {
+            if let Latency::Open(latency) = &mut totals.latency {
                 latency.unsent(Intended::default(), late_ns);
             }
             return;
         }
-        books.connections.send(books.attempts() > 8);
-        books.bytes.sent += 60;
-        books.bytes.received += 185;
-        books.bytes.body += 14;
+        counts.connections.send(counts.attempts() > 8);
+        counts.bytes.sent += 60;
+        counts.bytes.received += 185;
+        counts.bytes.body += 14;
         let freed = Freed {
             since_ns: 0,
             own_lag_ns: 0,
         };
         let mut intended = Intended::default();
-        if let Latency::Open(latency) = &mut account.latency {
+        if let Latency::Open(latency) = &mut totals.latency {
             intended.own_lag_ns = latency.sent(0, freed, late_ns);
         }
         let times = Times {
@@ -147,16 +145,16 @@ impl Made {
             first_byte_ns: outcome.is_over().then_some(late_ns + service_ns / 2),
             end_ns: late_ns + service_ns,
         };
-        account.latency.record(outcome, intended, times);
+        totals.latency.record(outcome, intended, times);
     }
 
     /// Connections that came about, one for each time.
     pub fn connected(mut self, times_ns: &[u64]) -> Made {
-        let account = &mut self.run.measured.account;
+        let totals = &mut self.run.measured.totals;
         for ns in times_ns {
-            account.books.connections.attempt();
-            account.books.connections.opened();
-            account.latency.connected(*ns);
+            totals.outcomes.connections.attempt();
+            totals.outcomes.connections.opened();
+            totals.latency.connected(*ns);
         }
         self
     }
@@ -200,7 +198,7 @@ fn asked(pace: PaceFacts) -> LoadFacts {
         }],
         protocol: "HTTP/1.1".into(),
         h2_table_bytes: None,
-        lanes: 1,
+        streams_per_connection: 1,
         keeps_alive: true,
         most_requests_per_connection: None,
         connection_lifetime_ns: None,

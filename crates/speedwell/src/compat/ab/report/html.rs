@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::compat::ab::figures::Figures;
     use crate::compat::ab::made::Made;
-    use speedwell_load::books::Class;
+    use speedwell_load::outcomes::ErrorClass;
 
     fn printed(line: &str, made: Made) -> String {
         let (request, url) = asked(line);
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn attributes_are_written_as_typed() {
         let line = "-x border=1 -y a=b -z c=d -n 2 http://h/";
-        let made = Made::new().ok(1, 200).failed(1, Class::EofInHead);
+        let made = Made::new().ok(1, 200).failed(1, ErrorClass::EofInHead);
         let html = printed(line, made);
         // As recorded from ab with the same attributes.
         assert!(html.starts_with(

@@ -6,8 +6,8 @@ use crate::compat::ab::arguments::{Asked, Request};
 use crate::compat::ab::figures::Figures;
 use crate::compat::ab::made::Made;
 use crate::compat::ab::report::CutShort;
-use speedwell_load::books::Class;
 use speedwell_load::generator::TlsFacts;
+use speedwell_load::outcomes::ErrorClass;
 
 pub fn golden(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/ab");
@@ -145,7 +145,7 @@ fn the_report_has_the_lines_of_the_original_in_its_order() {
             "-k -r -l -n 40 -c 2 U/reset",
             Made::new()
                 .ok(20, 200)
-                .failed(20, Class::ResetBeforeFirstByte),
+                .failed(20, ErrorClass::ResetBeforeFirstByte),
         ),
         (
             "ab_post.out",
@@ -206,7 +206,7 @@ fn where_lines_differ_from_the_original_is_known() {
         .iter()
         .map(String::as_str)
         .collect();
-    let made = Made::new().failed(10, Class::ConnectRefused);
+    let made = Made::new().failed(10, ErrorClass::ConnectRefused);
     let ours = printed_with("-r -n 10 -c 2 http://127.0.0.1:18199/", made, |report| {
         report.server = None;
     });
@@ -240,7 +240,7 @@ fn one_request_has_no_table_of_percentages() {
 
 #[test]
 fn what_is_added_stands_below_and_says_what_became_of_every_request() {
-    let made = Made::new().ok(20, 200).failed(20, Class::EofInBody);
+    let made = Made::new().ok(20, 200).failed(20, ErrorClass::EofInBody);
     let report = printed("-k -n 40 -c 2 --ab-lengths http://h/", made);
     let added = report.split_once("(longest request)\n\n").unwrap().1;
     let expected = "\
@@ -252,7 +252,7 @@ WARNING:                20 of 40 requests failed or had another status than 2xx:
     assert_eq!(added, expected);
     let made = Made::new().ok(5, 200);
     let part = printed_with("-n 40 http://h/", made, |report| {
-        report.cut_short = Some(CutShort::Failed(Class::ConnectRefused));
+        report.cut_short = Some(CutShort::Failed(ErrorClass::ConnectRefused));
     });
     let reason = "This report is of a part of the test: the server refused the connection.\n";
     assert!(part.contains(reason), "{part}");

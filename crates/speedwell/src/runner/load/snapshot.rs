@@ -6,7 +6,7 @@ use speedwell_load::measured::Tick;
 
 /// A look at a load in its course.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Glimpse {
+pub struct Snapshot {
     /// Nanoseconds since the start, the warm-up included.
     pub at_ns: u64,
     /// The load is in its warm-up.
@@ -21,22 +21,22 @@ pub struct Glimpse {
     pub tick: Tick,
 }
 
-impl Glimpse {
+impl Snapshot {
     /// A look at one generator.
-    pub fn of(progress: &Progress) -> Glimpse {
-        Glimpse {
+    pub fn of(progress: &Progress) -> Snapshot {
+        Snapshot {
             at_ns: progress.at_ns,
             is_warmup: progress.is_warmup,
-            attempted: progress.so_far.books.attempts(),
-            errors: progress.so_far.books.all_errors(),
+            attempted: progress.so_far.outcomes.attempts(),
+            errors: progress.so_far.outcomes.all_errors(),
             interval_ns: progress.interval_ns,
             tick: progress.tick.clone(),
         }
     }
 
     /// Several generators that send parts of the same load, as one.
-    pub fn together(parts: &[Glimpse]) -> Glimpse {
-        let mut all = Glimpse::default();
+    pub fn together(parts: &[Snapshot]) -> Snapshot {
+        let mut all = Snapshot::default();
         for part in parts {
             all.at_ns = all.at_ns.max(part.at_ns);
             all.is_warmup |= part.is_warmup;

@@ -1,10 +1,49 @@
-//! The times of a load, closed or open: which of them exist follows from which it was.
+//! Counts and times that are added up together.
 
+use super::Replies;
 use crate::latency::{
     ClosedLatency, Connect, Distribution, Intended, OpenLatency, Outcome, Service, ServiceTimes,
     Times,
 };
+use crate::outcomes::OutcomeCounts;
 use serde::{Deserialize, Serialize};
+
+/// What is counted and timed of a set of requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// What became of every request.
+    #[serde(rename = "books")]
+    pub outcomes: OutcomeCounts,
+    /// How long they took.
+    pub latency: Latency,
+    /// What the answers were like.
+    pub replies: Replies,
+}
+
+impl Totals {
+    /// An empty one, for a closed or an open load.
+    pub fn new(is_closed: bool) -> Totals {
+        Totals {
+            outcomes: OutcomeCounts::new(),
+            latency: Latency::new(is_closed),
+            replies: Replies::default(),
+        }
+    }
+
+    /// Adds the totals of another thread, time or generator of the same load.
+    pub fn merge(&mut self, other: &Totals) {
+        self.outcomes.merge(&other.outcomes);
+        self.latency.merge(&other.latency);
+        self.replies.merge(&other.replies);
+    }
+
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        self.outcomes = OutcomeCounts::new();
+        self.latency.clear();
+        self.replies = Replies::default();
+    }
+}
 
 /// The times of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,9 +58,10 @@ pub enum Latency {
 impl Latency {
     /// No times yet.
     pub fn new(is_closed: bool) -> Latency {
-        match is_closed {
-            true => Latency::Closed(Box::default()),
-            false => Latency::Open(Box::default()),
+        if is_closed {
+            Latency::Closed(Box::default())
+        } else {
+            Latency::Open(Box::default())
         }
     }
 

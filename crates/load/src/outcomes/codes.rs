@@ -30,17 +30,19 @@ impl Codes {
 
     /// Counts several answers with the same status.
     pub(super) fn add(&mut self, code: u16, count: u64) {
-        match STATUSES.contains(&code) {
-            true => self.counts[usize::from(code - STATUSES.start)] += count,
-            false => self.outside += count,
+        if STATUSES.contains(&code) {
+            self.counts[usize::from(code - STATUSES.start)] += count
+        } else {
+            self.outside += count
         }
     }
 
     /// Answers with this status.
     pub fn of(&self, code: u16) -> u64 {
-        match STATUSES.contains(&code) {
-            true => self.counts[usize::from(code - STATUSES.start)],
-            false => 0,
+        if STATUSES.contains(&code) {
+            self.counts[usize::from(code - STATUSES.start)]
+        } else {
+            0
         }
     }
 

@@ -1,11 +1,11 @@
-//! Whether the books add up, and if not, which sum is wrong and by how much.
+//! Whether the counts add up, and if not, which sum is wrong and by how much.
 
-use super::{Books, Class};
+use super::{ErrorClass, OutcomeCounts};
 
-/// One line of the account: a name and a count.
+/// One line of the totals: a name and a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    /// `ok`, the name of a [`Class`], `in-flight`, `cancelled` or `unsent`.
+pub struct OutcomeCount {
+    /// `ok`, the name of a [`ErrorClass`], `in-flight`, `cancelled` or `unsent`.
     pub name: &'static str,
     /// Requests that left by this door.
     pub count: u64,
@@ -25,11 +25,11 @@ pub struct Imbalance {
     pub right: u64,
 }
 
-impl Books {
+impl OutcomeCounts {
     /// Every door with its count, in a fixed order: they add up to the attempts.
-    pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
-        let row = |name, count| Row { name, count };
-        let errors = Class::all().map(move |class| row(class.name(), self.errors(class)));
+    pub fn rows(&self) -> impl Iterator<Item = OutcomeCount> + '_ {
+        let row = |name, count| OutcomeCount { name, count };
+        let errors = ErrorClass::all().map(move |class| row(class.name(), self.errors(class)));
         let last = [
             row("in-flight", self.in_flight),
             row("cancelled", self.cancelled),
@@ -43,7 +43,7 @@ impl Books {
     /// The pairs of counts that must be equal, each with the names of its sides.
     fn sums(&self) -> [(&'static str, u64, &'static str, u64); 8] {
         let ended: u64 = self.rows().map(|row| row.count).sum();
-        let answered: u64 = Class::all()
+        let answered: u64 = ErrorClass::all()
             .filter(|class| class.is_answered())
             .map(|class| self.errors(class))
             .sum();
@@ -64,13 +64,13 @@ impl Books {
             ),
             (
                 "reset streams",
-                self.errors(Class::H2Reset),
+                self.errors(ErrorClass::H2Reset),
                 "counted reset codes",
                 self.resets.total(),
             ),
             (
                 "reset HTTP/3 streams",
-                self.errors(Class::H3Reset),
+                self.errors(ErrorClass::H3Reset),
                 "counted HTTP/3 reset codes",
                 self.resets_of_http3.total(),
             ),
@@ -101,7 +101,7 @@ impl Books {
         ]
     }
 
-    /// Checks every sum that must hold once the books are closed.
+    /// Checks every sum that must hold once the counts are closed.
     ///
     /// # Errors
     /// The sums that do not hold.
@@ -117,9 +117,6 @@ impl Books {
                 right,
             })
             .collect();
-        match wrong.is_empty() {
-            true => Ok(()),
-            false => Err(wrong),
-        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 }

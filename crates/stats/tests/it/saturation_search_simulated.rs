@@ -7,7 +7,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_stats::climb::{Level, Next, Rules, answer, next};
+use speedwell_stats::saturation_search::{Level, Next, Rules, answer, next};
 
 struct Curve {
     name: &'static str,

@@ -1,21 +1,21 @@
 //! What became of every request.
 //!
-//! A request enters the books once, when it is attempted, and leaves them once, by one of a few
-//! doors. The two sides are counted apart and [`Books::balance`] compares them, so a request that a
+//! A request enters the counts once, when it is attempted, and leaves them once, by one of a few
+//! doors. The two sides are counted apart and [`OutcomeCounts::balance`] compares them, so a request that a
 //! client lost is found instead of forgotten. Nothing is allocated while counting. Start reading at
-//! [`Books`], then [`Class`], the names of the failures.
+//! [`OutcomeCounts`], then [`ErrorClass`], the names of the failures.
 
 mod balance;
-mod class;
 mod codes;
 mod connections;
-mod record;
+mod error_class;
+mod stored;
 
-pub use balance::{Imbalance, Row};
-pub use class::Class;
+pub use balance::{Imbalance, OutcomeCount};
 pub use codes::{Codes, Http3ResetCodes, ResetCodes};
 pub use connections::Connections;
-pub use record::RecordError;
+pub use error_class::ErrorClass;
+pub use stored::StoredError;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,10 +30,10 @@ pub struct Bytes {
     pub body: u64,
 }
 
-/// The account of one thread, one generator, or a whole load.
+/// The counts of one thread, one generator, or a whole load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "record::Record", try_from = "record::Record")]
-pub struct Books {
+#[serde(into = "stored::Stored", try_from = "stored::Stored")]
+pub struct OutcomeCounts {
     attempted: u64,
     ok: u64,
     errors: Errors,
@@ -53,18 +53,18 @@ pub struct Books {
 
 /// How many requests failed in each way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Errors([u64; Class::COUNT]);
+struct Errors([u64; ErrorClass::COUNT]);
 
 impl Default for Errors {
     fn default() -> Errors {
-        Errors([0; Class::COUNT])
+        Errors([0; ErrorClass::COUNT])
     }
 }
 
-impl Books {
-    /// Empty books.
-    pub fn new() -> Books {
-        Books::default()
+impl OutcomeCounts {
+    /// Empty counts.
+    pub fn new() -> OutcomeCounts {
+        OutcomeCounts::default()
     }
 
     /// A request is due: it will leave by one of the doors below.
@@ -80,34 +80,34 @@ impl Books {
 
     /// A whole answer whose status counts as failure.
     pub fn refused_status(&mut self, code: u16) {
-        self.errors.0[Class::Status.index()] += 1;
+        self.errors.0[ErrorClass::Status.index()] += 1;
         self.codes.count(code);
     }
 
     /// A whole answer with this status, but not with what was asked for.
     pub fn failed_assertion(&mut self, code: u16) {
-        self.errors.0[Class::Assertion.index()] += 1;
+        self.errors.0[ErrorClass::Assertion.index()] += 1;
         self.codes.count(code);
     }
 
     /// An HTTP/2 stream that the server reset with this code (RFC 9113, section 7).
     pub fn reset_stream(&mut self, code: u32) {
-        self.errors.0[Class::H2Reset.index()] += 1;
+        self.errors.0[ErrorClass::H2Reset.index()] += 1;
         self.resets.count(code);
     }
 
     /// An HTTP/3 stream that the server reset with this code (RFC 9114, section 8.1).
     pub fn reset_http3_stream(&mut self, code: u64) {
-        self.errors.0[Class::H3Reset.index()] += 1;
+        self.errors.0[ErrorClass::H3Reset.index()] += 1;
         // Codes have up to 62 bits; those beyond the table are counted as unknown.
         self.resets_of_http3
             .count(u32::try_from(code).unwrap_or(u32::MAX));
     }
 
     /// A request that failed without a whole answer. A status, an assertion and a reset stream have
-    /// doors of their own, because their codes are counted; [`Books::balance`] finds them if they
+    /// doors of their own, because their codes are counted; [`OutcomeCounts::balance`] finds them if they
     /// leave by this one.
-    pub fn failed(&mut self, class: Class) {
+    pub fn failed(&mut self, class: ErrorClass) {
         self.errors.0[class.index()] += 1;
     }
 
@@ -131,8 +131,8 @@ impl Books {
         self.interim.count(code);
     }
 
-    /// Closes the books: so many requests were sent and had no end yet. The number must come from
-    /// the connections, never from the books, or the books would check themselves.
+    /// Closes the counts: so many requests were sent and had no end yet. The number must come from
+    /// the connections, never from the counts, or the counts would check themselves.
     pub fn close(&mut self, in_flight: u64) {
         self.in_flight = in_flight;
     }
@@ -148,7 +148,7 @@ impl Books {
     }
 
     /// Requests that failed in this way.
-    pub fn errors(&self, class: Class) -> u64 {
+    pub fn errors(&self, class: ErrorClass) -> u64 {
         self.errors.0[class.index()]
     }
 
@@ -182,9 +182,9 @@ impl Books {
         &self.resets_of_http3
     }
 
-    /// Adds the books of another thread or process. Only whole numbers are added, so the order and
-    /// the grouping of several books do not matter.
-    pub fn merge(&mut self, other: &Books) {
+    /// Adds the counts of another thread or process. Only whole numbers are added, so the order and
+    /// the grouping of several counts do not matter.
+    pub fn merge(&mut self, other: &OutcomeCounts) {
         self.attempted += other.attempted;
         self.ok += other.ok;
         for (mine, theirs) in self.errors.0.iter_mut().zip(&other.errors.0) {

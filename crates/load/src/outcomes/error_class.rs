@@ -3,7 +3,7 @@
 /// What became of a request that was not answered well. The part of the name before the point says
 /// the phase, the rest what happened in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub enum ErrorClass {
     /// The name of the server could not be resolved.
     Dns,
     /// The server refused the connection.
@@ -88,218 +88,218 @@ pub enum Class {
 }
 
 /// Name and sentence of each class, in the order of the enum.
-const WORDS: [(Class, &str, &str); Class::COUNT] = [
+const WORDS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
-        Class::Dns,
+        ErrorClass::Dns,
         "dns",
         "the name of the server could not be resolved",
     ),
     (
-        Class::ConnectRefused,
+        ErrorClass::ConnectRefused,
         "connect.refused",
         "the server refused the connection",
     ),
     (
-        Class::ConnectTimeout,
+        ErrorClass::ConnectTimeout,
         "connect.timeout",
         "the operating system gave up connecting",
     ),
     (
-        Class::ConnectUnreachable,
+        ErrorClass::ConnectUnreachable,
         "connect.unreachable",
         "there is no way to the server's address",
     ),
     (
-        Class::ConnectNoPort,
+        ErrorClass::ConnectNoPort,
         "connect.no-port",
         "no local port was free for a connection",
     ),
     (
-        Class::TlsHandshake,
+        ErrorClass::TlsHandshake,
         "tls.handshake",
         "the TLS handshake was broken off",
     ),
     (
-        Class::TlsVerify,
+        ErrorClass::TlsVerify,
         "tls.verify",
         "the server's certificate could not be verified",
     ),
     (
-        Class::TlsAlpn,
+        ErrorClass::TlsAlpn,
         "tls.alpn",
         "the server did not agree to the protocol",
     ),
     (
-        Class::TlsRecord,
+        ErrorClass::TlsRecord,
         "tls.record",
         "TLS broke after the handshake",
     ),
     (
-        Class::TlsTruncated,
+        ErrorClass::TlsTruncated,
         "tls.truncated",
         "the answer was cut off without the close_notify of TLS",
     ),
-    (Class::Send, "send", "the request could not be written"),
+    (ErrorClass::Send, "send", "the request could not be written"),
     (
-        Class::ResetBeforeFirstByte,
+        ErrorClass::ResetBeforeFirstByte,
         "reset.before-first-byte",
         "the server reset the connection before it answered",
     ),
     (
-        Class::ResetInHead,
+        ErrorClass::ResetInHead,
         "reset.in-head",
         "the server reset the connection inside the head of the answer",
     ),
     (
-        Class::ResetInBody,
+        ErrorClass::ResetInBody,
         "reset.in-body",
         "the server reset the connection inside the body of the answer",
     ),
     (
-        Class::EofFirst,
+        ErrorClass::EofFirst,
         "eof.first",
         "the server closed a new connection without an answer",
     ),
     (
-        Class::EofStale,
+        ErrorClass::EofStale,
         "eof.stale",
         "the server closed an idle connection as the request was sent on it",
     ),
     (
-        Class::EofInHead,
+        ErrorClass::EofInHead,
         "eof.in-head",
         "the server closed the connection inside the head of the answer",
     ),
     (
-        Class::EofInBody,
+        ErrorClass::EofInBody,
         "eof.in-body",
         "the body ended before the length that its head states",
     ),
     (
-        Class::ProtocolStatusLine,
+        ErrorClass::ProtocolStatusLine,
         "protocol.status-line",
         "the answer does not begin with a status line of HTTP",
     ),
     (
-        Class::ProtocolHeader,
+        ErrorClass::ProtocolHeader,
         "protocol.header",
         "the answer has a malformed header",
     ),
     (
-        Class::ProtocolLength,
+        ErrorClass::ProtocolLength,
         "protocol.length",
         "the answer states two different lengths",
     ),
     (
-        Class::ProtocolChunk,
+        ErrorClass::ProtocolChunk,
         "protocol.chunk",
         "the answer has a malformed chunk",
     ),
     (
-        Class::ProtocolExtraBytes,
+        ErrorClass::ProtocolExtraBytes,
         "protocol.extra-bytes",
         "bytes followed the end of the answer",
     ),
     (
-        Class::ProtocolEarly,
+        ErrorClass::ProtocolEarly,
         "protocol.early",
         "an answer came before its request was sent",
     ),
     (
-        Class::TimeoutConnect,
+        ErrorClass::TimeoutConnect,
         "timeout.connect",
         "the connection took longer than the limit",
     ),
     (
-        Class::TimeoutFirstByte,
+        ErrorClass::TimeoutFirstByte,
         "timeout.first-byte",
         "the first byte of the answer took longer than the limit",
     ),
     (
-        Class::TimeoutTotal,
+        ErrorClass::TimeoutTotal,
         "timeout.total",
         "the whole answer took longer than the limit",
     ),
     (
-        Class::H2GoAway,
+        ErrorClass::H2GoAway,
         "h2.goaway",
         "the server ended the HTTP/2 connection",
     ),
     (
-        Class::H2Reset,
+        ErrorClass::H2Reset,
         "h2.rst-stream",
         "the server reset the HTTP/2 stream",
     ),
     (
-        Class::H2Refused,
+        ErrorClass::H2Refused,
         "h2.refused",
         "the server refused the HTTP/2 stream",
     ),
     (
-        Class::H2FlowStall,
+        ErrorClass::H2FlowStall,
         "h2.flow-stall",
         "the HTTP/2 flow control stood still",
     ),
     (
-        Class::H2Flood,
+        ErrorClass::H2Flood,
         "h2.flood",
         "the server flooded the HTTP/2 connection with header blocks or control frames",
     ),
     (
-        Class::H2Protocol,
+        ErrorClass::H2Protocol,
         "h2.protocol",
         "the server broke a rule of HTTP/2",
     ),
     (
-        Class::H3GoAway,
+        ErrorClass::H3GoAway,
         "h3.goaway",
         "the server ended the HTTP/3 connection",
     ),
     (
-        Class::H3Reset,
+        ErrorClass::H3Reset,
         "h3.reset",
         "the server reset the HTTP/3 stream",
     ),
     (
-        Class::H3Refused,
+        ErrorClass::H3Refused,
         "h3.refused",
         "the server refused the HTTP/3 stream",
     ),
     (
-        Class::H3Idle,
+        ErrorClass::H3Idle,
         "h3.idle",
         "nothing was heard on the HTTP/3 connection for too long",
     ),
     (
-        Class::H3Protocol,
+        ErrorClass::H3Protocol,
         "h3.protocol",
         "the server broke a rule of HTTP/3 or QUIC",
     ),
     (
-        Class::Status,
+        ErrorClass::Status,
         "status",
         "the answer has a status that counts as failure",
     ),
     (
-        Class::Assertion,
+        ErrorClass::Assertion,
         "assertion",
         "the answer is not what was asked for",
     ),
 ];
 
-impl Class {
+impl ErrorClass {
     /// How many there are.
     pub const COUNT: usize = 40;
 
     /// Every class, in the order in which they are listed.
-    pub fn all() -> impl Iterator<Item = Class> {
+    pub fn all() -> impl Iterator<Item = ErrorClass> {
         WORDS.iter().map(|(class, _, _)| *class)
     }
 
     /// Whether there was no server any more, or it went away meanwhile: what the requests of a server that dies end with.
     pub fn is_of_lost_server(self) -> bool {
-        use Class::{ConnectRefused, EofFirst, EofInBody, EofInHead, EofStale};
-        use Class::{ResetBeforeFirstByte, ResetInBody, ResetInHead, Send, TlsTruncated};
+        use ErrorClass::{ConnectRefused, EofFirst, EofInBody, EofInHead, EofStale};
+        use ErrorClass::{ResetBeforeFirstByte, ResetInBody, ResetInHead, Send, TlsTruncated};
         matches!(
             self,
             ConnectRefused
@@ -337,13 +337,13 @@ impl Class {
     }
 
     /// The class with this name.
-    pub fn named(name: &str) -> Option<Class> {
-        Class::all().find(|class| class.name() == name)
+    pub fn named(name: &str) -> Option<ErrorClass> {
+        ErrorClass::all().find(|class| class.name() == name)
     }
 
     /// Whether the whole answer had arrived when the request was found to have failed.
     pub fn is_answered(self) -> bool {
-        matches!(self, Class::Status | Class::Assertion)
+        matches!(self, ErrorClass::Status | ErrorClass::Assertion)
     }
 }
 
@@ -354,19 +354,19 @@ mod tests {
 
     #[test]
     fn every_class_is_found_by_its_own_name_and_in_its_own_place() {
-        let names: BTreeSet<&str> = Class::all().map(Class::name).collect();
-        assert_eq!(names.len(), Class::COUNT);
-        for (place, class) in Class::all().enumerate() {
+        let names: BTreeSet<&str> = ErrorClass::all().map(ErrorClass::name).collect();
+        assert_eq!(names.len(), ErrorClass::COUNT);
+        for (place, class) in ErrorClass::all().enumerate() {
             assert_eq!(class.index(), place);
-            assert_eq!(Class::named(class.name()), Some(class));
+            assert_eq!(ErrorClass::named(class.name()), Some(class));
             assert!(class.sentence().len() > 20);
         }
-        assert_eq!(Class::named("reset"), None);
+        assert_eq!(ErrorClass::named("reset"), None);
     }
 
     #[test]
     fn the_phases_are_those_of_a_request() {
-        let mut phases: Vec<&str> = Class::all().map(Class::phase).collect();
+        let mut phases: Vec<&str> = ErrorClass::all().map(ErrorClass::phase).collect();
         phases.dedup();
         let expected = [
             "dns",

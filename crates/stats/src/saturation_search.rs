@@ -33,7 +33,7 @@ pub struct Rules {
     pub step: Option<u32>,
     /// The highest level.
     pub limit: u32,
-    /// Levels one after the other that bring no growth before the climb ends.
+    /// Levels one after the other that bring no growth before the search ends.
     pub patience: u32,
     /// Visits of every level.
     pub visits: u32,
@@ -72,11 +72,11 @@ const RESOLUTION: u32 = 8;
 
 /// Which level is visited next.
 ///
-/// First the climb: every level is visited [`Rules::visits`] times, until [`Rules::patience`] levels in a row
+/// First the search upwards: every level is visited [`Rules::visits`] times, until [`Rules::patience`] levels in a row
 /// brought no growth beyond noise over the best before them. Then the surroundings of the best level, in case
 /// there is a peak between two levels. Then levels below the best of which it is unclear whether they are
 /// as good, in turn with the best, so that a slow drift falls on both. Last the space below the
-/// smallest level that is as good, by halves. New visits can change what was decided before: the climb
+/// smallest level that is as good, by halves. New visits can change what was decided before: the search
 /// then goes on.
 pub fn next(levels: &[Level], rules: &Rules) -> Next {
     let mut sorted: Vec<&Level> = levels.iter().collect();
@@ -100,7 +100,7 @@ pub fn next(levels: &[Level], rules: &Rules) -> Next {
     found.map_or(Next::Stop, Next::Visit)
 }
 
-/// The next level of the climb, if it goes on.
+/// The next level of the search, if it goes on.
 fn higher(sorted: &[&Level], noise: &Noise, rules: &Rules) -> Option<u32> {
     let mut at = rules.first.min(rules.limit);
     let mut best: Option<&Level> = None;

@@ -1,22 +1,22 @@
-//! Writes down the end of every request: in the books, among the times, and as a row.
+//! Writes down the end of every request: in the counts, among the times, and as a row.
 //!
-//! It decides to which account a request belongs, and nothing about connections. Start reading at
-//! [`Ledger::answered`].
+//! It decides to which totals a request belongs, and nothing about connections. Start reading at
+//! [`Recorder::answered`].
 
 use super::sent::Sent;
-use crate::books::{Books, Class};
 use crate::http1::{Summary, Watch};
 use crate::latency::Outcome;
 use crate::load::{BodyRule, Load};
-use crate::measured::{Account, Row};
+use crate::measured::{RequestRecord, Totals};
+use crate::outcomes::{ErrorClass, OutcomeCounts};
 
 /// What a thread has counted and timed.
-pub(super) struct Ledger<'a> {
+pub(super) struct Recorder<'a> {
     load: &'a Load,
     /// Everything since the last exchange, after the warm-up.
-    pub account: Box<Account>,
+    pub totals: Box<Totals>,
     /// The warm-up.
-    pub warmup: Box<Account>,
+    pub warmup: Box<Totals>,
     /// Sending ends at this time, if the load ends by time.
     pub window_end_ns: u64,
     /// Good answers within the window.
@@ -30,7 +30,7 @@ pub(super) struct Ledger<'a> {
     /// Time that requests were under way between the warm-up and the end of sending, added up.
     pub under_way_ns: u128,
     /// Every request, if asked for.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RequestRecord>,
 }
 
 /// A whole answer as it was judged.
@@ -41,12 +41,12 @@ pub(super) struct Answer {
     pub has_good_body: bool,
 }
 
-impl<'a> Ledger<'a> {
-    pub fn new(load: &'a Load, window_end_ns: u64) -> Ledger<'a> {
-        Ledger {
+impl<'a> Recorder<'a> {
+    pub fn new(load: &'a Load, window_end_ns: u64) -> Recorder<'a> {
+        Recorder {
             load,
-            account: Box::new(Account::new(load.is_closed())),
-            warmup: Box::new(Account::new(load.is_closed())),
+            totals: Box::new(Totals::new(load.is_closed())),
+            warmup: Box::new(Totals::new(load.is_closed())),
             window_end_ns,
             ok_in_time: 0,
             under_way: 0,
@@ -57,17 +57,18 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The account of requests, or connections, that were begun in or after the warm-up.
-    pub fn of(&mut self, is_warmup: bool) -> &mut Box<Account> {
-        match is_warmup {
-            true => &mut self.warmup,
-            false => &mut self.account,
+    /// The counts of requests, or connections, that were begun in or after the warm-up.
+    pub fn of(&mut self, is_warmup: bool) -> &mut Box<Totals> {
+        if is_warmup {
+            &mut self.warmup
+        } else {
+            &mut self.totals
         }
     }
 
-    /// The books of a request.
-    pub fn books(&mut self, is_warmup: bool) -> &mut Books {
-        &mut self.of(is_warmup).books
+    /// The counts of a request.
+    pub fn outcomes(&mut self, is_warmup: bool) -> &mut OutcomeCounts {
+        &mut self.of(is_warmup).outcomes
     }
 
     /// What a body must be like.
@@ -82,7 +83,7 @@ impl<'a> Ledger<'a> {
 
     /// A request is taken up.
     pub fn attempt(&mut self, is_warmup: bool) {
-        self.books(is_warmup).attempt();
+        self.outcomes(is_warmup).attempt();
         self.under_way += 1;
     }
 
@@ -97,26 +98,26 @@ impl<'a> Ledger<'a> {
             Some(BodyRule::Length(bytes)) => summary.body_bytes == bytes,
             _ => true,
         };
-        let account = self.of(sent.is_warmup);
-        let books = &mut account.books;
+        let totals = self.of(sent.is_warmup);
+        let outcomes = &mut totals.outcomes;
         let outcome = match (is_good_status, has_good_body && is_good_length) {
             (true, true) => {
-                books.ok(summary.status);
+                outcomes.ok(summary.status);
                 Outcome::Ok
             }
             (false, _) => {
-                books.refused_status(summary.status);
-                Outcome::Failed(Class::Status)
+                outcomes.refused_status(summary.status);
+                Outcome::Failed(ErrorClass::Status)
             }
             (true, false) => {
-                books.failed_assertion(summary.status);
-                Outcome::Failed(Class::Assertion)
+                outcomes.failed_assertion(summary.status);
+                Outcome::Failed(ErrorClass::Assertion)
             }
         };
-        books.bytes.body += summary.body_bytes;
-        (0..summary.interim).for_each(|_| books.interim(summary.interim_status));
+        outcomes.bytes.body += summary.body_bytes;
+        (0..summary.interim).for_each(|_| outcomes.interim(summary.interim_status));
         if is_good_status {
-            account.replies.count(
+            totals.replies.count(
                 summary.body_bytes,
                 summary.reusable,
                 summary.doubtful_framing,
@@ -127,33 +128,33 @@ impl<'a> Ledger<'a> {
     }
 
     /// A request failed without a whole answer; what had come of it is in `summary`.
-    pub fn failed(&mut self, sent: &Sent, class: Class, end_ns: u64, summary: &Summary) {
-        self.books(sent.is_warmup).failed(class);
+    pub fn failed(&mut self, sent: &Sent, class: ErrorClass, end_ns: u64, summary: &Summary) {
+        self.outcomes(sent.is_warmup).failed(class);
         self.ended(sent, Outcome::Failed(class), end_ns, summary);
     }
 
     /// The server reset the stream of a request.
     pub fn reset_stream(&mut self, sent: &Sent, code: u32, end_ns: u64) {
-        self.books(sent.is_warmup).reset_stream(code);
-        let outcome = Outcome::Failed(Class::H2Reset);
+        self.outcomes(sent.is_warmup).reset_stream(code);
+        let outcome = Outcome::Failed(ErrorClass::H2Reset);
         self.ended(sent, outcome, end_ns, &Summary::default());
     }
 
     /// The server reset the HTTP/3 stream of a request.
     #[cfg(feature = "http3")]
     pub fn reset_http3_stream(&mut self, sent: &Sent, code: u64, end_ns: u64) {
-        self.books(sent.is_warmup).reset_http3_stream(code);
-        let outcome = Outcome::Failed(Class::H3Reset);
+        self.outcomes(sent.is_warmup).reset_http3_stream(code);
+        let outcome = Outcome::Failed(ErrorClass::H3Reset);
         self.ended(sent, outcome, end_ns, &Summary::default());
     }
 
     /// A request was given up for a reason of the client.
     pub fn cancelled(&mut self, sent: &Sent, end_ns: u64) {
-        self.books(sent.is_warmup).cancelled();
+        self.outcomes(sent.is_warmup).cancelled();
         self.ended(sent, Outcome::Cancelled, end_ns, &Summary::default());
     }
 
-    /// The load ended before this request. The books are told the number of these when they are
+    /// The load ended before this request. The counts are told the number of these when they are
     /// closed.
     pub fn in_flight(&mut self, sent: &Sent, end_ns: u64) {
         self.ended(sent, Outcome::InFlight, end_ns, &Summary::default());
@@ -161,10 +162,10 @@ impl<'a> Ledger<'a> {
 
     /// A request was due, and the load ended before it was sent.
     pub fn unsent(&mut self, sent: &Sent, end_ns: u64) {
-        let account = self.of(sent.is_warmup);
-        account.books.attempt();
-        account.books.unsent();
-        if let crate::measured::Latency::Open(latency) = &mut account.latency {
+        let totals = self.of(sent.is_warmup);
+        totals.outcomes.attempt();
+        totals.outcomes.unsent();
+        if let crate::measured::Latency::Open(latency) = &mut totals.latency {
             latency.unsent(sent.intended(), end_ns);
         }
     }
@@ -172,8 +173,8 @@ impl<'a> Ledger<'a> {
     fn ended(&mut self, sent: &Sent, outcome: Outcome, end_ns: u64, summary: &Summary) {
         self.under_way -= 1;
         if sent.is_sent() {
-            let account = self.of(sent.is_warmup);
-            account
+            let totals = self.of(sent.is_warmup);
+            totals
                 .latency
                 .record(outcome, sent.intended(), sent.times(end_ns));
             let from_ns = sent.sent_ns.max(self.load.warmup_ns);
@@ -188,7 +189,7 @@ impl<'a> Ledger<'a> {
         }
         self.ok_in_time += u64::from(outcome == Outcome::Ok && end_ns <= self.window_end_ns);
         if self.load.keeps_rows {
-            self.rows.push(Row {
+            self.rows.push(RequestRecord {
                 index: sent.index,
                 kind: sent.kind,
                 intended_ns: (!self.load.is_closed()).then_some(sent.intended_ns),

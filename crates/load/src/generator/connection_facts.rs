@@ -1,17 +1,31 @@
 //! What is remembered of the connection of a request that is looked at closely.
 
 use super::key_bits::key_bits;
-use super::probe::TlsFacts;
 use rustls::{ClientConnection, ProtocolVersion};
+
+/// What was agreed with TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// The version, such as `TLSv1.3`.
+    pub version: String,
+    /// The cipher suite, such as `TLS13_AES_256_GCM_SHA384`; empty with HTTP/3, where it is not told.
+    pub cipher: String,
+    /// Bits of the key in the server's certificate, where its kind is known.
+    pub key_bits: Option<u32>,
+    /// The group of the key exchange, such as `X25519`.
+    pub group: Option<String>,
+    /// What ALPN agreed on, such as `h2`.
+    pub alpn: Option<String>,
+}
 
 /// A connection that was made.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct ConnectionFacts {
     pub tls: Option<TlsFacts>,
     pub connect_ns: u64,
 }
 
-impl Seen {
+impl ConnectionFacts {
     /// The header fields of an answer that are kept.
     pub const FIELDS: [&'static str; 3] = ["Server", "Content-Type", "Location"];
 

@@ -1,8 +1,8 @@
-//! Random loads: the books always add up, and never when a request is lost.
+//! Random loads: the counts always add up, and never when a request is lost.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_load::books::{Books, Class};
+use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 
 /// What happened to a request in a made-up load.
 #[derive(Debug, Clone, Copy)]
@@ -13,7 +13,7 @@ enum Event {
     Assertion(u16),
     Reset(u32),
     ResetHttp3(u64),
-    Failed(Class),
+    Failed(ErrorClass),
     Cancelled,
     Unsent,
     Interim(u16),
@@ -23,31 +23,32 @@ enum Event {
     Bytes(u64),
 }
 
-fn enter(books: &mut Books, event: Event) {
+fn enter(outcomes: &mut OutcomeCounts, event: Event) {
     match event {
-        Event::Attempt => books.attempt(),
-        Event::Ok(code) => books.ok(code),
-        Event::Status(code) => books.refused_status(code),
-        Event::Assertion(code) => books.failed_assertion(code),
-        Event::Reset(code) => books.reset_stream(code),
-        Event::ResetHttp3(code) => books.reset_http3_stream(code),
-        Event::Failed(class) => books.failed(class),
-        Event::Cancelled => books.cancelled(),
-        Event::Unsent => books.unsent(),
-        Event::Interim(code) => books.interim(code),
-        Event::Retry => books.retried(),
+        Event::Attempt => outcomes.attempt(),
+        Event::Ok(code) => outcomes.ok(code),
+        Event::Status(code) => outcomes.refused_status(code),
+        Event::Assertion(code) => outcomes.failed_assertion(code),
+        Event::Reset(code) => outcomes.reset_stream(code),
+        Event::ResetHttp3(code) => outcomes.reset_http3_stream(code),
+        Event::Failed(class) => outcomes.failed(class),
+        Event::Cancelled => outcomes.cancelled(),
+        Event::Unsent => outcomes.unsent(),
+        Event::Interim(code) => outcomes.interim(code),
+        Event::Retry => outcomes.retried(),
         Event::Connect { works } => {
-            books.connections.attempt();
-            match works {
-                true => books.connections.opened(),
-                false => books.connections.failed(),
+            outcomes.connections.attempt();
+            if works {
+                outcomes.connections.opened()
+            } else {
+                outcomes.connections.failed()
             }
         }
-        Event::Send { is_reused } => books.connections.send(is_reused),
+        Event::Send { is_reused } => outcomes.connections.send(is_reused),
         Event::Bytes(count) => {
-            books.bytes.received += count;
-            books.bytes.body += count / 2;
-            books.bytes.sent += count / 3;
+            outcomes.bytes.received += count;
+            outcomes.bytes.body += count / 2;
+            outcomes.bytes.sent += count / 3;
         }
     }
 }
@@ -56,8 +57,8 @@ fn enter(books: &mut Books, event: Event) {
 fn load(seed: u64) -> (Vec<Event>, u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut draw = |below: u64| random.next_u64() % below;
-    let has_codes = [Class::H2Reset, Class::H3Reset];
-    let classes: Vec<Class> = Class::all()
+    let has_codes = [ErrorClass::H2Reset, ErrorClass::H3Reset];
+    let classes: Vec<ErrorClass> = ErrorClass::all()
         .filter(|class| !class.is_answered() && !has_codes.contains(class))
         .collect();
     let (mut events, mut in_flight) = (Vec::new(), 0);
@@ -84,23 +85,23 @@ fn load(seed: u64) -> (Vec<Event>, u64) {
     (events, in_flight)
 }
 
-fn books_of(events: &[Event], in_flight: u64) -> Books {
-    let mut books = Books::new();
+fn books_of(events: &[Event], in_flight: u64) -> OutcomeCounts {
+    let mut outcomes = OutcomeCounts::new();
     for event in events {
-        enter(&mut books, *event);
+        enter(&mut outcomes, *event);
     }
-    books.close(in_flight);
-    books
+    outcomes.close(in_flight);
+    outcomes
 }
 
 #[test]
 fn every_load_balances() {
     for seed in 0..300 {
         let (events, in_flight) = load(seed);
-        let books = books_of(&events, in_flight);
-        assert_eq!(books.balance(), Ok(()), "seed {seed}");
-        let rows: u64 = books.rows().map(|row| row.count).sum();
-        assert_eq!(rows, books.attempts());
+        let outcomes = books_of(&events, in_flight);
+        assert_eq!(outcomes.balance(), Ok(()), "seed {seed}");
+        let rows: u64 = outcomes.rows().map(|row| row.count).sum();
+        assert_eq!(rows, outcomes.attempts());
     }
 }
 
@@ -138,14 +139,14 @@ fn a_lost_event_is_found_whichever_it_is() {
 
 #[test]
 fn the_books_say_what_does_not_add_up() {
-    let mut books = Books::new();
-    (0..40).for_each(|_| books.attempt());
-    (0..20).for_each(|_| books.ok(200));
-    (0..19).for_each(|_| books.failed(Class::EofInBody));
+    let mut outcomes = OutcomeCounts::new();
+    (0..40).for_each(|_| outcomes.attempt());
+    (0..20).for_each(|_| outcomes.ok(200));
+    (0..19).for_each(|_| outcomes.failed(ErrorClass::EofInBody));
     // A status that leaves by the wrong door has no code.
-    books.failed(Class::Status);
-    books.connections.attempt();
-    let said: Vec<String> = books
+    outcomes.failed(ErrorClass::Status);
+    outcomes.connections.attempt();
+    let said: Vec<String> = outcomes
         .balance()
         .unwrap_err()
         .iter()
@@ -158,9 +159,9 @@ fn the_books_say_what_does_not_add_up() {
             "attempts to connect are 1, but connections accounted for are 0",
         ]
     );
-    books.connections.failed();
-    books.attempt();
-    let said = books.balance().unwrap_err()[0].to_string();
+    outcomes.connections.failed();
+    outcomes.attempt();
+    let said = outcomes.balance().unwrap_err()[0].to_string();
     assert_eq!(
         said,
         "requests attempted are 41, but requests accounted for are 40"
@@ -172,13 +173,17 @@ fn merged_books_are_those_of_one_recording_in_any_grouping() {
     for seed in 0..50 {
         let (events, in_flight) = load(seed);
         let whole = books_of(&events, in_flight);
-        let mut parts = [Books::new(), Books::new(), Books::new()];
+        let mut parts = [
+            OutcomeCounts::new(),
+            OutcomeCounts::new(),
+            OutcomeCounts::new(),
+        ];
         for (place, event) in events.iter().enumerate() {
             enter(&mut parts[place % 3], *event);
         }
         parts[1].close(in_flight);
         let [a, b, c] = parts;
-        let sum = |left: &Books, right: &Books| {
+        let sum = |left: &OutcomeCounts, right: &OutcomeCounts| {
             let mut sum = left.clone();
             sum.merge(right);
             sum
@@ -193,37 +198,40 @@ fn merged_books_are_those_of_one_recording_in_any_grouping() {
 fn books_survive_a_file_and_refuse_unknown_classes() {
     for seed in 0..20 {
         let (events, in_flight) = load(seed);
-        let books = books_of(&events, in_flight);
-        let text = serde_json::to_string(&books).unwrap();
-        assert_eq!(serde_json::from_str::<Books>(&text).unwrap(), books);
+        let outcomes = books_of(&events, in_flight);
+        let text = serde_json::to_string(&outcomes).unwrap();
+        assert_eq!(
+            serde_json::from_str::<OutcomeCounts>(&text).unwrap(),
+            outcomes
+        );
     }
-    let mut books = Books::new();
-    books.attempt();
-    books.failed(Class::ResetInBody);
-    let text = serde_json::to_string(&books).unwrap();
+    let mut outcomes = OutcomeCounts::new();
+    outcomes.attempt();
+    outcomes.failed(ErrorClass::ResetInBody);
+    let text = serde_json::to_string(&outcomes).unwrap();
     assert!(text.contains(r#""errors":{"reset.in-body":1}"#), "{text}");
     let other = text.replace("reset.in-body", "reset.in-hand");
-    let error = serde_json::from_str::<Books>(&other).unwrap_err();
+    let error = serde_json::from_str::<OutcomeCounts>(&other).unwrap_err();
     assert!(error.to_string().contains("'reset.in-hand'"), "{error}");
 }
 
 #[test]
 fn statuses_are_counted_by_code_and_by_hundred() {
-    let mut books = Books::new();
+    let mut outcomes = OutcomeCounts::new();
     for code in [200, 200, 204, 404, 503, 999, 42] {
-        books.attempt();
-        books.ok(code);
+        outcomes.attempt();
+        outcomes.ok(code);
     }
-    books.interim(103);
-    let codes = books.codes();
+    outcomes.interim(103);
+    let codes = outcomes.codes();
     assert_eq!(
         (codes.of(200), codes.of_hundred(2), codes.of_hundred(5)),
         (2, 3, 1)
     );
-    assert_eq!((codes.of(103), books.interim_codes().of(103)), (0, 1));
+    assert_eq!((codes.of(103), outcomes.interim_codes().of(103)), (0, 1));
     assert_eq!((codes.outside(), codes.total()), (1, 7));
-    assert_eq!(books.balance(), Ok(()));
+    assert_eq!(outcomes.balance(), Ok(()));
     // Interim answers are those below 200; anything else was an answer.
-    books.interim(200);
-    assert!(books.balance().is_err());
+    outcomes.interim(200);
+    assert!(outcomes.balance().is_err());
 }

@@ -11,7 +11,7 @@ pub struct Connections {
     pub opened: u64,
     /// Attempts that did not.
     pub failed: u64,
-    /// Attempts under way when the books were closed.
+    /// Attempts under way when the counts were closed.
     pub pending: u64,
     /// Requests and retries written, in whole or in part.
     pub sends: u64,
@@ -40,9 +40,10 @@ impl Connections {
     /// A request is written on a connection.
     pub fn send(&mut self, is_reused: bool) {
         self.sends += 1;
-        match is_reused {
-            true => self.reused_sends += 1,
-            false => self.first_sends += 1,
+        if is_reused {
+            self.reused_sends += 1
+        } else {
+            self.first_sends += 1
         }
     }
 
