@@ -56,7 +56,7 @@ impl Measured {
 
     /// Whether requests failed in the way in which they do when a server dies.
     pub fn has_lost_server(&self) -> bool {
-        let mut classes = ErrorClass::all().filter(|class| class.is_of_lost_server());
+        let mut classes = ErrorClass::every().filter(|class| class.is_of_lost_server());
         classes.any(|class| self.totals.outcomes.errors(class) > 0)
     }
 
@@ -95,7 +95,7 @@ impl Measured {
 pub struct RequestRecord {
     /// Its number in the load, from 0.
     pub index: u64,
-    /// Its kind, as a place in [`crate::load::Kinds::all`].
+    /// Its kind, as a place in [`crate::load::Kinds::entries`].
     pub kind: u16,
     /// When it was due, in an open load.
     pub intended_ns: Option<u64>,
@@ -175,6 +175,6 @@ impl Measured {
             due,
             sent: due.saturating_sub(unsent.map_or(0, |row| row.count)),
         };
-        Some(OpenVerdict::of(latency, achieved))
+        Some(OpenVerdict::judge(latency, achieved))
     }
 }

@@ -161,7 +161,7 @@ impl Connection {
         sent.sent_ns = core.clock.now_ns();
         self.requests += 1;
         self.is_last |= core.is_last_request(self.requests, sent.sent_ns - self.opened_ns);
-        let totals = core.recorder.of(sent.is_warmup);
+        let totals = core.recorder.totals_mut(sent.is_warmup);
         totals.outcomes.connections.send(sent.is_reused);
         if let Latency::Open(latency) = &mut totals.latency {
             sent.own_lag_ns = latency.sent(sent.intended_ns, self.freed, sent.sent_ns);
@@ -323,7 +323,7 @@ impl Connection {
             core.recorder
                 .failed(&sent, class, now_ns, &Summary::default());
         } else {
-            core.recorder.of(self.is_warmup).replies.stray_bytes += 1;
+            core.recorder.totals_mut(self.is_warmup).replies.stray_bytes += 1;
         }
         self.lose(Lost::Ours, core);
     }

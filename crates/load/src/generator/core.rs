@@ -125,7 +125,7 @@ impl<'a> Core<'a> {
             quic.take_traffic(&mut self.traffic);
         }
         let is_warmup = self.is_warmup(now_ns.saturating_sub(1));
-        let bytes = &mut self.recorder.of(is_warmup).outcomes.bytes;
+        let bytes = &mut self.recorder.totals_mut(is_warmup).outcomes.bytes;
         bytes.received += std::mem::take(&mut self.traffic.received);
         bytes.sent += std::mem::take(&mut self.traffic.sent);
     }

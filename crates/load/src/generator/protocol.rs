@@ -84,7 +84,7 @@ impl Protocol {
         let source = core.source;
         match self {
             Protocol::One(pipeline) => {
-                let request = source.one(sent.kind, sent.index);
+                let request = source.http1_request(sent.kind, sent.index);
                 pipeline.send(Sent {
                     asked: request.asked(),
                     closes: request.closes(),
@@ -95,11 +95,13 @@ impl Protocol {
                 }
                 pipeline.output.extend_from_slice(request.bytes());
             }
-            Protocol::Two(streams) => streams.send(sent, source.two(sent.kind, sent.index)),
+            Protocol::Two(streams) => {
+                streams.send(sent, source.http2_request(sent.kind, sent.index))
+            }
             #[cfg(feature = "http3")]
             Protocol::Three(streams) => {
                 if let Some(engine) = &mut core.quic {
-                    streams.send(sent, source.three(sent.kind, sent.index), engine);
+                    streams.send(sent, source.http3_request(sent.kind, sent.index), engine);
                 }
             }
         }

@@ -58,7 +58,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// The counts of requests, or connections, that were begun in or after the warm-up.
-    pub fn of(&mut self, is_warmup: bool) -> &mut Box<Totals> {
+    pub fn totals_mut(&mut self, is_warmup: bool) -> &mut Box<Totals> {
         if is_warmup {
             &mut self.warmup
         } else {
@@ -68,7 +68,7 @@ impl<'a> Recorder<'a> {
 
     /// The counts of a request.
     pub fn outcomes(&mut self, is_warmup: bool) -> &mut OutcomeCounts {
-        &mut self.of(is_warmup).outcomes
+        &mut self.totals_mut(is_warmup).outcomes
     }
 
     /// What a body must be like.
@@ -98,7 +98,7 @@ impl<'a> Recorder<'a> {
             Some(BodyRule::Length(bytes)) => summary.body_bytes == bytes,
             _ => true,
         };
-        let totals = self.of(sent.is_warmup);
+        let totals = self.totals_mut(sent.is_warmup);
         let outcomes = &mut totals.outcomes;
         let outcome = match (is_good_status, has_good_body && is_good_length) {
             (true, true) => {
@@ -162,7 +162,7 @@ impl<'a> Recorder<'a> {
 
     /// A request was due, and the load ended before it was sent.
     pub fn unsent(&mut self, sent: &Sent, end_ns: u64) {
-        let totals = self.of(sent.is_warmup);
+        let totals = self.totals_mut(sent.is_warmup);
         totals.outcomes.attempt();
         totals.outcomes.unsent();
         if let crate::measured::Latency::Open(latency) = &mut totals.latency {
@@ -173,7 +173,7 @@ impl<'a> Recorder<'a> {
     fn ended(&mut self, sent: &Sent, outcome: Outcome, end_ns: u64, summary: &Summary) {
         self.under_way -= 1;
         if sent.is_sent() {
-            let totals = self.of(sent.is_warmup);
+            let totals = self.totals_mut(sent.is_warmup);
             totals
                 .latency
                 .record(outcome, sent.intended(), sent.times(end_ns));

@@ -31,7 +31,7 @@ impl<'a> Source<'a> {
             #[cfg(feature = "http3")]
             three: Vec::new(),
         };
-        for (at, kind) in kinds.all().iter().enumerate() {
+        for (at, kind) in kinds.entries().iter().enumerate() {
             let rows = if kinds.varies(at as u16) {
                 kinds.rows().values.len()
             } else {
@@ -73,18 +73,18 @@ impl<'a> Source<'a> {
     }
 
     /// Request number `index` as HTTP/1 writes it.
-    pub fn one(&self, kind: u16, index: u64) -> &Request {
+    pub fn http1_request(&self, kind: u16, index: u64) -> &Request {
         self.of_row(&self.one[usize::from(kind)], index)
     }
 
     /// Request number `index` as HTTP/2 writes it.
-    pub fn two(&self, kind: u16, index: u64) -> &http2::Request {
+    pub fn http2_request(&self, kind: u16, index: u64) -> &http2::Request {
         self.of_row(&self.two[usize::from(kind)], index)
     }
 
     /// Request number `index` as HTTP/3 takes it.
     #[cfg(feature = "http3")]
-    pub fn three(&self, kind: u16, index: u64) -> &quic::Request {
+    pub fn http3_request(&self, kind: u16, index: u64) -> &quic::Request {
         self.of_row(&self.three[usize::from(kind)], index)
     }
 

@@ -181,7 +181,7 @@ impl<'a> Worker<'a> {
         let window_end_ns = &mut self.core.recorder.window_end_ns;
         *window_end_ns = self.end_ns.load(Ordering::Relaxed).min(*window_end_ns);
         let was_warmup = self.core.is_warmup(now_ns.saturating_sub(1));
-        let service = self.core.recorder.of(was_warmup).latency.service();
+        let service = self.core.recorder.totals_mut(was_warmup).latency.service();
         let (answers, median) = (service.count(), service.quantile(500_000));
         let elapsed_ns = now_ns - self.last_tick_ns;
         self.batcher
@@ -189,7 +189,7 @@ impl<'a> Worker<'a> {
         self.last_tick_ns = now_ns;
         let is_warmup = self.core.is_warmup(now_ns);
         self.mailbox
-            .hand_over(self.core.recorder.of(is_warmup), is_warmup);
+            .hand_over(self.core.recorder.totals_mut(is_warmup), is_warmup);
     }
 
     fn send_due(&mut self, now_ns: u64) {

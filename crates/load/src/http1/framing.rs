@@ -96,7 +96,7 @@ pub enum Asked {
 
 impl Asked {
     /// The kind of a method; methods are case-sensitive (RFC 9110, section 9.1).
-    pub fn of(method: &str) -> Asked {
+    pub fn for_method(method: &str) -> Asked {
         match method {
             "HEAD" => Asked::Head,
             "CONNECT" => Asked::Connect,

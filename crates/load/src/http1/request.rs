@@ -154,7 +154,7 @@ impl Request {
         Ok(Request {
             bytes,
             head_bytes,
-            asked: Asked::of(parts.method),
+            asked: Asked::for_method(parts.method),
             closes: parts.closes(),
         })
     }
@@ -414,7 +414,10 @@ mod tests {
                 ..get()
             };
             assert!(sent(&parts).starts_with(&format!("{method} {target} HTTP/1.1\r\n")));
-            assert_eq!(Request::new(&parts).unwrap().asked(), Asked::of(method));
+            assert_eq!(
+                Request::new(&parts).unwrap().asked(),
+                Asked::for_method(method)
+            );
         }
     }
 }

@@ -243,7 +243,7 @@ impl Facts {
     }
 
     /// Looks through fields that have been decoded.
-    pub(super) fn of(fields: &Fields, part: Part) -> Result<Facts, Fault> {
+    pub(super) fn from_fields(fields: &Fields, part: Part) -> Result<Facts, Fault> {
         let mut facts = Facts::default();
         for (name, value) in fields.iter() {
             facts.take(Meaning::of_name(name), value, part)?;

@@ -142,7 +142,7 @@ impl Connection {
         let facts = match self.decoder {
             None if part == Part::Head => self.walked.facts(block)?,
             None => Facts::walk(block, part)?,
-            Some(_) => Facts::of(&self.fields, part)?,
+            Some(_) => Facts::from_fields(&self.fields, part)?,
         };
         let token = stream.token;
         match (part, facts.status) {

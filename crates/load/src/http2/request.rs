@@ -94,7 +94,7 @@ impl Request {
             }
             None => self.body = Arc::new(given.to_vec()),
         }
-        self.asked = Asked::of(parts.method);
+        self.asked = Asked::for_method(parts.method);
         self.head.clear();
         self.head.resize(HEAD_BYTES, 0);
         push_block(&mut self.head, parts, scheme);

@@ -33,8 +33,8 @@ impl Outcome {
     }
 
     /// The outcome with this name.
-    pub fn named(name: &str) -> Option<Outcome> {
-        Outcome::all().find(|outcome| outcome.name() == name)
+    pub fn from_name(name: &str) -> Option<Outcome> {
+        Outcome::every().find(|outcome| outcome.name() == name)
     }
 
     /// Whether the request has come to an end, so that its times are whole.
@@ -52,10 +52,10 @@ impl Outcome {
         }
     }
 
-    fn all() -> impl Iterator<Item = Outcome> {
+    fn every() -> impl Iterator<Item = Outcome> {
         let last = [Outcome::InFlight, Outcome::Cancelled, Outcome::Unsent];
         std::iter::once(Outcome::Ok)
-            .chain(ErrorClass::all().map(Outcome::Failed))
+            .chain(ErrorClass::every().map(Outcome::Failed))
             .chain(last)
     }
 }
@@ -86,25 +86,25 @@ impl<T: Timed> Default for ByOutcome<T> {
 
 impl<T: Timed> ByOutcome<T> {
     /// The set of an outcome, if it happened.
-    pub fn of(&self, outcome: Outcome) -> Option<&T> {
+    pub fn get(&self, outcome: Outcome) -> Option<&T> {
         self.sets[outcome.place()].as_deref()
     }
 
     /// The set of good answers.
     pub fn ok(&self) -> &T {
-        self.of(Outcome::Ok)
+        self.get(Outcome::Ok)
             .unwrap_or_else(|| unreachable!("the set of good answers is there from the start"))
     }
 
     /// The outcomes that happened, with their sets, in a fixed order.
-    pub fn seen(&self) -> impl Iterator<Item = (Outcome, &T)> {
-        Outcome::all().filter_map(|outcome| Some((outcome, self.of(outcome)?)))
+    pub fn iter(&self) -> impl Iterator<Item = (Outcome, &T)> {
+        Outcome::every().filter_map(|outcome| Some((outcome, self.get(outcome)?)))
     }
 
     /// All outcomes in one set.
-    pub fn all(&self) -> T {
+    pub fn merged(&self) -> T {
         let mut all = T::default();
-        self.seen().for_each(|(_, set)| all.merge(set));
+        self.iter().for_each(|(_, set)| all.merge(set));
         all
     }
 
@@ -119,7 +119,7 @@ impl<T: Timed> ByOutcome<T> {
 
     /// Adds the sets of another thread.
     pub fn merge(&mut self, other: &ByOutcome<T>) {
-        for (outcome, set) in other.seen() {
+        for (outcome, set) in other.iter() {
             self.entry(outcome).merge(set);
         }
     }

@@ -78,14 +78,14 @@ impl Serialize for Outcome {
 impl<'de> Deserialize<'de> for Outcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Outcome::named(&name)
+        Outcome::from_name(&name)
             .ok_or_else(|| D::Error::custom(format!("there is no outcome called '{name}'")))
     }
 }
 
 impl<T: Timed + Serialize> Serialize for ByOutcome<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.seen().map(|(outcome, set)| (outcome.name(), set)))
+        serializer.collect_map(self.iter().map(|(outcome, set)| (outcome.name(), set)))
     }
 }
 
@@ -93,7 +93,7 @@ impl<'de, T: Timed + Deserialize<'de>> Deserialize<'de> for ByOutcome<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut sets = ByOutcome::default();
         for (name, set) in BTreeMap::<String, T>::deserialize(deserializer)? {
-            let outcome = Outcome::named(&name)
+            let outcome = Outcome::from_name(&name)
                 .ok_or_else(|| D::Error::custom(format!("there is no outcome called '{name}'")))?;
             *sets.entry(outcome) = set;
         }

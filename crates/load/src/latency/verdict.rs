@@ -61,8 +61,8 @@ pub struct OpenVerdict {
 
 impl OpenVerdict {
     /// Judges a load.
-    pub fn of(latency: &OpenLatency, achieved: Achieved) -> OpenVerdict {
-        let response = latency.requests.all().response;
+    pub fn judge(latency: &OpenLatency, achieved: Achieved) -> OpenVerdict {
+        let response = latency.requests.merged().response;
         let p99_ns = response.quantile(TAIL_PPM).map_or(0, |value| value.ns);
         let own = latency
             .own_lag

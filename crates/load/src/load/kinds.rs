@@ -94,12 +94,12 @@ impl Kinds {
     ///
     /// # Errors
     /// As [`Kinds::new`].
-    pub fn one(kind: Kind) -> Result<Kinds, KindsError> {
+    pub fn single(kind: Kind) -> Result<Kinds, KindsError> {
         Kinds::new(vec![kind], Rows::default())
     }
 
     /// The kinds, in the order in which they were given.
-    pub fn all(&self) -> &[Kind] {
+    pub fn entries(&self) -> &[Kind] {
         &self.kinds
     }
 

@@ -112,17 +112,17 @@ impl Latency {
     /// Times from sending on, of one outcome, if it happened.
     pub fn sent(&self, outcome: Outcome) -> Option<&ServiceTimes> {
         match self {
-            Latency::Closed(latency) => latency.requests.of(outcome),
-            Latency::Open(latency) => latency.requests.of(outcome).map(|times| &times.sent),
+            Latency::Closed(latency) => latency.requests.get(outcome),
+            Latency::Open(latency) => latency.requests.get(outcome).map(|times| &times.sent),
         }
     }
 
     /// Times from sending on, of every outcome that happened.
-    pub fn seen(&self) -> Vec<(Outcome, &ServiceTimes)> {
+    pub fn by_outcome(&self) -> Vec<(Outcome, &ServiceTimes)> {
         match self {
-            Latency::Closed(latency) => latency.requests.seen().collect(),
+            Latency::Closed(latency) => latency.requests.iter().collect(),
             Latency::Open(latency) => {
-                let seen = latency.requests.seen();
+                let seen = latency.requests.iter();
                 seen.map(|(outcome, times)| (outcome, &times.sent))
                     .collect()
             }
@@ -132,8 +132,8 @@ impl Latency {
     /// Times from sending on, of all outcomes together.
     pub fn all_sent(&self) -> ServiceTimes {
         match self {
-            Latency::Closed(latency) => latency.requests.all(),
-            Latency::Open(latency) => latency.requests.all().sent,
+            Latency::Closed(latency) => latency.requests.merged(),
+            Latency::Open(latency) => latency.requests.merged().sent,
         }
     }
 

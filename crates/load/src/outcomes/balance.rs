@@ -29,7 +29,7 @@ impl OutcomeCounts {
     /// Every door with its count, in a fixed order: they add up to the attempts.
     pub fn rows(&self) -> impl Iterator<Item = OutcomeCount> + '_ {
         let row = |name, count| OutcomeCount { name, count };
-        let errors = ErrorClass::all().map(move |class| row(class.name(), self.errors(class)));
+        let errors = ErrorClass::every().map(move |class| row(class.name(), self.errors(class)));
         let last = [
             row("in-flight", self.in_flight),
             row("cancelled", self.cancelled),
@@ -43,7 +43,7 @@ impl OutcomeCounts {
     /// The pairs of counts that must be equal, each with the names of its sides.
     fn sums(&self) -> [(&'static str, u64, &'static str, u64); 8] {
         let ended: u64 = self.rows().map(|row| row.count).sum();
-        let answered: u64 = ErrorClass::all()
+        let answered: u64 = ErrorClass::every()
             .filter(|class| class.is_answered())
             .map(|class| self.errors(class))
             .sum();

@@ -38,7 +38,7 @@ impl Codes {
     }
 
     /// Answers with this status.
-    pub fn of(&self, code: u16) -> u64 {
+    pub fn count_of(&self, code: u16) -> u64 {
         if STATUSES.contains(&code) {
             self.counts[usize::from(code - STATUSES.start)]
         } else {
@@ -50,7 +50,7 @@ impl Codes {
     pub fn of_hundred(&self, hundred: u16) -> u64 {
         let first = hundred.saturating_mul(100);
         (first..first.saturating_add(100))
-            .map(|code| self.of(code))
+            .map(|code| self.count_of(code))
             .sum()
     }
 
@@ -60,7 +60,7 @@ impl Codes {
     }
 
     /// The statuses that came, with their counts, in order.
-    pub fn seen(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+    pub fn nonzero(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         STATUSES
             .zip(self.counts.iter().copied())
             .filter(|(_, count)| *count > 0)
@@ -112,7 +112,7 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
     }
 
     /// The codes that came, with their counts, in order.
-    pub fn seen(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+    pub fn nonzero(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         (FIRST..=LAST)
             .zip(self.counts)
             .filter(|(_, count)| *count > 0)

@@ -292,7 +292,7 @@ impl ErrorClass {
     pub const COUNT: usize = 40;
 
     /// Every class, in the order in which they are listed.
-    pub fn all() -> impl Iterator<Item = ErrorClass> {
+    pub fn every() -> impl Iterator<Item = ErrorClass> {
         WORDS.iter().map(|(class, _, _)| *class)
     }
 
@@ -337,8 +337,8 @@ impl ErrorClass {
     }
 
     /// The class with this name.
-    pub fn named(name: &str) -> Option<ErrorClass> {
-        ErrorClass::all().find(|class| class.name() == name)
+    pub fn from_name(name: &str) -> Option<ErrorClass> {
+        ErrorClass::every().find(|class| class.name() == name)
     }
 
     /// Whether the whole answer had arrived when the request was found to have failed.
@@ -354,19 +354,19 @@ mod tests {
 
     #[test]
     fn every_class_is_found_by_its_own_name_and_in_its_own_place() {
-        let names: BTreeSet<&str> = ErrorClass::all().map(ErrorClass::name).collect();
+        let names: BTreeSet<&str> = ErrorClass::every().map(ErrorClass::name).collect();
         assert_eq!(names.len(), ErrorClass::COUNT);
-        for (place, class) in ErrorClass::all().enumerate() {
+        for (place, class) in ErrorClass::every().enumerate() {
             assert_eq!(class.index(), place);
-            assert_eq!(ErrorClass::named(class.name()), Some(class));
+            assert_eq!(ErrorClass::from_name(class.name()), Some(class));
             assert!(class.sentence().len() > 20);
         }
-        assert_eq!(ErrorClass::named("reset"), None);
+        assert_eq!(ErrorClass::from_name("reset"), None);
     }
 
     #[test]
     fn the_phases_are_those_of_a_request() {
-        let mut phases: Vec<&str> = ErrorClass::all().map(ErrorClass::phase).collect();
+        let mut phases: Vec<&str> = ErrorClass::every().map(ErrorClass::phase).collect();
         phases.dedup();
         let expected = [
             "dns",

@@ -45,7 +45,7 @@ struct StoredStatuses {
 impl From<&Codes> for StoredStatuses {
     fn from(codes: &Codes) -> StoredStatuses {
         StoredStatuses {
-            codes: codes.seen().collect(),
+            codes: codes.nonzero().collect(),
             outside: codes.outside(),
         }
     }
@@ -71,7 +71,7 @@ impl From<OutcomeCounts> for Stored {
         Stored {
             attempted: outcomes.attempted,
             ok: outcomes.ok,
-            errors: ErrorClass::all()
+            errors: ErrorClass::every()
                 .map(|class| (class.name().to_owned(), outcomes.errors(class)))
                 .filter(|(_, count)| *count > 0)
                 .collect(),
@@ -81,9 +81,9 @@ impl From<OutcomeCounts> for Stored {
             retries: outcomes.retries,
             status: (&outcomes.codes).into(),
             interim: (&outcomes.interim).into(),
-            h2_reset: outcomes.resets.seen().collect(),
+            h2_reset: outcomes.resets.nonzero().collect(),
             h2_reset_unknown: outcomes.resets.unknown(),
-            h3_reset: outcomes.resets_of_http3.seen().collect(),
+            h3_reset: outcomes.resets_of_http3.nonzero().collect(),
             h3_reset_unknown: outcomes.resets_of_http3.unknown(),
             connections: outcomes.connections,
             bytes: outcomes.bytes,
@@ -109,7 +109,7 @@ impl TryFrom<Stored> for OutcomeCounts {
             ..OutcomeCounts::default()
         };
         for (name, count) in stored.errors {
-            let class = ErrorClass::named(&name).ok_or(StoredError::ErrorClass(name))?;
+            let class = ErrorClass::from_name(&name).ok_or(StoredError::ErrorClass(name))?;
             outcomes.errors.0[class.index()] = count;
         }
         for (code, count) in stored.h2_reset {

@@ -179,18 +179,18 @@ fn latencies_are_kept_apart_by_outcome_and_add_up() {
     twice.merge(&latency);
     let names: Vec<&str> = latency
         .requests
-        .seen()
+        .iter()
         .map(|(outcome, _)| outcome.name())
         .collect();
     assert_eq!(names, ["ok", "reset.in-body", "in-flight", "unsent"]);
-    let all = latency.requests.all();
+    let all = latency.requests.merged();
     assert_eq!((all.sent.service.count(), all.response.count()), (3, 4));
     assert_eq!(
         (all.response.sum_ns(), all.response.lower_bounds()),
         (250 + 450 + 950 + 100, 2)
     );
     assert_eq!(all.punctual.sum_ns(), all.response.sum_ns() - 4 * 20);
-    assert_eq!(twice.requests.all().response.count(), 8);
+    assert_eq!(twice.requests.merged().response.count(), 8);
 }
 
 #[test]

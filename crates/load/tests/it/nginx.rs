@@ -123,7 +123,7 @@ fn free_port() -> SocketAddr {
 fn loads(nginx: &Nginx) -> Vec<Load> {
     let plain = |concurrency, requests| load_to(nginx.plain, concurrency, requests);
     let mut missing = plain(5, 700);
-    missing.kinds = Kinds::one(Kind::get("test", "/none")).unwrap();
+    missing.kinds = Kinds::single(Kind::get("test", "/none")).unwrap();
     let mut pipelined = plain(16, 3000);
     pipelined.streams_per_connection = 4;
     let mut fresh = plain(4, 500);
@@ -162,7 +162,10 @@ fn loads(nginx: &Nginx) -> Vec<Load> {
 }
 
 fn statuses(outcomes: &OutcomeCounts) -> (u64, u64) {
-    (outcomes.codes().of(200), outcomes.codes().of(404))
+    (
+        outcomes.codes().count_of(200),
+        outcomes.codes().count_of(404),
+    )
 }
 
 /// Attempts that no request was written for, which a late generator has in an open load.

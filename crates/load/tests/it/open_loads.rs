@@ -97,7 +97,7 @@ fn load_through_a_stall() -> Result<(), String> {
     );
     let unanswered = outcomes.attempts() - outcomes.succeeded();
     holds(unanswered < 150, || format!("{:?}", rows(&measured)))?;
-    let all = latency.requests.all();
+    let all = latency.requests.merged();
     // 300 of 1500 requests were due in the stall, and waited up to 300 ms for its end: of all, a
     // tenth waited longer than 150 ms, or as long as a busy machine made them.
     let response = all.response.quantile(900_000).unwrap().ns as f64;
@@ -110,7 +110,7 @@ fn load_through_a_stall() -> Result<(), String> {
     let service = all.sent.service.quantile(900_000).unwrap().ns as f64;
     holds(service < response / 2.0, || format!("{service} {response}"))?;
     // The connections were busy: that is not the generator's own fault.
-    let verdict = OpenVerdict::of(
+    let verdict = OpenVerdict::judge(
         latency,
         Achieved {
             due: 1500,
@@ -162,5 +162,5 @@ fn connections_grow_with_the_load_up_to_the_limit() {
     let Latency::Open(latency) = &measured.totals.latency else {
         panic!("an open load has open latencies")
     };
-    assert_eq!(latency.requests.all().response.count(), 100);
+    assert_eq!(latency.requests.merged().response.count(), 100);
 }

@@ -58,7 +58,7 @@ fn load(seed: u64) -> (Vec<Event>, u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut draw = |below: u64| random.next_u64() % below;
     let has_codes = [ErrorClass::H2Reset, ErrorClass::H3Reset];
-    let classes: Vec<ErrorClass> = ErrorClass::all()
+    let classes: Vec<ErrorClass> = ErrorClass::every()
         .filter(|class| !class.is_answered() && !has_codes.contains(class))
         .collect();
     let (mut events, mut in_flight) = (Vec::new(), 0);
@@ -225,10 +225,17 @@ fn statuses_are_counted_by_code_and_by_hundred() {
     outcomes.interim(103);
     let codes = outcomes.codes();
     assert_eq!(
-        (codes.of(200), codes.of_hundred(2), codes.of_hundred(5)),
+        (
+            codes.count_of(200),
+            codes.of_hundred(2),
+            codes.of_hundred(5)
+        ),
         (2, 3, 1)
     );
-    assert_eq!((codes.of(103), outcomes.interim_codes().of(103)), (0, 1));
+    assert_eq!(
+        (codes.count_of(103), outcomes.interim_codes().count_of(103)),
+        (0, 1)
+    );
     assert_eq!((codes.outside(), codes.total()), (1, 7));
     assert_eq!(outcomes.balance(), Ok(()));
     // Interim answers are those below 200; anything else was an answer.

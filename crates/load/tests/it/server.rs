@@ -183,7 +183,7 @@ pub fn load_to(address: SocketAddr, concurrency: u32, requests: u64) -> Load {
             local: None,
             tls: None,
         },
-        kinds: Kinds::one(Kind::get("test", "/")).unwrap(),
+        kinds: Kinds::single(Kind::get("test", "/")).unwrap(),
         http: Http::One,
         pace: Pace::Closed(Closed::new(concurrency, Think::None).unwrap()),
         connections: concurrency,

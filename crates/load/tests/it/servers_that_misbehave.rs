@@ -129,7 +129,7 @@ fn a_request_on_a_stale_connection_is_sent_again_only_when_asked_for_and_counted
 fn a_500_is_an_answer_and_an_error() {
     let (rows, measured) = every_second(|mut asked| asked.answer("500 Oops", "sorry!"));
     assert_eq!(rows, [("ok", 20), ("status", 20)]);
-    let codes: Vec<_> = measured.totals.outcomes.codes().seen().collect();
+    let codes: Vec<_> = measured.totals.outcomes.codes().nonzero().collect();
     assert_eq!(codes, [(200, 20), (500, 20)]);
     // It is not among the good latencies.
     assert_eq!(measured.totals.latency.service().count(), 20);
@@ -143,7 +143,7 @@ fn early_hints_are_no_answer() {
         asked.answer("200 OK", "good")
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    let interim: Vec<_> = measured.totals.outcomes.interim_codes().seen().collect();
+    let interim: Vec<_> = measured.totals.outcomes.interim_codes().nonzero().collect();
     assert_eq!(interim, [(103, 40)]);
 }
 
@@ -202,7 +202,7 @@ fn an_answer_to_head_has_no_body_whatever_its_length_says() {
         ..Kind::get("test", "/")
     };
     let load = Load {
-        kinds: Kinds::one(head).unwrap(),
+        kinds: Kinds::single(head).unwrap(),
         ..server.load(2, REQUESTS)
     };
     let measured = carry_out(&load);

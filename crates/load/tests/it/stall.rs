@@ -96,7 +96,7 @@ fn ms(ns: u64) -> f64 {
 #[test]
 fn response_times_are_the_truth_and_service_times_hide_the_stall() {
     let latency = open(0..0);
-    let ok = latency.requests.of(Outcome::Ok).unwrap();
+    let ok = latency.requests.get(Outcome::Ok).unwrap();
     let truth = truth();
     assert_eq!(ok.response.count(), 20_000);
     for ppm in [500_000, 900_000, 950_000, 990_000, 999_000, 1_000_000_u32] {
@@ -128,17 +128,17 @@ fn lag_behind_busy_connections_is_the_servers_and_any_other_the_generators() {
     };
     let waiting = open(0..0);
     assert!(ms(waiting.lag.quantile(990_000).unwrap().ns) > 800.0);
-    let verdict = OpenVerdict::of(&waiting, all);
+    let verdict = OpenVerdict::judge(&waiting, all);
     assert_eq!(verdict.own_lag_p99_ns, 0);
     assert!(verdict.allows_tail());
 
     let sleepy = open(2 * SECOND_NS..3 * SECOND_NS);
-    let verdict = OpenVerdict::of(&sleepy, all);
+    let verdict = OpenVerdict::judge(&sleepy, all);
     assert!(verdict.is_generator_limited(), "{verdict:?}");
     assert!(!verdict.allows_tail());
 
     // What the generator slept through is in the time from when requests were due, and not in the other.
-    let all_times = sleepy.requests.all();
+    let all_times = sleepy.requests.merged();
     let bounds = |ppm| {
         (
             ms(all_times.punctual.quantile(ppm).unwrap().ns),
@@ -149,7 +149,7 @@ fn lag_behind_busy_connections_is_the_servers_and_any_other_the_generators() {
     assert!(punctual < 1.0 && response > 10.0, "{punctual} {response}");
     assert_eq!(all_times.punctual.count(), all_times.response.count());
 
-    let missed = OpenVerdict::of(
+    let missed = OpenVerdict::judge(
         &waiting,
         Achieved {
             due: 20_000,
@@ -158,7 +158,7 @@ fn lag_behind_busy_connections_is_the_servers_and_any_other_the_generators() {
     );
     assert!(missed.is_rate_missed() && !missed.is_generator_limited() && !missed.allows_tail());
     assert!(
-        OpenVerdict::of(
+        OpenVerdict::judge(
             &waiting,
             Achieved {
                 due: 20_000,
@@ -190,7 +190,7 @@ fn a_closed_load_hardly_meets_the_stall_but_is_fully_concurrent() {
         };
         latency.record(Outcome::Ok, times);
     }
-    let service = latency.requests.all().service;
+    let service = latency.requests.merged().service;
     // 9 s at 10 us each; the raw p99 is the 50 requests in the queue, half a millisecond.
     assert!(service.count().abs_diff(900_000) < 100);
     assert!(ms(service.quantile(990_000).unwrap().ns) < 2.0);

@@ -265,7 +265,7 @@ fn log(load: &LoadRun) -> String {
         panic!("an open load")
     };
     let mut rows = Vec::new();
-    for (outcome, times) in latency.requests.seen() {
+    for (outcome, times) in latency.requests.iter() {
         rows.push(LogRow::new(outcome.name(), 0, S, &times.sent.service));
         rows.push(LogRow::new(outcome.name(), 0, S, &times.response));
     }
@@ -312,7 +312,7 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
         "response_p99_9",
         latency
             .requests
-            .all()
+            .merged()
             .response
             .quantile(999_000)
             .unwrap()

@@ -89,7 +89,7 @@ impl Connection {
             since_ns: now_ns,
             own_lag_ns: 0,
         };
-        let totals = core.recorder.of(self.is_warmup);
+        let totals = core.recorder.totals_mut(self.is_warmup);
         totals.outcomes.connections.opened();
         totals.latency.connected(now_ns - self.begun_ns);
         core.opening -= 1;

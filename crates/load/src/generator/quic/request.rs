@@ -55,7 +55,7 @@ impl Request {
         Ok(Request {
             head,
             body: Bytes::copy_from_slice(parts.body.unwrap_or_default()),
-            asked: Asked::of(parts.method),
+            asked: Asked::for_method(parts.method),
         })
     }
 

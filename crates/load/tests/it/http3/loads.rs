@@ -48,7 +48,7 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
         assert_eq!(measured.most_connections, 5);
         assert_eq!(measured.ok_in_time, 600);
         let outcomes = &measured.totals.outcomes;
-        assert_eq!(outcomes.codes().of(200), 600);
+        assert_eq!(outcomes.codes().count_of(200), 600);
         assert_eq!(outcomes.bytes.body, 600 * 4);
         assert_eq!(
             (outcomes.connections.opened, outcomes.connections.sends),
@@ -250,7 +250,7 @@ fn a_request_arrives_as_it_was_written_and_large_bodies_do_in_both_directions() 
     const BYTES: usize = 3_000_000;
     let server = Server::start(|_| Then::Answer(200, Bytes::from(vec![b'y'; BYTES])));
     let mut load = server.load(1, 1, 2);
-    load.kinds = Kinds::one(Kind {
+    load.kinds = Kinds::single(Kind {
         method: "POST".to_owned(),
         headers: vec![
             ("X-Who".to_owned(), b"me".to_vec()),

@@ -209,7 +209,7 @@ fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
         remarks.push(Remark::NothingAnswered);
     }
     let worst =
-        ErrorClass::all().max_by_key(|class| (counts.errors(*class), usize::MAX - class.index()));
+        ErrorClass::every().max_by_key(|class| (counts.errors(*class), usize::MAX - class.index()));
     if let Some(class) = worst.filter(|class| counts.errors(*class) > 0) {
         remarks.push(Remark::Failed {
             count: counts.all_errors(),

@@ -191,7 +191,7 @@ fn visit(run: &LoadRun, mut see: impl FnMut(Times)) {
     match &run.measured.totals.latency {
         Latency::Closed(latency) => visit_sent(&latency.requests, |all| all, &mut see),
         Latency::Open(latency) => {
-            let (all, ok) = (latency.requests.all(), latency.requests.ok());
+            let (all, ok) = (latency.requests.merged(), latency.requests.ok());
             let mut see_response = |group, times: &OpenTimes| {
                 let low = times.low().map(|low| &**low);
                 see(Quantity::Response, group, &times.response, low);
@@ -216,10 +216,10 @@ fn visit_sent<T: Timed>(
     let ok = sent(requests.ok());
     see(Quantity::Service, Group::Ok, &ok.service, None);
     let others = requests
-        .seen()
+        .iter()
         .filter(|(outcome, set)| *outcome != Outcome::Ok && sent(set).service.count() > 0);
     if others.count() > 0 {
-        let all = requests.all();
+        let all = requests.merged();
         see(Quantity::Service, Group::All, &sent(&all).service, None);
     }
     see(Quantity::FirstByte, Group::Ok, &ok.first_byte, None);

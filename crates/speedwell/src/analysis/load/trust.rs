@@ -25,7 +25,7 @@ pub(super) struct Trust {
 impl Trust {
     pub fn of(run: &LoadRun, verdict: Option<OpenVerdict>) -> Trust {
         let all = match &run.measured.totals.latency {
-            Latency::Open(latency) => Some(latency.requests.all()),
+            Latency::Open(latency) => Some(latency.requests.merged()),
             Latency::Closed(_) => None,
         };
         Trust { verdict, all }

@@ -90,7 +90,7 @@ fn histograms(run: &LoadRun) -> anyhow::Result<String> {
     let (start, length) = (run.asked.warmup_ns, measured.elapsed_ns);
     let latency = &measured.totals.latency;
     let mut rows = Vec::new();
-    for (outcome, times) in latency.seen() {
+    for (outcome, times) in latency.by_outcome() {
         rows.push(LogRow::new(outcome.name(), start, length, &times.service));
         rows.push(LogRow::new(
             outcome.name(),
@@ -101,7 +101,7 @@ fn histograms(run: &LoadRun) -> anyhow::Result<String> {
     }
     rows.push(LogRow::new("all", start, length, latency.connect()));
     if let Latency::Open(open) = latency {
-        for (outcome, times) in open.requests.seen() {
+        for (outcome, times) in open.requests.iter() {
             rows.push(LogRow::new(outcome.name(), start, length, &times.response));
         }
         rows.push(LogRow::new("all", start, length, &open.lag));

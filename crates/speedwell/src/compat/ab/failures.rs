@@ -24,7 +24,7 @@ impl Failures {
     /// Sorts the failures of a load.
     pub fn of(counts: &OutcomeCounts) -> Failures {
         let mut failures = Failures::default();
-        for class in ErrorClass::all() {
+        for class in ErrorClass::every() {
             *failures.place(class) += counts.errors(class);
         }
         failures
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn every_failure_is_of_exactly_one_kind() {
         let mut counts = OutcomeCounts::new();
-        for class in ErrorClass::all() {
+        for class in ErrorClass::every() {
             counts.attempt();
             counts.failed(class);
         }

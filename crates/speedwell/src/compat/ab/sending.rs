@@ -24,7 +24,7 @@ const ORIGINAL_AGENT: &str = "ApacheBench/2.3";
 /// # Errors
 /// The command line asks for something that cannot be sent; the message says what.
 pub fn load(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Result<Load> {
-    let kinds = Kinds::one(kind(request, url, body))?;
+    let kinds = Kinds::single(kind(request, url, body))?;
     let closed = Closed::new(request.concurrency, Think::None)?;
     Ok(Load {
         target: target(request, url)?,

@@ -162,7 +162,7 @@ impl<'a> Test<'a> {
         let measured = generator::run(&self.load, &stop, &mut |told| {
             let counts = &told.so_far.outcomes;
             progress.update(ended(counts), console.stderr);
-            let failed = ErrorClass::all().filter(|class| counts.errors(*class) > 0);
+            let failed = ErrorClass::every().filter(|class| counts.errors(*class) > 0);
             cut_short = match process::interrupted() {
                 true => Some(CutShort::Interrupted),
                 false => failed.filter_map(|class| self.gives_up(class)).next(),
@@ -176,7 +176,7 @@ impl<'a> Test<'a> {
         })?;
         // The last failures may be younger than the last time that progress was told.
         let counts = &measured.totals.outcomes;
-        let failed = ErrorClass::all().filter(|class| counts.errors(*class) > 0);
+        let failed = ErrorClass::every().filter(|class| counts.errors(*class) > 0);
         tested.cut_short = cut_short.or(failed.filter_map(|class| self.gives_up(class)).next());
         if process::interrupted() {
             tested.cut_short = Some(CutShort::Interrupted);

@@ -43,7 +43,7 @@ pub(super) fn report(load: &LoadRun) -> LoadReport {
         ..LoadReport::default()
     };
     let all = match &measured.totals.latency {
-        Latency::Open(open) => Some(open.requests.all()),
+        Latency::Open(open) => Some(open.requests.merged()),
         Latency::Closed(_) => None,
     };
     let is_told = |ppm: u32| is_told(ppm, verdict.as_ref(), all.as_ref());

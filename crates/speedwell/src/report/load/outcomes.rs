@@ -13,7 +13,7 @@ pub fn blocks(load: &LoadFindings<'_>) -> Vec<Block> {
     let counts = &load.run.measured.totals.outcomes;
     let tables = [outcomes(load, counts), statuses(load, counts)];
     let tables = tables.into_iter().map(Block::Table).collect();
-    let is_plain = counts.succeeded() == counts.attempts() && counts.codes().seen().count() == 1;
+    let is_plain = counts.succeeded() == counts.attempts() && counts.codes().nonzero().count() == 1;
     match is_plain {
         false => tables,
         true => vec![Block::Appendix {
@@ -49,10 +49,10 @@ fn statuses(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> Table {
     let (all, interim) = (counts.codes(), counts.interim_codes());
     let of = |code: u16, kind, count| counted(load, &code.to_string(), kind, count, all.total());
     let mut rows: Vec<Row> = all
-        .seen()
+        .nonzero()
         .map(|(code, count)| of(code, "answer", count))
         .collect();
-    let before = interim.seen();
+    let before = interim.nonzero();
     rows.extend(before.map(|(code, count)| of(code, "before the answer", count)));
     if all.outside() > 0 {
         let (count, all) = (all.outside(), all.total());
@@ -90,6 +90,6 @@ fn meaning(name: &str) -> &'static str {
         "in-flight" => "sent, and not answered when the load ended",
         "cancelled" => "given up by the generator",
         "unsent" => "due, and not sent when the load ended",
-        other => ErrorClass::named(other).map_or("", ErrorClass::sentence),
+        other => ErrorClass::from_name(other).map_or("", ErrorClass::sentence),
     }
 }

@@ -147,7 +147,7 @@ pub(super) fn refuse_failed(load: &LoadRun) -> Fallible<()> {
     if counts.all_errors() == 0 {
         return Ok(());
     }
-    let classes = ErrorClass::all()
+    let classes = ErrorClass::every()
         .filter(|class| counts.errors(*class) > 0)
         .map(|class| format!("{} {}", counts.errors(class), class.name()));
     let classes: Vec<String> = classes.collect();

@@ -18,7 +18,7 @@ pub fn facts_of(job: &LoadJob) -> LoadFacts {
         time_ns: load.stop.after_ns,
         warmup_ns: load.warmup_ns,
         drain_ns: load.drain_ns,
-        kinds: load.kinds.all().iter().map(kind).collect(),
+        kinds: load.kinds.entries().iter().map(kind).collect(),
         protocol: protocol(load).to_owned(),
         h2_table_bytes: match load.http {
             Http::One | Http::Three => None,
@@ -104,14 +104,14 @@ pub fn protocol(load: &Load) -> &'static str {
     match load.http {
         Http::Three => "HTTP/3",
         Http::Two { .. } => "HTTP/2",
-        Http::One if load.kinds.all().iter().all(is_old) => "HTTP/1.0",
+        Http::One if load.kinds.entries().iter().all(is_old) => "HTTP/1.0",
         Http::One => "HTTP/1.1",
     }
 }
 
 fn keeps_alive(load: &Load) -> bool {
     let closes = |kind: &Kind| kind.connection == Connection::Close;
-    load.rules.most_requests != Some(1) && !load.kinds.all().iter().all(closes)
+    load.rules.most_requests != Some(1) && !load.kinds.entries().iter().all(closes)
 }
 
 fn rule(load: &Load) -> RuleFacts {

@@ -165,7 +165,7 @@ struct Request {
 
 impl Request {
     fn of(job: &LoadJob, body: &Path) -> anyhow::Result<Request> {
-        let [kind] = job.load.kinds.all() else {
+        let [kind] = job.load.kinds.entries() else {
             bail!("other tools send one kind of request");
         };
         let Pace::Closed(closed) = &job.load.pace else {

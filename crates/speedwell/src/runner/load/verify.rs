@@ -65,7 +65,12 @@ fn follow(job: &LoadJob, to: &str) -> anyhow::Result<LoadJob> {
         .join(to)
         .with_context(|| format!("'{}' redirects to '{to}'", job.url))?;
     let leaves = url.host != job.url.host;
-    let names = job.load.kinds.all().iter().flat_map(|kind| &kind.headers);
+    let names = job
+        .load
+        .kinds
+        .entries()
+        .iter()
+        .flat_map(|kind| &kind.headers);
     let secret = names
         .map(|(name, _)| name)
         .find(|name| SECRETS.contains(&name.to_ascii_lowercase().as_str()));
