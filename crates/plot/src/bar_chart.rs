@@ -147,14 +147,7 @@ impl Figure for BarChart {
     }
 }
 
-fn draw_bar(
-    svg: &mut Svg,
-    banded: &Banded<'_>,
-    bar: &Bar,
-    style: Style,
-    middle: f64,
-    tooltip: &str,
-) {
+fn draw_bar(svg: &mut Svg, banded: &Banded, bar: &Bar, style: Style, middle: f64, tooltip: &str) {
     let half = (banded.slot_px() * 0.9).min(THICKEST_PX) / 2.0;
     let rect = banded.rect((middle - half, middle + half), (0.0, bar.value));
     svg.element("rect")
@@ -169,7 +162,7 @@ fn draw_bar(
 }
 
 /// The interval as a line with caps, on a pale ground that keeps it visible over the bar.
-fn draw_interval(svg: &mut Svg, banded: &Banded<'_>, bar: &Bar, middle: f64, cap: f64) {
+fn draw_interval(svg: &mut Svg, banded: &Banded, bar: &Bar, middle: f64, cap: f64) {
     let (low, high) = (bar.low.unwrap_or(bar.value), bar.high.unwrap_or(bar.value));
     if low.is_nan() || high.is_nan() || low == high {
         return;

@@ -23,7 +23,7 @@ pub(crate) struct BoxMark<'a> {
 }
 
 impl BoxMark<'_> {
-    pub fn draw(&self, svg: &mut Svg, banded: &Banded<'_>) {
+    pub fn draw(&self, svg: &mut Svg, banded: &Banded) {
         let Some(tukey) = Tukey::of(self.sorted) else {
             return;
         };
@@ -40,7 +40,7 @@ impl BoxMark<'_> {
             });
     }
 
-    fn draw_whiskers(&self, svg: &mut Svg, banded: &Banded<'_>, tukey: &Tukey, cap: f64) {
+    fn draw_whiskers(&self, svg: &mut Svg, banded: &Banded, tukey: &Tukey, cap: f64) {
         let arms = [
             (tukey.low_quartile, tukey.low_whisker),
             (tukey.high_quartile, tukey.high_whisker),
@@ -58,7 +58,7 @@ impl BoxMark<'_> {
         }
     }
 
-    fn draw_box(&self, svg: &mut Svg, banded: &Banded<'_>, tukey: &Tukey, half: f64) {
+    fn draw_box(&self, svg: &mut Svg, banded: &Banded, tukey: &Tukey, half: f64) {
         let across = (self.middle - half, self.middle + half);
         let rect = banded.rect(across, (tukey.low_quartile, tukey.high_quartile));
         svg.element("rect")
@@ -71,7 +71,7 @@ impl BoxMark<'_> {
             .titled(&self.describe(tukey));
     }
 
-    fn draw_center(&self, svg: &mut Svg, banded: &Banded<'_>, tukey: &Tukey, half: f64) {
+    fn draw_center(&self, svg: &mut Svg, banded: &Banded, tukey: &Tukey, half: f64) {
         let ends = [self.middle - half, self.middle + half];
         let [one, other] = ends.map(|across| banded.point(across, tukey.center));
         let line = svg.line(one, other).set("class", "median");
@@ -79,7 +79,7 @@ impl BoxMark<'_> {
             .close();
     }
 
-    fn draw_points(&self, svg: &mut Svg, banded: &Banded<'_>, half: f64) {
+    fn draw_points(&self, svg: &mut Svg, banded: &Banded, half: f64) {
         let radius = self.radius(half);
         let opacity = if self.sorted.len() > 200 { 0.45 } else { 0.65 };
         // The whole label of the category in every tooltip would be most of the file.

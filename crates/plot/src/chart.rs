@@ -49,8 +49,13 @@ impl Chart {
     /// of the page.
     pub fn svg_on_page(&self, width_px: u32, id: &str) -> String {
         let medium = Medium::Page(id.to_owned());
-        let size = page::natural_size(self.figure(), width_px, &medium);
-        page::render(self.figure(), size, medium)
+        page::render_in_full(self.figure(), width_px, medium, true)
+    }
+
+    /// The same below a heading of the page that says what the chart shows: without a title of its own.
+    pub fn svg_below_heading(&self, width_px: u32, id: &str) -> String {
+        let medium = Medium::Page(id.to_owned());
+        page::render_in_full(self.figure(), width_px, medium, false)
     }
 
     /// The chart as the bytes of a PNG file of exactly `size`.

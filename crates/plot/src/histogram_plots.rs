@@ -103,7 +103,7 @@ impl Plots<'_> {
         let left = sheet.left + names.width() + NAME_GAP;
         let plot = Rect::new(left, top, sheet.right - 8.0, bottom);
         let along = Mapping::new(x, extent, plot.left, plot.right);
-        draw_bottom_axis(svg, sheet, plot, &along, &x.label);
+        draw_bottom_axis(svg, sheet, plot, &along, &x.described());
         draw_left_label(svg, sheet, plot, &label);
         names.draw_beside(svg, plot.left - NAME_GAP, |at| {
             plot.top + (at as f64 + 0.6) * row_px

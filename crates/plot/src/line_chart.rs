@@ -45,7 +45,7 @@ impl LineChart {
     }
 
     /// The axes that fit the points, their intervals and what they were estimated from.
-    fn plane(&self, area: Rect) -> Option<Plane<'_>> {
+    fn plane(&self, area: Rect) -> Option<Plane> {
         let data = self.data();
         let (x, mut y) = data.extents(true)?;
         for point in self.observed() {
@@ -62,7 +62,7 @@ impl LineChart {
     }
 
     /// Dots right of the points, so that neither hides the other.
-    fn draw_observations(&self, svg: &mut Svg, plane: &Plane<'_>, at: usize, style: Style) {
+    fn draw_observations(&self, svg: &mut Svg, plane: &Plane, at: usize, style: Style) {
         let data = self.data();
         let observed = self.observations.get(at).into_iter().flatten();
         let mut observed: Vec<&Point> = observed.filter(|point| data.shown(point)).collect();
@@ -100,7 +100,7 @@ impl LineChart {
             .collect()
     }
 
-    fn draw_line(&self, svg: &mut Svg, plane: &Plane<'_>, series: &PointSeries, style: Style) {
+    fn draw_line(&self, svg: &mut Svg, plane: &Plane, series: &PointSeries, style: Style) {
         for stretch in self
             .stretches(series)
             .iter()
@@ -184,7 +184,7 @@ impl Figure for LineChart {
 
 fn draw_intervals(
     svg: &mut Svg,
-    plane: &Plane<'_>,
+    plane: &Plane,
     data: &PointData<'_>,
     series: &PointSeries,
     style: Style,

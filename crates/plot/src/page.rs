@@ -35,14 +35,34 @@ pub(crate) trait Figure {
 
 /// Draws a whole sheet.
 pub(crate) fn render(figure: &dyn Figure, size: Size, medium: Medium) -> String {
+    draw_sheet(figure, figure.header(), size, medium)
+}
+
+/// Draws a sheet `width_px` wide and as high as it wants, with or without its title.
+pub(crate) fn render_in_full(
+    figure: &dyn Figure,
+    width_px: u32,
+    medium: Medium,
+    titled: bool,
+) -> String {
+    let mut header = figure.header();
+    if !titled {
+        header.title = "";
+    }
+    let size = size_below(figure, &header, width_px, &medium);
+    draw_sheet(figure, header, size, medium)
+}
+
+fn draw_sheet(figure: &dyn Figure, header: Header<'_>, size: Size, medium: Medium) -> String {
     let margin = margin(&medium);
     let (width, height) = (
         f64::from(size.width_px.max(1)),
         f64::from(size.height_px.max(1)),
     );
-    let header = figure.header();
     let summary = figure.summary();
-    let spoken = [header.title, summary.as_str()].map(str::trim).join(". ");
+    let spoken = [figure.header().title, summary.as_str()]
+        .map(str::trim)
+        .join(". ");
     let (wide, high) = (decimal(width), decimal(height));
     let attributes = [
         ("width", wide.as_str()),
@@ -87,9 +107,13 @@ fn no_data(svg: &mut Svg, area: Rect) {
 
 /// `width_px` wide and as high as the chart wants.
 pub(crate) fn natural_size(figure: &dyn Figure, width_px: u32, medium: &Medium) -> Size {
+    size_below(figure, &figure.header(), width_px, medium)
+}
+
+fn size_below(figure: &dyn Figure, header: &Header<'_>, width_px: u32, medium: &Medium) -> Size {
     let margin = margin(medium);
     let inner = f64::from(width_px) - 2.0 * margin;
-    let header = figure.header().lay_out(inner).height();
+    let header = header.lay_out(inner).height();
     let chart = if figure.is_empty() {
         160.0
     } else {

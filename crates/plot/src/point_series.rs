@@ -112,7 +112,7 @@ impl<'a> PointData<'a> {
     }
 
     /// The axes that fit all points and, if asked for, their intervals.
-    pub fn plane(&self, sheet: Rect, intervals: bool) -> Option<Plane<'a>> {
+    pub fn plane(&self, sheet: Rect, intervals: bool) -> Option<Plane> {
         let (x, y) = self.extents(intervals)?;
         Some(Plane::lay_out(sheet, (self.x, x), (self.y, y)))
     }
@@ -156,7 +156,7 @@ impl<'a> PointData<'a> {
     pub fn draw_markers(
         &self,
         svg: &mut Svg,
-        plane: &Plane<'_>,
+        plane: &Plane,
         series: &PointSeries,
         style: Style,
         radius: f64,

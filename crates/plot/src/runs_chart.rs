@@ -44,7 +44,7 @@ impl RunsChart {
     }
 
     /// The axes that fit all runs. Positions begin where they begin: there is no run before the first.
-    fn plane(&self, sheet: Rect) -> Option<Plane<'_>> {
+    fn plane(&self, sheet: Rect) -> Option<Plane> {
         let data = self.data();
         let points = self.series.iter().flat_map(|series| &series.points);
         let shown: Vec<&Point> = points.filter(|point| data.shown(point)).collect();
@@ -73,7 +73,7 @@ impl RunsChart {
         self.series.iter().enumerate().map(tukey).collect()
     }
 
-    fn draw_breaks(&self, svg: &mut Svg, plane: &Plane<'_>) {
+    fn draw_breaks(&self, svg: &mut Svg, plane: &Plane) {
         let Rect { top, bottom, .. } = plane.plot;
         let line = |at: &f64| format!("M{:.1} {top:.1}V{bottom:.1}", plane.x.at(*at));
         let inside = self.breaks.iter().filter(|at| plane.x.reaches(**at));
@@ -85,7 +85,7 @@ impl RunsChart {
     }
 
     /// One line across the plot at the median of each series, or at what is compared instead.
-    fn draw_centers(&self, svg: &mut Svg, plane: &Plane<'_>, tukeys: &[Option<Tukey>]) {
+    fn draw_centers(&self, svg: &mut Svg, plane: &Plane, tukeys: &[Option<Tukey>]) {
         for (at, tukey) in tukeys.iter().enumerate() {
             let (style, Some(tukey)) = (Style::of(at), tukey) else {
                 continue;
@@ -103,7 +103,7 @@ impl RunsChart {
 
     /// The marks of all runs. A shape is written once and used for every run: a page can hold
     /// thousands of these charts.
-    fn draw_runs(&self, svg: &mut Svg, plane: &Plane<'_>) {
+    fn draw_runs(&self, svg: &mut Svg, plane: &Plane) {
         let data = self.data();
         let radius = match data.count_shown() {
             0..80 => 3.6,

@@ -44,7 +44,7 @@ pub(crate) fn draw_strips(
     let aside = if named { names.width() + NAME_GAP } else { 8.0 };
     let plot = Rect::new(sheet.left + aside, sheet.top, sheet.right - 8.0, bottom);
     let along = Mapping::new(x, extent, plot.left, plot.right);
-    draw_bottom_axis(svg, sheet, plot, &along, &x.label);
+    draw_bottom_axis(svg, sheet, plot, &along, &x.described());
     let middle = |at: usize| plot.top + (at as f64 + 0.5) * row_px;
     if named {
         names.draw_beside(svg, plot.left - NAME_GAP, middle);

@@ -26,7 +26,7 @@ const LABEL_SHARE: f64 = 0.42;
 const LABEL_GAP: f64 = 10.0;
 
 /// The plot of a chart of categories.
-pub(crate) struct Banded<'a> {
+pub(crate) struct Banded {
     /// Where the data are drawn.
     pub plot: Rect,
     /// From values to pixels, along whichever direction values have.
@@ -34,18 +34,18 @@ pub(crate) struct Banded<'a> {
     upright: bool,
     sheet: Rect,
     labels: CategoryLabels,
-    axis_label: &'a str,
+    axis_label: String,
     count: usize,
     slots: usize,
 }
 
-impl<'a> Banded<'a> {
+impl Banded {
     /// Places categories with `slots` marks each in `sheet`.
     pub fn lay_out(
         sheet: Rect,
         labels: &[&str],
         slots: usize,
-        axis: &'a Axis,
+        axis: &Axis,
         extent: Extent,
     ) -> Self {
         let (count, slots) = (labels.len().max(1), slots.max(1));
@@ -83,7 +83,7 @@ impl<'a> Banded<'a> {
             upright,
             sheet,
             labels,
-            axis_label: &axis.label,
+            axis_label: axis.described(),
             count,
             slots,
         }
@@ -119,11 +119,11 @@ impl<'a> Banded<'a> {
         } = self.plot;
         if self.upright {
             draw_left_axis(svg, self.plot, &self.value, &left_ticks(&self.value));
-            draw_left_label(svg, self.sheet, self.plot, self.axis_label);
+            draw_left_label(svg, self.sheet, self.plot, &self.axis_label);
             self.labels
                 .draw_below(svg, bottom + 7.0, |band| self.band_middle(band));
         } else {
-            draw_bottom_axis(svg, self.sheet, self.plot, &self.value, self.axis_label);
+            draw_bottom_axis(svg, self.sheet, self.plot, &self.value, &self.axis_label);
             self.separate_bands(svg);
             self.labels
                 .draw_beside(svg, left - LABEL_GAP, |band| self.band_middle(band));

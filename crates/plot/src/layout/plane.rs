@@ -11,13 +11,13 @@ use crate::draw::{AXIS, Rect, Svg};
 use crate::scale::{Extent, Mapping};
 
 /// The plot of a chart of points.
-pub(crate) struct Plane<'a> {
+pub(crate) struct Plane {
     /// Where the data are drawn.
     pub plot: Rect,
     pub x: Mapping,
     pub y: Mapping,
     sheet: Rect,
-    x_label: &'a str,
+    x_label: String,
     y_label: String,
     names: Option<CategoryLabels>,
 }
@@ -28,9 +28,9 @@ const RIGHT_PX: f64 = 6.0;
 const SLANTED_HEIGHT: f64 = 0.34;
 const SLANTED_ASIDE: f64 = 0.14;
 
-impl<'a> Plane<'a> {
+impl Plane {
     /// Places the axes in `sheet`; `x` and `y` each come with the part of the numbers they show.
-    pub fn lay_out(sheet: Rect, x: (&'a Axis, Extent), y: (&'a Axis, Extent)) -> Self {
+    pub fn lay_out(sheet: Rect, x: (&Axis, Extent), y: (&Axis, Extent)) -> Self {
         let top = sheet.top + top_strip(&y.0.label);
         let draft = Mapping::new(y.0, y.1, sheet.bottom - bottom_height(&x.0.label), top);
         // The lengths of both axes depend on each other; one draft of the left labels is near enough,
@@ -52,7 +52,7 @@ impl<'a> Plane<'a> {
             x: Mapping::new(x.0, x.1, plot.left, plot.right),
             y: Mapping::new(y.0, y.1, plot.bottom, plot.top),
             sheet,
-            x_label: &x.0.label,
+            x_label: x.0.described(),
             y_label: y.0.described(),
             names,
         }
@@ -85,11 +85,11 @@ impl<'a> Plane<'a> {
         draw_left_axis(svg, self.plot, &self.y, &left_ticks(&self.y));
         draw_left_label(svg, self.sheet, self.plot, &self.y_label);
         match &self.names {
-            None => draw_bottom_axis(svg, self.sheet, self.plot, &self.x, self.x_label),
+            None => draw_bottom_axis(svg, self.sheet, self.plot, &self.x, &self.x_label),
             Some(names) => {
                 let place = |at: usize| self.x.at(at as f64);
                 names.draw_below(svg, bottom + 7.0, place);
-                draw_bottom_label(svg, self.plot, self.sheet.bottom, self.x_label);
+                draw_bottom_label(svg, self.plot, self.sheet.bottom, &self.x_label);
             }
         }
         draw_base_line(svg, (left, bottom), (right, bottom));

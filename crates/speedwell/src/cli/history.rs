@@ -48,6 +48,6 @@ pub fn run(args: HistoryArgs) -> anyhow::Result<Status> {
         number: args.page,
         all: store.count()?,
     };
-    args.output.print(&report::sessions(&page, &output))?;
+    args.output.print(&report::sessions(&page))?;
     Ok(Status::DONE)
 }

@@ -11,7 +11,7 @@ use crate::measure::{
     File, IterationsRequest, MeasureRequest, PlanRequest, SamplingRequest, search_iterations,
 };
 use crate::process::{CpuSet, quote};
-use crate::report::{self, IterationsOfFile, IterationsOutcome};
+use crate::report::{self, IterationsOfFile, IterationsOutcome, Subject};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -91,10 +91,14 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<Status> {
         args.runs
     );
     refuse_set(&args)?;
-    let (lines, files) = std::mem::take(&mut args.output.output)
+    let (lines, files): (Vec<PathBuf>, _) = std::mem::take(&mut args.output.output)
         .into_iter()
         .partition(|path| path.extension().is_some_and(|ending| ending == "set"));
+    for path in &lines {
+        report::check_writable(path)?;
+    }
     args.output.output = files;
+    args.output.check(Subject::Iterations)?;
     let (output, parameter) = (&args.output, &args.parameter);
     let searched = search_iterations(&args.request()?, &mut Progress::with_notes(output))?;
     let shown: Vec<IterationsOfFile> = searched.files.iter().map(of_file).collect();

@@ -100,7 +100,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     let output = args.output.settings();
     let mut document = Document::default();
     for source in &sources {
-        let session = &source.session;
+        let session = &*source.taken_part();
         if let Some(kind) = args.export {
             quiet_on_closed_pipe(export(session, kind))?;
             continue;

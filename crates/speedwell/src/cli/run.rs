@@ -11,7 +11,7 @@ use crate::measure::{self, Measured, Plans, SessionRequest};
 use crate::model::{Session, Stopping};
 use crate::plan::Plan;
 use crate::process::quote;
-use crate::report::{self, ChartKind, Measured as Subject};
+use crate::report::{self, ChartKind, Subject};
 use crate::store::Store;
 use anyhow::ensure;
 
@@ -165,11 +165,18 @@ impl Task {
     }
 }
 
-/// Refuses before anything is measured what the report would refuse afterwards. Studies and experiments have tables of
-/// their own.
+/// Refuses before anything is measured what the report would refuse afterwards.
 fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
-    if plan.design.experiment.is_some() || task.study.x_axis.is_some() {
-        return Ok(());
+    if task.study.x_axis.is_some() {
+        return task.output.check(Subject::Study);
+    }
+    let runs = if plan.variants.len() > 1 {
+        Subject::Comparison
+    } else {
+        Subject::Runs
+    };
+    if plan.design.experiment.is_some() {
+        return task.output.check(runs);
     }
     let is_code = |job: &Job| matches!(job.source.kind, Kind::Code(_));
     if plan.jobs.iter().all(is_code) {
@@ -179,7 +186,7 @@ fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
         task.output.chart != Some(ChartKind::Line),
         "a line chart needs a parameter study (--x-axis NAME)"
     );
-    task.output.check(Subject::Runs)
+    task.output.check(runs)
 }
 
 /// How a session that ended early is resumed.

@@ -11,6 +11,7 @@ use crate::exchange;
 use crate::model::Session;
 use crate::store::{Reference, Store};
 use anyhow::{Context, bail};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -237,6 +238,14 @@ impl Source {
         self.variant
             .as_deref()
             .unwrap_or(&self.session.design.baseline)
+    }
+
+    /// The session as far as it takes part: without its other variants where one was picked.
+    pub fn taken_part(&self) -> Cow<'_, Session> {
+        match &self.variant {
+            Some(name) => Cow::Owned(self.session.only_variant(name)),
+            None => Cow::Borrowed(&self.session),
+        }
     }
 
     fn is_same(&self, other: &Source) -> bool {

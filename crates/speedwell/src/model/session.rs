@@ -74,6 +74,24 @@ impl Session {
         }
     }
 
+    /// The session as if it had measured one of its variants alone.
+    pub fn only_variant(&self, name: &str) -> Session {
+        let mut one = self.part(|run| *run.variant == *name);
+        one.variants.retain(|variant| variant.name == name);
+        one.design.baseline = name.to_owned();
+        one.environment
+            .programs
+            .retain(|program| program.variant == name);
+        // Its question cannot be answered by one variant.
+        one.design.experiment = None;
+        let is_own = |failure: &&Failure| failure.variant.as_deref().is_none_or(|own| own == name);
+        one.failures = self.failures.iter().filter(is_own).cloned().collect();
+        let recordings = self.profiles.iter();
+        let own = recordings.filter(|recording| *recording.variant == *name);
+        one.profiles = own.cloned().collect();
+        one
+    }
+
     /// All series of `metric`, ordered by first appearance of the case, then of the variant.
     pub fn series(&self, metric: &Metric) -> Vec<Series> {
         let mut places: HashMap<(String, Arc<str>), usize> = HashMap::new();

@@ -28,7 +28,7 @@ pub fn calibration(found: &CalibrationFindings, output: &Output) -> Document {
     }
     document.push(Block::Headline(headline(found)));
     if !found.cases.is_empty() {
-        document.push(Block::Table(table(found, output)));
+        document.push(Block::Table(table(found)));
         if output.verbosity != Verbosity::Quiet {
             notes(found)
                 .into_iter()
@@ -113,7 +113,7 @@ struct Entry<'a> {
     name: Name,
 }
 
-fn table(found: &CalibrationFindings, output: &Output) -> Table {
+fn table(found: &CalibrationFindings) -> Table {
     let cases: Vec<_> = found.cases.iter().map(|of| Arc::clone(&of.case)).collect();
     let labels = CaseLabels::of(&cases);
     let fields = fields();
@@ -129,14 +129,12 @@ fn table(found: &CalibrationFindings, output: &Output) -> Table {
     let caption = Some(labels.shared).filter(|text| !text.is_empty());
     let runs = format!("{} + {} runs a comparison", found.runs, found.runs);
     let line: Vec<String> = metric.chain([runs]).collect();
-    let mut table = Table {
+    Table {
         caption: caption.into_iter().chain([line.join(", ")]).collect(),
         columns: fields.into_iter().map(|field| field.column).collect(),
         rows,
         ..Table::new("calibrated_cases")
-    };
-    output.sort(&mut table);
-    table
+    }
 }
 
 fn fields<'a>() -> Vec<Field<Entry<'a>>> {

@@ -268,8 +268,17 @@ fn levels_table(levels: &CodeLevels) -> Table {
         (one.clone(), standing.copied(), one.concurrency == knee)
     };
     let rows: Vec<Row> = levels.figures.iter().map(row).collect();
+    table_of("levels", level_fields(), &rows)
+}
+
+/// What the table of a search can be sorted by.
+pub fn search_sort_keys() -> Vec<&'static str> {
+    keys(&level_fields())
+}
+
+fn level_fields() -> Vec<Field<Row>> {
     let unknown = Uncertainty::Unknown;
-    let fields: Vec<Field<Row>> = vec![
+    vec![
         Field::new(
             Column::new("concurrency", "workers", Kind::Figure),
             |(one, ..): &Row| {
@@ -304,6 +313,5 @@ fn levels_table(levels: &CodeLevels) -> Table {
             Column::new("standing", "", Kind::Words),
             |(_, standing, is_knee): &Row| scaling::standing_cell(standing.as_ref(), *is_knee),
         ),
-    ];
-    table_of("levels", fields, &rows)
+    ]
 }

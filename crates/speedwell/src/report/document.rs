@@ -193,12 +193,29 @@ impl Document {
         })
     }
 
+    /// Changes every table, wherever it stands.
+    pub fn for_each_table(&mut self, change: &mut impl FnMut(&mut Table)) {
+        change_tables(&mut self.blocks, change);
+    }
+
     /// Every chart that stands by itself, in reading order.
     pub fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.walk().into_iter().filter_map(|block| match block {
             Block::Chart(chart) => Some(&**chart),
             _ => None,
         })
+    }
+}
+
+fn change_tables(blocks: &mut [Block], change: &mut impl FnMut(&mut Table)) {
+    for block in blocks {
+        match block {
+            Block::Table(table) => change(table),
+            Block::Aside { blocks, .. } | Block::Appendix { blocks, .. } => {
+                change_tables(blocks, change);
+            }
+            _ => {}
+        }
     }
 }
 

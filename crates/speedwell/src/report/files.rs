@@ -85,6 +85,41 @@ fn kind_of(path: &Path) -> anyhow::Result<Kind> {
     )
 }
 
+/// Checks, before anything is measured for them, that files can be written one day.
+///
+/// # Errors
+/// A name without a known extension, or as for [`check_writable`].
+pub fn check(paths: &[PathBuf]) -> anyhow::Result<()> {
+    for path in paths {
+        kind_of(path)?;
+        check_writable(path)?;
+    }
+    Ok(())
+}
+
+/// Checks that a file can be written, by opening it; what was there stays as it is.
+///
+/// # Errors
+/// A folder that is missing, or one or a file that must not be written.
+pub fn check_writable(path: &Path) -> anyhow::Result<()> {
+    let there = std::fs::metadata(path).ok();
+    // Opening a pipe would wait for its reader.
+    if there
+        .as_ref()
+        .is_some_and(|there| !there.is_file() && !there.is_dir())
+    {
+        return Ok(());
+    }
+    let mut options = std::fs::OpenOptions::new();
+    let opened = options.append(true).create(true).open(path);
+    opened.with_context(|| format!("cannot write '{}'", path.display()))?;
+    if there.is_none() {
+        // It was made by this look alone.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
 /// The path of the chart at `position`: the first has the name given.
 fn numbered(path: &Path, position: usize) -> PathBuf {
     if position == 0 {

@@ -2,7 +2,7 @@
 
 use super::digits::{Uncertainty, spell};
 use super::document::{Block, Document, Emphasis};
-use super::field::{Field, table_of};
+use super::field::{Field, keys, table_of};
 use super::metric_words::count;
 use super::output::{Output, Verbosity};
 use super::quantity::{quantity, share};
@@ -54,8 +54,7 @@ pub fn iterations(files: &[IterationsOfFile], parameter: &str, output: &Output) 
         "{parameter} that is enough: found for {steady} of {}",
         count(files.len(), "benchmark file", "benchmark files")
     )));
-    let mut table = table_of("iterations", fields(parameter), files);
-    output.sort(&mut table);
+    let table = table_of("iterations", fields(parameter), files);
     document.push(Block::Table(table));
     if output.verbosity != Verbosity::Quiet {
         document.push(Block::Note(
@@ -65,6 +64,11 @@ pub fn iterations(files: &[IterationsOfFile], parameter: &str, output: &Output) 
         ));
     }
     document
+}
+
+/// What the table can be sorted by.
+pub fn sort_keys() -> Vec<&'static str> {
+    keys(&fields("n"))
 }
 
 fn fields(parameter: &str) -> Vec<Field<IterationsOfFile>> {

@@ -4,10 +4,10 @@ use super::charts::ChartKind;
 use super::document::Document;
 use super::files::{self, Written};
 use super::format::{Csv, Format, Html, Json, Markdown, Render, Text};
-use super::table::Table;
 use super::unit::UnitChoice;
-use super::{code, comparison, load, summary};
+use super::{code, comparison, iterations, load, study, summary};
 use anyhow::{Context as _, bail};
+use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
@@ -48,14 +48,20 @@ pub enum Verbosity {
 }
 
 impl Output {
-    /// Sorts `table` as asked for.
-    pub(super) fn sort(&self, table: &mut Table) {
-        if let Some(sort) = &self.sort {
-            match sort.strip_prefix('-') {
-                Some(key) => table.sort_by(key, false),
-                None => table.sort_by(sort, true),
-            };
-        }
+    /// The document with its tables sorted as asked for; tables without that column stay as they are.
+    fn sorted<'d>(&self, document: &'d Document) -> Cow<'d, Document> {
+        let Some(sort) = &self.sort else {
+            return Cow::Borrowed(document);
+        };
+        let (key, descending) = match sort.strip_prefix('-') {
+            Some(key) => (key, false),
+            None => (sort.as_str(), true),
+        };
+        let mut document = document.clone();
+        document.for_each_table(&mut |table| {
+            table.sort_by(key, descending);
+        });
+        Cow::Owned(document)
     }
 }
 
@@ -71,6 +77,7 @@ pub fn print(
     stdout: &mut dyn Write,
 ) -> anyhow::Result<Vec<Written>> {
     check_sort(document, output)?;
+    let document = &*output.sorted(document);
     let plan = files::plan(document, &output.files)?;
     let render: Box<dyn Render> = match output.format.unwrap_or(Format::Text) {
         Format::Text => Box::new(Text {
@@ -108,28 +115,45 @@ fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
 
 /// What a report that does not exist yet will be of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measured {
-    /// Runs of benchmarks.
+pub enum Subject {
+    /// Runs of one variant.
     Runs,
+    /// Runs of several variants.
+    Comparison,
+    /// Runs by the values of a parameter.
+    Study,
     /// Pieces of code.
     Codes,
+    /// Numbers of iterations of benchmark files.
+    Iterations,
+    /// A piece of code with more and more workers.
+    CodeSearch,
     /// HTTP loads.
     Loads,
+    /// HTTP loads of more and more concurrency.
+    LoadLevels,
+    /// HTTP loads of higher and higher rates.
+    LoadRates,
 }
 
 /// Checks what was typed about a report before anything is measured for it.
 ///
 /// # Errors
-/// An unknown column to sort by.
-pub fn check(sort: Option<&str>, measured: Measured) -> anyhow::Result<()> {
-    let mut keys = summary::sort_keys();
-    keys.extend(comparison::sort_keys());
-    match measured {
-        Measured::Runs => {}
-        Measured::Codes => keys.extend(code::sort_keys()),
-        Measured::Loads => keys.extend(load::sort_keys()),
-    }
-    sorts_by(sort, keys)
+/// An unknown column to sort by, or a file that cannot be written.
+pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
+    files::check(&output.files)?;
+    let keys = match measured {
+        Subject::Runs => summary::sort_keys(),
+        Subject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
+        Subject::Study => study::sort_keys(),
+        Subject::Codes => [code::sort_keys(), comparison::sort_keys()].concat(),
+        Subject::Iterations => iterations::sort_keys(),
+        Subject::CodeSearch => code::search_sort_keys(),
+        Subject::Loads => load::sort_keys(),
+        Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
+        Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
+    };
+    sorts_by(output.sort.as_deref(), keys)
 }
 
 fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
@@ -163,7 +187,7 @@ pub(super) fn renderer(format: Format, pictures: Vec<String>) -> Box<dyn Render>
 mod tests {
     use super::*;
     use crate::report::document::Block;
-    use crate::report::table::Column;
+    use crate::report::table::{Cell, Column, Kind, Row, Table};
     use std::io;
 
     /// A reader that goes away, or a disk that is full.
@@ -196,6 +220,40 @@ mod tests {
             error.to_string(),
             "there is no column 'p' to sort by (known: change q)"
         );
+    }
+
+    #[test]
+    fn every_table_with_the_column_is_sorted() {
+        let row = |value: f64| Row::Cells(vec![Cell::figure(Some(value)).shown(value.to_string())]);
+        let table = |key, values: [f64; 3]| {
+            Block::Table(Table {
+                columns: vec![Column::new(key, "v", Kind::Figure)],
+                rows: values.map(row).into(),
+                ..Table::new("t")
+            })
+        };
+        let mut document = Document::new("t");
+        document.push(table("change", [1.0, 3.0, 2.0]));
+        document.push(table("other", [5.0, 6.0, 4.0]));
+        document.push(Block::Appendix {
+            title: "more".into(),
+            instead: None,
+            blocks: vec![table("change", [7.0, 9.0, 8.0])],
+        });
+        let printed = |sort: &str| {
+            let output = Output {
+                sort: Some(sort.into()),
+                format: Some(Format::Csv),
+                ..Output::default()
+            };
+            let mut bytes = Vec::new();
+            print(&document, &output, &mut bytes).unwrap();
+            let text = String::from_utf8(bytes).unwrap();
+            let figures = text.chars().filter(char::is_ascii_digit);
+            figures.collect::<String>()
+        };
+        assert_eq!(printed("change"), "321564987");
+        assert_eq!(printed("-change"), "123564789");
     }
 
     #[test]

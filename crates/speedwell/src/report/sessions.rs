@@ -4,7 +4,6 @@ use super::digits::spell;
 use super::document::{Block, Document, Emphasis};
 use super::duration::{duration, moment};
 use super::field::{Field, table_of};
-use super::output::Output;
 use super::table::{Cell, Column, Kind};
 use crate::model::State;
 use crate::store::Overview;
@@ -21,7 +20,7 @@ pub struct Page<'a> {
 }
 
 /// The list.
-pub fn sessions(page: &Page<'_>, output: &Output) -> Document {
+pub fn sessions(page: &Page<'_>) -> Document {
     let sessions = page.sessions;
     let mut document = Document::new("sessions");
     if sessions.is_empty() {
@@ -34,8 +33,7 @@ pub fn sessions(page: &Page<'_>, output: &Output) -> Document {
         };
         document.push(Block::Paragraph(words));
     }
-    let mut table = table_of("sessions", fields(), sessions);
-    output.sort(&mut table);
+    let table = table_of("sessions", fields(), sessions);
     document.push(Block::Table(table));
     if sessions.len() < page.all && !sessions.is_empty() {
         document.push(Block::Note(format!(
@@ -160,6 +158,7 @@ fn state(state: State) -> (&'static str, Emphasis) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::output::Output;
     use crate::report::output::print;
 
     fn session(number: i64, state: State, failures: usize) -> Overview {
@@ -190,7 +189,7 @@ mod tests {
             number: 1,
             all: lines.len(),
         };
-        print(&sessions(&page, output), output, &mut out).unwrap();
+        print(&sessions(&page), output, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

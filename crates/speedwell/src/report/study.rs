@@ -5,7 +5,7 @@ use super::case_fields::parameters;
 use super::charts;
 use super::digits::spell;
 use super::document::{Block, Document, Emphasis};
-use super::field::{Field, row_of};
+use super::field::{Field, keys, row_of};
 use super::footnotes::Footnotes;
 use super::metric_words::{count, direction, in_unit};
 use super::output::{Output, Verbosity};
@@ -57,7 +57,7 @@ fn table(study: &Study, output: &Output) -> Table {
     let mut footnotes = Footnotes::default();
     let means = study.points.iter().map(|point| point.mean.value);
     let scale = Scale::typical(&study.metric.unit, means, output.unit);
-    let fields = fields(study);
+    let fields = fields(&study.x_axis);
     let mut rows = Vec::new();
     for name in lines(study) {
         if !name.is_empty() {
@@ -125,8 +125,13 @@ fn exponent_of(study: &Study, line: &str) -> Option<f64> {
         .and_then(|(_, exponent)| *exponent)
 }
 
-fn fields<'a>(study: &Study) -> Vec<Field<PointLine<'a>>> {
-    let mut fields = identity(study);
+/// What the table can be sorted by.
+pub fn sort_keys() -> Vec<&'static str> {
+    keys(&fields("x"))
+}
+
+fn fields<'a>(x_axis: &str) -> Vec<Field<PointLine<'a>>> {
+    let mut fields = identity(x_axis);
     fields.extend(shown());
     fields.extend(step());
     fields.extend(figures());
@@ -138,8 +143,8 @@ fn json_of(value: &Value) -> serde_json::Value {
     parameters(&Case::new("", vec![("x".into(), value.clone())]))["x"].clone()
 }
 
-fn identity<'a>(study: &Study) -> Vec<Field<PointLine<'a>>> {
-    let x = Column::new("x", study.x_axis.clone(), Kind::Figure);
+fn identity<'a>(x_axis: &str) -> Vec<Field<PointLine<'a>>> {
+    let x = Column::new("x", x_axis, Kind::Figure);
     vec![
         Field::machine("metric", |line: &PointLine<'a>| {
             Cell::value(line.study.metric.name.clone())

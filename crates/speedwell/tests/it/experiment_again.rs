@@ -27,6 +27,20 @@ fn runs(project: &Project) -> Vec<(u64, u64, String)> {
 }
 
 #[test]
+fn what_the_tables_of_an_experiment_share_is_said_once() {
+    let project = three(REST);
+    let words = ["run", "costs.toml", "--runs=8", "--seed=1"];
+    let refused = project.run(&[&words[..], &["--sort=typo"]].concat());
+    refused
+        .expect_status(2)
+        .expect_stderr(&["there is no column 'typo' to sort by"]);
+    let report = project.run(&words).expect_status(0).stdout;
+    assert_eq!(report.matches("Method: ").count(), 1, "{report}");
+    let one = project.run(&["report", "@latest[slow]"]).expect_status(0);
+    assert!(!one.stdout.contains("fast"), "{one:#?}");
+}
+
+#[test]
 fn a_report_is_made_again_without_measuring_even_if_the_file_is_gone() {
     let project = three(REST);
     let first = project

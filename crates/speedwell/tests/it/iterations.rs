@@ -43,6 +43,17 @@ fn rows(text: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_refused_before_anything_is_measured() {
+    let project = project();
+    for file in ["missing/n.set", "missing/n.md", "n.pdf"] {
+        let answer = iterations(&project, &["g/steady.fake", "-o", file]).expect_status(2);
+        assert_eq!(answer.stdout, "", "{file}");
+        answer.expect_stderr(&[&format!("cannot write '{file}'")]);
+    }
+    assert!(!project.path("n.set").exists());
+}
+
+#[test]
 fn the_first_number_that_is_long_and_steady_enough_is_found_for_every_file() {
     let project = project();
     let answer = iterations(&project, &["g/steady.fake", "g/restless.fake"]).expect_status(0);

@@ -323,7 +323,7 @@ fn a_gate_fails_when_its_condition_is_so() {
 #[test]
 fn options_that_contradict_each_other_are_refused_with_a_hint() {
     let project = Project::new();
-    let refused: [(&[&str], &str); 17] = [
+    let refused: [(&[&str], &str); 20] = [
         (&["-c", "50", "-n", "10"], "hint: -c 10, or a greater -n"),
         (&["--poisson"], "hint: add --rate N"),
         (&["--max-connections", "9"], "hint: add --rate N"),
@@ -345,6 +345,15 @@ fn options_that_contradict_each_other_are_refused_with_a_hint() {
         ),
         (&["-u", "anna"], "NAME:PASSWORD"),
         (&["--sort", "typo"], "there is no column 'typo' to sort by"),
+        (
+            &["-c", "max", "--sort", "sent_share"],
+            "no column 'sent_share'",
+        ),
+        (
+            &["--rate", "max", "--sort", "standing"],
+            "no column 'standing'",
+        ),
+        (&["-o", "missing/x.html"], "cannot write 'missing/x.html'"),
         (&["--chart", "typo"], "unknown chart 'typo'"),
         (&["--unit", "typo"], "'typo'"),
     ];

@@ -360,11 +360,12 @@ fn tables_can_be_sorted_by_any_figure() {
     ];
     let output = Output {
         sort: Some("-change".into()),
+        format: Some(speedwell::report::Format::Csv),
         ..Output::default()
     };
     let mut bytes = Vec::new();
-    Csv.render(&of(&made::verdicts(&all), &output).unwrap(), &mut bytes)
-        .unwrap();
+    let document = of(&made::verdicts(&all), &output).unwrap();
+    print(&document, &output, &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let cases: Vec<_> = text
         .lines()

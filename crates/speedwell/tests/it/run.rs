@@ -244,6 +244,12 @@ fn what_a_report_would_refuse_is_refused_before_anything_is_measured() {
         (["--chart", "line"], "a line chart needs a parameter study"),
         (["--chart", "typo"], "unknown chart 'typo'"),
         (["--unit", "typo"], "'typo'"),
+        (
+            ["-o", "x.pdf"],
+            "cannot write 'x.pdf': unknown kind of file",
+        ),
+        (["-o", "missing/x.md"], "cannot write 'missing/x.md'"),
+        (["--x-axis=len", "--sort=change"], "known: by cases line"),
     ] {
         project
             .run(&[&["run", "bench/strings"], &words[..]].concat())
@@ -257,7 +263,11 @@ fn what_a_report_would_refuse_is_refused_before_anything_is_measured() {
         .expect_status(2)
         .expect_stderr(&["there is no column 'typo' to sort by"]);
     project
-        .run(&["run", "bench/strings", "--sort", "-median"])
+        .run(&["eval", "sh", "true", "--squeeze", "--sort", "typo"])
+        .expect_status(2)
+        .expect_stderr(&["there is no column 'typo' to sort by"]);
+    project
+        .run(&["run", "bench/strings", "--sort", "-median", "-o", "x.md"])
         .expect_status(0);
 }
 

@@ -137,6 +137,25 @@ fn a_single_run_a_side_lacks_none() {
 }
 
 #[test]
+fn a_report_of_one_variant_is_of_that_alone() {
+    let fake = "case n=1\nold 100 101\nnew 200 202\ncase n=2\nold 300 301\nnew 400 402\n";
+    let project = Project::new().with("g/b.fake", fake);
+    let sides = ["--variant", "old=", "--variant", "new="];
+    project
+        .run(&[&["run", "g", "--runs=2", "-q"], &sides[..]].concat())
+        .expect_status(0);
+    let study = ["report", "@latest[new]", "--x-axis", "n", "--format=csv"];
+    let study = project.run(&study).expect_status(0).stdout;
+    assert_eq!(study.lines().count(), 3, "{study}");
+    assert!(study.contains("201") && !study.contains("100"), "{study}");
+    let summary = project.run(&["report", "@latest[new]"]).expect_status(0);
+    assert!(!summary.stdout.contains("faster"), "{summary:#?}");
+    let exported = ["report", "@latest[new]", "--export=jsonl"];
+    let exported = project.run(&exported).expect_status(0).stdout;
+    assert!(!exported.contains("\"variant\":\"old\""), "{exported}");
+}
+
+#[test]
 fn a_study_shows_how_a_metric_depends_on_a_parameter() {
     let csv = golden("scatter.csv");
     let words = [

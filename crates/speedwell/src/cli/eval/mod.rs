@@ -11,6 +11,7 @@ use super::{Status, run as measuring};
 use crate::measure::eval::{self, EvalRequest};
 use crate::measure::{self, warn_if_busy};
 use crate::process;
+use crate::report::Subject;
 use crate::runner::Ended;
 
 /// Measures code.
@@ -40,6 +41,7 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
 
 /// Searches for the best concurrency, and reports.
 fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
+    args.output.check(Subject::CodeSearch)?;
     let plans = eval::search_plans(request)?;
     let task = args.task();
     let mut progress = task.progress();

@@ -99,9 +99,7 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
     for url in &args.urls {
         Url::parse(url)?;
     }
-    if search::wish(args) == Wish::Loads {
-        args.output.check(report::Measured::Loads)?;
-    }
+    args.output.check(search::subject(args))?;
     search::check(args)
 }
 

@@ -9,6 +9,7 @@ use crate::cli::Status;
 use crate::cli::options::{Concurrency, LoadArgs, RateChoice};
 use crate::measure::load::{LoadRequest, Wish};
 use crate::model::load_spec::Client;
+use crate::report::Subject;
 use crate::runner::load::LoadRun;
 use anyhow::{bail, ensure};
 
@@ -21,6 +22,15 @@ pub fn wish(args: &LoadArgs) -> Wish {
         (Some(Concurrency::Max), _) => climb(),
         (Some(Concurrency::Levels(levels)), _) if levels.len() > 1 => Wish::Levels(levels.clone()),
         _ => Wish::Loads,
+    }
+}
+
+/// What the report will be of.
+pub fn subject(args: &LoadArgs) -> Subject {
+    match wish(args) {
+        Wish::Rate => Subject::LoadRates,
+        Wish::Concurrency(_) | Wish::Levels(_) => Subject::LoadLevels,
+        Wish::Loads => Subject::Loads,
     }
 }
 

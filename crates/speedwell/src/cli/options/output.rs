@@ -1,7 +1,7 @@
 //! Where results go and how they look.
 
 use crate::cli::status;
-use crate::report::{self, ChartKind, Document, Format, Measured, Output, UnitChoice, Verbosity};
+use crate::report::{self, ChartKind, Document, Format, Output, Subject, UnitChoice, Verbosity};
 use clap::{Args, ValueEnum};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -81,9 +81,9 @@ impl OutputArgs {
     /// Checks, before anything is measured, what the report of it would refuse.
     ///
     /// # Errors
-    /// An unknown column to sort by.
-    pub fn check(&self, measured: Measured) -> anyhow::Result<()> {
-        report::check(self.sort.as_deref(), measured)
+    /// An unknown column to sort by, or a file that cannot be written.
+    pub fn check(&self, measured: Subject) -> anyhow::Result<()> {
+        report::check(&self.settings(), measured)
     }
 
     /// Prints a document and says which files were written.

@@ -106,7 +106,7 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
         Some(named.shared),
         explain::caption(&section.comparisons, unit, runs),
     ];
-    let mut table = Table {
+    Table {
         caption: caption
             .into_iter()
             .flatten()
@@ -117,7 +117,5 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
         footnotes: footnotes.into_texts(),
         band: band(section.first()),
         ..Table::new(TABLE)
-    };
-    output.sort(&mut table);
-    table
+    }
 }

@@ -136,6 +136,7 @@ fn draws_flames(experiment: &Experiment, output: &Output) -> bool {
 /// one list.
 fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mut Document) {
     let mut compared = Vec::new();
+    let mut shared = SharedNotes::default();
     let several = found.groups.len() > 1;
     for group in &found.groups {
         if several {
@@ -147,6 +148,7 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
         let (about, others) = group.metrics.split_at(group.metrics.len().min(1));
         let mut shown = |metrics, deeper| {
             let part = of_metrics(metrics, deeper, output);
+            shared.count(&part.blocks);
             keep_data(part.data, &mut compared, document);
             part.blocks
         };
@@ -162,7 +164,41 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
             });
         }
     }
+    shared.move_to_end(&mut document.blocks);
     document.attach("comparisons", Value::Array(compared));
+}
+
+/// Notes below the tables of an experiment, such as the method, each with the number of its tables.
+#[derive(Default)]
+struct SharedNotes(Vec<(String, usize)>);
+
+impl SharedNotes {
+    fn count(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            let Block::Note(text) = block else { continue };
+            match self.0.iter_mut().find(|(known, _)| known == text) {
+                Some((_, times)) => *times += 1,
+                None => self.0.push((text.clone(), 1)),
+            }
+        }
+    }
+
+    /// What is true of several tables is said once, behind the last of them.
+    fn move_to_end(self, blocks: &mut Vec<Block>) {
+        let shared = self.0.into_iter().filter(|(_, times)| *times > 1);
+        let shared: Vec<String> = shared.map(|(text, _)| text).collect();
+        remove_notes(blocks, &shared);
+        blocks.extend(shared.into_iter().map(Block::Note));
+    }
+}
+
+fn remove_notes(blocks: &mut Vec<Block>, texts: &[String]) {
+    blocks.retain(|block| !matches!(block, Block::Note(text) if texts.contains(text)));
+    for block in blocks {
+        if let Block::Aside { blocks, .. } = block {
+            remove_notes(blocks, texts);
+        }
+    }
 }
 
 /// What stands behind the first metric of a group, in one line.

@@ -20,7 +20,8 @@ mod told;
 mod words;
 
 pub use gate::gate;
-pub use search::search;
+pub use rates::rate_sort_keys;
+pub use search::{level_sort_keys, search};
 pub use summary::sort_keys;
 
 use super::document::{Block, Document};
@@ -50,7 +51,7 @@ pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
         document.push(Block::Warning(warning));
     }
     document.push(Block::Headline(headline::headline(loads)));
-    document.push(Block::Table(summary::table(loads, output)));
+    document.push(Block::Table(summary::table(loads)));
     // Before the details: the course of a load shows at a glance whether its figures mean anything.
     for chart in charts::charts(loads) {
         document.push(Block::Chart(Box::new(chart)));

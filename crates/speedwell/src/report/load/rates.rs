@@ -6,7 +6,7 @@ use super::search::chart;
 use crate::analysis::load::{Missed, RateTry, Rates};
 use crate::report::digits::Uncertainty;
 use crate::report::document::{Block, Chart, Document};
-use crate::report::field::{Field, table_of};
+use crate::report::field::{Field, keys, table_of};
 use crate::report::quantity::{quantity, share};
 use crate::report::table::{Cell, Column, Kind, Table};
 use serde_json::json;
@@ -96,14 +96,23 @@ fn reason(missed: &Missed) -> String {
 }
 
 fn table(rates: &Rates) -> Table {
+    table_of("rates", fields(&rates.label), &rates.tries)
+}
+
+/// What the tables of rates can be sorted by.
+pub fn rate_sort_keys() -> Vec<&'static str> {
+    keys(&fields(""))
+}
+
+fn fields(label: &str) -> Vec<Field<RateTry>> {
     let time = |ns: Option<f64>| {
         let words = ns.map(|ns| quantity(ns, "ns", Uncertainty::Unknown));
         Cell::figure(ns).shown(words.unwrap_or_else(|| "refused".into()))
     };
     let part = |part: f64| Cell::figure(Some(part)).shown(share(part));
     let column = |key, header| Column::new(key, header, Kind::Figure);
-    let label = rates.label.clone();
-    let fields: Vec<Field<RateTry>> = vec![
+    let label = label.to_owned();
+    vec![
         Field::machine("load", move |_: &RateTry| Cell::words(label.clone())),
         Field::new(column("rate", "rate"), |one: &RateTry| {
             Cell::figure(Some(one.rate)).shown(rate(one.rate))
@@ -128,8 +137,7 @@ fn table(rates: &Rates) -> Table {
                 Some(missed) => Cell::words(reason(missed)),
             },
         ),
-    ];
-    table_of("rates", fields, &rates.tries)
+    ]
 }
 
 fn picture(rates: &Rates) -> Option<Chart> {

@@ -8,7 +8,7 @@ use crate::analysis::load::{Levels, LoadFindings, Pass, Rates};
 use crate::analysis::scaling::Standing;
 use crate::report::digits::Uncertainty;
 use crate::report::document::{Block, Chart, Document};
-use crate::report::field::{Field, table_of};
+use crate::report::field::{Field, keys, table_of};
 use crate::report::metric_words::count;
 use crate::report::output::{Output, Verbosity};
 use crate::report::quantity::{quantity, share};
@@ -44,7 +44,7 @@ pub fn search(
     document.push(Block::Appendix {
         title: "Every load".into(),
         instead: None,
-        blocks: vec![Block::Table(summary::table(loads, output))],
+        blocks: vec![Block::Table(summary::table(loads))],
     });
     let charts = levels.iter().flat_map(levels_chart::charts);
     for chart in charts {
@@ -138,6 +138,14 @@ fn table(levels: &Levels) -> Table {
     fields.extend(level_fields(knee.map(|knee| knee.concurrency)));
     fields.extend(time_fields());
     table_of("levels", fields, &rows)
+}
+
+/// What the tables of levels can be sorted by.
+pub fn level_sort_keys() -> Vec<&'static str> {
+    let mut all = vec!["load"];
+    all.extend(keys(&level_fields(None)));
+    all.extend(keys(&time_fields()));
+    all
 }
 
 fn level_fields<'a>(knee: Option<u32>) -> Vec<Field<Row<'a>>> {

@@ -5,7 +5,6 @@ use crate::analysis::load::{LoadFindings, Quantity, Told};
 use crate::model::load_run::PaceFacts;
 use crate::report::field::{Field, keys, table_of};
 use crate::report::metric_words::count;
-use crate::report::output::Output;
 use crate::report::quantity::share;
 use crate::report::table::{Cell, Column, Kind, Table, number};
 use serde_json::Value;
@@ -21,13 +20,12 @@ const PERCENTILES: [(&str, &str, u32); 4] = [
 type Load<'a> = &'a LoadFindings<'a>;
 
 /// The table.
-pub fn table(loads: &[LoadFindings<'_>], output: &Output) -> Table {
+pub fn table(loads: &[LoadFindings<'_>]) -> Table {
     let rows: Vec<Load<'_>> = loads.iter().collect();
     let mut fields = for_people(loads);
     fields.extend(for_machines());
     let mut table = table_of("load_summaries", fields, &rows);
     table.caption = caption(loads).into_iter().collect();
-    output.sort(&mut table);
     table
 }
 

@@ -99,15 +99,13 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
         .collect();
     let metric = (!metrics_are_rows).then_some(&section[0].metric);
     caption.extend(line_of_caption(metric, unit, runs, variant));
-    let mut table = Table {
+    Table {
         caption,
         columns: fields.into_iter().map(|field| field.column).collect(),
         rows,
         footnotes: footnotes.into_texts(),
         ..Table::new(TABLE)
-    };
-    output.sort(&mut table);
-    table
+    }
 }
 
 fn by_case(section: &Section<'_>) -> (String, Vec<LabelLine>) {

@@ -65,6 +65,20 @@ fn a_page_refers_to_nothing_outside_of_it() {
 }
 
 #[test]
+fn the_title_of_a_study_is_said_once() {
+    let output = Output::default();
+    let page = page(&study_of(&study(), true, &output).unwrap());
+    let title = found("<h1>([^<]+)</h1>", &page)[0];
+    let markup = page.split("<main").nth(1).unwrap();
+    let markup = markup.split("<script").next().unwrap();
+    assert!(!markup.contains(&format!(">{title}<")), "{title}");
+    assert_eq!(found("(class=\"caption\")", markup), [] as [&str; 0]);
+    // For those who listen, the table and the chart still say what they are of.
+    assert!(markup.contains(&format!("aria-label=\"{title}\"")));
+    assert!(markup.contains("(logarithmic)</text>"));
+}
+
+#[test]
 fn ids_are_given_once_and_every_link_has_its_target() {
     for (kind, page) in pages() {
         let ids = found(r#" id="([^"]+)""#, &page);

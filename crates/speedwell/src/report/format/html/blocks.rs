@@ -8,7 +8,7 @@ use crate::report::document::{Block, Chart, Fact};
 
 /// Width at which charts are laid out, in CSS pixels: their letters then have the size of the page's
 /// small print. A narrower screen scrolls them inside their frame.
-const CHART_PX: u32 = 760;
+const CHART_PX: u32 = 960;
 /// Width of a flame graph, whose boxes want all there is, and of many small charts.
 const WIDE_PX: u32 = 1180;
 /// Width of a chart that stands beside another.
@@ -161,7 +161,10 @@ fn is_flame(chart: &Chart) -> bool {
 
 fn chart(chart: &Chart, width_px: u32, writer: &mut Writer) {
     let id = writer.new_id("chart");
-    let svg = chart.picture.svg_on_page(width_px, &id);
+    let svg = match writer.subject {
+        None => chart.picture.svg_on_page(width_px, &id),
+        Some(_) => chart.picture.svg_below_heading(width_px, &id),
+    };
     if svg.len() > CHART_BYTES {
         writer.element(
             "p",

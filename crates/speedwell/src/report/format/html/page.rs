@@ -28,6 +28,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 pub fn page(document: &Document) -> io::Result<String> {
     let answer = Answer::of(document);
     let mut writer = Writer::default();
+    writer.subject.clone_from(&answer.subject);
     gallery::prepare(document, &mut writer);
     let question = question(document);
     let is_above = |block: &&Block| match block {
@@ -64,6 +65,8 @@ struct Answer {
     several: Vec<(String, String)>,
     /// Whether the document's only headline is the title.
     is_headline: bool,
+    /// What the only table is about, where that is the title.
+    subject: Option<String>,
 }
 
 impl Answer {
@@ -82,6 +85,7 @@ impl Answer {
                 rest: String::new(),
                 several: answers.collect(),
                 is_headline: false,
+                subject: None,
             };
         }
         if let [(_, only)] = &headlines[..] {
@@ -91,18 +95,18 @@ impl Answer {
                 rest: rest.to_owned(),
                 several: Vec::new(),
                 is_headline: true,
+                subject: None,
             };
         }
-        let title = if headlines.is_empty() {
-            subject(document)
-        } else {
-            capitalised(document.report)
-        };
+        let subject = subject(document).filter(|_| headlines.is_empty());
         Answer {
-            title,
+            title: capitalised(subject.unwrap_or(document.report)),
             rest: String::new(),
             several: headlines,
             is_headline: false,
+            subject: subject
+                .filter(|_| is_of_one_table(document))
+                .map(str::to_owned),
         }
     }
 }
@@ -129,10 +133,16 @@ fn headlines(document: &Document) -> Vec<(String, String)> {
     headlines
 }
 
-/// What a document without a headline is about: what all rows of its first table share, else its kind.
-fn subject(document: &Document) -> String {
-    let captions = document.tables().find_map(|table| table.caption.first());
-    capitalised(captions.map_or(document.report, String::as_str))
+/// Whether the document has one table with a caption and at most one chart.
+fn is_of_one_table(document: &Document) -> bool {
+    let captioned = document.tables().filter(|table| !table.caption.is_empty());
+    captioned.count() == 1 && document.charts().count() <= 1
+}
+
+/// What a document without a headline is about: what all rows of its first table with a caption share.
+fn subject(document: &Document) -> Option<&str> {
+    let mut captions = document.tables().filter_map(|table| table.caption.first());
+    captions.next().map(String::as_str)
 }
 
 /// The first sentence without its full stop, and the others.

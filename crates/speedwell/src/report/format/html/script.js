@@ -3,7 +3,7 @@
 // controls.
 
 // Fewer rows than this are seen at a glance; a box that filters them would only be in the way.
-const FILTERED_ROWS = 4;
+const FILTERED_ROWS = 10;
 
 const wide = new Intl.Collator('en', { numeric: true });
 
@@ -75,8 +75,8 @@ class Sheet {
     this.choice = make('select');
     this.choice.append(new Option('as measured', ''));
     this.headers.forEach((header, column) => {
-      if (!header.dataset.k || this.rows.length < 2) return;
-      const name = header.textContent.trim() || header.dataset.k;
+      const name = header.textContent.trim();
+      if (!header.dataset.k || !name || this.rows.length < 2) return;
       const button = make('button', { type: 'button', 'aria-label': `Sort by ${name}` });
       button.append(...header.childNodes);
       header.append(button);
@@ -124,8 +124,10 @@ class Sheet {
   /** The box for words, and a switch for every value of the facet. */
   addFilters() {
     const tally = this.section.querySelector('.tally');
-    if (this.rows.length < 2 || (!tally && this.rows.length < FILTERED_ROWS)) return;
-    const tools = make('div', { class: 'tools', role: 'search' });
+    if (this.rows.length < 2) return;
+    const hasBox = this.rows.length >= FILTERED_ROWS;
+    // What is left without them is the list of headings to sort by, for narrow screens alone.
+    const tools = make('div', { class: tally || hasBox ? 'tools' : 'tools sort-by', role: 'search' });
     if (tally) {
       const column = this.headers.findIndex((header) => header.dataset.k === tally.dataset.facet);
       for (const entry of this.rows) {
@@ -135,7 +137,7 @@ class Sheet {
       if (tally.children.length > 1) [...tally.children].forEach((item) => this.makeSwitch(item));
       tools.append(tally);
     }
-    if (this.rows.length >= FILTERED_ROWS) tools.append(this.makeBox());
+    if (hasBox) tools.append(this.makeBox());
     this.count = make('output', { class: 'count' });
     const sortBy = make('label', { class: 'sort-by' }, 'Sort by ', this.choice);
     tools.append(sortBy, this.count);

@@ -86,15 +86,22 @@ fn strips(table: &Table, at: usize) -> Option<ForestStrips> {
     chart.strips(DRAWING_PX)
 }
 
-fn captions(table: &Table, id: &str, writer: &mut Writer) {
-    if table.caption.is_empty() {
-        return;
+/// Writes the lines above a table that are not the title of the page already; `false` if there are none.
+fn captions(table: &Table, id: &str, writer: &mut Writer) -> bool {
+    let lines = &table.caption[..];
+    let lines = match lines.split_first() {
+        Some((first, others)) if writer.subject.as_ref() == Some(first) => others,
+        _ => lines,
+    };
+    if lines.is_empty() {
+        return false;
     }
     writer.raw(&format!("<div class=\"caption\" id=\"{id}\">\n"));
-    for line in &table.caption {
+    for line in lines {
         writer.element("p", "", line);
     }
     writer.raw("</div>\n");
+    true
 }
 
 fn sheet(sheet: &Sheet<'_>, top: bool, writer: &mut Writer) {
@@ -108,13 +115,13 @@ fn sheet(sheet: &Sheet<'_>, top: bool, writer: &mut Writer) {
     }
     writer.raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
     let caption = format!("{id}-caption");
-    captions(table, &caption, writer);
-    tally(sheet, writer);
-    let label = if table.caption.is_empty() {
-        format!("aria-label=\"{}\"", escape(table.name))
-    } else {
+    let label = if captions(table, &caption, writer) {
         format!("aria-labelledby=\"{caption}\"")
+    } else {
+        let title = table.caption.first().map_or(table.name, String::as_str);
+        format!("aria-label=\"{}\"", escape(title))
     };
+    tally(sheet, writer);
     let long = if sheet.rows > LONG { " long" } else { "" };
     // A few columns of nothing but figures are not stretched over the page.
     let figures = sheet
@@ -328,7 +335,7 @@ impl Line<'_> {
             }
             _ => {}
         }
-        let text = escape(&cell.text);
+        let text = unbroken_options(&escape(&cell.text));
         if !first {
             return text;
         }
@@ -343,6 +350,20 @@ impl Line<'_> {
             None => group + &text,
         }
     }
+}
+
+/// Options of a command in one piece: browsers break lines behind their hyphens.
+fn unbroken_options(text: &str) -> String {
+    if !text.starts_with('-') && !text.contains(" -") {
+        return text.to_owned();
+    }
+    let word = |word: &str| match word.trim_start_matches('-').chars().next() {
+        Some(letter) if word.starts_with('-') && letter.is_alphabetic() => {
+            format!("<span class=\"option\">{word}</span>")
+        }
+        _ => word.to_owned(),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// What a row is sorted by where that is not the text of its cell.

@@ -11,6 +11,8 @@ use std::fmt::Write as _;
 pub struct Writer {
     /// The text so far.
     pub out: String,
+    /// The title of the page where that is the caption of its only table: neither that nor the only chart needs one.
+    pub subject: Option<String>,
     /// Anchors and titles for the table of contents, in order.
     pub contents: Vec<(String, String)>,
     /// The anchor of each case that has one, by its id.
