@@ -5,7 +5,7 @@
 # them, or valgrind.
 #
 # An empty body is measured with a clobber in it: without one, google/benchmark's loop is removed by
-# the compiler, and ours is kept (docs/cpp.md, "What the loop costs").
+# the compiler, and ours is kept (docs/guide/cpp.md, "What the loop costs").
 #
 # Usage: scripts/bench-cpp-loop.sh [RUNS]      needs libbenchmark; skips without it. BYTES=N copies so
 # many bytes.

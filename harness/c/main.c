@@ -1,5 +1,5 @@
 /* Measures one piece of code in C or C++ that is compiled into this program: the other end of
- * docs/protocol.md, "Measuring code". Written in what C11 and C++17 have in common, because a machine
+ * docs/reference/protocol.md, "Measuring code". Written in what C11 and C++17 have in common, because a machine
  * may have a compiler for one of them only. Compiled once for each compiler and set of flags; the code
  * itself, with its loop, is an object of its own (code.h).
  *

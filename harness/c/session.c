@@ -1,4 +1,4 @@
-/* What each command does: docs/protocol.md, "Measuring code". */
+/* What each command does: docs/reference/protocol.md, "Measuring code". */
 
 static int64_t clock_step_ns(void) {
   int64_t smallest = INT64_MAX, before = now_ns();

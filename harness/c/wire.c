@@ -1,4 +1,4 @@
-/* Messages of docs/protocol.md: text that grows, lines in and out, fields, lists. */
+/* Messages of docs/reference/protocol.md: text that grows, lines in and out, fields, lists. */
 
 struct text {
   char *bytes;

@@ -12,7 +12,7 @@
 //     }
 //
 // `speedwell run FILE.cpp` compiles and measures it. Built and started by hand, the program measures
-// every case once and prints a table. docs/cpp.md explains every name; docs/protocol.md says what is
+// every case once and prints a table. docs/guide/cpp.md explains every name; docs/reference/protocol.md says what is
 // said over the descriptors that SPEEDWELL_FDS names. Sections: what users write, how a pass is
 // measured, the protocol, the table, main.
 

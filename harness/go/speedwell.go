@@ -1,5 +1,5 @@
 // Package speedwell measures one piece of Go code that is compiled into the same program: the other end of
-// docs/protocol.md, "Measuring code".
+// docs/reference/protocol.md, "Measuring code".
 //
 // What is generated around the code calls Main, and in it, when the job is loaded, Serve. The values of the
 // hooks are local variables there, so that the compiler finds their types; the loop stands there as well.

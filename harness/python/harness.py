@@ -1,6 +1,6 @@
 """The harness program: `python FLAGS harness.py` with SPEEDWELL_FDS=3,4 in its environment.
 
-It measures benchmark files that use this package, as docs/protocol.md says. Start reading at
+It measures benchmark files that use this package, as docs/reference/protocol.md says. Start reading at
 speedwell/session.py.
 """
 

@@ -1,5 +1,5 @@
 //! Measures one piece of Rust code that is compiled into the same program: the other end of
-//! docs/protocol.md, "Measuring code".
+//! docs/reference/protocol.md, "Measuring code".
 //!
 //! Compiled once for each compiler and set of flags, without Cargo and without other crates. What is
 //! generated around the code calls [`serve`]; the loop itself stands there, and uses [`keep`],

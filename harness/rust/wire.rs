@@ -1,4 +1,4 @@
-//! Messages of docs/protocol.md: commands in, events out.
+//! Messages of docs/reference/protocol.md: commands in, events out.
 
 use std::fs::File;
 use std::io::Write;

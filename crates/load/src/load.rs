@@ -66,7 +66,7 @@ pub struct Load {
     pub connections: u32,
     /// The most connections an open load may come to have.
     pub most_connections: u32,
-    /// Requests that may be under way on one connection: streams of HTTP/2, or the depth of
+    /// Requests that may be in flight on one connection: streams of HTTP/2, or the depth of
     /// pipelining.
     pub streams_per_connection: u32,
     /// When it ends, counted from the end of the warm-up.

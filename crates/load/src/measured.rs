@@ -25,7 +25,7 @@ pub struct Measured {
     pub elapsed_ns: u64,
     /// Answers that were good and came within [`Measured::elapsed_ns`]: those of throughput.
     pub ok_in_time: u64,
-    /// Time that requests were under way within [`Measured::elapsed_ns`], added up: of one that began before or ended
+    /// Time that requests were in flight within [`Measured::elapsed_ns`], added up: of one that began before or ended
     /// after it, the part within. Absent in files that were written without it.
     #[serde(default)]
     pub under_way_ns: Option<u64>,
@@ -60,7 +60,7 @@ impl Measured {
         classes.any(|class| self.totals.outcomes.errors(class) > 0)
     }
 
-    /// Requests under way on average, by Little's law; `None` without a duration.
+    /// Requests in flight on average, by Little's law; `None` without a duration.
     pub fn effective_concurrency(&self) -> Option<f64> {
         match self.under_way_ns {
             Some(sum_ns) => (self.elapsed_ns > 0).then(|| sum_ns as f64 / self.elapsed_ns as f64),

@@ -2,7 +2,7 @@
 //!
 //! Decides nothing; the tests and intervals elsewhere ask it for tail areas and quantiles. It must
 //! not know any test. Own code, because `statrs` 0.19 misses R's values in the tenth digit or
-//! earlier (see `docs/statistics.md`). Start at [`student_t`].
+//! earlier (see `docs/why/statistics.md`). Start at [`student_t`].
 
 pub mod binomial;
 pub mod normal;

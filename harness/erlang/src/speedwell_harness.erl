@@ -1,4 +1,4 @@
-%% The harness: a process that owns the two pipes of the protocol (docs/protocol.md), hands one command after
+%% The harness: a process that owns the two pipes of the protocol (docs/reference/protocol.md), hands one command after
 %% the other to `speedwell_commands`, and stays able to hear `stop` and the end of the commands meanwhile.
 %% Start at start/0, which `erl -s speedwell_harness` calls.
 -module(speedwell_harness).

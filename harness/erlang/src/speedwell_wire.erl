@@ -1,4 +1,4 @@
-%% The framing of the protocol (docs/protocol.md, "Framing"): lines of a verb and fields. Knows no verb.
+%% The framing of the protocol (docs/reference/protocol.md, "Framing"): lines of a verb and fields. Knows no verb.
 -module(speedwell_wire).
 
 -export([decode/1, encode/2, lines/3]).

@@ -6,7 +6,7 @@ import java.lang.invoke.VarHandle;
 /**
  * A piece of Java code in a loop of its own. What is generated around the code names its parts one after
  * the other, so that the compiler finds the type of each from those before it, and ends with
- * {@link Complete#serve}. Everything else is the other end of docs/protocol.md, "Measuring code".
+ * {@link Complete#serve}. Everything else is the other end of docs/reference/protocol.md, "Measuring code".
  */
 public final class Code {
   private Code() {}

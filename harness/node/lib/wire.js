@@ -1,7 +1,7 @@
 'use strict';
 
 // The framing of Speedwell's harness protocol: one message is one line, `verb TAB key=value TAB key=value`. Bytes that
-// would break the framing are written %XX, as docs/protocol.md says. Also the writing of whole texts to a descriptor.
+// would break the framing are written %XX, as docs/reference/protocol.md says. Also the writing of whole texts to a descriptor.
 // This file knows nothing of verbs.
 
 const fs = require('fs');

@@ -11,7 +11,7 @@
 
 `speedwell run FILE.py` measures it in fresh processes; nothing needs to be installed for that. By
 hand, `python -m speedwell FILE.py` measures every case once and prints a table; so does a file that
-ends in `speedwell.main()`. docs/python.md explains every name.
+ends in `speedwell.main()`. docs/guide/python.md explains every name.
 
 declare.py holds what is declared, bench.py what a function talks to, measure.py how samples are
 taken, wire.py and channel.py the framing and the descriptors, session.py the conversation with

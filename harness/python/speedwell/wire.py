@@ -1,6 +1,6 @@
 """The framing of the harness protocol: one message is one line, `verb TAB key=value ...`.
 
-Bytes that would break the framing are written %XX, as docs/protocol.md says. This file knows nothing
+Bytes that would break the framing are written %XX, as docs/reference/protocol.md says. This file knows nothing
 of verbs.
 """
 

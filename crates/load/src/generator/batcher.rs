@@ -2,15 +2,15 @@
 //!
 //! A generator that is faster than its server meets each answer as it comes, and both sides then pay
 //! for a sleep and a wake-up per request. A moment's pause lets answers gather. It only pays when
-//! answers come so fast that several would, and many requests are under way.
+//! answers come so fast that several would, and many requests are in flight.
 
 use crate::load::Batching;
 use std::time::Duration;
 
-/// Requests under way up to which every answer is read at once.
+/// Requests in flight up to which every answer is read at once.
 const FEWEST_UNDER_WAY: u64 = 16;
 
-/// Of the requests under way, the share that is enough for one round: one of these.
+/// Of the requests in flight, the share that is enough for one round: one of these.
 const ENOUGH: u64 = 4;
 
 /// The pause is at most this part of the median service time.

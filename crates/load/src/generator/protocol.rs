@@ -73,7 +73,7 @@ impl Protocol {
         }
     }
 
-    /// Sends a request. Where several may be under way at once they are written by
+    /// Sends a request. Where several may be in flight at once they are written by
     /// [`Protocol::flush`], all in one call.
     pub fn send(
         &mut self,

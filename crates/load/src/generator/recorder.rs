@@ -27,7 +27,7 @@ pub(super) struct Recorder<'a> {
     pub last: Summary,
     /// When the last answer or failure after the warm-up came.
     pub last_end_ns: u64,
-    /// Time that requests were under way between the warm-up and the end of sending, added up.
+    /// Time that requests were in flight between the warm-up and the end of sending, added up.
     pub under_way_ns: u128,
     /// Every request, if asked for.
     pub rows: Vec<RequestRecord>,

@@ -19,7 +19,7 @@ pub struct Replies {
     pub reusable: u64,
     /// Answers with both Transfer-Encoding and Content-Length (RFC 9112, section 6.1).
     pub doubtful_framing: u64,
-    /// Connections given up because bytes arrived that nobody had asked for.
+    /// Connections closed because unexpected bytes arrived.
     pub stray_bytes: u64,
 }
 

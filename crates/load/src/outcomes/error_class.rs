@@ -283,7 +283,7 @@ const WORDS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::Assertion,
         "assertion",
-        "the answer is not what was asked for",
+        "the answer is not the expected one",
     ),
 ];
 

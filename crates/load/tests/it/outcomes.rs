@@ -53,7 +53,7 @@ fn enter(outcomes: &mut OutcomeCounts, event: Event) {
     }
 }
 
-/// A load of some requests with every kind of end, and the requests still under way after it.
+/// A load of some requests with every kind of end, and the requests still in flight after it.
 fn load(seed: u64) -> (Vec<Event>, u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut draw = |below: u64| random.next_u64() % below;

@@ -65,7 +65,7 @@ pub enum Method {
 /// How p values of many cases are adjusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Correction {
-    /// Benjamini-Hochberg: the expected share of false finds is kept.
+    /// Benjamini-Hochberg: controls the false discovery rate.
     BenjaminiHochberg,
     /// Holm: the chance of any false find is kept.
     Holm,

@@ -3,7 +3,7 @@
 //! The change is estimated within blocks, a median over all runs of a side knows no blocks. So a pair of medians may
 //! even say the opposite of the change beside it. What stands in a row is therefore decided from the estimate: the
 //! candidates' runs are divided by their ratios, which puts the runs of all sides of a case on one level, and that
-//! level is shown, times its ratio for each candidate (docs/statistics.md, "The figures of a row"). Both sides take
+//! level is shown, times its ratio for each candidate (docs/why/statistics.md, "The figures of a row"). Both sides take
 //! part alike: exchanging them exchanges the figures. Start at [`locate`].
 
 use super::{CaseComparison, Comparison, Method, Side};

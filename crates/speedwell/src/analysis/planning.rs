@@ -87,7 +87,7 @@ mod tests {
         assert!((known.detectable(0.05) / reference - 1.0).abs() < 1e-3);
         assert!(
             (known.detectable(0.05) - 0.0149).abs() < 1e-4,
-            "docs/statistics.md, power planning"
+            "docs/why/statistics.md, power planning"
         );
 
         let total = precision(8, 0.05).runs_for(0.02f64.ln_1p(), 0.05).unwrap();

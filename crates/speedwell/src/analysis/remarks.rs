@@ -76,7 +76,9 @@ fn on_the_values(outcome: &Outcome, rule: &Rule) -> Option<String> {
     } else if rule.method == Method::Welch && !varies(&data.baseline) && !varies(&data.candidate) {
         Some("Neither side's values vary, so Welch's test is undefined.".into())
     } else if !outcome.is_same && outcome.change.is_none() {
-        Some("The baseline's mean cannot be told from zero, so no change can be given.".into())
+        Some(
+            "The baseline's mean is indistinguishable from zero, so no change can be given.".into(),
+        )
     } else {
         None
     }

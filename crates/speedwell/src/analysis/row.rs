@@ -88,7 +88,7 @@ pub(super) fn describe(task: Task, outcome: Outcome, rule: &Rule) -> Row {
 const ROUNDING: f64 = 1e-9;
 
 /// Whether the mean moved otherwise than the typical run: by more than half of either interval, on
-/// the scale of logarithms (docs/statistics.md, "Effect and interval").
+/// the scale of logarithms (docs/why/statistics.md, "Effect and interval").
 fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool {
     let log = |share: f64| share.ln_1p();
     let half = |estimate: &Estimate| 0.5 * (log(estimate.high) - log(estimate.low));

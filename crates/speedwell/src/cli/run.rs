@@ -22,7 +22,7 @@ use anyhow::ensure;
 pub fn run(args: RunArgs) -> anyhow::Result<Status> {
     ensure!(
         args.execution.order != OrderName::Parallel,
-        "only codes can be measured at the same time\nhint: 'speedwell eval'"
+        "only snippets can be measured at the same time\nhint: 'speedwell eval'"
     );
     let task = args.task();
     let mut store = task.open_store()?;
@@ -42,7 +42,7 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
         !task.profile || plans.plan.design.experiment.is_some(),
         "--profile records the commands and servers of an experiment, and these are benchmark files: how much \
          their runs do depends on time\nhint: 'speedwell new overhead' makes an experiment of a command; \
-         docs/profiles.md tells how recordings of other programs are compared"
+         docs/guide/profiles.md tells how recordings of other programs are compared"
     );
     if task.execution.list {
         return trial::list(&plans, task);
@@ -208,7 +208,7 @@ fn how_to_resume(
         _ => "what was measured until then is kept".to_owned(),
     };
     Ok(format!(
-        "{why}, go on with: speedwell {} --resume @{number}{}",
+        "{why}, resume with: speedwell {} --resume @{number}{}",
         task.resumed_by,
         db.unwrap_or_default()
     ))

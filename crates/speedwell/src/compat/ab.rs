@@ -2,7 +2,7 @@
 //!
 //! Decides the order of what happens and the exit status: 0 when a request succeeded and the test was
 //! carried out, 2 otherwise, 130 after Ctrl-C. What differs from the original, and why, is in
-//! `docs/ab.md`. Start at [`run`].
+//! `docs/reference/ab.md`. Start at [`run`].
 
 mod address;
 mod arguments;

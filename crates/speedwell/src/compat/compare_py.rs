@@ -2,7 +2,7 @@
 //!
 //! Decides the order of what happens and the exit status: 0 when something was compared, 2 when not.
 //! The figures come from `analysis::u_test_table`. What differs from the original, and why, is in
-//! `docs/compare-py.md`. Start at [`run`].
+//! `docs/reference/compare-py.md`. Start at [`run`].
 
 mod arguments;
 mod dump;

@@ -2,7 +2,7 @@
 //!
 //! Decides the order of what happens and the exit status: 0 when every code was measured, 2 when something failed or
 //! makes no sense, 130 after Ctrl-C. Tables are on standard output, everything that went wrong on standard error.
-//! What differs from the original, and why, is in `docs/erlperf.md`. Start at [`run`].
+//! What differs from the original, and why, is in `docs/reference/erlperf.md`. Start at [`run`].
 
 mod arguments;
 mod code_words;

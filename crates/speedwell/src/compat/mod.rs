@@ -3,7 +3,7 @@
 //! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
 //! same bytes; it deviates in four ways only: unknown options are errors, failures are reported,
 //! `--help` works, and a case without variation does not stop a table. That for `compare.py` deviates
-//! further, as `docs/compare-py.md` lists, and so do those for ab and erlperf (`docs/ab.md`, `docs/erlperf.md`). A further
+//! further, as `docs/reference/compare-py.md` lists, and so do those for ab and erlperf (`docs/reference/ab.md`, `docs/reference/erlperf.md`). A further
 //! drop-in is a file beside this one and a line in `TOOLS`. Start at [`main`].
 
 pub mod ab;

@@ -86,7 +86,7 @@ fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Res
     };
     jobs.retain(wanted);
     if jobs.is_empty() {
-        bail!("'{}' has no benchmark that is asked for", side.variant.name);
+        bail!("'{}' has no matching benchmark", side.variant.name);
     }
     Ok(jobs)
 }

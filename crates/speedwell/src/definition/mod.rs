@@ -2,8 +2,8 @@
 //!
 //! It decides what such a file may say and checks it whole before anything is started: an unknown key
 //! is an error with its line and the nearest known one. It must not know how benchmarks are performed.
-//! [`source`] reads the text, [`experiment::Experiment::of`] tells what it means (docs/experiments.md), the short form
-//! `[benchmark.NAME]` included (docs/definition-files.md).
+//! [`source`] reads the text, [`experiment::Experiment::of`] tells what it means (docs/guide/experiments.md), the short form
+//! `[benchmark.NAME]` included (docs/guide/definition-files.md).
 
 mod blanks;
 pub mod experiment;

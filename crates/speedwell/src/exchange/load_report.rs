@@ -176,7 +176,7 @@ impl LoadReport {
         let is_plain = self.has_single_requests && !self.has_fixed_rate && !failed;
         if is_plain && least > concurrency * MOST_BUSY_SHARE {
             self.remarks.push(format!(
-                "{least:.1} requests would have been under way on {concurrency} connections (rate \
+                "{least:.1} requests would have been in flight on {concurrency} connections (rate \
                  times mean latency), so its figures do not belong together"
             ));
         }

@@ -1,7 +1,7 @@
 //! Several files that hold results of the same thing, as one session.
 //!
 //! Decides what is one run when there are several processes: what came of one process, such as
-//! repetitions inside a program, are samples of its run (docs/statistics.md, "One value per
+//! repetitions inside a program, are samples of its run (docs/why/statistics.md, "One value per
 //! process"). With a single file there would be a single run, so there each repetition counts, with a
 //! remark. It must not know formats.
 

@@ -1,4 +1,4 @@
-//! Describing files and performing cases over the harness protocol (docs/protocol.md).
+//! Describing files and performing cases over the harness protocol (docs/reference/protocol.md).
 //!
 //! Every language that speaks it shares this half: what is sent, and what the answers mean. The
 //! languages decide how their process is started, and what a person would type to repeat it. All

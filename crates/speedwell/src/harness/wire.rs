@@ -1,4 +1,4 @@
-//! Lines of the harness protocol: `VERB TAB key=value TAB key=value ...` (docs/protocol.md).
+//! Lines of the harness protocol: `VERB TAB key=value TAB key=value ...` (docs/reference/protocol.md).
 
 use std::fmt;
 

@@ -21,7 +21,7 @@ pub fn resumed(store: &Store, reference: &str, budget: Option<Duration>) -> anyh
     process::on_interrupt()?;
     let number = store.find(&reference.parse::<Reference>()?)?;
     let Some(text) = store.plan(number)? else {
-        bail!("session @{number} was imported: there is nothing to go on with");
+        bail!("session @{number} was imported: there is nothing to resume");
     };
     let mut plan: Plan = serde_json::from_str(&text)
         .with_context(|| format!("the plan of session @{number} cannot be read"))?;

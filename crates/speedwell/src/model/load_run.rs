@@ -52,7 +52,7 @@ pub struct LoadFacts {
     pub protocol: String,
     /// Bytes of the table for header compression that the server may use, with HTTP/2.
     pub h2_table_bytes: Option<u32>,
-    /// Requests that may be under way on one connection.
+    /// Requests that may be in flight on one connection.
     #[serde(rename = "lanes")]
     pub streams_per_connection: u32,
     /// Connections are used for more than one request.
@@ -83,7 +83,7 @@ pub struct LoadFacts {
 }
 
 impl LoadFacts {
-    /// Requests that were to be under way at once; only a closed load has such a number.
+    /// Requests that were to be in flight at once; only a closed load has such a number.
     pub fn concurrency(&self) -> Option<u32> {
         match self.pace {
             PaceFacts::Closed { concurrency, .. } => Some(concurrency),

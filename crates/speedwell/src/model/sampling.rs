@@ -37,7 +37,7 @@ pub enum Length {
 
 impl Default for Samples {
     /// A third of a second per run. The run is the unit of independence, so time is better spent
-    /// on more runs than on more samples of one (docs/statistics.md, "One value per process"); a
+    /// on more runs than on more samples of one (docs/why/statistics.md, "One value per process"); a
     /// sample of 50 ms is a million times the resolution of the clock, and 100 ms let a processor
     /// reach the frequency that it will keep.
     fn default() -> Samples {

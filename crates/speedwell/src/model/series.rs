@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// One run's contribution: the median of its samples of the metric.
 ///
 /// A process is one replicate however many values it gave: values inside a process are not
-/// independent, and treating them so multiplies false alarms (docs/statistics.md, "One value per
+/// independent, and treating them so multiplies false alarms (docs/why/statistics.md, "One value per
 /// process").
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunValue {

@@ -11,7 +11,7 @@ pub enum Channel {
     /// One end of a stream socket, its number in the variable `NODE_CHANNEL_FD`: Node.js's own
     /// channel between parent and child.
     NodeSocket,
-    /// Commands on descriptor 3 and events on 4, named by `SPEEDWELL_FDS` (docs/protocol.md).
+    /// Commands on descriptor 3 and events on 4, named by `SPEEDWELL_FDS` (docs/reference/protocol.md).
     Harness,
     /// One pipe from the child, 3, which the named variable tells.
     Pipe(&'static str),

@@ -50,7 +50,7 @@ pub fn calibration_check(known: Option<&Calibration>) -> CheckLine {
             match known.is_in_range() {
                 true => ("ok", found, String::new()),
                 false => {
-                    let remedy = format!("mend what else is told here, then: {COMMAND}");
+                    let remedy = format!("fix what else is reported here, then: {COMMAND}");
                     ("warning", found, remedy)
                 }
             }

@@ -22,7 +22,7 @@ const EXPLANATION: &str = "median, p5: time of an iteration and worker in the me
 const SHELL: &str = " shell: what the shell takes to do nothing, which is part of all times, user and system included.";
 
 /// Said below a search.
-const SEARCHED: &str = "The answer is the lowest concurrency whose throughput cannot be told from the highest. ± and [ ] \
+const SEARCHED: &str = "The answer is the lowest concurrency whose throughput is statistically indistinguishable from the highest. ± and [ ] \
     are 95 % intervals from the visits of all levels together, which were made in one process.";
 
 /// The report of codes that were measured one by one or compared. `compared` is the document of the comparison.
@@ -43,7 +43,7 @@ pub fn document(
             warned.extend(compared.blocks.extract_if(.., |block| is_warning(block)));
             document.blocks = aside(warned, is_quiet);
             document.append(compared);
-            figures_alone.insert(0, heading("Each code by itself"));
+            figures_alone.insert(0, heading("Each snippet by itself"));
         }
         None => {
             warned.extend(findings.warnings.iter().cloned().map(Block::Warning));

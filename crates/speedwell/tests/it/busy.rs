@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Tries something that a busy machine may spoil, three times as often as a machine needs that has little else
+/// Tries something that a busy machine may distort, three times as often as a machine needs that has little else
 /// to do. What is wrong fails every time.
 #[track_caller]
 pub fn eventually(tries: usize, mut attempt: impl FnMut() -> Result<(), String>) {

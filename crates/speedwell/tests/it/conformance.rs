@@ -1,4 +1,4 @@
-//! Section "Conformance" of docs/protocol.md: one suite, run unchanged for every harness found.
+//! Section "Conformance" of docs/reference/protocol.md: one suite, run unchanged for every harness found.
 //!
 //! The benchmarks are in `tests/conformance`, the same ones in every language. A language whose
 //! tools are missing is skipped.

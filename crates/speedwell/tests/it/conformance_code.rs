@@ -1,4 +1,4 @@
-//! Section "Conformance" of docs/protocol.md, the rows about code: one suite, run unchanged for
+//! Section "Conformance" of docs/reference/protocol.md, the rows about code: one suite, run unchanged for
 //! every language whose harness measures code.
 //!
 //! The code itself is in `code_snippets`, the same pieces in every language. Figures of time are

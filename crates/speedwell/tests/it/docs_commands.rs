@@ -57,20 +57,20 @@ fn the_tutorial_can_be_followed() {
     for name in ["node-old", "node-new"] {
         std::os::unix::fs::symlink(&node, project.path(name)).unwrap();
     }
-    follow("docs/tutorial.md", 10, &project);
+    follow("docs/guide/tutorial.md", 10, &project);
 }
 
 #[test]
 fn the_page_on_cpp_can_be_followed() {
     if tool(&["c++", "g++", "clang++"]).is_some() {
-        follow("docs/cpp.md", 4, &Project::new());
+        follow("docs/guide/cpp.md", 4, &Project::new());
     }
 }
 
 #[test]
 fn the_page_on_python_can_be_followed() {
     if tool(&["python3"]).is_some() {
-        follow("docs/python.md", 2, &Project::new());
+        follow("docs/guide/python.md", 2, &Project::new());
     }
 }
 
@@ -78,14 +78,14 @@ fn the_page_on_python_can_be_followed() {
 fn the_page_on_one_liners_can_be_followed() {
     let tools = [&["python3"][..], &["c++", "g++", "clang++"], &["node"]];
     if tools.iter().all(|names| tool(names).is_some()) {
-        follow("docs/eval.md", 10, &Project::new());
+        follow("docs/guide/eval.md", 10, &Project::new());
     }
 }
 
 #[test]
 fn the_page_on_profiles_can_be_followed() {
     if node().is_some() {
-        follow("docs/profiles.md", 4, &Project::new());
+        follow("docs/guide/profiles.md", 4, &Project::new());
     }
 }
 
@@ -93,8 +93,12 @@ fn the_page_on_profiles_can_be_followed() {
 #[test]
 fn code_on_the_pages_is_that_of_the_examples() {
     for (page, language, example) in [
-        ("docs/cpp.md", "cpp", "examples/cpp/memory/copy.cpp"),
-        ("docs/python.md", "python", "examples/python/data/lists.py"),
+        ("docs/guide/cpp.md", "cpp", "examples/cpp/memory/copy.cpp"),
+        (
+            "docs/guide/python.md",
+            "python",
+            "examples/python/data/lists.py",
+        ),
     ] {
         let read = |path: &str| std::fs::read_to_string(repository().join(path)).unwrap();
         let (text, known) = (read(page), read(example));

@@ -47,7 +47,7 @@ fn commands_are_compared_and_the_first_is_the_baseline() {
         let answer = project
             .run(&["eval", "sh", "sleep 0.005", "sleep 0.05", "--time", "20ms"])
             .expect_status(0)
-            .expect_stdout(&["Each code by itself"]);
+            .expect_stdout(&["Each snippet by itself"]);
         let at = |text: &str| answer.stdout.rfind(text).unwrap();
         assert!(at("\nsleep 0.005 ") < at("\nsleep 0.05 "), "{answer:#?}");
         // The verdict came at the first look: a difference as large needs no more runs, unless the machine stopped

@@ -133,7 +133,7 @@ fn each_mode(word: &str) {
         })
     });
     eval(&[&[language.plain, language.sleep], &QUICK[..]].concat())
-        .expect_stdout(&["Each code by itself"]);
+        .expect_stdout(&["Each snippet by itself"]);
     let lines = eval(&[language.plain, "--watch", "-n", "2", "-t", "100ms"]).stdout;
     assert_eq!(lines.lines().count(), 3, "{lines}");
 }
@@ -151,13 +151,13 @@ fn bad_input(word: &str) {
         .expect_stdout(&[
             "does not compile",
             words,
-            "Each code by itself",
+            "Each snippet by itself",
             language.plain,
         ]);
     if let Some((fails, words)) = language.fails {
         eval(&[language.plain, fails])
             .expect_status(2)
-            .expect_stdout(&["failed: ", words, "Each code by itself"]);
+            .expect_stdout(&["failed: ", words, "Each snippet by itself"]);
         eval(&[language.plain, "--init", fails])
             .expect_status(2)
             .expect_stdout(&["failed in init: ", words]);

@@ -123,7 +123,7 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
     assert_eq!(done["stumble"], Value::Null, "{done:#}");
     let known = |name: &str| figure(&done, name).unwrap_or_else(|| panic!("no {name} in {done:#}"));
     assert!(known("throughput") > 10.0 && known("latency_p50") > 1000.0);
-    // 4 clients without pause: the mean number under way cannot be more.
+    // 4 clients without pause: the mean number in flight cannot be more.
     assert!(known("effective_concurrency") < 4.2, "{done:#}");
     assert!(
         known("cpu_per_request") > 10_000.0,

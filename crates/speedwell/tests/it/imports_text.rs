@@ -388,7 +388,7 @@ fn autocannon_is_taken_at_its_word_except_where_it_errs() {
             .ends_with(" concurrency=10 pipelining=10")
     );
     assert!(
-        told(&piped)[0].contains(" of 100 requests were under way"),
+        told(&piped)[0].contains(" of 100 requests were in flight"),
         "{:?}",
         told(&piped)
     );

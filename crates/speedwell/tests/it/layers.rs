@@ -1,4 +1,4 @@
-//! Each floor imports only the floors below it. The order is that of docs/architecture.md.
+//! Each floor imports only the floors below it. The order is that of docs/why/architecture.md.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -190,7 +190,8 @@ fn a_key_that_is_not_known_is_refused_before_anything_is_started() {
 
 #[test]
 fn the_example_of_the_documentation_works() {
-    let page = std::fs::read_to_string(repository().join("docs/definition-files.md")).unwrap();
+    let page =
+        std::fs::read_to_string(repository().join("docs/guide/definition-files.md")).unwrap();
     let after = |mark: &str| page.split_once(mark).map(|(_, rest)| rest).unwrap();
     let block = |language: &str| after(language).split("```").next().unwrap().to_owned();
     let definition = block("```toml\n").replace("duration = \"5s\"", "requests = 40");

@@ -98,7 +98,7 @@ fn a_closed_load_has_no_response_time_to_mix_up() {
 
 #[test]
 fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
-    // 500.5 ms of service time in a second: half a request under way, and six connecting.
+    // 500.5 ms of service time in a second: half a request in flight, and six connecting.
     let made = thousand().with(|run| {
         run.measured.elapsed_ns = S;
         for _ in 0..60 {
@@ -294,7 +294,7 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
     ));
     let polling = busy.with(|run| run.asked.busy_polls = true);
     assert_eq!(of(&polling.run).remarks, []);
-    // 50 switches a second that each meet the 5 requests under way are 250 of 9990 a second: 2.5 %.
+    // 50 switches a second that each meet the 5 requests in flight are 250 of 9990 a second: 2.5 %.
     let disturbed = thousand().with(|run| run.measured.threads[0].involuntary_switches = 50);
     let found = of(&disturbed.run);
     let [
@@ -351,7 +351,7 @@ fn halves_that_differ_are_remarked_and_noise_is_not() {
     };
     let remarks = |later: u64| {
         let made = thousand().course(0, &course(later)).with(|run| {
-            // As many under way as asked for, whatever the length.
+            // As many in flight as asked for, whatever the length.
             run.asked.pace = Made::closed(1).run.asked.pace;
             run.measured.elapsed_ns = 4 * S;
         });

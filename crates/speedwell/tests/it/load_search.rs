@@ -191,7 +191,7 @@ fn a_server_that_fails_under_pressure_ends_the_climb() {
         let warnings = found["warnings"].to_string();
         let levels = found["levels"].as_array().unwrap();
         let highest = levels.last().unwrap();
-        let is_right = warnings.contains("with 4 requests under way")
+        let is_right = warnings.contains("with 4 requests in flight")
             && highest["concurrency"] == 4
             && highest["standing"] == "failed"
             && found["scaling"][0]["concurrency"].as_u64() <= Some(3);

@@ -1,4 +1,4 @@
-//! The table of docs/load.md for people who come from other tools: each command on its right side does
+//! The table of docs/guide/load.md for people who come from other tools: each command on its right side does
 //! what it says, for a shorter time and with fewer requests.
 
 use crate::busy::{eventually, holds};
@@ -7,7 +7,7 @@ use crate::web_server::WebServer;
 
 /// The commands of the table, without `speedwell`.
 fn commands() -> Vec<String> {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/load.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/load.md");
     let page = std::fs::read_to_string(page).unwrap();
     page.lines()
         .filter_map(|line| line.strip_suffix("` |")?.split_once("| `speedwell "))

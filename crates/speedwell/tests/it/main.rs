@@ -88,5 +88,6 @@ mod size;
 mod small_multiples;
 mod sources;
 mod store;
+mod style;
 mod validity;
 mod web_server;

@@ -311,7 +311,7 @@ fn a_suite_has_cases_in_every_language_that_is_there() {
 
 #[test]
 fn the_example_of_the_page_is_read_and_means_what_the_page_says() {
-    let page = std::fs::read_to_string(repository().join("docs/experiments.md")).unwrap();
+    let page = std::fs::read_to_string(repository().join("docs/guide/experiments.md")).unwrap();
     let (_, rest) = page.split_once("```toml\n").unwrap();
     let (text, _) = rest.split_once("```").unwrap();
     let project = Project::new().with("cache.toml", text);

@@ -177,7 +177,7 @@ fn a_column_in_an_order_of_its_own_is_found_by_the_sizes_of_answers() {
     assert!(
         latency
             .says
-            .contains("is 95.6 to 98.6 in all 14 figures, where 1000 were asked for"),
+            .contains("is 95.6 to 98.6 in all 14 figures, where 1000 were requested"),
         "{}",
         latency.says
     );
@@ -284,7 +284,7 @@ fn reports_in_files_of_their_own_are_compared_but_their_latencies_are_not_ranked
     let notes = json["changes"][0]["notes"].to_string();
     assert!(notes.contains("these latencies are not ranked"), "{notes}");
     assert!(
-        !answer.stderr.contains("under way"),
+        !answer.stderr.contains("in flight"),
         "said once: {}",
         answer.stderr
     );

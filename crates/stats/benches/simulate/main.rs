@@ -1,6 +1,6 @@
 //! Error rates, power and coverage by simulation: `cargo bench -p speedwell-stats --bench simulate`.
 //!
-//! Prints the tables of `docs/statistics.md` beside reference figures and exits with 1 when a cell
+//! Prints the tables of `docs/why/statistics.md` beside reference figures and exits with 1 when a cell
 //! is out of tolerance. Without `--bench` (as under `cargo test --benches`) it does a hundredth of
 //! the repetitions and only shows that everything runs. Seeds are fixed. After `--`, `fixed`, `sequential` or
 //! `families` takes a part.

@@ -63,7 +63,7 @@ pub struct StratifiedRank {
 ///
 /// Blocks may have any number of values of either side; those with one side only are left out, as
 /// they tell nothing about the difference. With blocks of two and two this is the test simulated in
-/// `docs/statistics.md`; the idea is that of van Elteren (Bulletin ISI 37, 1960), with ranks over
+/// `docs/why/statistics.md`; the idea is that of van Elteren (Bulletin ISI 37, 1960), with ranks over
 /// all blocks instead of within each.
 ///
 /// # Errors

@@ -5,7 +5,7 @@
 
 const { Histogram } = require('./histogram.js');
 
-/** A batch shorter than this is doubled, a longer one than that is halved (docs/protocol.md, "Measuring code"). */
+/** A batch shorter than this is doubled, a longer one than that is halved (docs/reference/protocol.md, "Measuring code"). */
 const SHORT_NS = 50e3;
 const LONG_NS = 2e6;
 

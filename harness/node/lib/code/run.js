@@ -9,7 +9,7 @@ const { Histogram } = require('./histogram.js');
 const { codeJob } = require('./job.js');
 const { Signals } = require('./signals.js');
 
-/** How long a batch may go on after a stop (docs/protocol.md). */
+/** How long a batch may go on after a stop (docs/reference/protocol.md). */
 const GIVE_UP_MS = 1000;
 
 const ENDLESS = `an iteration did not end within ${GIVE_UP_MS / 1000} s after the stop`;

@@ -2,7 +2,7 @@
 
 from math import log2
 
-# A batch shorter than this is doubled, a longer one than that is halved (docs/protocol.md).
+# A batch shorter than this is doubled, a longer one than that is halved (docs/reference/protocol.md).
 SHORT_NS = 50_000
 LONG_NS = 2_000_000
 

@@ -7,7 +7,7 @@ from .batches import Histogram
 from .job import AtStage
 from .loop import Promised
 
-# How long a batch may go on after a stop (docs/protocol.md).
+# How long a batch may go on after a stop (docs/reference/protocol.md).
 GIVE_UP_S = 1.0
 
 

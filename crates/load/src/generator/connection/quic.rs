@@ -65,7 +65,7 @@ impl Connection {
         self.protocol.hang_up();
     }
 
-    /// Gives the connection up when it takes no further request and has none under way.
+    /// Gives the connection up when it takes no further request and has none in flight.
     fn after_event(&mut self, core: &mut Core) {
         self.is_last |= self.protocol.is_last();
         let is_awaited = self.pending.is_some() || self.protocol.in_flight() > 0;

@@ -49,11 +49,11 @@ pub(super) struct Line {
     pub events: Arc<Events>,
     pub clock: Clock,
     pub token: u64,
-    /// Held by the loop, by this task, and by every request under way.
+    /// Held by the loop, by this task, and by every request in flight.
     pub presence: Arc<()>,
 }
 
-/// Those who hold [`Line::presence`] when no request is under way.
+/// Those who hold [`Line::presence`] when no request is in flight.
 const OTHERS_PRESENT: usize = 2;
 
 /// A connection that came about.

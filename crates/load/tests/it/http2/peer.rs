@@ -72,7 +72,7 @@ impl Client {
         Client::with(&[])
     }
 
-    /// With GET requests under way: token 0 on stream 1, token 1 on stream 3 and so on.
+    /// With GET requests in flight: token 0 on stream 1, token 1 on stream 3 and so on.
     pub fn asking(streams: u32) -> Client {
         let mut client = Client::new();
         for token in 0..streams {

@@ -33,7 +33,7 @@ pub enum Remark {
     GeneratorLimited(OpenVerdict),
     /// The tail is refused, because too few of the due requests were sent.
     RateMissed(OpenVerdict),
-    /// Fewer requests were under way than asked for.
+    /// Fewer requests were in flight than asked for.
     ConcurrencyShort {
         /// Asked for.
         asked: u32,
@@ -85,7 +85,7 @@ pub enum Remark {
     Disturbed {
         /// Switches per second, over all threads.
         switches_per_s: f64,
-        /// Share of the requests that were under way at a switch, at most.
+        /// Share of the requests that were in flight at a switch, at most.
         share: f64,
     },
     /// Bodies of good answers differ in length.
@@ -259,7 +259,7 @@ fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// Share of the requests that a switch can have met: each meets those that are under way.
+/// Share of the requests that a switch can have met: each meets those that are in flight.
 fn disturbed(findings: &LoadFindings<'_>) -> f64 {
     let rate = findings.throughput_per_s.unwrap_or(0.0);
     let under_way = findings.concurrency.effective.unwrap_or(0.0).max(1.0);

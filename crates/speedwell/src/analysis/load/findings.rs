@@ -18,7 +18,7 @@ pub struct LoadFindings<'a> {
     pub throughput_per_s: Option<f64>,
     /// Bytes received and sent per second.
     pub bytes_per_s: Option<(f64, f64)>,
-    /// Requests under way.
+    /// Requests in flight.
     pub concurrency: Concurrency,
     /// Whether an open load was the load that was asked for.
     pub open: Option<OpenVerdict>,
@@ -39,7 +39,7 @@ pub struct LoadFindings<'a> {
     trust: Trust,
 }
 
-/// Requests under way on average, by Little's law.
+/// Requests in flight on average, by Little's law.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Concurrency {
     /// Asked for; only a closed load without pauses has such a number.
@@ -144,7 +144,7 @@ fn concurrency(run: &LoadRun) -> Concurrency {
     let measured = &run.measured;
     let latency = &measured.totals.latency;
     let asked = match run.asked.pace {
-        // Clients that pause have nothing under way meanwhile, as they were told.
+        // Clients that pause have nothing in flight meanwhile, as they were told.
         PaceFacts::Closed {
             concurrency,
             think_ns: 0,

@@ -28,7 +28,7 @@ pub struct Levels {
 /// All visits of one level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
-    /// Requests under way, as asked for.
+    /// Requests in flight, as asked for.
     pub concurrency: u32,
     /// Loads of this level.
     pub visits: usize,
@@ -38,7 +38,7 @@ pub struct Pass {
     pub p50_ns: Option<f64>,
     /// See [`Pass::p50_ns`].
     pub p99_ns: Option<f64>,
-    /// Requests under way on average.
+    /// Requests in flight on average.
     pub effective: Option<f64>,
     /// Requests that failed, and all.
     pub failed: (u64, u64),

@@ -118,7 +118,7 @@ fn is_late(one: &RateTry) -> bool {
     one.missed == Some(Missed::Generator)
 }
 
-/// Whether the rates that bound an answer were disturbed. Where a rate is missed, so many requests are under way that
+/// Whether the rates that bound an answer were disturbed. Where a rate is missed, so many requests are in flight that
 /// any interruption meets many of them; at the rate that is kept, only frequent ones do.
 fn is_disturbed(tries: &[RateTry], answer: RateAnswer) -> bool {
     let bounds = [answer.kept.or(answer.missed), answer.missed];

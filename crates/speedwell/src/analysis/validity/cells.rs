@@ -1,6 +1,6 @@
 //! What the checks look at: the runs of every case under every variant, and what was asked of them.
 //!
-//! Decides where the asked concurrency is found, and computes the requests under way from figures
+//! Decides where the asked concurrency is found, and computes the requests in flight from figures
 //! that may have been rounded. It judges nothing. Start at [`Cells`].
 
 use super::Known;
@@ -68,7 +68,7 @@ pub(super) struct Cell<'s> {
     pub variant: Arc<str>,
     /// Whether its answers must have the size that they have under other variants.
     pub has_fixed_size: bool,
-    /// Requests that were to be under way at once, if that is known.
+    /// Requests that were to be in flight at once, if that is known.
     pub asked: Option<f64>,
     /// The load generator with its version, if that is known.
     pub generator: Option<String>,
@@ -220,7 +220,7 @@ impl<'s> Cells<'s> {
         }
     }
 
-    /// Requests under way on average, by Little's law: rate times mean time in the system (Little 1961).
+    /// Requests in flight on average, by Little's law: rate times mean time in the system (Little 1961).
     /// `None` where a figure is missing, where requests left at a fixed rate, where the run was too short,
     /// and where some requests failed, as generators disagree whether the times of these count.
     pub fn in_flight(&self, run: &Run) -> Option<Figure> {

@@ -13,7 +13,7 @@ use super::{Check, Finding, Level};
 /// Fewer cells agree by chance.
 const FEWEST_CELLS: usize = 4;
 
-/// The largest number of requests under way, by the smallest, that counts as one number.
+/// The largest number of requests in flight, by the smallest, that counts as one number.
 const SAME: f64 = 1.05;
 
 /// Rates that differ less do not show anything.
@@ -22,7 +22,7 @@ const LEAST_RANGE: f64 = 1.5;
 const REMEDY: &str = "Do not use these latencies. Measure again with a generator that times each pipelined \
     request by itself, as autocannon does from version 7 on.";
 
-const UNKNOWN: &str = "Say how many were asked for, so that this can be checked: import the file with --set \
+const UNKNOWN: &str = "Say how many were requested, so that this can be checked: import the file with --set \
     connections=N --set pipelining=N.";
 
 /// The finding, if the latencies of all cells repeat the rates.
@@ -52,7 +52,7 @@ pub(super) fn check(cells: &Cells<'_>) -> Option<Finding> {
         {
             return None;
         }
-        Some(asked) => (format!(", where {:.0} were asked for", asked[0]), REMEDY),
+        Some(asked) => (format!(", where {:.0} were requested", asked[0]), REMEDY),
         None => (String::new(), UNKNOWN),
     };
     let says = format!(

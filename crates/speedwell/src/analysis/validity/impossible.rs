@@ -162,7 +162,7 @@ mod tests {
     /// A table of a load with 100 connections: what it says besides the figures that all tables share.
     type Table = &'static [(&'static str, f64)];
 
-    /// 20,000 requests a second at 5 ms: 100 are under way.
+    /// 20,000 requests a second at 5 ms: 100 are in flight.
     const SOUND: [(&str, f64); 8] = [
         ("throughput", 20_000.0),
         ("latency_mean", 5e6),
@@ -322,7 +322,7 @@ mod tests {
         let heavy = found(&[("throughput", 200_000.0), ("bytes_per_second", 40e6)]);
         assert_eq!(
             heavy[0].says,
-            "1000.0 requests would have been under way, but 100 were asked for (rate times mean latency)."
+            "1000.0 requests would have been in flight, but 100 were requested (rate times mean latency)."
         );
         assert_eq!(heavy[0].level, Level::Red);
     }

@@ -1,8 +1,8 @@
-//! Little's law against what was asked for: connections that had nothing under way lighten the load, and more requests
+//! Little's law against what was asked for: connections that had nothing in flight lighten the load, and more requests
 //! than were asked for cannot have been under way.
 //!
 //! Decides from which share on the load counts as lighter, or as too heavy. Rate times mean latency is the number of
-//! requests under way on average (Little 1961, "A proof for the queuing formula L = lambda W").
+//! requests in flight on average (Little 1961, "A proof for the queuing formula L = lambda W").
 
 use super::cells::{Cell, Cells, requests_of};
 use super::names::{of_runs, span};
@@ -66,13 +66,13 @@ fn beside(cells: &Cells<'_>, cell: &Cell<'_>, side: Side) -> Option<Finding> {
     let (level, says, remedy) = match side {
         Side::Lighter => {
             let says = format!(
-                "Only {figures} of {asked} requests were under way{which} (rate times mean latency)."
+                "Only {figures} of {asked} requests were in flight{which} (rate times mean latency)."
             );
             (Level::Amber, says, REMEDY)
         }
         Side::Heavier => {
             let says = format!(
-                "{figures} requests would have been under way{which}, but {asked} were asked for (rate times mean latency)."
+                "{figures} requests would have been in flight{which}, but {asked} were requested (rate times mean latency)."
             );
             (Level::Red, says, CONTRADICTION)
         }

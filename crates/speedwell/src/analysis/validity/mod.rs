@@ -36,7 +36,7 @@ use std::collections::HashMap;
 pub enum Check {
     /// Figures that contradict each other, or that nothing can have.
     Impossible,
-    /// Requests under way by Little's law, against those that were asked for.
+    /// Requests in flight by Little's law, against those that were asked for.
     InFlight,
     /// Latencies of variants that carried different loads.
     LatencyRanking,
@@ -154,7 +154,7 @@ impl Finding {
 /// What a session does not say of itself.
 #[derive(Debug, Clone, Default)]
 pub struct Known<'a> {
-    /// Requests that were to be under way at once (connections times pipelining), by the id of the
+    /// Requests that were to be in flight at once (connections times pipelining), by the id of the
     /// case. Without an entry the parameters `concurrency`, or `connections` and `pipelining`, say so.
     pub asked: HashMap<String, f64>,
     /// Ids of cases whose answers may have another size under another variant.

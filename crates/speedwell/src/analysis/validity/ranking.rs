@@ -1,6 +1,6 @@
 //! Which latencies must not be ranked against each other.
 //!
-//! Decides that latencies compare only at the same number of requests under way, and only by
+//! Decides that latencies compare only at the same number of requests in flight, and only by
 //! generators that time a request alike.
 
 use super::cells::{Cell, Cells, Figure};
@@ -12,11 +12,11 @@ use crate::model::Verdict;
 /// A load that is larger by more than this is another load.
 const SAME_LOAD: f64 = 1.05;
 
-const REMEDY: &str = "Compare throughput, or measure these again at equal requests under way or at an equal \
+const REMEDY: &str = "Compare throughput, or measure these again at equal requests in flight or at an equal \
     rate; until then say only which served more.";
 
 /// Said of a comparison that is refused.
-const REFUSED: &str = "The sides had different numbers of requests under way, so these latencies are not \
+const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \
     ranked.";
 
 /// Something with a latency, as a finding names it.
@@ -49,7 +49,7 @@ fn of_case(cells: &Cells<'_>, case: &[Cell<'_>]) -> Option<Finding> {
         })
         .collect();
     let says = format!(
-        "Latencies belong to different numbers of requests under way: {}. They must not be ranked across \
+        "Latencies belong to different numbers of requests in flight: {}. They must not be ranked across \
          these.",
         groups.join("; ")
     );

@@ -115,7 +115,7 @@ fn three_of_six_published_series_carried_less_than_was_asked_for() {
     for (finding, under_way) in short.iter().zip(["186.1", "126.0", "121.5"]) {
         assert_eq!(
             finding.says,
-            format!("Only {under_way} of 250 requests were under way (rate times mean latency).")
+            format!("Only {under_way} of 250 requests were in flight (rate times mean latency).")
         );
     }
     let [ranking] = of_check(&found, Check::LatencyRanking)[..] else {
@@ -379,7 +379,7 @@ fn variables_in_a_command_reach_the_instrument() {
     );
 }
 
-/// Twelve runs of a side, with this many requests under way.
+/// Twelve runs of a side, with this many requests in flight.
 pub(super) fn measured(session: &mut Session, variant: &str, rate: f64, under_way: f64) {
     for run in 0..12 {
         let rate = rate + f64::from(run) / 7.0;

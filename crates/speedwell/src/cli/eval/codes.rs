@@ -24,7 +24,7 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<NamedCode>> {
     let given = &args.code.name;
     ensure!(
         given.is_empty() || given.len() == count,
-        "--name is given {} for {count} codes\nhint: one name for each code, in their order",
+        "--name is given {} for {count} snippets\nhint: one name for each snippet, in their order",
         times(given.len())
     );
     let paths = args.code.path.iter().map(|path| folder(path));

@@ -49,7 +49,7 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
     let codes = codes(&plan.jobs, &plan.variants);
     if codes.len() > 1 && args.language().is_compiled() {
         bail!(
-            "{} is compiled, so every code is a program of its own, and one program is watched\n\
+            "{} is compiled, so every snippet is a program of its own, and one program is watched\n\
              hint: one code",
             args.language()
         );

@@ -53,7 +53,7 @@ pub fn check(args: &LoadArgs) -> anyhow::Result<()> {
     let is_open = pace.rate.is_some() || !pace.ramp.is_empty();
     if wish != Wish::Rate && is_open {
         bail!(
-            "with --rate and --ramp the server does not decide how many requests are under way, so there \
+            "with --rate and --ramp the server does not decide how many requests are in flight, so there \
              are no levels of concurrency\nhint: -c with one number is then the connections at the \
              beginning"
         );

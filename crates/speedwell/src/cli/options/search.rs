@@ -104,13 +104,13 @@ mod tests {
     #[test]
     fn the_documentation_names_the_highest_concurrencies() {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let eval = words(include_str!("../../../../../docs/eval.md"));
+        let eval = words(include_str!("../../../../../docs/guide/eval.md"));
         let limit = format!(
             "`--concurrency-limit` is the highest number tried ({})",
             SearchArgs::MOST_WORKERS
         );
         assert!(eval.contains(&limit), "{limit}");
-        let load = words(include_str!("../../../../../docs/load-search.md"));
+        let load = words(include_str!("../../../../../docs/guide/load-search.md"));
         let limit = format!("up to `--concurrency-limit` ({})", Rules::default().limit);
         assert!(load.contains(&limit), "{limit}");
     }

@@ -1,6 +1,6 @@
 //! The figures of a report, computed from what a load gave.
 //!
-//! Decides what the original's words mean (docs/ab.md). It must not know how figures are printed.
+//! Decides what the original's words mean (docs/reference/ab.md). It must not know how figures are printed.
 //! Start at [`Figures::of`]; the formulas of rates are the methods below it.
 
 use super::arguments::Request;
@@ -105,13 +105,13 @@ impl Figures {
         ok.map_or(0, |(_, count)| *count)
     }
 
-    /// Requests under way on average, by Little's law: rate times mean time (Little 1961).
+    /// Requests in flight on average, by Little's law: rate times mean time (Little 1961).
     pub fn effective_concurrency(&self) -> Option<f64> {
         let sum_ns = self.times.as_ref()?.sum_ns() as f64;
         (self.elapsed_ns > 0).then(|| sum_ns / self.elapsed_ns as f64)
     }
 
-    /// Whether clearly fewer requests were under way than asked for. At the beginning and at the end
+    /// Whether clearly fewer requests were in flight than asked for. At the beginning and at the end
     /// clients come and go one by one, for about one request: that much is allowed for. Where
     /// requests failed it is not known, and of a short test its begin is too large a part.
     pub fn is_concurrency_short(&self) -> bool {

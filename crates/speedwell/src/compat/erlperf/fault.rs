@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Fault {
     /// A fragment without a full stop.
     pub reason: String,
-    /// Calls that were under way, the innermost first.
+    /// Calls that were in flight, the innermost first.
     pub calls: Vec<String>,
     /// What was measured stays good.
     pub is_afterwards: bool,

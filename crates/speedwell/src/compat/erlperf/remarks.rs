@@ -23,7 +23,7 @@ pub fn of_samples(jobs: &[Job], sampled: &Sampled, request: &Request) -> Vec<Str
     }
     if let (false, Some(until)) = (sampled.is_steady, request.until) {
         said.push(format!(
-            "Samples never varied by {} or less, which --cv asked for: the last {} are shown.",
+            "Samples never varied by {} or less, as --cv requires: the last {} are shown.",
             until.variation, request.samples
         ));
     }
@@ -95,7 +95,7 @@ pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
         let p = p_of_difference(&first, &samples(other))?;
         (p >= ALPHA).then(|| {
             format!(
-                "'{}' and '{}' cannot be told apart: p = {p:.2} by Welch's test of the logarithms of {} samples each.",
+                "'{}' and '{}' are statistically indistinguishable: p = {p:.2} by Welch's test of the logarithms of {} samples each.",
                 best.label, other.label, request.samples
             )
         })

@@ -14,7 +14,7 @@ use crate::model::{Case, Value};
 use anyhow::Result;
 use std::path::Path;
 
-/// Requests under way where nothing is said, as for `speedwell load`.
+/// Requests in flight where nothing is said, as for `speedwell load`.
 pub const CONCURRENCY: u32 = 10;
 
 /// Names that no parameter can have.
@@ -125,7 +125,7 @@ pub fn load(keys: &Keys, case: &Case, root: &Path) -> Result<LoadSpec> {
     Ok(spec)
 }
 
-/// How many requests are under way, or due: parameters of every case.
+/// How many requests are in flight, or due: parameters of every case.
 fn pace(keys: &Keys, case: &Case, spec: &mut LoadSpec) -> Result<()> {
     let number = |name| case.value(name).and_then(Value::as_number);
     if let Some(number) = number("concurrency") {

@@ -3,7 +3,7 @@
 //!
 //! It decides what such a file may say, and what each run has to do; everything is checked when the
 //! file is read, down to the last case under the last variant. Nothing is executed here. The grammar
-//! is in docs/experiments.md. Start at [`read`] and [`Experiment`]; [`Experiment::assignment`] is in
+//! is in docs/guide/experiments.md. Start at [`read`] and [`Experiment`]; [`Experiment::assignment`] is in
 //! `resolve.rs`.
 
 mod benchmark;

@@ -70,7 +70,7 @@ impl Experiment {
 }
 
 impl Group {
-    /// Whether its load says how many connections there are, instead of how many requests are under way.
+    /// Whether its load says how many connections there are, instead of how many requests are in flight.
     fn counts_connections(&self) -> bool {
         let has = |node: Option<&Node>| match node.map(|node| &node.content) {
             Some(Content::Table(table)) => table.contains_key("connections"),

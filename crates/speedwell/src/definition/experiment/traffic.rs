@@ -45,7 +45,7 @@ pub fn read(keys: &Keys, root: &Path) -> Result<Traffic> {
     })
 }
 
-/// Requests under way on all connections together; earlier files say how many connections there are.
+/// Requests in flight on all connections together; earlier files say how many connections there are.
 fn concurrency(keys: &Keys, pipelining: u32) -> Result<u32> {
     let (requests, connections) = (keys.count("concurrency")?, keys.count("connections")?);
     if requests.is_some() && connections.is_some() {

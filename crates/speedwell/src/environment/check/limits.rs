@@ -13,7 +13,7 @@ pub(super) fn checks(tree: &Tree) -> Vec<Check> {
 }
 
 /// Randomised layouts average out over processes. One fixed layout has less variance, but its
-/// luck is taken for a property of the program (docs/statistics.md, "Run plan").
+/// luck is taken for a property of the program (docs/why/statistics.md, "Run plan").
 fn address_layout(tree: &Tree) -> Check {
     const NAME: &str = "aslr";
     const SETTING: &str = "/proc/sys/kernel/randomize_va_space";

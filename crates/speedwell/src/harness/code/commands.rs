@@ -1,4 +1,4 @@
-//! The commands by which code is loaded and measured (docs/protocol.md, "Measuring code").
+//! The commands by which code is loaded and measured (docs/reference/protocol.md, "Measuring code").
 
 use super::super::Message;
 use crate::model::{Code, Length, Nodes, Samples};

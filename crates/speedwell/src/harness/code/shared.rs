@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// What a reader of the figures should know.
-const NOTE: &str = "All codes were measured in one process, so differences between processes are not in the figures.";
+const NOTE: &str = "All snippets were measured in one process, so differences between processes are not in the figures.";
 
 /// Several codes that share a process.
 pub struct Shared<'a> {

@@ -46,7 +46,7 @@ fn profile(job: &Job, setting: &Setting<'_>, order: &ProfileOrder) -> anyhow::Re
     let Some(text) = told.and_then(|told| told.get("profile")) else {
         match outcome.ended {
             Ended::Timeout => bail!("the run did not end in time"),
-            _ => bail!("the run told nothing"),
+            _ => bail!("the run reported nothing"),
         }
     };
     let profile = serde_json::from_str(&text);

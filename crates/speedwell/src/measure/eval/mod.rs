@@ -60,7 +60,7 @@ pub fn plans(request: EvalRequest) -> anyhow::Result<Plans> {
     );
     ensure!(
         !(request.shares_process && request.language.is_compiled()),
-        "{} is compiled, so every code is a program of its own\nhint: leave out --shared and --order parallel",
+        "{} is compiled, so every snippet is a program of its own\nhint: leave out --shared and --order parallel",
         request.language
     );
     let levels: Vec<Option<u32>> = match request.levels.as_slice() {

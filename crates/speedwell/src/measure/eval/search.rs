@@ -36,7 +36,7 @@ pub fn search_plans(request: EvalRequest) -> anyhow::Result<Plans> {
     );
     ensure!(
         !request.shares_process,
-        "a search measures each code in a process of its own\nhint: leave out --shared and --order parallel"
+        "a search measures each snippet in a process of its own\nhint: leave out --shared and --order parallel"
     );
     let mut plans = plans(request)?;
     plans.plan.sampling.samples = sampling.samples(VISIT);

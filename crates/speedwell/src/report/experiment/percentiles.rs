@@ -117,5 +117,5 @@ fn under_way(curves: &[&Curve]) -> String {
     let asked = asked
         .map(|asked| format!(" of {asked}"))
         .unwrap_or_default();
-    format!("requests under way on average{asked}: {}", each.join(", "))
+    format!("requests in flight on average{asked}: {}", each.join(", "))
 }

@@ -112,7 +112,7 @@ fn sent(run: &LoadRun) -> String {
     };
     let streams = match asked.streams_per_connection {
         0 | 1 => String::new(),
-        streams => format!(", up to {streams} under way on a connection"),
+        streams => format!(", up to {streams} in flight on a connection"),
     };
     let use_of = match (asked.keeps_alive, asked.most_requests_per_connection) {
         (false, _) => ", a connection for each request".to_owned(),
@@ -214,9 +214,9 @@ fn connections(load: &LoadFindings<'_>) -> String {
 fn under_way(load: &LoadFindings<'_>) -> Option<Fact> {
     let effective = load.concurrency.effective?;
     let asked = load.concurrency.asked;
-    let asked = asked.map_or(String::new(), |asked| format!(" of {asked} asked for"));
+    let asked = asked.map_or(String::new(), |asked| format!(" of {asked} requested"));
     Some(fact(
-        "under way",
+        "in flight",
         format!("{effective:.1}{asked} on average (rate times mean service time)"),
     ))
 }

@@ -26,7 +26,7 @@ fn single(load: &LoadFindings<'_>) -> String {
     let pace = match (load.concurrency.asked, load.open) {
         (_, Some(verdict)) => format!(" ({} of the due requests sent)", share(verdict.achieved)),
         (Some(clients), None) => {
-            format!(" with {} requests under way", spell(f64::from(clients), 0))
+            format!(" with {} requests in flight", spell(f64::from(clients), 0))
         }
         (None, None) => String::new(),
     };

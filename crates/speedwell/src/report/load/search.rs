@@ -75,7 +75,7 @@ fn warnings(levels: &Levels) -> Vec<String> {
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
         let (failed, all) = spoilt.failed;
         warnings.push(format!(
-            "{}: with {} requests under way {} of {} failed ({}), so that level does not count and nothing \
+            "{}: with {} requests in flight {} of {} failed ({}), so that level does not count and nothing \
              above it was looked at by a search.",
             levels.label,
             spoilt.concurrency,
@@ -91,7 +91,7 @@ fn warnings(levels: &Levels) -> Vec<String> {
         .collect();
     if let Some(first) = bound.first() {
         warnings.push(format!(
-            "{}: from {} requests under way on, the generator, not the server, was the limit (a thread of it was \
+            "{}: from {} requests in flight on, the generator, not the server, was the limit (a thread of it was \
              busy for {} of the time): the server may be able to do more. More --threads help where there are \
              processors for them.",
             levels.label,
@@ -110,7 +110,7 @@ fn note(levels: &Levels) -> String {
         false => "the visits of all levels together",
     };
     format!(
-        "The answer is the lowest concurrency whose throughput cannot be told from the highest. ± and [ ] are 95 % \
+        "The answer is the lowest concurrency whose throughput is statistically indistinguishable from the highest. ± and [ ] are 95 % \
          intervals from {unit}. p50 and p99 are medians over visits of the service time of good answers."
     )
 }
@@ -194,7 +194,7 @@ fn time_fields<'a>() -> Vec<Field<Row<'a>>> {
             move |(pass, _): &Row<'a>| time(pass.p99_ns),
         ),
         Field::new(
-            Column::new("effective_concurrency", "under way", Kind::Figure).expendable(3),
+            Column::new("effective_concurrency", "in flight", Kind::Figure).expendable(3),
             |(pass, _): &Row<'a>| {
                 let words = pass.effective.map(|effective| format!("{effective:.1}"));
                 Cell::figure(pass.effective).shown(words.unwrap_or_default())

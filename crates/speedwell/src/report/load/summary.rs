@@ -95,7 +95,7 @@ fn for_people<'a>(loads: &[LoadFindings<'_>]) -> Vec<Field<Load<'a>>> {
         },
     ));
     fields.push(Field::new(
-        Column::new("effective_concurrency", "under way", Kind::Figure),
+        Column::new("effective_concurrency", "in flight", Kind::Figure),
         |load: &Load<'a>| {
             let effective = load.concurrency.effective;
             let words = effective.map(|effective| match load.concurrency.asked {

@@ -74,7 +74,7 @@ fn of_requests(remark: &Remark, load: &LoadFindings<'_>) -> String {
             cancelled,
         } => unfinished(*unsent, *in_flight, *cancelled),
         Remark::Accepted { count } => format!(
-            "{} with another status than 2xx count as good, as was asked for.",
+            "{} with a status other than 2xx count as good, as requested.",
             answers(*count)
         ),
         Remark::LengthsVary { least, greatest } => format!(
@@ -94,7 +94,7 @@ fn of_requests(remark: &Remark, load: &LoadFindings<'_>) -> String {
             answers(*count)
         ),
         Remark::StrayBytes { count: lines } => format!(
-            "{} given up because bytes arrived that nobody had asked for.",
+            "{} closed because unexpected bytes arrived.",
             match lines {
                 1 => "1 connection was".to_owned(),
                 _ => count(*lines as usize, "connection", "connections were"),
@@ -182,7 +182,7 @@ fn concurrency_short(asked: u32, effective: f64, connecting: f64) -> String {
         false => String::new(),
     };
     format!(
-        "Only {effective:.1} of {asked} requests were under way on average (rate times mean service time): \
+        "Only {effective:.1} of {asked} requests were in flight on average (rate times mean service time): \
          this was a lighter load than was asked for, and its latency must not be compared with that of \
          one that had them all.{reason}"
     )
@@ -200,7 +200,7 @@ fn unfinished(unsent: u64, in_flight: u64, cancelled: u64) -> String {
         .map(|(count, words)| format!("{} {words}", spell(count as f64, 0)))
         .collect();
     format!(
-        "When the load ended, requests had no end: {}. Their times are told as lower bounds.",
+        "When the load ended, some requests had not: {}. Their times are reported as lower bounds.",
         parts.join(", ")
     )
 }

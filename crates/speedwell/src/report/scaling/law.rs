@@ -21,7 +21,7 @@ pub fn sentence(scaling: &Scaling) -> String {
             beyond(scaling, peak)
         ),
         None if usl.kappa.error.is_none() => "it has no peak (kappa is 0)".to_owned(),
-        None => "its peak is not known: kappa cannot be told from 0".to_owned(),
+        None => "its peak is unknown: kappa is indistinguishable from 0".to_owned(),
     };
     format!(
         "Universal Scalability Law: one worker alone {lambda} (lambda), sigma {}, kappa {}, R² {}; {peak}{}.",

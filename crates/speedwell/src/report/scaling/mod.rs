@@ -15,7 +15,7 @@ use crate::model::Estimate;
 use serde_json::{Value, json};
 
 /// Visits of one level that differ by more than this share hide where throughput stops growing: the simulations
-/// of docs/statistics.md find it less than nine times of ten then.
+/// of docs/why/statistics.md find it less than nine times of ten then.
 const MOST_NOISE: f64 = 0.15;
 
 /// A throughput with as many digits as its interval supports.
@@ -65,7 +65,7 @@ pub fn headline(label: &str, scaling: &Scaling, spoilt: Option<u32>) -> String {
                     format!("; {} gives no more", above.concurrency)
                 }
                 _ => format!(
-                    "; {} ({}) cannot be told from it",
+                    "; {} ({}) is statistically indistinguishable from it",
                     best.concurrency,
                     throughput(best)
                 ),

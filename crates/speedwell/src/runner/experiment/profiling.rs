@@ -22,7 +22,7 @@ impl Profiler {
         profiling.map(|wanted| Profiler {
             recorder: match wanted.tool {
                 ProfilingTool::Auto | ProfilingTool::Perf => Recorder::new(),
-                ProfilingTool::V8 => Recorder::without_perf("that is what was asked for"),
+                ProfilingTool::V8 => Recorder::without_perf("the tool is 'v8'"),
             },
             wanted: *wanted,
         })

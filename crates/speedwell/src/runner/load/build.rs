@@ -14,7 +14,7 @@ use speedwell_load::load::{
 use speedwell_load::pace::{Closed, Pace, Rate, Schedule, Spacing, Stage, Stop, Think};
 use std::time::Duration;
 
-/// Requests under way when nothing else is said, as with wrk and autocannon.
+/// Requests in flight when nothing else is said, as with wrk and autocannon.
 const CONCURRENCY: u32 = 10;
 
 /// How long a load lasts that has no end of its own, as with wrk and autocannon.
@@ -117,7 +117,7 @@ fn pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<Pace> {
             // A default that does not fit gives way; what was given does not.
             ensure!(
                 spec.concurrency.is_none(),
-                "{concurrency} requests cannot be under way when only {count} are sent\n\
+                "{concurrency} requests cannot be in flight when only {count} are sent\n\
                  hint: -c {count}, or a greater -n"
             );
         }
@@ -178,7 +178,7 @@ fn connections(spec: &LoadSpec, pace: &Pace, streams: u32) -> anyhow::Result<(u3
         Pace::Closed(closed) => {
             ensure!(
                 streams <= closed.concurrency,
-                "{streams} requests cannot be under way on one connection when {} are under way in \
+                "{streams} requests cannot be in flight on one connection when {} are in flight in \
                  all\nhint: -c {streams} or more",
                 closed.concurrency
             );

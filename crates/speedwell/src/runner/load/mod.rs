@@ -1,4 +1,4 @@
-//! Carries out HTTP loads and says what was asked for beside what was measured.
+//! Carries out HTTP loads and has the request beside the measurement.
 //!
 //! It does not know the words typed, the store or reports. Start reading at [`carry_out`], one load
 //! from the server's start to its end; [`LoadRun`] is all that is known of it afterwards.

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Between two looks at how all of them stand, as often as a generator tells.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// How long a worker may take to say what it measured after it was told to stop.
+/// How long a worker may take to say what it measured after the stop command.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// How long a worker may take to end after it has said everything.

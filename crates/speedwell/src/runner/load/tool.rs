@@ -176,7 +176,7 @@ impl Request {
         let usual = if kind.body.is_some() { "POST" } else { "GET" };
         ensure!(
             has_method || kind.method == usual,
-            "the method {} cannot be asked for",
+            "the method {} is not supported",
             kind.method
         );
         let file = match &kind.body {

@@ -1,4 +1,4 @@
-//! Where the original misleads or crashes: each deviation that docs/compare-py.md lists.
+//! Where the original misleads or crashes: each deviation that docs/reference/compare-py.md lists.
 
 use super::{call, call_case, case, compare, compare_and_dump, inputs, recorded, repetition};
 use crate::drop_in::{DropIn, Outcome};

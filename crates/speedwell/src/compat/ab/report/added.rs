@@ -12,7 +12,7 @@ pub fn lines(report: &Report) -> Vec<(&'static str, String)> {
     let mut lines = vec![("Account", account(report))];
     if let Some(effective) = figures.effective_concurrency() {
         let asked = figures.concurrency;
-        let text = format!("{effective:.2} on average, {asked} asked for");
+        let text = format!("{effective:.2} on average, {asked} requested");
         lines.push(("Effective concurrency", text));
     }
     let ranges = figures.lengths.map(|lengths| lengths.range);
@@ -59,7 +59,7 @@ fn warnings(report: &Report) -> Vec<String> {
     }
     if figures.is_concurrency_short() {
         said.push(format!(
-            "Less than {:.0} % of the concurrency that was asked for: times are those of a lighter load.",
+            "Less than {:.0} % of the requested concurrency: times are those of a lighter load.",
             LEAST_CONCURRENCY * 100.0
         ));
     }

@@ -24,7 +24,7 @@ pub fn banner() -> [String; 3] {
     [
         format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
         "Not the original: Speedwell stands in for it and prints the same report.".to_owned(),
-        "What differs, and why: 'speedwell as ab -h' and docs/ab.md.".to_owned(),
+        "What differs, and why: 'speedwell as ab -h' and docs/reference/ab.md.".to_owned(),
     ]
 }
 

@@ -101,7 +101,7 @@ pub fn read(arguments: &[String]) -> Result<Asked, String> {
     let order = words.one_of("order", &ORDERS)?.unwrap_or(Order::Blocks);
     if isolated && order == Order::Parallel && codes.len() > 1 {
         return Err(
-            "codes that are isolated take turns, so -i is not compatible with --order parallel"
+            "isolated snippets take turns, so -i is not compatible with --order parallel"
                 .to_owned(),
         );
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-/// Where commands come from and events go to (docs/protocol.md, "Transport").
+/// Where commands come from and events go to (docs/reference/protocol.md, "Transport").
 const FDS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
 
 /// What the control part waits for.

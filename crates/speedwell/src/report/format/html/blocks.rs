@@ -121,7 +121,7 @@ fn warnings(warnings: &[&Block], writer: &mut Writer) {
         })
         .collect();
     writer.raw(
-        "<div class=\"warnings\" role=\"note\">\n<p class=\"label\">May spoil the figures</p>\n",
+        "<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Threats to the figures</p>\n",
     );
     list(texts.into_iter(), writer);
     writer.raw("</div>\n");

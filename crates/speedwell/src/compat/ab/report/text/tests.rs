@@ -162,7 +162,7 @@ fn the_report_has_the_lines_of_the_original_in_its_order() {
     }
 }
 
-/// The rows of the table in docs/ab.md that concern the lines of the report.
+/// The rows of the table in docs/reference/ab.md that concern the lines of the report.
 #[test]
 fn where_lines_differ_from_the_original_is_known() {
     let base = "http://127.0.0.1:18195";
