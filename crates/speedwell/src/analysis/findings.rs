@@ -67,7 +67,7 @@ pub enum Method {
 pub enum Correction {
     /// Benjamini-Hochberg: controls the false discovery rate.
     BenjaminiHochberg,
-    /// Holm: the chance of any false find is kept.
+    /// Holm: controls the family-wise error rate.
     Holm,
     /// None.
     None,

@@ -86,9 +86,9 @@ pub fn method_words(method: Method) -> &'static str {
 pub fn correction_words(correction: Correction) -> &'static str {
     match correction {
         Correction::BenjaminiHochberg => {
-            "Benjamini-Hochberg over all comparisons shown: the expected share of false discoveries is kept"
+            "Benjamini-Hochberg over all comparisons shown: controls the false discovery rate"
         }
-        Correction::Holm => "Holm over all comparisons shown: the chance of any false find is kept",
+        Correction::Holm => "Holm over all comparisons shown: controls the family-wise error rate",
         Correction::None => "none: each p value stands alone",
     }
 }
