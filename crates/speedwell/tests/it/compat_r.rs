@@ -323,7 +323,7 @@ fn plots_show_what_those_of_r_show() {
         "string_decoder/string-decoder.js",
         ">ascii<",
         ">utf8<",
-        ">chunkLen<",
+        ">chunkLen (logarithmic)<",
         ">1,024<",
     ] {
         assert!(lines.contains(text), "{text}");

@@ -342,7 +342,7 @@ fn wrong_words_are_refused_before_anything_is_measured() {
     );
     refused(
         &["sh", "a", "b", "--name", "x"],
-        &["--name", "once", "2 codes"],
+        &["--name", "once", "2 snippets"],
     );
     refused(&["sh", " "], &["code number 1 is empty"]);
     refused(
