@@ -241,5 +241,7 @@ mod tests {
         let named = GOOD.replace("env = { SLOW = \"1\" }", "args = [\"--slow\"]");
         let named = named.replace("{program} server", "node server");
         assert!(told(&named).contains("does not start '{program}'"));
+        let proven = GOOD.replace("env = {", "assert = { stderr = \"slow\" }\n        env = {");
+        assert!(told(&proven).contains("no group checks the 'assert' of the variant 'slow'"));
     }
 }

@@ -224,6 +224,7 @@ fn of_tree(
     };
     check_settings(&experiment, &settings)?;
     check_runs(&mut experiment, &top)?;
+    check_proofs(&experiment)?;
     judged(&mut experiment, &top)?;
     top.finish()?;
     Ok(experiment)
@@ -339,6 +340,26 @@ fn check_runs(experiment: &mut Experiment, top: &Keys) -> Result<()> {
             }
         }
         experiment.groups[at].decide_metrics(&own.unwrap_or_default(), keys)?;
+    }
+    Ok(())
+}
+
+/// Refuses a proof that nothing looks for: a harness and a load of the short form have no place to see it.
+fn check_proofs(experiment: &Experiment) -> Result<()> {
+    let looks = |group: &Group| !matches!(group.kind, Kind::Function | Kind::Load);
+    if experiment.groups.iter().any(looks) {
+        return Ok(());
+    }
+    for variant in &experiment.variants {
+        let keys = Keys::below(&variant.path, &variant.patch)?;
+        if keys.has("assert") {
+            let message = format!(
+                "no group checks the 'assert' of the variant '{}': this file has only functions and short loads\n\
+                 hint: write the load as [[group]] with kind = \"server\"",
+                variant.name
+            );
+            return Err(keys.error("assert", message));
+        }
     }
     Ok(())
 }
