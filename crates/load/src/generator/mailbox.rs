@@ -15,11 +15,13 @@ struct Inside {
     spare: Option<Box<Totals>>,
 }
 
-/// What a thread counted in a interval.
+/// What a thread counted in an interval.
 #[derive(Debug)]
 pub(super) struct Handed {
     pub totals: Box<Totals>,
     pub is_warmup: bool,
+    /// The end of the interval in which it was counted, in nanoseconds since the start.
+    pub until_ns: u64,
 }
 
 impl Mailbox {
@@ -34,7 +36,7 @@ impl Mailbox {
 
     /// Exchanges the totals for an empty one. Does nothing while the last one has not been taken
     /// out, or while that is being done.
-    pub fn hand_over(&self, totals: &mut Box<Totals>, is_warmup: bool) -> bool {
+    pub fn hand_over(&self, totals: &mut Box<Totals>, is_warmup: bool, until_ns: u64) -> bool {
         let Ok(mut inside) = self.inside.try_lock() else {
             return false;
         };
@@ -48,6 +50,7 @@ impl Mailbox {
         inside.full = Some(Handed {
             totals: std::mem::replace(totals, spare),
             is_warmup,
+            until_ns,
         });
         true
     }

@@ -33,10 +33,45 @@ pub(super) struct ProgressTracker {
     /// The warm-up.
     pub warmup: Totals,
     timeline: Timeline,
-    /// What came since the last tick.
+    /// What came since the last report.
+    unreported: Interval,
+    /// What came since then, by its place in the timeline: threads hand over what they counted when it is too late to
+    /// see when that was.
+    unplaced: Vec<(usize, Interval)>,
+    /// Intervals to be used again.
+    spare: Vec<Interval>,
+}
+
+/// Requests that ended in an interval.
+struct Interval {
     ok: u64,
     errors: u64,
     service: Distribution<Service>,
+}
+
+impl Interval {
+    fn new() -> Interval {
+        Interval {
+            ok: 0,
+            errors: 0,
+            service: Distribution::new(),
+        }
+    }
+
+    fn add(&mut self, totals: &Totals) {
+        self.ok += totals.outcomes.succeeded();
+        self.errors += totals.outcomes.all_errors();
+        self.service.merge(totals.latency.service());
+    }
+
+    /// What it had, after which it is empty.
+    fn take(&mut self) -> Tick {
+        let tick = Tick::new(self.ok, self.errors, &self.service);
+        self.ok = 0;
+        self.errors = 0;
+        self.service.clear();
+        tick
+    }
 }
 
 impl ProgressTracker {
@@ -54,27 +89,38 @@ impl ProgressTracker {
                 warmup: 0,
                 ticks: Vec::new(),
             },
-            ok: 0,
-            errors: 0,
-            service: Distribution::new(),
+            unreported: Interval::new(),
+            unplaced: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
     /// Takes what the threads have handed over.
     pub fn gather(&mut self, mailboxes: &[Mailbox]) {
         for mailbox in mailboxes {
-            if let Some(Handed { totals, is_warmup }) = mailbox.take() {
-                self.add(&totals, is_warmup);
+            if let Some(Handed {
+                totals,
+                is_warmup,
+                until_ns,
+            }) = mailbox.take()
+            {
+                self.add(&totals, is_warmup, until_ns);
                 mailbox.give_back(totals);
             }
         }
     }
 
-    /// Adds an totals, which belongs to the present interval.
-    pub fn add(&mut self, totals: &Totals, is_warmup: bool) {
-        self.ok += totals.outcomes.succeeded();
-        self.errors += totals.outcomes.all_errors();
-        self.service.merge(totals.latency.service());
+    /// Adds what was counted in the interval that ends at `until_ns`.
+    pub fn add(&mut self, totals: &Totals, is_warmup: bool, until_ns: u64) {
+        self.unreported.add(totals);
+        let place = self.place(until_ns);
+        let known = self.unplaced.iter().position(|(known, _)| *known == place);
+        let at = known.unwrap_or_else(|| {
+            let empty = self.spare.pop().unwrap_or_else(Interval::new);
+            self.unplaced.push((place, empty));
+            self.unplaced.len() - 1
+        });
+        self.unplaced[at].1.add(totals);
         if is_warmup {
             self.warmup.merge(totals)
         } else {
@@ -82,22 +128,27 @@ impl ProgressTracker {
         }
     }
 
-    /// The time up to `at_ns` is over: what happened since the last call.
+    /// The interval of the timeline that ends at a time, or in which it lies.
+    fn place(&self, until_ns: u64) -> usize {
+        (until_ns.saturating_sub(1) / self.timeline.interval_ns) as usize
+    }
+
+    /// The time up to `at_ns` is over: what came since the last call.
     pub fn tick(&mut self, at_ns: u64, warmup_ns: u64) -> Tick {
-        let tick = Tick::new(self.ok, self.errors, &self.service);
-        self.ok = 0;
-        self.errors = 0;
-        self.service.clear();
-        let place = (at_ns.saturating_sub(1) / self.timeline.interval_ns) as usize;
-        if self.timeline.ticks.len() <= place {
-            self.timeline.ticks.resize_with(place + 1, Tick::default);
+        let last = self.place(at_ns);
+        let places = self.unplaced.iter().map(|(place, _)| *place).chain([last]);
+        let length = places.max().unwrap_or(last) + 1;
+        let ticks = &mut self.timeline.ticks;
+        ticks.resize_with(length.max(ticks.len()), Tick::default);
+        for (place, mut interval) in self.unplaced.drain(..) {
+            ticks[place].merge(&interval.take());
+            self.spare.push(interval);
         }
-        self.timeline.ticks[place].merge(&tick);
         self.timeline.warmup = warmup_ns.div_ceil(self.timeline.interval_ns) as usize;
         if self.timeline.ticks.len() > 2 * MOST_INTERVALS {
             self.timeline.halve();
         }
-        tick
+        self.unreported.take()
     }
 
     /// Totals, warm-up and timeline, when all is over.
@@ -135,5 +186,47 @@ impl<'a> SteadyWatch<'a> {
                 .store(progress.at_ns + 2 * TICK_NS, Ordering::Relaxed);
             self.steady = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A load without end, of which so many answers were good in intervals that end then.
+    fn tracked(counted: &[(u64, u64)]) -> ProgressTracker {
+        let mut tracker = ProgressTracker::new(true, None);
+        for (until_ns, ok) in counted {
+            let mut totals = Totals::new(true);
+            (0..*ok).for_each(|_| totals.outcomes.ok(200));
+            tracker.add(&totals, false, *until_ns);
+        }
+        tracker
+    }
+
+    fn good(tracker: ProgressTracker) -> Vec<u64> {
+        let ticks = tracker.into_parts().2.ticks;
+        ticks.iter().map(|tick| tick.ok).collect()
+    }
+
+    #[test]
+    fn what_is_gathered_late_belongs_to_the_interval_in_which_it_was_counted() {
+        // Two threads handed over at 100 ms, and ended before anybody looked.
+        let counts = [
+            (TICK_NS, 30),
+            (TICK_NS, 20),
+            (TICK_NS + 1, 4),
+            (TICK_NS + 9, 1),
+        ];
+        let mut tracker = tracked(&counts);
+        let all = tracker.tick(TICK_NS + 9, 0);
+        assert_eq!((all.ok, good(tracker)), (55, vec![50, 5]));
+    }
+
+    #[test]
+    fn an_interval_in_which_nothing_came_stands_in_the_timeline() {
+        let mut tracker = tracked(&[(TICK_NS, 7)]);
+        tracker.tick(3 * TICK_NS, 0);
+        assert_eq!(good(tracker), [7, 0, 0]);
     }
 }

@@ -231,8 +231,9 @@ fn put_together(
     let mut threads = Vec::new();
     let (mut most_connections, mut reached_most_connections) = (0, false);
     for one in all {
-        tracker.add(&one.totals, false);
-        tracker.add(&one.warmup, true);
+        let end_ns = one.report.elapsed_ns;
+        tracker.add(&one.totals, false, end_ns);
+        tracker.add(&one.warmup, true, end_ns.min(load.warmup_ns));
         ok_in_time += one.ok_in_time;
         under_way_ns += one.under_way_ns;
         rows.extend(one.rows);

@@ -47,6 +47,8 @@ pub(super) struct Worker<'a> {
     last_ended: u64,
     next_tick_ns: u64,
     last_tick_ns: u64,
+    /// The counts of the warm-up have not all been handed over.
+    hands_over_warmup: bool,
     next_limits_ns: u64,
     limits_every_ns: u64,
     reached_most_connections: bool,
@@ -90,6 +92,7 @@ impl<'a> Worker<'a> {
             last_ended: 0,
             next_tick_ns: next_tick_ns(0, load.warmup_ns),
             last_tick_ns: 0,
+            hands_over_warmup: load.warmup_ns > 0,
             next_limits_ns: NEVER,
             limits_every_ns: shortest.map_or(NEVER, |limit| {
                 (limit / LIMIT_PARTS).clamp(1_000_000, TICK_NS)
@@ -176,6 +179,7 @@ impl<'a> Worker<'a> {
 
     /// Once in a while: hands over what was counted, and looks at itself.
     fn tick(&mut self, now_ns: u64) {
+        let until_ns = self.next_tick_ns.max(now_ns / TICK_NS * TICK_NS);
         self.next_tick_ns = next_tick_ns(now_ns, self.core.load.warmup_ns);
         self.core.settle_traffic(now_ns);
         let window_end_ns = &mut self.core.recorder.window_end_ns;
@@ -187,9 +191,20 @@ impl<'a> Worker<'a> {
         self.batcher
             .adapt(answers, elapsed_ns, median.map(|median| median.ns));
         self.last_tick_ns = now_ns;
-        let is_warmup = self.core.is_warmup(now_ns);
-        self.mailbox
-            .hand_over(self.core.recorder.totals_mut(is_warmup), is_warmup);
+        self.hand_over(now_ns, until_ns);
+    }
+
+    /// Hands over what was counted up to `until_ns`: that of the warm-up, until the first time after its end.
+    fn hand_over(&mut self, now_ns: u64, until_ns: u64) {
+        let is_warmup = self.hands_over_warmup;
+        let until_ns = if is_warmup {
+            until_ns.min(self.core.load.warmup_ns)
+        } else {
+            until_ns
+        };
+        let totals = self.core.recorder.totals_mut(is_warmup);
+        let is_taken = self.mailbox.hand_over(totals, is_warmup, until_ns);
+        self.hands_over_warmup &= !is_taken || self.core.is_warmup(now_ns);
     }
 
     fn send_due(&mut self, now_ns: u64) {

@@ -4,7 +4,7 @@ use super::busy::{eventually, holds};
 use super::server::{Server, Then, carry_out, for_ms, good, rows};
 use speedwell_load::generator;
 use speedwell_load::load::{Address, Load, Part};
-use speedwell_load::measured::Measured;
+use speedwell_load::measured::{Measured, Tick};
 use speedwell_load::pace::{Closed, Pace, Think};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -85,6 +85,21 @@ fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
     assert!(measured.ok_in_time <= ok && measured.ok_in_time + 3 >= ok);
     let course: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
     assert_eq!(course, ok);
+}
+
+#[test]
+fn answers_of_the_warm_up_are_in_its_part_of_the_timeline() {
+    let server = good();
+    let load = Load {
+        warmup_ns: 200 * MS,
+        ..for_ms(server.load(3, 0), 250)
+    };
+    let measured = carry_out(&load);
+    let timeline = &measured.timeline;
+    let (warmup, after) = timeline.ticks.split_at(timeline.warmup);
+    let good = |ticks: &[Tick]| ticks.iter().map(|tick| tick.ok).sum::<u64>();
+    assert_eq!(good(warmup), measured.warmup.outcomes.succeeded());
+    assert_eq!(good(after), measured.totals.outcomes.succeeded());
 }
 
 #[test]
