@@ -258,7 +258,7 @@ fn a_constant_number_under_way_is_right_only_if_it_was_asked_for() {
     assert!(
         disguise
             .says
-            .contains("in all 10 figures, where 1000 were asked for"),
+            .contains("in all 10 figures, where 1000 were requested"),
         "{}",
         disguise.says
     );

@@ -245,7 +245,7 @@ fn what_is_added_stands_below_and_says_what_became_of_every_request() {
     let added = report.split_once("(longest request)\n\n").unwrap().1;
     let expected = "\
 Account:                40 attempted = 20 ok + 20 eof.in-body
-Effective concurrency:  0.02 on average, 2 asked for
+Effective concurrency:  0.02 on average, 2 requested
 Failed as ab counts:    20 of 40 (not as long as the first)
 WARNING:                20 of 40 requests failed or had another status than 2xx: the rate is not that of a working server.
 ";
