@@ -135,7 +135,9 @@ fn connections_grow_with_the_load_up_to_the_limit() {
         let server = slow();
         let load = at_rate(for_ms(server.load(1, 0), 500), 200.0, Spacing::Even);
         let measured = carry_out(&load);
-        assert_eq!(rows(&measured), [("ok", 100)]);
+        // A generator that is held up at the end leaves its last request unsent.
+        let found = rows(&measured);
+        holds(found == [("ok", 100)], || format!("{found:?}"))?;
         let most = measured.most_connections;
         assert!(most >= 10, "{most}");
         holds(most <= 40 && !measured.reached_most_connections, || {
