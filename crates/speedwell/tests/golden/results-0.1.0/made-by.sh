@@ -1,4 +1,4 @@
-# How results.db was made: copy.js, costs.toml, group.toml, servers.toml and their programs are in its definitions or here.
+# How results.db was made, with version 0.1.0 in a folder with the files beside this one; hyperfine-1.json was hyperfine/failing.json.
 S=speedwell
 $S run copy.js --runs 3 --tag run
 $S run copy.js len=64 --variant old=node --variant new=node --variant third=node --runs 6 --tag variants
