@@ -33,13 +33,9 @@ pub(super) struct ProgressTracker {
     /// The warm-up.
     pub warmup: Totals,
     timeline: Timeline,
-    /// What came since the last report.
-    unreported: Interval,
-    /// What came since then, by its place in the timeline: threads hand over what they counted when it is too late to
-    /// see when that was.
+    /// What came since the last tick, by its place in the timeline: when threads hand over what they counted, it is too
+    /// late to see when that was.
     unplaced: Vec<(usize, Interval)>,
-    /// Intervals to be used again.
-    spare: Vec<Interval>,
 }
 
 /// Requests that ended in an interval.
@@ -64,13 +60,14 @@ impl Interval {
         self.service.merge(totals.latency.service());
     }
 
-    /// What it had, after which it is empty.
-    fn take(&mut self) -> Tick {
-        let tick = Tick::new(self.ok, self.errors, &self.service);
-        self.ok = 0;
-        self.errors = 0;
-        self.service.clear();
-        tick
+    fn merge(&mut self, other: &Interval) {
+        self.ok += other.ok;
+        self.errors += other.errors;
+        self.service.merge(&other.service);
+    }
+
+    fn tick(&self) -> Tick {
+        Tick::new(self.ok, self.errors, &self.service)
     }
 }
 
@@ -89,9 +86,7 @@ impl ProgressTracker {
                 warmup: 0,
                 ticks: Vec::new(),
             },
-            unreported: Interval::new(),
             unplaced: Vec::new(),
-            spare: Vec::new(),
         }
     }
 
@@ -112,12 +107,10 @@ impl ProgressTracker {
 
     /// Adds what was counted in the interval that ends at `until_ns`.
     pub fn add(&mut self, totals: &Totals, is_warmup: bool, until_ns: u64) {
-        self.unreported.add(totals);
         let place = self.place(until_ns);
         let known = self.unplaced.iter().position(|(known, _)| *known == place);
         let at = known.unwrap_or_else(|| {
-            let empty = self.spare.pop().unwrap_or_else(Interval::new);
-            self.unplaced.push((place, empty));
+            self.unplaced.push((place, Interval::new()));
             self.unplaced.len() - 1
         });
         self.unplaced[at].1.add(totals);
@@ -140,15 +133,16 @@ impl ProgressTracker {
         let length = places.max().unwrap_or(last) + 1;
         let ticks = &mut self.timeline.ticks;
         ticks.resize_with(length.max(ticks.len()), Tick::default);
-        for (place, mut interval) in self.unplaced.drain(..) {
-            ticks[place].merge(&interval.take());
-            self.spare.push(interval);
+        let mut since = Interval::new();
+        for (place, interval) in self.unplaced.drain(..) {
+            ticks[place].merge(&interval.tick());
+            since.merge(&interval);
         }
         self.timeline.warmup = warmup_ns.div_ceil(self.timeline.interval_ns) as usize;
         if self.timeline.ticks.len() > 2 * MOST_INTERVALS {
             self.timeline.halve();
         }
-        self.unreported.take()
+        since.tick()
     }
 
     /// Totals, warm-up and timeline, when all is over.

@@ -154,7 +154,7 @@ impl<'a> Recorder<'a> {
         self.ended(sent, Outcome::Cancelled, end_ns, &Summary::default());
     }
 
-    /// The load ended before this request. The counts are told the number of these when they are
+    /// The load ended before this request. The counts learn the number of these when they are
     /// closed.
     pub fn in_flight(&mut self, sent: &Sent, end_ns: u64) {
         self.ended(sent, Outcome::InFlight, end_ns, &Summary::default());

@@ -1,4 +1,4 @@
-//! `speedwell doctor`: what may spoil numbers on this machine, and the remedy.
+//! `speedwell doctor`: sources of measurement noise on this machine, and remedies.
 
 use super::options::{
     ComparisonArgs, ExecutionArgs, OrderName, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,

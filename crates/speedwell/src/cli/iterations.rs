@@ -1,6 +1,6 @@
 //! `speedwell iterations`: how many iterations make benchmark files long and steady enough.
 //!
-//! Decides how the search is asked for and its answer is written; `measure::search_iterations` searches. Start at [`run`].
+//! Decides on the options of the search and the form of its answer; `measure::search_iterations` searches. Start at [`run`].
 
 use super::options::{OutputArgs, SelectionArgs, VariantArgs, parse};
 use super::progress::Progress;

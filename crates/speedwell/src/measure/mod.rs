@@ -28,7 +28,7 @@ pub use trial::{Tried, try_out};
 
 use crate::model::{Event, Observer};
 
-/// Who is told what happens, while benchmarks are read as well.
+/// Observes measuring, and the reading of benchmarks before it.
 pub type Listener<'a> = dyn Observer + Send + 'a;
 
 /// Passes on a sentence that a reader of the figures should know.

@@ -58,7 +58,7 @@ impl Plans {
         let listener = Mutex::new(listener);
         let suite = define::read(sources, &request.selection, &variants[0], &|done, all| {
             let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever cannot be told is told so when measuring begins.
+            // A listener that fails here fails again when measuring begins.
             let _ = listener.observe(&Event::Described { done, all });
         })?;
         Ok(Plans::new(request.plan.plan(variants, &suite), suite))

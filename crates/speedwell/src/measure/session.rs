@@ -7,7 +7,7 @@ use crate::analysis::{self, Settings};
 use crate::define::Suite;
 use crate::environment;
 use crate::harness;
-use crate::model::{Environment, Event, Observer, Run, Session, State};
+use crate::model::{Environment, Event, Observer, Run, Session, State, Variant};
 use crate::plan::Plan;
 use crate::process;
 use crate::runner::{self, Ended, Judge, Orders};
@@ -169,17 +169,18 @@ fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
         .jobs
         .first()
         .map(|job| harness::of(job.source.kind).usual_program(&job.source));
+    let program_of = |variant: &Variant| variant.program.clone().or_else(|| usual.clone());
+    let described = program_of(&plan.variants[0]);
     let harnesses = plan.jobs.iter().map(|job| harness::of(job.source.kind));
     let asks_version = harnesses.into_iter().all(|harness| harness.has_version());
     let mut programs = Vec::new();
     let mut versions = Vec::new();
     for variant in &plan.variants {
-        let Some(program) = variant.program.clone().or_else(|| usual.clone()) else {
+        let Some(program) = program_of(variant) else {
             continue;
         };
+        let is_known = described.as_ref() == Some(&program);
         let path = process::resolve(&program).unwrap_or(program);
-        let described = plan.variants[0].program.clone().or_else(|| usual.clone());
-        let is_known = variant.program.clone().or_else(|| usual.clone()) == described;
         let version = match asks_version {
             true if is_known && known.contains_key("node") => {
                 environment::ProgramVersion::of_node(known.clone())

@@ -1,6 +1,6 @@
 //! Profiles of an experiment: extra runs after measuring, one for each case and variant that is wanted.
 //!
-//! It decides what is recorded where more is asked for than the file says. Which cases are meant is known to the analysis,
+//! It decides what is recorded where more is requested than the file says. Which cases are meant is known to the analysis,
 //! how a run is recorded to `runner/experiment`. Start at [`record`].
 
 use crate::analysis::Settings;

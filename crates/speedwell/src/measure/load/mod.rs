@@ -50,7 +50,7 @@ pub enum Wish {
 pub enum LoadEvent<'a> {
     /// A load begins, which ends so.
     Begins(Stop),
-    /// What is told of it.
+    /// News of it.
     Notice(Notice<'a>),
     /// The load is over.
     Ended,

@@ -75,7 +75,7 @@ fn rules(request: &LoadRequest, search: &SearchRequest) -> Rules {
     search.rules(first, Rules::default().limit)
 }
 
-/// A search under way.
+/// A search in progress.
 struct Search<'a, 't> {
     request: &'a LoadRequest,
     runs: &'a mut Vec<LoadRun>,
@@ -92,33 +92,32 @@ impl Search<'_, '_> {
             rules.limit,
             rules.first
         );
-        for at in 0..self.request.specs.len() {
-            let begin = self.runs.len();
-            loop {
-                let own: Vec<&LoadRun> = self.runs[begin..].iter().collect();
-                let Next::Visit(level) = analysis::load::next(&own, &rules) else {
-                    break;
-                };
-                self.visit(at, f64::from(level))?;
-                if self.is_over() {
-                    return Ok(());
-                }
+        self.visit_while(|own| {
+            let own: Vec<&LoadRun> = own.iter().collect();
+            match analysis::load::next(&own, &rules) {
+                Next::Visit(level) => Some(f64::from(level)),
+                _ => None,
             }
-        }
-        Ok(())
+        })
     }
 
     fn rates(&mut self) -> anyhow::Result<()> {
         let conditions = &self.request.conditions;
+        self.visit_while(|own| {
+            let own: Vec<_> = own.iter().map(analysis::load::of).collect();
+            match analysis::load::next_rate(&own, conditions, &RATES) {
+                NextRate::Try(rate) => Some(rate),
+                _ => None,
+            }
+        })
+    }
+
+    /// Address by address, visits the level or rate that its loads so far call for, until they call for none.
+    fn visit_while(&mut self, next: impl Fn(&[LoadRun]) -> Option<f64>) -> anyhow::Result<()> {
         for at in 0..self.request.specs.len() {
             let begin = self.runs.len();
-            loop {
-                let own: Vec<_> = self.runs[begin..].iter().map(analysis::load::of).collect();
-                let NextRate::Try(rate) = analysis::load::next_rate(&own, conditions, &RATES)
-                else {
-                    break;
-                };
-                self.visit(at, rate)?;
+            while let Some(level) = next(&self.runs[begin..]) {
+                self.visit(at, level)?;
                 if self.is_over() {
                     return Ok(());
                 }
@@ -127,7 +126,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// What did not last to its end would be asked for again.
+    /// What did not last to its end would be visited again.
     fn is_over(&self) -> bool {
         process::interrupted() || self.runs.last().is_some_and(|run| run.is_partial)
     }

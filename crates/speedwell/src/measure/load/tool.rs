@@ -13,7 +13,7 @@ use std::path::Path;
 /// Loads with the tool that the request names.
 ///
 /// # Errors
-/// The tool is missing, cannot do what is asked for, or does not tell what it measured.
+/// The tool is missing, cannot send this load, or does not report its figures.
 pub fn load_with_tools(
     request: &LoadRequest,
     kept: &SessionRequest,
