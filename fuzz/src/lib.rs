@@ -11,7 +11,7 @@ mod invariants;
 /// # Panics
 /// Something does not hold, or there is no such format.
 pub fn check(format: &str, bytes: &[u8]) {
-    let format = speedwell::exchange::FORMATS
+    let format = speedwell_results::formats::FORMATS
         .iter()
         .find(|known| known.name == format)
         .unwrap_or_else(|| panic!("no format is called '{format}'"));

@@ -10,10 +10,10 @@
 // A bench that cannot go on has nothing to print.
 #![allow(clippy::expect_used)]
 
-use speedwell::define::{Selection, read, sources};
-use speedwell::harness::{self, Job, Setting};
-use speedwell::model::{Samples, Variant, median};
-use speedwell::process::{Ended, Spec, run};
+use speedwell_harness::discover::{Selection, read, sources};
+use speedwell_harness::{self as harness, Job, Setting};
+use speedwell_model::{Samples, Variant, median};
+use speedwell_process::{Ended, Spec, run};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -3,11 +3,11 @@
 //!
 //! Prints CPU time of this process, because wall time depends on the disk and on the neighbours.
 
-use speedwell::model::{
+use speedwell_model::{
     Case, Design, Event, Metric, Observer, Order, Run, Sample, Session, State, Stopping, Usage,
     Value, Variant,
 };
-use speedwell::store::Store;
+use speedwell_results::store::Store;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -1,27 +1,130 @@
-//! Speedwell: is this faster, by how much, and how sure are we?
+//! Words typed: one file per command, options declared once in `options/`.
 //!
-//! The one path of data is `define -> plan -> runner -> store -> analysis -> report`; `cli/run.rs`
-//! shows it on one screen. Each floor imports only the floors below it (`tests/it/layers.rs`
-//! enforces this); the vocabulary lives in [`model`].
+//! stdout is data; progress, warnings and hints go to stderr. Exit status: 0 done, 1 the answer is
+//! no, 2 could not do it, 130 interrupted with what was measured saved.
 
-pub mod model;
+mod as_tool;
+mod calibrated;
+mod compare;
+mod doctor;
+mod eval;
+mod experiment;
+mod gate;
+mod history;
+mod import;
+mod iterations;
+mod load;
+mod loaded;
+mod new;
+mod operand;
+mod options;
+mod perform_run;
+mod profiles;
+mod programs;
+mod progress;
+mod report;
+mod results_file;
+mod run;
+mod source;
+mod source_labels;
+mod status;
+mod trial;
 
-pub mod define;
-pub mod definition;
-pub mod foreign;
-pub mod harness;
-pub mod plan;
-pub mod process;
+pub use status::Status;
 
-pub mod environment;
-pub mod exchange;
-pub mod runner;
-pub mod store;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use speedwell_harness::{self as harness, code};
+use speedwell_runner::load::WORKER_COMMAND;
+use std::ffi::OsString;
 
-pub mod analysis;
+/// Is this faster, by how much, and how sure are we?
+#[derive(Debug, Parser)]
+#[command(
+    name = "speedwell",
+    version,
+    about,
+    max_term_width = 100,
+    propagate_version = true
+)]
+struct Words {
+    #[command(subcommand)]
+    command: Command,
+}
 
-pub mod measure;
-pub mod report;
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(options::RunArgs),
+    Eval(Box<options::EvalArgs>),
+    Iterations(iterations::IterationsArgs),
+    Load(Box<options::LoadArgs>),
+    Compare(compare::CompareArgs),
+    Report(report::ReportArgs),
+    History(history::HistoryArgs),
+    Import(import::ImportArgs),
+    Doctor(doctor::DoctorArgs),
+    New(new::NewArgs),
+    As(as_tool::AsArgs),
+    /// Generates one part of a load.
+    #[command(name = WORKER_COMMAND, hide = true)]
+    LoadWorker,
+    /// Performs one run of an experiment.
+    #[command(name = perform_run::COMMAND, hide = true)]
+    PerformRun,
+    /// The harness for commands of a shell.
+    #[command(name = code::sh::COMMAND, hide = true)]
+    HarnessSh {
+        /// The shell.
+        shell: String,
+    },
+}
 
-pub mod cli;
-pub mod compat;
+/// Does what the words ask for.
+pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
+    let words = match parse(words) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() {
+                Status::COULD_NOT
+            } else {
+                Status::DONE
+            };
+        }
+    };
+    let done = match words.command {
+        Command::Run(args) => run::run(args),
+        Command::Eval(args) => eval::run(*args),
+        Command::Iterations(args) => iterations::run(args),
+        Command::Load(args) => load::run(&args),
+        Command::Compare(args) => compare::run(args),
+        Command::Report(args) => report::run(args),
+        Command::History(args) => history::run(args),
+        Command::Import(args) => import::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::New(args) => new::run(args),
+        Command::As(args) => as_tool::run(args),
+        Command::LoadWorker => load::work(),
+        Command::PerformRun => perform_run::run(),
+        Command::HarnessSh { shell } => {
+            code::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
+        }
+    };
+    if let Some(warning) = harness::cache_warning() {
+        status::warn(warning);
+    }
+    done.unwrap_or_else(|error| {
+        status::tell(&error);
+        Status::COULD_NOT
+    })
+}
+
+fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Words, clap::Error> {
+    let mut grammar = Words::command();
+    let matches = grammar.try_get_matches_from_mut(words)?;
+    Words::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))
+}
+
+/// The grammar, for the tests that hold it together.
+pub fn grammar() -> clap::Command {
+    Words::command()
+}

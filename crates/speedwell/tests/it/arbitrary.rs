@@ -3,7 +3,7 @@
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell::model::*;
+use speedwell_model::*;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ mod server;
 mod tls;
 
 use self::server::{Server, closed_port};
-use speedwell::exchange;
+use speedwell_results::formats;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -321,7 +321,7 @@ fn the_report_is_read_like_one_of_ab() {
     let server = Server::start();
     let called = as_ab("-q -k -n 60 -c 6", &server.url("/slow"));
     let mut warnings = Vec::new();
-    let read = exchange::read_noting("f", called.stdout.as_bytes(), &mut warnings).unwrap();
+    let read = formats::read_noting("f", called.stdout.as_bytes(), &mut warnings).unwrap();
     assert_eq!(warnings, [""; 0]);
     let run = &read[0].runs[0];
     let of = |name: &str, at: usize| -> f64 {

@@ -5,8 +5,8 @@ use super::project::repository;
 use super::{arbitrary, invariants};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell::exchange::{self, FORMATS, Format, json_lines};
-use speedwell::model::Session;
+use speedwell_model::Session;
+use speedwell_results::formats::{self, FORMATS, Format, json_lines};
 use std::collections::HashMap;
 
 /// A recorded file of every format, small ones first.
@@ -190,7 +190,7 @@ fn a_file_cut_short_anywhere_is_refused_or_loses_nothing_in_silence() {
             let part = &bytes[..cut];
             let place = format!("{} cut at byte {cut} of {length}", format.name);
             let mut warnings = Vec::new();
-            let read = match exchange::read_noting("f", part, &mut warnings) {
+            let read = match formats::read_noting("f", part, &mut warnings) {
                 Ok(read) => read,
                 Err(error) => {
                     let message = format!("{error:#}");
@@ -255,7 +255,7 @@ fn what_is_no_results_file_is_said_to_be_what_it_is() {
         ),
     ];
     for (bytes, beginning) in cases {
-        let message = format!("{:#}", exchange::read("f", bytes).unwrap_err());
+        let message = format!("{:#}", formats::read("f", bytes).unwrap_err());
         assert!(message.starts_with(beginning), "{message}");
     }
 }

@@ -1,6 +1,6 @@
 //! Small sessions made by hand, for stories in which every value is known.
 
-use speedwell::model::*;
+use speedwell_model::*;
 use std::sync::Arc;
 
 /// A session of two variants that has not measured anything yet.

@@ -5,8 +5,8 @@
 use super::code_snippets::{self, Code, Snippets};
 use super::harness_driver::{Ended, Event, Talk, encoded, tool};
 use super::project::repository;
-use speedwell::harness::code::{Failed, start, usual_program};
-use speedwell::model::{self, Cause, Language, Variant};
+use speedwell_harness::code::{Failed, start, usual_program};
+use speedwell_model::{self as model, Cause, Language, Variant};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 

@@ -2,8 +2,8 @@
 //! is generated around the code must fit all of them.
 
 use super::harness_driver::tool;
-use speedwell::harness::code::{Failed, start, usual_program};
-use speedwell::model::{Code, Language, Variant};
+use speedwell_harness::code::{Failed, start, usual_program};
+use speedwell_model::{Code, Language, Variant};
 
 /// The compilers that a language may have, and pieces of code: init, init-worker, runner.
 type Table = (

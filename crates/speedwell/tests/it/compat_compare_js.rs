@@ -4,7 +4,7 @@
 use crate::drop_in::{
     DropIn, SCRIPTS, Screen, Step, benchmark_folder, case, golden, play, recorded, result,
 };
-use speedwell::model::Run;
+use speedwell_model::Run;
 
 #[test]
 fn compare_prints_what_the_original_prints() {

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::{DropIn, Outcome, golden};
-use speedwell::analysis::scatter_table::scatter_table;
-use speedwell::analysis::welch_table::{Tested, welch_row};
-use speedwell::exchange::node_csv::{Frame, Groups};
+use speedwell_compat::scatter_table::scatter_table;
+use speedwell_compat::welch_table::{Tested, welch_row};
+use speedwell_results::formats::node_csv::{Frame, Groups};
 use std::collections::HashMap;
 
 fn compare(csv: impl Into<Vec<u8>>) -> Outcome {

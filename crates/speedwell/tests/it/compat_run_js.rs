@@ -4,8 +4,8 @@
 use crate::drop_in::{
     DropIn, SCRIPTS, Step, benchmark_folder, case, failure, golden, play, recorded, result,
 };
-use speedwell::exchange::node_csv::configuration;
-use speedwell::model::{Case, Cause, Run};
+use speedwell_model::{Case, Cause, Run};
+use speedwell_results::formats::node_csv::configuration;
 
 /// The results in recorded simple lines.
 fn recorded_simple(name: &str) -> Vec<Step> {

@@ -200,7 +200,7 @@ fn follow(page: &str, at_least: usize, project: &Project) {
 #[test]
 fn every_command_and_option_named_in_the_readme_exists() {
     let text = std::fs::read_to_string(repository().join("README.md")).unwrap();
-    let grammar = speedwell::cli::grammar();
+    let grammar = speedwell::grammar();
     let commands: Vec<&str> = grammar.get_subcommands().map(|c| c.get_name()).collect();
     let options: Vec<&str> = grammar
         .get_subcommands()

@@ -1,12 +1,12 @@
 //! Drives a drop-in without a process: words and bytes in, bytes and a status out.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use speedwell::compat::{self, Console};
-use speedwell::exchange;
-use speedwell::measure::ScriptsRequest;
-use speedwell::model::{
+use speedwell_compat::{self as compat, Console};
+use speedwell_measure::ScriptsRequest;
+use speedwell_model::{
     Case, Cause, Event, Failure, Metric, Observer, Run, Sample, Step as FailedStep,
 };
+use speedwell_results::formats;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -247,7 +247,7 @@ pub fn call(tool: &'static str, arguments: &str) -> Outcome {
 
 /// The results in a recorded file, as steps of a session.
 pub fn recorded(name: &str) -> Vec<Step> {
-    let sessions = exchange::read(name, golden(name).as_bytes()).unwrap();
+    let sessions = formats::read(name, golden(name).as_bytes()).unwrap();
     sessions[0].runs.iter().cloned().map(Step::Result).collect()
 }
 

@@ -1,6 +1,6 @@
 //! What a session and the doctor learn about this very machine.
 
-use speedwell::environment::{State, capture, checks, free_disk, program_version};
+use speedwell_environment::{State, capture, checks, free_disk, program_version};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

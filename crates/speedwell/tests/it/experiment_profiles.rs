@@ -2,9 +2,9 @@
 
 use super::project::{Answer, Project, node};
 use serde_json::Value;
-use speedwell::exchange::json_lines;
-use speedwell::model::{Profile, ProfileTool, Recorded, Session};
-use speedwell::runner::profile::Recorder;
+use speedwell_model::{Profile, ProfileTool, Recorded, Session};
+use speedwell_results::formats::json_lines;
+use speedwell_runner::profile::Recorder;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;

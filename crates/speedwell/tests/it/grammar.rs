@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// Every option of every command: (command, option).
 fn options() -> Vec<(String, clap::Arg)> {
     let mut all = Vec::new();
-    for command in speedwell::cli::grammar().get_subcommands() {
+    for command in speedwell::grammar().get_subcommands() {
         for option in command.get_arguments() {
             all.push((command.get_name().to_owned(), option.clone()));
         }
@@ -100,5 +100,5 @@ fn every_option_with_a_value_names_it() {
 
 #[test]
 fn the_grammar_is_consistent_in_itself() {
-    speedwell::cli::grammar().debug_assert();
+    speedwell::grammar().debug_assert();
 }

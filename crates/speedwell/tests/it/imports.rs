@@ -3,8 +3,8 @@
 //! The expected figures were computed from the files by Python's `statistics.median`.
 
 use super::project::{Project, repository};
-use speedwell::exchange;
-use speedwell::model::{Metric, Order, Session};
+use speedwell_model::{Metric, Order, Session};
+use speedwell_results::formats;
 use std::path::PathBuf;
 
 fn golden(path: &str) -> PathBuf {
@@ -23,7 +23,7 @@ fn project(files: &[(&str, &str)]) -> Project {
 
 fn read(path: &str) -> Session {
     let bytes = std::fs::read(golden(path)).unwrap();
-    exchange::read(path, &bytes).unwrap().remove(0)
+    formats::read(path, &bytes).unwrap().remove(0)
 }
 
 /// The values of each case's runs.

@@ -1,9 +1,9 @@
 //! Reports of ab whose figures cannot be what they seem, and its report in HTML.
 
 use super::project::repository;
-use speedwell::analysis::validity::{self, Known};
-use speedwell::exchange;
-use speedwell::model::Session;
+use speedwell_analysis::validity::{self, Known};
+use speedwell_model::Session;
+use speedwell_results::formats;
 
 fn text(name: &str) -> String {
     let folder = repository().join("crates/speedwell/tests/golden/ab");
@@ -12,7 +12,7 @@ fn text(name: &str) -> String {
 
 fn read(text: &str) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
-    let mut sessions = exchange::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
+    let mut sessions = formats::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
     (sessions.remove(0), warnings)
 }
 

@@ -4,9 +4,9 @@
 //! benchmark that prints, one that fails and one that panics). The expected medians are benchstat's.
 
 use super::project::{Project, repository};
-use speedwell::analysis::validity::{self, Known};
-use speedwell::exchange;
-use speedwell::model::{Better, Session, median};
+use speedwell_analysis::validity::{self, Known};
+use speedwell_model::{Better, Session, median};
+use speedwell_results::formats;
 
 fn text(path: &str) -> String {
     let folder = repository().join("crates/speedwell/tests/golden");
@@ -19,7 +19,7 @@ fn read(path: &str) -> (Session, Vec<String>) {
 
 fn read_text(text: &str) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
-    let mut sessions = exchange::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
+    let mut sessions = formats::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
     assert_eq!(sessions.len(), 1);
     (sessions.remove(0), warnings)
 }

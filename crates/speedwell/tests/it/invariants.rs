@@ -1,7 +1,7 @@
 //! What must hold of every file that is read, whole or broken. The fuzz targets use this file, too.
 
-use speedwell::exchange::{Format, json_lines};
-use speedwell::model::Session;
+use speedwell_model::Session;
+use speedwell_results::formats::{Format, json_lines};
 
 /// Reads bytes as `format` and checks what comes out: sessions, or else the message. Warnings come
 /// with the sessions.

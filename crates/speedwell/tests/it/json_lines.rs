@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::arbitrary;
-use speedwell::exchange::json_lines;
-use speedwell::model::*;
-use speedwell::store::Store;
+use speedwell_model::*;
+use speedwell_results::formats::json_lines;
+use speedwell_results::store::Store;
 use std::sync::Arc;
 
 fn written(sessions: &[Session]) -> String {

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::by_hand::{blank, run, slots};
-use speedwell::model::{Event, Observer, State};
-use speedwell::store::{Reference, Store};
+use speedwell_model::{Event, Observer, State};
+use speedwell_results::store::{Reference, Store};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

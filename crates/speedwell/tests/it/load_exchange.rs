@@ -4,14 +4,14 @@
 use super::load_report::golden::{clean, troubled};
 use super::load_report::made::{MS, Made, S, US};
 use super::project::Project;
-use speedwell::exchange::{self, measured};
-use speedwell::model::load_run::{LoadRun, PaceFacts};
-use speedwell::model::{Case, Session, State};
-use speedwell::report::load::document;
-use speedwell::report::{Json, Output, Render};
-use speedwell::store::Store;
 use speedwell_load::latency::{LogRow, Outcome, write_log};
 use speedwell_load::measured::Latency;
+use speedwell_model::load_run::{LoadRun, PaceFacts};
+use speedwell_model::{Case, Session, State};
+use speedwell_report::load::document;
+use speedwell_report::{Json, Output, Render};
+use speedwell_results::formats::{self, measured};
+use speedwell_results::store::Store;
 use std::fmt::Write;
 
 fn session(loads: &[LoadRun]) -> (Session, Vec<String>) {
@@ -25,7 +25,7 @@ fn value(session: &Session, run: usize, metric: &str) -> Option<f64> {
 }
 
 fn json(loads: &[LoadRun]) -> Vec<u8> {
-    let found: Vec<_> = loads.iter().map(speedwell::analysis::load::of).collect();
+    let found: Vec<_> = loads.iter().map(speedwell_analysis::load::of).collect();
     let mut bytes = Vec::new();
     let document = document(&found, &Output::default());
     Json.render(&document, &mut bytes).unwrap();
@@ -151,7 +151,7 @@ fn several_addresses_are_cases_once_and_variants_when_repeated() {
         .collect();
     assert_eq!(places[1], (1, 0, names[1]));
     assert_eq!(places[2], (2, 1, names[1]));
-    let same = |run: &speedwell::model::Run| run.case.id() == "/hello concurrency=4";
+    let same = |run: &speedwell_model::Run| run.case.id() == "/hello concurrency=4";
     assert!(repeated.runs.iter().all(same));
 }
 
@@ -161,19 +161,19 @@ fn the_json_of_a_report_is_read_back_without_loss() {
     let bytes = json(&loads);
     assert!(measured::recognises(&bytes));
     assert_eq!(measured::read_loads(&bytes).unwrap(), loads);
-    let sessions = exchange::read("x.json", &bytes).unwrap();
+    let sessions = formats::read("x.json", &bytes).unwrap();
     assert_eq!(sessions[0].state, State::Imported);
     assert_eq!(measured::loads_of(&sessions[0]).unwrap(), loads);
     // In one line, as other programs write JSON, it is no JSON line of ours.
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let line = serde_json::to_vec(&value).unwrap();
-    assert_eq!(exchange::read("x.json", &line).unwrap()[0].runs.len(), 2);
+    assert_eq!(formats::read("x.json", &line).unwrap()[0].runs.len(), 2);
 }
 
 #[test]
 fn json_of_a_report_cut_short_or_without_its_loads_is_refused_with_a_hint() {
     let bytes = json(&[clean().run]);
-    let cut = exchange::read("x.json", &bytes[..bytes.len() - 40]).unwrap_err();
+    let cut = formats::read("x.json", &bytes[..bytes.len() - 40]).unwrap_err();
     let words = format!("{cut:#}");
     assert!(
         words.contains("cannot read 'x.json' as JSON of speedwell load"),
@@ -181,7 +181,7 @@ fn json_of_a_report_cut_short_or_without_its_loads_is_refused_with_a_hint() {
     );
     let mut value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     value["loads"] = serde_json::json!([]);
-    let empty = exchange::read("x.json", value.to_string().as_bytes()).unwrap_err();
+    let empty = formats::read("x.json", value.to_string().as_bytes()).unwrap_err();
     assert!(
         format!("{empty:#}").contains("there are no loads in it"),
         "{empty:#}"
@@ -199,8 +199,8 @@ fn the_store_and_json_lines_keep_all_that_is_known_of_a_load() {
     assert_eq!(measured::loads_of(&stored).unwrap(), loads);
 
     let mut lines = Vec::new();
-    exchange::json_lines::write(&stored, &mut lines).unwrap();
-    let again = exchange::read("x.jsonl", &lines).unwrap();
+    formats::json_lines::write(&stored, &mut lines).unwrap();
+    let again = formats::read("x.jsonl", &lines).unwrap();
     assert_eq!(again[0].runs, session.runs);
 }
 
@@ -241,7 +241,7 @@ fn parts_of_one_load_add_up() {
     assert_eq!((concurrency, whole.asked.processes), (8, 2));
     assert_eq!(whole.measured.totals.outcomes.attempts(), 20_000);
     // Twice the requests in the same time, and still no more than were asked for.
-    let found = speedwell::analysis::load::of(&whole);
+    let found = speedwell_analysis::load::of(&whole);
     assert!((found.throughput_per_s.unwrap() - 7999.2).abs() < 0.01);
     assert!(!found.concurrency.is_short);
 
@@ -278,7 +278,7 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
     let load = troubled().run;
     let text = log(&load);
     let mut warnings = Vec::new();
-    let session = &exchange::read_noting("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
+    let session = &formats::read_noting("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
     assert_eq!(warnings, Vec::<String>::new());
     let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(ids[0], "load");
@@ -341,7 +341,7 @@ fn lines_of_other_programs_are_cases_by_their_tags_and_added_up() {
         }
     }
     let mut warnings = Vec::new();
-    let session = &exchange::read_noting("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
+    let session = &formats::read_noting("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
     assert_eq!(warnings, ["'x.hlog': its times are taken as nanoseconds"]);
     let cases: Vec<Case> = session.runs.iter().map(|run| (*run.case).clone()).collect();
     assert_eq!(

@@ -9,14 +9,14 @@ mod limits;
 pub mod made;
 
 use made::{MS, Made, S, US};
-use speedwell::analysis::load::{
+use speedwell_analysis::load::{
     Course, Group, Quantity, Refusal, Remark, Served, Told, Weight, of,
 };
 use speedwell_load::latency::{Outcome, Quantile};
 use speedwell_load::outcomes::ErrorClass;
 
 fn told(served: &Served, ppm: u32) -> Told {
-    let at = speedwell::analysis::load::PERCENTILES_PPM
+    let at = speedwell_analysis::load::PERCENTILES_PPM
         .iter()
         .position(|listed| *listed == ppm);
     served.told[at.unwrap()]
@@ -127,8 +127,7 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
 fn clients_that_pause_are_not_expected_to_be_busy() {
     let made = thousand().with(|run| {
         run.measured.elapsed_ns = S;
-        if let speedwell::model::load_run::PaceFacts::Closed { think_ns, .. } = &mut run.asked.pace
-        {
+        if let speedwell_model::load_run::PaceFacts::Closed { think_ns, .. } = &mut run.asked.pace {
             *think_ns = MS;
         }
     });

@@ -1,8 +1,8 @@
 //! `speedwell new`: what it writes is good as it stands.
 
 use super::project::{Answer, Project, node, repository};
-use speedwell::definition::experiment::{self, Experiment};
-use speedwell::model::assignment::{Assignment, Change, Work};
+use speedwell_model::assignment::{Assignment, Change, Work};
+use speedwell_suite::experiment::{self, Experiment};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;

@@ -3,19 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::golden;
-use speedwell::exchange;
-use speedwell::exchange::node_csv::rows::{self, Measured};
-use speedwell::exchange::node_csv::{Layout, configuration, number, sessions};
-use speedwell::model::{Cause, Order, Session, State, Value};
+use speedwell_model::{Cause, Order, Session, State, Value};
+use speedwell_results::formats;
+use speedwell_results::formats::node_csv::rows::{self, Measured};
+use speedwell_results::formats::node_csv::{Layout, configuration, number, sessions};
 
 fn read(name: &str, text: &str) -> Session {
-    let mut sessions = exchange::read(name, text.as_bytes()).unwrap();
+    let mut sessions = formats::read(name, text.as_bytes()).unwrap();
     assert_eq!(sessions.len(), 1);
     sessions.remove(0)
 }
 
 fn layout_of(text: &str) -> Layout {
-    speedwell::exchange::node_csv::layout::first_header(text.as_bytes()).unwrap()
+    speedwell_results::formats::node_csv::layout::first_header(text.as_bytes()).unwrap()
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn both_spacings_of_compare_files_are_read() {
 fn chatter_of_scripts_does_not_become_data_but_a_warning() {
     let text = golden("run-csv.csv").replacen("\n", "\nnoise \"x\"\nlistening on 12346, ok\n", 3);
     let mut warnings = Vec::new();
-    let sessions = exchange::read_noting("run.csv", text.as_bytes(), &mut warnings).unwrap();
+    let sessions = formats::read_noting("run.csv", text.as_bytes(), &mut warnings).unwrap();
     assert_eq!(
         sessions[0].runs,
         read("run.csv", &golden("run-csv.csv")).runs
@@ -179,7 +179,7 @@ fn chatter_of_scripts_does_not_become_data_but_a_warning() {
 fn files_may_be_put_behind_one_another() {
     let text = golden("compare-1each.csv");
     let mut warnings = Vec::new();
-    let twice = exchange::read_noting("two", text.repeat(2).as_bytes(), &mut warnings).unwrap();
+    let twice = formats::read_noting("two", text.repeat(2).as_bytes(), &mut warnings).unwrap();
     assert_eq!((twice[0].runs.len(), warnings.len()), (4, 0));
     assert_eq!(
         twice[0].runs[3].block, 1,
@@ -191,7 +191,7 @@ fn files_may_be_put_behind_one_another() {
 fn a_row_without_a_rate_is_a_failure_and_not_a_zero() {
     let text = golden("compare-1each.csv").replace("378230.33289261936", "null");
     let mut warnings = Vec::new();
-    let session = exchange::read_noting("c", text.as_bytes(), &mut warnings)
+    let session = formats::read_noting("c", text.as_bytes(), &mut warnings)
         .unwrap()
         .remove(0);
     assert_eq!((session.runs.len(), session.failures.len()), (1, 1));
@@ -210,7 +210,7 @@ fn a_row_without_a_rate_is_a_failure_and_not_a_zero() {
 #[test]
 fn a_configuration_that_cannot_be_read_is_an_error_that_says_where() {
     let text = golden("compare-1each.csv").replacen("chunkLen=16", "chunkLen", 1);
-    let error = exchange::read("c.csv", text.as_bytes()).unwrap_err();
+    let error = formats::read("c.csv", text.as_bytes()).unwrap_err();
     let message = format!("{error:#}");
     assert!(message.contains("row 1 of 'c.csv'"), "{message}");
     let place = "'chunkLen inLen=128 encoding='ascii'' is not of the form name=value";

@@ -162,28 +162,33 @@ fn every_package_has_the_version_of_the_program() {
     );
 }
 
-#[test]
-fn the_crate_that_is_published_carries_every_harness() {
-    let Some(_) = tool(&["cargo"]) else { return };
+/// The files of a crate as it is published.
+fn published(package: &str) -> String {
     let listed = executed(
         Command::new("cargo")
-            .args(["package", "--list", "--allow-dirty", "--package"])
-            .arg("speedwell")
+            .args(["package", "--list", "--allow-dirty", "--package", package])
             .current_dir(repository()),
     );
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    String::from_utf8_lossy(&listed.stdout).into_owned()
+}
+
+#[test]
+fn the_crates_that_are_published_carry_every_harness_and_no_tests() {
+    let Some(_) = tool(&["cargo"]) else { return };
+    let listed = published("speedwell-harness");
     for needed in [
-        "harness/node/harness.cjs",
-        "harness/python/harness.py",
-        "harness/cpp/speedwell.hpp",
-        "harness/erlang/src/erlperf.erl",
-        "src/main.rs",
+        "languages/node/harness.cjs",
+        "languages/python/harness.py",
+        "languages/cpp/speedwell.hpp",
+        "languages/erlang/src/erlperf.erl",
     ] {
         assert!(
             listed.lines().any(|line| line == needed),
             "no {needed} in {listed}"
         );
     }
+    let listed = published("speedwell");
+    assert!(listed.lines().any(|line| line == "src/main.rs"), "{listed}");
     assert!(!listed.contains("tests/it/"), "tests are published");
 }
 

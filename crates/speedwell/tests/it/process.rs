@@ -1,6 +1,6 @@
 //! Children that misbehave: each leaves a clear record and nothing else.
 
-use speedwell::process::{Channel, Conversation, Ended, Next, Spec, run};
+use speedwell_process::{Channel, Conversation, Ended, Next, Spec, run};
 use std::time::{Duration, Instant};
 
 fn shell(script: &str) -> Spec {

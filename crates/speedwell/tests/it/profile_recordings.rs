@@ -3,10 +3,10 @@
 use super::busy::wait_until;
 use super::harness_driver::tool;
 use super::project::node;
-use speedwell::analysis::profile::{Direction, explain};
-use speedwell::model::{Profile, ProfileTool, WeightUnit};
-use speedwell::process::{Ended, Service, Spec, cpu_ns_of};
-use speedwell::runner::profile::{Recorder, Tool};
+use speedwell_analysis::profile::{Direction, explain};
+use speedwell_model::{Profile, ProfileTool, WeightUnit};
+use speedwell_process::{Ended, Service, Spec, cpu_ns_of};
+use speedwell_runner::profile::{Recorder, Tool};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;

@@ -3,9 +3,9 @@
 
 use super::browser::{Page, Screen};
 use super::project::{Project, repository};
-use speedwell::analysis::profile::{Explanation, explain};
-use speedwell::foreign::profile::{FrameNames, read};
-use speedwell::model::Profile;
+use speedwell_analysis::profile::{Explanation, explain};
+use speedwell_model::Profile;
+use speedwell_results::foreign::profile::{FrameNames, read};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn bytes(name: &str) -> Vec<u8> {

@@ -1,8 +1,8 @@
 //! Stories of sessions that are stored while they are being measured.
 
 use crate::by_hand::{blank, failure, run, run_of, slots};
-use speedwell::model::*;
-use speedwell::store::Store;
+use speedwell_model::*;
+use speedwell_results::store::Store;
 use std::collections::BTreeSet;
 use std::thread;
 

@@ -19,9 +19,9 @@ mod page;
 use circumstances::{failures, session};
 use made::{comparison, load_test, one_sided};
 use made_study::study;
-use speedwell::analysis::Findings;
-use speedwell::model::Verdict;
-use speedwell::report::{
+use speedwell_analysis::Findings;
+use speedwell_model::Verdict;
+use speedwell_report::{
     Block, ChartKind, Csv, Document, Json, Markdown, Output, Render, Text, Verbosity,
     circumstances as circumstances_of, of, print, study as study_of,
 };
@@ -360,7 +360,7 @@ fn tables_can_be_sorted_by_any_figure() {
     ];
     let output = Output {
         sort: Some("-change".into()),
-        format: Some(speedwell::report::Format::Csv),
+        format: Some(speedwell_report::Format::Csv),
         ..Output::default()
     };
     let mut bytes = Vec::new();

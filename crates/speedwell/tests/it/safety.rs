@@ -11,7 +11,7 @@ const NOBODY: u32 = 65_534;
 
 /// Whether the tests run as root, to whom no right is denied.
 fn is_root() -> bool {
-    speedwell::process::user() == 0
+    speedwell_process::user() == 0
 }
 
 /// Names that would clear a terminal, ring its bell and set its title.
@@ -146,7 +146,7 @@ fn a_planted_harness_is_not_executed() {
     };
     // The first run shows under which name the harness lies; an attacker knows it from a program of his own.
     run().expect_status(0);
-    let cache = shared.join(format!("speedwell-{}", speedwell::process::user()));
+    let cache = shared.join(format!("speedwell-{}", speedwell_process::user()));
     let harness = fs::read_dir(&cache).unwrap().flatten();
     let harness = harness
         .map(|entry| entry.path())

@@ -2,8 +2,8 @@
 
 use crate::arbitrary;
 use crate::by_hand::{blank, failure, run, run_of};
-use speedwell::model::*;
-use speedwell::store::{Reference, Store};
+use speedwell_model::*;
+use speedwell_results::store::{Reference, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -81,7 +81,7 @@ fn literals(line: &str) -> Vec<&str> {
 
 #[test]
 fn help_texts_use_the_terms_of_the_field() {
-    let mut grammar = speedwell::cli::grammar();
+    let mut grammar = speedwell::grammar();
     grammar.build();
     let texts: Vec<(String, String)> = grammar
         .get_subcommands_mut()
@@ -121,4 +121,15 @@ fn messages_use_the_terms_of_the_field() {
         (path.display().to_string(), said.join("\n"))
     });
     assert_plain(texts);
+}
+
+#[test]
+fn every_file_says_what_it_decides() {
+    let sources = files(&repository().join("crates"), ".rs");
+    let bare: Vec<PathBuf> = sources
+        .into_iter()
+        .filter(|path| path.to_string_lossy().contains("/src/"))
+        .filter(|path| !std::fs::read_to_string(path).unwrap().starts_with("//!"))
+        .collect();
+    assert!(bare.is_empty(), "no header (//!): {bare:?}");
 }

@@ -5,9 +5,9 @@
 //! published comparison of servers with and without a module. Both are as published, without the prose.
 
 use super::project::{Project, repository};
-use speedwell::analysis::validity::{self, Check, Finding, Known, Level};
-use speedwell::exchange;
-use speedwell::model::{Case, Session, Value};
+use speedwell_analysis::validity::{self, Check, Finding, Known, Level};
+use speedwell_model::{Case, Session, Value};
+use speedwell_results::formats;
 
 fn text(name: &str) -> String {
     let folder = repository().join("crates/speedwell/tests/golden/published");
@@ -16,7 +16,7 @@ fn text(name: &str) -> String {
 
 fn read(text: &str) -> (Vec<Session>, Vec<String>) {
     let mut warnings = Vec::new();
-    let sessions = exchange::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
+    let sessions = formats::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
     (sessions, warnings)
 }
 
@@ -29,7 +29,7 @@ fn of_check(found: &[Finding], check: Check) -> Vec<&Finding> {
 
 /// Requests per second times mean latency, to one digit.
 fn under_way(session: &Session) -> Vec<String> {
-    let product = |run: &speedwell::model::Run| {
+    let product = |run: &speedwell_model::Run| {
         let value = |name| run.value_of(name).unwrap();
         format!("{:.1}", value("throughput") * value("latency_mean") / 1e9)
     };
@@ -41,7 +41,7 @@ fn servers() -> Session {
     let (mut sessions, _) = read(&text("module-overhead.md"));
     let mut session = sessions.remove(1);
     let number = |name: &str, value| (name.to_owned(), Value::Number(value));
-    exchange::set(
+    formats::set(
         &mut session,
         &[number("connections", 100.0), number("pipelining", 10.0)],
     );
@@ -223,9 +223,7 @@ fn prose_with_tables_of_words_or_bare_numbers_is_of_no_known_kind() {
         "# Latency\n\nIt was 5 ms.\n",
         "### Requests\n\n| server | version |\n|---|---|\n| a | v1.2 |\n",
     ] {
-        let error = exchange::read("f", text.as_bytes())
-            .unwrap_err()
-            .to_string();
+        let error = formats::read("f", text.as_bytes()).unwrap_err().to_string();
         assert!(
             error.starts_with("'f' is of no known kind"),
             "{text}: {error}"

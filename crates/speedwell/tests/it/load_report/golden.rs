@@ -1,11 +1,11 @@
 //! What a user reads, against golden files (`SPEEDWELL_UPDATE_GOLDEN=1` writes them anew).
 
 use super::made::{MS, Made, S, US};
-use speedwell::analysis::load::{LoadFindings, gate, of};
-use speedwell::report::load::{document, gate as gate_of};
-use speedwell::report::{Csv, Document, Html, Json, Markdown, Output, Render, Text};
+use speedwell_analysis::load::{LoadFindings, gate, of};
 use speedwell_load::latency::{Intended, Outcome};
 use speedwell_load::outcomes::ErrorClass;
+use speedwell_report::load::{document, gate as gate_of};
+use speedwell_report::{Csv, Document, Html, Json, Markdown, Output, Render, Text};
 use std::path::PathBuf;
 
 fn rendered(document: &Document, format: &dyn Render) -> String {
@@ -177,7 +177,7 @@ fn machines_get_every_figure_by_name_and_the_load_without_loss() {
             .unwrap()
             .contains(&"connections-capped".into())
     );
-    let back: speedwell::model::load_run::LoadRun =
+    let back: speedwell_model::load_run::LoadRun =
         serde_json::from_value(value["loads"][0].clone()).unwrap();
     assert_eq!(back, made.run);
 }

@@ -2,12 +2,12 @@
 
 use super::made::{MS, Made, US};
 use super::{scheduled, thousand};
-use speedwell::analysis::load::gate::{Answer, Condition, Unknown, judge, passes};
-use speedwell::analysis::load::{NextRate, RateRules, Refusal, Remark, next_rate, of, rates};
-use speedwell::report::load::search;
-use speedwell::report::{Block, Output};
+use speedwell_analysis::load::gate::{Answer, Condition, Unknown, judge, passes};
+use speedwell_analysis::load::{NextRate, RateRules, Refusal, Remark, next_rate, of, rates};
 use speedwell_load::latency::Outcome;
 use speedwell_load::outcomes::ErrorClass;
+use speedwell_report::load::search;
+use speedwell_report::{Block, Output};
 
 fn conditions(texts: &[&str]) -> Vec<Condition> {
     texts.iter().map(|text| text.parse().unwrap()).collect()

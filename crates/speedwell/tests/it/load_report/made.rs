@@ -1,11 +1,11 @@
 //! Loads made by hand, with figures that can be worked out on paper.
 
-use speedwell::model::load_run::{
-    KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts,
-};
 use speedwell_load::latency::{Freed, Intended, Outcome, Times};
 use speedwell_load::measured::{Latency, Measured, ThreadReport, Tick, Timeline, Totals};
 use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::load_run::{
+    KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts,
+};
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;

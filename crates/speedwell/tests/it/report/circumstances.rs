@@ -1,6 +1,6 @@
 //! Failures, a session, a machine and two programs, made by hand.
 
-use speedwell::model::{
+use speedwell_model::{
     Cause, Design, Environment, Failure, Metric, Order, Program, Session, State, Step, Stopping,
     Variant,
 };

@@ -1,9 +1,9 @@
 //! Findings made by hand: every verdict, unmatched cases, metrics of both directions.
 
-use speedwell::analysis::{
+use speedwell_analysis::{
     CaseComparison, CaseSummary, Comparison, Correction, Findings, Method, Side,
 };
-use speedwell::model::{Better, Case, Estimate, Metric, RunValue, Verdict, median};
+use speedwell_model::{Better, Case, Estimate, Metric, RunValue, Verdict, median};
 use std::sync::Arc;
 
 /// `number` values around `center`, spread evenly over `center` plus or minus `spread` as a share.

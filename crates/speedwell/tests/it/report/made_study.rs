@@ -1,7 +1,7 @@
 //! A parameter study made by hand.
 
-use speedwell::analysis::{Aggregated, Study, StudyPoint, StudyStep};
-use speedwell::model::{Estimate, Metric, Value};
+use speedwell_analysis::{Aggregated, Study, StudyPoint, StudyStep};
+use speedwell_model::{Estimate, Metric, Value};
 
 fn estimate(value: f64, low: f64, high: f64) -> Estimate {
     Estimate { value, low, high }

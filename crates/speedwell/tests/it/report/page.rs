@@ -5,9 +5,9 @@ use super::made::{comparison, contest, load_compared, load_test, one_sided, verd
 use super::made_study::study;
 use super::{mixed, report_of};
 use regex::Regex;
-use speedwell::analysis::Findings;
-use speedwell::model::Verdict;
-use speedwell::report::{Block, Document, Html, Markdown, Output, Render, of, study as study_of};
+use speedwell_analysis::Findings;
+use speedwell_model::Verdict;
+use speedwell_report::{Block, Document, Html, Markdown, Output, Render, of, study as study_of};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -125,7 +125,7 @@ fn everything_that_the_text_says_is_on_the_page() {
             Block::Facts(facts) => facts.iter().map(|(_, value)| value.as_str()).collect(),
             Block::Table(table) => {
                 let shown = table.for_people();
-                let texts = |cells: &'_ Vec<speedwell::report::Cell>| {
+                let texts = |cells: &'_ Vec<speedwell_report::Cell>| {
                     shown
                         .iter()
                         .map(|&at| cells[at].text.clone())

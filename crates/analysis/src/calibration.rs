@@ -1,0 +1,240 @@
+//! The same thing against itself: how often the default test sees a difference where there is none.
+//!
+//! Decides how the runs of a case become comparisons, and how many false alarms of them are to be
+//! expected. It must not know where the result is kept. Start at [`calibrate`].
+
+use super::dependence::{is_marked, noise_autocorrelation};
+use super::evidence;
+use super::findings::{Calibrated, CalibratedCase, CalibrationFindings};
+use super::grid::{CaseRuns, Grid, values_of};
+use super::look::standard_error;
+use super::of::metrics;
+use super::pair::{Data, Pair};
+use super::planning::Precision;
+use super::row::finite;
+use super::rule::Rule;
+use super::{Method, Settings, warnings};
+use speedwell_model::{Calibration, Estimate, Metric, Session};
+use speedwell_stats::describe::coefficient_of_variation;
+use speedwell_stats::distribution::binomial;
+use speedwell_stats::interval::share_exact;
+
+/// Probability of the counts that are to be expected (docs/why/statistics.md, "Calibration").
+const RANGE: f64 = 0.95;
+
+/// What one comparison of a thing with itself gave.
+struct Alarm {
+    /// Whether a difference was found.
+    is_false: bool,
+    /// How often the test finds one by chance, given these ranks.
+    level: f64,
+}
+
+/// Cuts the runs of the first two variants, which are the same thing, into comparisons of `runs` runs a
+/// side, and counts how many of them show a difference.
+///
+/// Only the first metric counts: several metrics of one run go up and down together, and their false
+/// alarms are no independent events.
+pub fn calibrate(session: &Session, runs: usize, settings: &Settings) -> CalibrationFindings {
+    let grid = Grid::new(session);
+    let rule = Rule::of(&session.design, settings);
+    let mut warnings = warnings::of_session(session, None);
+    let metric = metrics(session, settings, &mut warnings).into_iter().next();
+    let blocks = runs.div_ceil(rule.runs_per_block());
+    let mut alarms = Vec::new();
+    let mut cases = Vec::new();
+    if let (Some(metric), true) = (metric, grid.variants.len() > 1) {
+        for case in &grid.cases {
+            let pair = pair(case, metric, &rule);
+            let of_case = compare(&pair, blocks, &rule);
+            cases.push(describe(case, &pair, &of_case, &rule));
+            alarms.extend(of_case);
+        }
+    }
+    CalibrationFindings {
+        metric: metric.cloned(),
+        runs: blocks * rule.runs_per_block(),
+        cases,
+        failures: session.failures.clone(),
+        warnings,
+        ..count(&alarms, session, rule.alpha)
+    }
+}
+
+fn pair(case: &CaseRuns<'_>, metric: &Metric, rule: &Rule) -> Pair {
+    let side = |variant: usize| values_of(&case.by_variant[variant], &metric.name);
+    Pair::new(side(0), side(1), rule.matching)
+}
+
+/// One test for every `blocks` blocks in a row.
+fn compare(pair: &Pair, blocks: usize, rule: &Rule) -> Vec<Alarm> {
+    let compare = |data: Data| {
+        let test = evidence::rank_test(&data)?;
+        Some(Alarm {
+            is_false: test.p <= rule.alpha,
+            level: test.level(rule.alpha),
+        })
+    };
+    pair.cut(blocks).into_iter().filter_map(compare).collect()
+}
+
+fn describe(case: &CaseRuns<'_>, pair: &Pair, alarms: &[Alarm], rule: &Rule) -> CalibratedCase {
+    let both = pair.baseline.iter().chain(&pair.candidate);
+    let values: Vec<f64> = both.map(|run| run.value).collect();
+    let autocorrelation = noise_autocorrelation(pair, false);
+    CalibratedCase {
+        case: case.case.clone(),
+        comparisons: alarms.len() as u32,
+        false_alarms: alarms.iter().filter(|alarm| alarm.is_false).count() as u32,
+        variation: finite(coefficient_of_variation(&values)),
+        autocorrelation,
+        is_dependent: autocorrelation.is_some_and(|known| is_marked(known, values.len())),
+        detectable: detectable(pair, rule),
+    }
+}
+
+/// The smallest change that the most runs of the sequential design find, going by the error that all
+/// runs together have.
+fn detectable(pair: &Pair, rule: &Rule) -> Option<f64> {
+    let most = Settings::DEFAULT_LOOKS.into_iter().max()? as usize;
+    let limit = rule.single_limit();
+    let change = evidence::change(Method::Rank, &pair.all(), limit, rule.seed)?;
+    let error = standard_error(&change, limit)?;
+    let known = Precision {
+        runs: most,
+        error: error * (pair.runs() as f64 / most as f64).sqrt(),
+    };
+    Some(known.detectable(rule.alpha))
+}
+
+/// The false alarms in all, with what was to be expected: not fewer than the test itself gives, as far as
+/// few blocks let it, and not more than the error rate that it promises.
+fn count(alarms: &[Alarm], session: &Session, alpha: f64) -> CalibrationFindings {
+    let comparisons = alarms.len() as u32;
+    let false_alarms = alarms.iter().filter(|alarm| alarm.is_false).count() as u32;
+    let level = match comparisons {
+        0 => 0.0,
+        some => alarms.iter().map(|alarm| alarm.level).sum::<f64>() / f64::from(some),
+    };
+    let tail = 0.5 * (1.0 - RANGE);
+    let bound = |p: f64, share: f64| binomial::quantile(p, comparisons.into(), share) as u32;
+    let share = share_exact(false_alarms.into(), comparisons.into(), RANGE);
+    let counts = Calibration {
+        session: session.number.unwrap_or_default(),
+        started_unix_ms: session.started_unix_ms,
+        comparisons,
+        false_alarms,
+        expected_low: bound(tail, level),
+        expected_high: bound(1.0 - tail, alpha),
+    };
+    CalibrationFindings {
+        outcome: outcome(&counts),
+        counts,
+        alpha,
+        level,
+        rate: (comparisons > 0).then(|| Estimate {
+            value: f64::from(false_alarms) / f64::from(comparisons),
+            low: share.low,
+            high: share.high,
+        }),
+        needed: needed(level, tail),
+        ..CalibrationFindings::default()
+    }
+}
+
+fn outcome(counts: &Calibration) -> Calibrated {
+    if counts.false_alarms > counts.expected_high {
+        Calibrated::TooManyAlarms
+    } else if counts.expected_low == 0 {
+        Calibrated::Unknown
+    } else if counts.false_alarms < counts.expected_low {
+        Calibrated::TooFewAlarms
+    } else {
+        Calibrated::Yes
+    }
+}
+
+/// Comparisons from which no false alarm at all is too rare to be chance: (1 - level)^n < tail.
+fn needed(level: f64, tail: f64) -> Option<u32> {
+    let comparisons = (tail.ln() / (-level).ln_1p()).ceil();
+    (level > 0.0 && comparisons.is_finite()).then_some(comparisons as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::Story;
+
+    /// A session of comparisons of four blocks.
+    fn session(comparisons: u32, cases: &[&str], factor: f64) -> Session {
+        let story = Story::fixed(&["a", "b"], 4 * comparisons);
+        let factor = |variant: &str| if variant == "b" { factor } else { 1.0 };
+        let noisy = |story: Story, id: &&str| story.noisy(id, 0.02, factor);
+        cases.iter().fold(story, noisy).session()
+    }
+
+    fn calibrated(session: &Session) -> CalibrationFindings {
+        calibrate(session, 8, &Settings::default())
+    }
+
+    #[test]
+    fn equal_sides_give_the_false_alarms_that_are_expected() {
+        let found = calibrated(&session(100, &["b n=1", "b n=2"], 1.0));
+        assert_eq!(found.counts.comparisons, 200);
+        assert_eq!(found.outcome, Calibrated::Yes, "{found:?}");
+        assert!((0.038..0.05).contains(&found.level), "{}", found.level);
+        assert!((0.019..0.021).contains(&found.cases[1].variation.unwrap()));
+        assert!(!found.cases[0].is_dependent);
+        // docs/why/statistics.md: 2 % of noise and 32 runs show 1.4 %.
+        let detectable = found.cases[0].detectable.unwrap();
+        assert!((0.0135..0.0155).contains(&detectable), "{detectable}");
+    }
+
+    #[test]
+    fn sides_that_differ_give_too_many() {
+        let found = calibrated(&session(30, &["b"], 1.02));
+        assert_eq!(found.outcome, Calibrated::TooManyAlarms);
+        assert_eq!(found.cases[0].false_alarms, found.counts.false_alarms);
+        let rate = found.rate.unwrap();
+        assert!(rate.low > 0.05 && rate.low < rate.value);
+    }
+
+    #[test]
+    fn few_comparisons_say_nothing_and_how_many_would() {
+        let found = calibrated(&session(20, &["b"], 1.0));
+        assert_eq!(found.outcome, Calibrated::Unknown);
+        // At exactly 5 % it would be 72: .95^72 = .0249.
+        assert!(
+            (72..100).contains(&found.needed.unwrap()),
+            "{:?}",
+            found.needed
+        );
+    }
+
+    #[test]
+    fn what_never_varies_says_nothing_either() {
+        let constant = Story::fixed(&["a", "b"], 400).case("b", |_, _| 5.0);
+        let found = calibrated(&constant.session());
+        assert_eq!((found.outcome, found.needed), (Calibrated::Unknown, None));
+        assert_eq!(found.counts.comparisons, 100);
+        let nothing = calibrated(&Story::fixed(&["a", "b"], 1).session());
+        assert_eq!(nothing.outcome, Calibrated::Unknown);
+        assert_eq!(nothing.counts.comparisons, 0);
+    }
+
+    #[test]
+    fn only_whole_comparisons_of_complete_blocks_count() {
+        let steady =
+            |variant: &str, run: u32| f64::from(run) + if variant == "b" { 0.5 } else { 0.0 };
+        // 9 blocks, one of which lost a run: two comparisons of four.
+        let story = Story::fixed(&["a", "b"], 9).case("b", steady).lose("a", 3);
+        assert_eq!(calibrated(&story.session()).counts.comparisons, 2);
+        let ten = Story::fixed(&["a", "b"], 9).case("b", steady).session();
+        let found = calibrate(&ten, 9, &Settings::default());
+        assert_eq!(
+            (found.runs, found.counts.comparisons),
+            (10, 1),
+            "blocks are not divided"
+        );
+    }
+}

@@ -1,0 +1,499 @@
+//! What runs of pieces of code show beside the comparison: the figures of each, how much they were disturbed, and how
+//! throughput depends on the number of workers.
+//!
+//! Start at [`figures`] and [`levels`].
+
+use super::scaling::{self, Level, Scaling};
+use super::warnings::list;
+use super::{Comparison, Findings, Settings};
+use speedwell_model::{Case, Code, Estimate, Metric, Run, Session, Value, Verdict, median};
+use speedwell_stats::interval::median_binomial;
+use speedwell_stats::test::welch;
+use std::sync::Arc;
+
+/// Iterations that take longer in the mean than in the median batch by more than this were disturbed.
+pub const MOST_DISTURBANCE: f64 = 1.1;
+
+/// What one code did at one number of workers.
+#[derive(Debug, Clone)]
+pub struct CodeFigures {
+    /// What it is called: the case's code, or the variant.
+    pub label: String,
+    /// Workers, where they are a parameter.
+    pub concurrency: Option<u32>,
+    /// Runs.
+    pub runs: usize,
+    /// Time per iteration and worker in the median batch, in nanoseconds, with the interval of its median over
+    /// runs; without interval (low = high) below 6 runs.
+    pub time_median_ns: Option<Estimate>,
+    /// The same in the batch that a twentieth is quicker than.
+    pub time_p5_ns: Option<f64>,
+    /// Mean time per iteration and worker.
+    pub time_ns: Option<f64>,
+    /// Iterations per second of all workers.
+    pub per_s: Option<f64>,
+    /// Mean divided by median: 1 on a quiet machine.
+    pub disturbance: Option<f64>,
+    /// Processor time of an iteration in user mode and in the kernel, in nanoseconds, where an iteration is a
+    /// process.
+    pub cpu_ns: Option<(f64, f64)>,
+    /// What the shell alone takes of every execution, in nanoseconds, where one executes the command.
+    pub shell_ns: Option<f64>,
+    /// Whether the compiler has probably removed the code.
+    pub is_folded: bool,
+}
+
+/// One code at several numbers of workers.
+#[derive(Debug, Clone)]
+pub struct CodeLevels {
+    /// What it is called.
+    pub label: String,
+    /// Its figures at each number, ascending.
+    pub figures: Vec<CodeFigures>,
+    /// What they show together; `None` if no level counts.
+    pub scaling: Option<Scaling>,
+}
+
+/// Whether all runs of a session are those of code.
+pub fn is_code(session: &Session) -> bool {
+    let is_code = |run: &Run| run.case.benchmark.starts_with("eval/");
+    !session.runs.is_empty() && session.runs.iter().all(is_code)
+}
+
+/// The figures of every code and number of workers, in the order typed.
+pub fn figures(session: &Session, confidence: f64) -> Vec<CodeFigures> {
+    ordered(session)
+        .iter()
+        .map(|(label, case, runs)| figures_of(label, case, runs, confidence))
+        .collect()
+}
+
+/// Codes that were measured with several numbers of workers.
+pub fn levels(session: &Session, confidence: f64) -> Vec<CodeLevels> {
+    let groups = groups(session);
+    let mut labels: Vec<&String> = Vec::new();
+    for (label, ..) in &groups {
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    let of_label = |label: &&String| {
+        let own = groups.iter().filter(|(other, ..)| other == *label);
+        let mut figures: Vec<CodeFigures> = Vec::new();
+        let mut levels: Vec<Level> = Vec::new();
+        for (label, case, runs) in own {
+            levels.push(Level {
+                concurrency: concurrency(case)?,
+                throughputs: runs.iter().filter_map(|run| per_s(run, case)).collect(),
+                is_spoilt: false,
+            });
+            figures.push(figures_of(label, case, runs, confidence));
+        }
+        figures.sort_by_key(|one| one.concurrency);
+        (levels.len() > 1).then(|| CodeLevels {
+            label: (*label).clone(),
+            figures,
+            scaling: scaling::scaling(&levels),
+        })
+    };
+    labels.iter().filter_map(of_label).collect()
+}
+
+/// Every window of one code at one number of workers.
+#[derive(Debug, Clone)]
+pub struct CodeWindows {
+    /// What it is called.
+    pub label: String,
+    /// Workers, where they are a parameter.
+    pub concurrency: Option<u32>,
+    /// Iterations per second of each window, in order of execution; those of all runs together.
+    pub per_s: Vec<f64>,
+    /// Time of an iteration of one worker over all windows, in nanoseconds; `None` if none was completed.
+    pub time_ns: Option<f64>,
+}
+
+/// The windows of every code and number of workers, in the order typed.
+pub fn windows(session: &Session) -> Vec<CodeWindows> {
+    let of_group = |(label, case, runs): Group<'_>| {
+        let samples = runs.iter().flat_map(|run| &run.samples);
+        let own: Vec<_> = samples
+            .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
+            .collect();
+        let elapsed_ns = own.iter().filter_map(|sample| sample.elapsed_ns);
+        let elapsed_ns = elapsed_ns.sum::<u64>() as f64;
+        let iterations: f64 = own.iter().filter_map(|sample| sample.iterations).sum();
+        let concurrency = concurrency(&case);
+        let time_ns = f64::from(concurrency.unwrap_or(1)) * elapsed_ns / iterations;
+        CodeWindows {
+            label,
+            concurrency,
+            per_s: own.iter().map(|sample| sample.value).collect(),
+            time_ns: (iterations > 0.0).then_some(time_ns),
+        }
+    };
+    ordered(session).into_iter().map(of_group).collect()
+}
+
+/// Two-sided p of Welch's test of the logarithms of two codes' samples: rates differ by factors, and one that was
+/// disturbed is a fraction of the others. `None` with fewer than two of either, or without any spread; 0 where one
+/// code completed nothing in any sample and the other something in all.
+pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
+    let is_done = |samples: &[f64]| samples.iter().all(|sample| *sample > 0.0);
+    let logs = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|one| one.ln()).collect() };
+    let is_idle = |samples: &[f64]| samples.iter().all(|sample| *sample == 0.0);
+    match (is_done(one), is_done(other)) {
+        (true, true) => Some(welch(&logs(one), &logs(other)).ok()?.p),
+        (true, false) if is_idle(other) => Some(0.0),
+        (false, true) if is_idle(one) => Some(0.0),
+        _ => Some(welch(one, other).ok()?.p),
+    }
+}
+
+/// Sentences about what may spoil the figures, or be read out of them wrongly.
+pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings) -> Vec<String> {
+    let mut warnings = Vec::new();
+    // Workers that share processors wait for each other, which is no disturbance.
+    let processors = session.environment.cpus.unwrap_or(1);
+    let alone = |one: &&CodeFigures| one.concurrency.unwrap_or(1) <= processors;
+    let disturbed = figures
+        .iter()
+        .filter(alone)
+        .filter_map(|one| Some((one, one.disturbance?)));
+    let worst = disturbed.max_by(|a, b| a.1.total_cmp(&b.1));
+    // On a busy machine that is what is to be expected, and was said before anything was measured.
+    let worst =
+        worst.filter(|(_, worst)| *worst > MOST_DISTURBANCE && !session.environment.was_busy());
+    warnings.extend(worst.map(|(one, disturbance)| {
+        format!(
+            "{}: the mean is {disturbance:.1} times the median batch; something else was at work, or few iterations \
+             cost much more than most, as with garbage collection.",
+            one.label
+        )
+    }));
+    warnings.extend(mostly_shell(figures));
+    // What several runs share is told with the session.
+    if let [only] = &session.runs[..] {
+        let notes = only.notes.iter().filter(|note| *note != Code::FOLDED);
+        warnings.extend(notes.cloned());
+    }
+    warnings.extend(contradiction(session, settings));
+    warnings
+}
+
+/// Names commands whose executions are hardly longer than those of a shell that does nothing.
+fn mostly_shell(figures: &[CodeFigures]) -> Option<String> {
+    let is_mostly_shell = |one: &&CodeFigures| {
+        let times = one.time_median_ns.zip(one.shell_ns);
+        times.is_some_and(|(time, shell_ns)| shell_ns * 2.0 > time.value)
+    };
+    let mut own = figures.iter().filter(is_mostly_shell).peekable();
+    own.peek()?;
+    Some(format!(
+        "{}: more than half of an execution is starting the shell, so a change of the command itself looks smaller \
+         than it is.",
+        list(own.map(|one| one.label.as_str()))
+    ))
+}
+
+/// Whether most of these runs found code that does nothing.
+fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
+    let found: Vec<bool> = runs
+        .map(|run| run.notes.iter().any(|note| note == Code::FOLDED))
+        .collect();
+    found.iter().filter(|found| **found).count() * 2 > found.len()
+}
+
+/// A sentence that names the codes that the compiler has probably removed, if there are any.
+pub(super) fn folded(session: &Session) -> Option<String> {
+    let groups = ordered(session);
+    let own = groups
+        .iter()
+        .filter(|(.., runs)| is_folded(runs.iter().copied()));
+    let mut labels: Vec<&str> = own.map(|(label, ..)| label.as_str()).collect();
+    labels.dedup();
+    let many = if labels.len() > 1 {
+        "iterations of these take"
+    } else {
+        "an iteration takes"
+    };
+    (!labels.is_empty()).then(|| {
+        format!(
+            "{}: {many} less than three times as long as an empty one, so the code may have been folded away, and \
+             comparisons with it mean nothing.",
+            list(labels.into_iter())
+        )
+    })
+}
+
+/// Says so of every row of a comparison in which one side was probably removed by its compiler.
+pub(super) fn mark_folded(session: &Session, comparison: &mut Comparison) {
+    for row in &mut comparison.rows {
+        let of_side = |side: &&str| {
+            let own = session
+                .runs
+                .iter()
+                .filter(|run| *run.variant == **side && run.case == row.case);
+            is_folded(own)
+        };
+        let sides = [comparison.baseline.as_str(), comparison.candidate.as_str()];
+        let folded: Vec<&str> = sides.into_iter().filter(|side| of_side(side)).collect();
+        if !folded.is_empty() {
+            row.notes.push(format!(
+                "{} may have been folded away: the change says nothing about the code.",
+                list(folded.into_iter())
+            ));
+        }
+    }
+}
+
+/// Where the median batch and the throughput say the opposite of each other.
+fn contradiction(session: &Session, settings: &Settings) -> Option<String> {
+    let verdicts = |metric: &str| -> Vec<(String, String, Verdict)> {
+        let settings = Settings {
+            metrics: vec![metric.to_owned()],
+            ..settings.clone()
+        };
+        let found: Findings = super::of(session, &settings);
+        let rows = found.comparisons.into_iter().flat_map(|comparison| {
+            let name = comparison.candidate;
+            let row = move |row: super::CaseComparison| (name.clone(), row.case.id(), row.verdict);
+            comparison.rows.into_iter().map(row)
+        });
+        rows.collect()
+    };
+    if session.variants.len() < 2 || !settings.metrics.is_empty() {
+        return None;
+    }
+    let by_throughput = verdicts(Metric::THROUGHPUT);
+    let opposite = |(name, case, verdict): &(String, String, Verdict)| {
+        let other = by_throughput
+            .iter()
+            .find(|one| (&one.0, &one.1) == (name, case));
+        let pair = (*verdict, other.map(|other| other.2));
+        matches!(
+            pair,
+            (Verdict::Better, Some(Verdict::Worse)) | (Verdict::Worse, Some(Verdict::Better))
+        )
+    };
+    let all = verdicts(Metric::TIME_MEDIAN);
+    let (name, ..) = all.iter().find(|one| opposite(one))?;
+    Some(format!(
+        "{name}: the median batch and the throughput say the opposite of each other. Rare costs, such as those of \
+         garbage collection, are in the throughput alone: see --metric throughput."
+    ))
+}
+
+/// The runs of one code at one number of workers.
+type Group<'a> = (String, Arc<Case>, Vec<&'a Run>);
+
+fn ordered(session: &Session) -> Vec<Group<'_>> {
+    let mut groups = groups(session);
+    let place = |name: &str| session.variants.iter().position(|one| one.name == name);
+    // Blocks are shuffled, and the first code typed is the baseline.
+    groups.sort_by_key(|(.., runs)| place(&runs[0].variant));
+    groups
+}
+
+fn groups(session: &Session) -> Vec<Group<'_>> {
+    let several = session.variants.len() > 1;
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for run in &session.runs {
+        let code = match run.case.value("code") {
+            Some(Value::Text(code)) => Some(code.clone()),
+            _ => None,
+        };
+        let label = match (code, several) {
+            (Some(code), true) => format!("{code} ({})", run.variant),
+            (Some(code), false) => code,
+            (None, _) => run.variant.to_string(),
+        };
+        let id = run.case.id();
+        let known = |group: &&mut Group<'_>| group.0 == label && group.1.id() == id;
+        match groups.iter_mut().find(known) {
+            Some(group) => group.2.push(run),
+            None => groups.push((label, run.case.clone(), vec![run])),
+        }
+    }
+    groups
+}
+
+fn concurrency(case: &Case) -> Option<u32> {
+    match case.value("concurrency")? {
+        Value::Number(count) => Some(*count as u32),
+        _ => None,
+    }
+}
+
+fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> CodeFigures {
+    let values = |metric: &str| -> Vec<f64> {
+        let values = runs.iter().filter_map(|run| run.value_of(metric));
+        values.collect()
+    };
+    let typical = |metric: &str| median(&mut values(metric));
+    let medians = values(Metric::TIME_MEDIAN);
+    let time_median_ns = median(&mut medians.clone()).map(|value| {
+        let interval = median_binomial(&medians, confidence);
+        Estimate {
+            value,
+            low: interval.map_or(value, |interval| interval.low),
+            high: interval.map_or(value, |interval| interval.high),
+        }
+    });
+    let disturbance =
+        |run: &&Run| Some(run.value_of(Metric::TIME)? / run.value_of(Metric::TIME_MEDIAN)?);
+    let mut disturbances: Vec<f64> = runs.iter().filter_map(disturbance).collect();
+    let mut rates: Vec<f64> = runs.iter().filter_map(|run| per_s(run, case)).collect();
+    CodeFigures {
+        label: label.to_owned(),
+        concurrency: concurrency(case),
+        runs: runs.len(),
+        time_median_ns,
+        time_p5_ns: typical(Metric::TIME_P5),
+        time_ns: typical(Metric::TIME),
+        per_s: median(&mut rates),
+        disturbance: median(&mut disturbances),
+        cpu_ns: typical("user_time").zip(typical("system_time")),
+        shell_ns: typical(Metric::SHELL_TIME),
+        is_folded: is_folded(runs.iter().copied()),
+    }
+}
+
+/// Iterations per second of all workers over the whole of a run, which is less biased than the mean of its windows:
+/// they end when an iteration does.
+fn per_s(run: &Run, case: &Case) -> Option<f64> {
+    let workers = concurrency(case).unwrap_or(1);
+    Some(f64::from(workers) / run.value_of(Metric::TIME)? * 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::Story;
+    use speedwell_model::Environment;
+
+    /// Two codes, of which the first may have been removed by its compiler.
+    fn half_folded() -> Session {
+        let values =
+            |side: &str, run: u32| f64::from(run) + if side == "malloc(16)" { 99.0 } else { 1.0 };
+        let mut session = Story::fixed(&["sqrt(2.0)", "malloc(16)"], 4)
+            .case("eval/c", values)
+            .session();
+        for run in &mut session.runs {
+            if &*run.variant == "sqrt(2.0)" {
+                run.notes.push(Code::FOLDED.to_owned());
+            }
+        }
+        session
+    }
+
+    #[test]
+    fn code_that_was_folded_away_is_named_in_a_comparison_and_beside_its_rows() {
+        let session = half_folded();
+        let found = crate::of(&session, &Settings::default());
+        let named = |text: &String| text.contains("'sqrt(2.0)'") && text.contains("folded away");
+        assert_eq!(
+            found.warnings.iter().filter(|text| named(text)).count(),
+            1,
+            "{found:?}"
+        );
+        assert!(
+            !found.warnings.iter().any(|text| text.contains("malloc")),
+            "{found:?}"
+        );
+        assert!(
+            found.comparisons[0].rows[0].notes.iter().any(named),
+            "{found:?}"
+        );
+        let folded: Vec<bool> = figures(&session, 0.95)
+            .iter()
+            .map(|one| one.is_folded)
+            .collect();
+        assert_eq!(folded, [true, false]);
+    }
+
+    #[test]
+    fn code_that_was_folded_away_is_named_when_all_was() {
+        let mut session = half_folded();
+        session.runs.retain(|run| &*run.variant == "sqrt(2.0)");
+        session.variants.truncate(1);
+        let found = crate::of(&session, &Settings::default());
+        let said: Vec<&String> = found
+            .warnings
+            .iter()
+            .filter(|text| text.contains("folded away"))
+            .collect();
+        assert!(
+            said.len() == 1 && said[0].starts_with("'sqrt(2.0)'"),
+            "{said:?}"
+        );
+    }
+
+    fn of_command(median_ns: f64, shell_ns: f64) -> CodeFigures {
+        CodeFigures {
+            label: "true".into(),
+            concurrency: None,
+            runs: 6,
+            time_median_ns: Some(Estimate {
+                value: median_ns,
+                low: median_ns,
+                high: median_ns,
+            }),
+            time_p5_ns: None,
+            time_ns: Some(median_ns * 3.0),
+            per_s: None,
+            disturbance: Some(3.0),
+            cpu_ns: None,
+            shell_ns: Some(shell_ns),
+            is_folded: false,
+        }
+    }
+
+    #[test]
+    fn commands_that_cost_no_more_than_the_shell_are_warned_of() {
+        assert_eq!(mostly_shell(&[of_command(5e6, 1e6)]), None);
+        let said = mostly_shell(&[of_command(1e6, 1.1e6), of_command(3e6, 1e6)]).unwrap();
+        assert!(said.starts_with("'true': more than half"), "{said}");
+    }
+
+    #[test]
+    fn what_was_said_of_a_busy_machine_is_not_said_again() {
+        let mut session = half_folded();
+        let said = |session: &Session| {
+            let figures = [of_command(5e6, 1e3)];
+            warnings(session, &figures, &Settings::default()).concat()
+        };
+        assert!(
+            said(&session).contains("the mean is 3.0 times the median batch"),
+            "{}",
+            said(&session)
+        );
+        let pressure = ("now_cpu_pressure_percent".to_owned(), "99.10".to_owned());
+        session.environment = Environment {
+            facts: [pressure].into(),
+            ..Environment::default()
+        };
+        assert!(
+            !said(&session).contains("median batch;"),
+            "{}",
+            said(&session)
+        );
+    }
+
+    #[test]
+    fn samples_that_are_thousands_of_times_apart_differ_although_one_was_disturbed() {
+        let quick = [2_100_000.0, 9_800_000.0, 13_000_000.0];
+        let slow = [19.0, 27.0, 12.0];
+        assert!(welch(&quick, &slow).unwrap().p > 0.05);
+        assert!(p_of_difference(&quick, &slow).unwrap() < 0.01);
+        let again = [3_000_000.0, 11_000_000.0, 8_000_000.0];
+        assert!(p_of_difference(&quick, &again).unwrap() > 0.5);
+    }
+
+    #[test]
+    fn nothing_completed_is_another_figure_than_something() {
+        assert_eq!(p_of_difference(&[0.0, 0.0], &[3.0, 4.0]), Some(0.0));
+        assert_eq!(p_of_difference(&[3.0, 4.0], &[0.0, 0.0]), Some(0.0));
+        assert!(p_of_difference(&[0.0, 4.0], &[3.0, 0.0]).unwrap() > 0.5);
+        assert_eq!(p_of_difference(&[3.0], &[3.0, 4.0]), None);
+    }
+}

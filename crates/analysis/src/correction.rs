@@ -1,0 +1,113 @@
+//! What many comparisons take from the verdict of one.
+//!
+//! Decides the verdicts: a change is called only where its p value survives the correction for everything that is shown
+//! together, whatever its metric, candidate or case. It must not know how p values came about. Start at [`correct`].
+
+use super::look::Direction;
+use super::planning::{distance_to_change, distance_to_same, fewest_runs};
+use super::replay::{End, Outcome, adjustment};
+use super::row::Row;
+use super::rule::Rule;
+use super::{CaseComparison, Correction};
+use speedwell_model::{Better, Verdict};
+use speedwell_stats::sequential::survives;
+
+/// A row with what its verdict rests on.
+pub(super) struct Judged<'a> {
+    pub row: &'a mut Row,
+    pub rule: &'a Rule,
+    pub better: Better,
+}
+
+/// Fills in adjusted p values and verdicts of a family of comparisons, and how many more runs the unclear ones need.
+pub(super) fn correct(family: &mut [Judged<'_>], correction: Correction) {
+    let p: Vec<f64> = family
+        .iter()
+        .map(|judged| judged.row.outcome.p.unwrap_or(f64::NAN))
+        .collect();
+    let adjusted = adjustment(correction)(&p);
+    let tests = p.iter().filter(|p| !p.is_nan()).count();
+    let mut found = 0;
+    for (judged, &adjusted) in family.iter_mut().zip(&adjusted) {
+        let Judged { row, rule, better } = judged;
+        let outcome = &row.outcome;
+        let survives = survives(adjusted, rule.alpha);
+        found += usize::from(survives);
+        let comparison = &mut row.comparison;
+        comparison.q = outcome
+            .p
+            .map(|_| adjusted)
+            .filter(|_| correction != Correction::None);
+        comparison.verdict = match outcome.direction.filter(|_| survives) {
+            Some(direction) => changed(direction, *better),
+            None if outcome.is_same => Verdict::Same,
+            None => Verdict::Unclear,
+        };
+        comparison.notes.extend(remark(comparison, outcome, rule));
+    }
+    let share = share(correction, tests, found);
+    for Judged { row, rule, .. } in family {
+        let level = rule.alpha * share;
+        row.comparison.detectable = row.precision.map(|known| known.detectable(level));
+        if row.comparison.verdict == Verdict::Unclear {
+            row.comparison.more_runs = more_runs(row, rule, level);
+        }
+    }
+}
+
+/// The share of the error rate at which the next change would be called.
+fn share(correction: Correction, tests: usize, found: usize) -> f64 {
+    let (tests, found) = (tests.max(1), found.min(tests.saturating_sub(1)));
+    match correction {
+        Correction::BenjaminiHochberg => (found + 1) as f64 / tests as f64,
+        Correction::Holm => 1.0 / (tests - found) as f64,
+        Correction::None => 1.0,
+    }
+}
+
+fn changed(direction: Direction, better: Better) -> Verdict {
+    match (direction, better) {
+        (Direction::Larger, Better::Higher) | (Direction::Smaller, Better::Lower) => {
+            Verdict::Better
+        }
+        (Direction::Larger, Better::Lower) | (Direction::Smaller, Better::Higher) => Verdict::Worse,
+    }
+}
+
+/// Why a change that shows in the figures has no place in the verdict.
+fn remark(comparison: &CaseComparison, outcome: &Outcome, rule: &Rule) -> Option<String> {
+    let is_change = matches!(comparison.verdict, Verdict::Better | Verdict::Worse);
+    let would_stand = outcome.direction.is_some() && outcome.p.is_some_and(|p| p <= rule.alpha);
+    if !is_change && would_stand {
+        return Some("The change would stand alone, but not among so many cases (see q).".into());
+    }
+    let excludes_zero = comparison
+        .change
+        .is_some_and(|c| c.low > 0.0 || c.high < 0.0);
+    let is_within = comparison.verdict == Verdict::Same && rule.threshold > 0.0 && excludes_zero;
+    is_within
+        .then(|| "There is a change (the interval excludes zero), but within the threshold.".into())
+}
+
+/// About how many more runs per side settle what is unclear: the sooner of "changed", at the level that the correction
+/// leaves, and "the same".
+fn more_runs(row: &Row, rule: &Rule, level: f64) -> Option<u32> {
+    let block = rule.runs_per_block();
+    let outcome = &row.outcome;
+    let runs = outcome.data.runs();
+    let reachable = fewest_runs(level, block).max(rule.fewest_runs());
+    let in_blocks = |more: usize| (more.max(1).div_ceil(block) * block) as u32;
+    if outcome.end == End::TooFew {
+        return Some(in_blocks(reachable.saturating_sub(runs)));
+    }
+    let (known, change) = row.precision.zip(outcome.change)?;
+    let beyond = known
+        .runs_for(distance_to_change(change.value, rule.threshold), level)
+        .map(|needed| needed.max(reachable));
+    let within = known.runs_for(distance_to_same(change.value, rule.delta), rule.alpha);
+    let needed = match (beyond, within) {
+        (Some(beyond), Some(within)) => beyond.min(within),
+        (one, other) => one.or(other)?,
+    };
+    Some(in_blocks(needed.saturating_sub(runs)))
+}

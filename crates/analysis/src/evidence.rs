@@ -1,0 +1,285 @@
+//! What the data of one pair say: the change with its interval, and the p value of a single test.
+//!
+//! Decides how each method answers these two questions; which limits apply, and what follows from
+//! the answers, is for [`super::replay`] to say. Start at [`change`] and [`p`].
+
+use super::Method;
+use super::pair::Data;
+use speedwell_model::Estimate;
+use speedwell_stats::bootstrap;
+use speedwell_stats::effect::hodges_lehmann;
+use speedwell_stats::rank::{mid_ranks, tie_term};
+use speedwell_stats::ratio::{RatioEstimate, fieller};
+use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
+use speedwell_stats::test::{StratifiedRank, mann_whitney, stratified_rank, welch};
+use speedwell_stats::{Interval, Observation};
+
+/// Draws of bootstraps of a ratio of means; the ends of a 95 % interval then rest on 50 values each.
+const BOOTSTRAP_DRAWS: usize = 2_000;
+/// Halvings that find a bootstrap p value to the resolution that the draws allow.
+const BOOTSTRAP_HALVINGS: u32 = 11;
+/// Runs of both sides together up to which ties are counted exactly. Counting takes a millisecond at
+/// 60 runs and grows with their fourth power, so the corrected normal approximation takes over.
+const MOST_WITH_EXACT_TIES: usize = 40;
+
+/// How far out a result must be, said in two ways.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    /// Two-sided p value.
+    pub p: f64,
+    /// The same as |z|.
+    pub z: f64,
+}
+
+/// The change from baseline to candidate as a share, with the interval that belongs to the method
+/// and to `limit`; `None` where no ratio exists.
+///
+/// An end is -1 or infinite where too few runs cannot bound it.
+pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Option<Estimate> {
+    let confidence = 1.0 - limit.p;
+    let estimate = match method {
+        Method::Rank => rank_ratio(data, limit.p)?,
+        Method::MannWhitney => shift_of_logs(data, confidence)?,
+        Method::Welch => fieller(&data.baseline, &data.candidate, confidence)?,
+        Method::Bootstrap => ratio_of_means(data, confidence, seed)?,
+    };
+    Some(share(estimate))
+}
+
+/// The two-sided p value of a single test of the hypothesis that the candidate's values are the baseline's times `ratio`;
+/// `None` where the test is undefined.
+pub(super) fn p(method: Method, data: &Data, ratio: f64, seed: u64) -> Option<f64> {
+    let candidate: Vec<f64> = data.candidate.iter().map(|value| value / ratio).collect();
+    match method {
+        Method::Rank if ratio == 1.0 => rank_test(data).map(|test| test.p),
+        Method::Rank => rank_test(data).map(|test| test.shifted(ratio.ln()).both()),
+        Method::MannWhitney => Some(mann_whitney_p(&data.baseline, &candidate)),
+        Method::Welch => welch(&data.baseline, &candidate).ok().map(|test| test.p),
+        Method::Bootstrap => bootstrap_p(data, ratio, seed),
+    }
+    .filter(|p| p.is_finite())
+}
+
+/// The change of arithmetic means as a share: over blocks by bootstrap, else Fieller's. `None` for
+/// fewer blocks than any claim needs, whose resamples are too much alike.
+pub(super) fn mean_change(data: &Data, confidence: f64, seed: u64) -> Option<Estimate> {
+    let ratio = match data.observations.is_empty() {
+        true => fieller(&data.baseline, &data.candidate, confidence),
+        false if data.runs() < MINIMUM_PER_SIDE => None,
+        false => ratio_of_means(data, confidence, seed),
+    };
+    ratio.map(share)
+}
+
+/// The p value of two groups without blocks, with ties honoured where that is affordable.
+pub fn mann_whitney_p(baseline: &[f64], candidate: &[f64]) -> f64 {
+    use speedwell_stats::test::Method as Distribution;
+    let pooled = [baseline, candidate].concat();
+    let distribution = match tie_term(&pooled) > 0.0 {
+        false => Distribution::Exact,
+        true if pooled.len() <= MOST_WITH_EXACT_TIES => Distribution::ExactTies,
+        true => Distribution::Asymptotic,
+    };
+    mann_whitney(baseline, candidate, distribution).p
+}
+
+fn rank_ratio(data: &Data, p_limit: f64) -> Option<RatioEstimate> {
+    let test = stratified_rank(&data.observations).ok()?;
+    Some(RatioEstimate {
+        ratio: test.ratio(),
+        interval: test.interval_at(p_limit),
+    })
+}
+
+/// The default test of data in blocks; `None` where there are none.
+pub(super) fn rank_test(data: &Data) -> Option<StratifiedRank> {
+    if data.is_positive() {
+        return stratified_rank(&data.observations).ok();
+    }
+    // The test uses nothing but ranks, so values without a logarithm may be replaced by theirs.
+    let values: Vec<f64> = data.observations.iter().map(|o| o.value).collect();
+    let ranked = data.observations.iter().zip(mid_ranks(&values));
+    let ranked: Vec<_> = ranked
+        .map(|(o, rank)| Observation { value: rank, ..*o })
+        .collect();
+    stratified_rank(&ranked).ok()
+}
+
+fn shift_of_logs(data: &Data, confidence: f64) -> Option<RatioEstimate> {
+    if !data.is_positive() {
+        return None;
+    }
+    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+    let shift = hodges_lehmann(&logs(&data.baseline), &logs(&data.candidate), confidence)?;
+    Some(RatioEstimate {
+        ratio: shift.estimate.exp(),
+        interval: shift.interval.map(f64::exp),
+    })
+}
+
+fn ratio_of_means(data: &Data, confidence: f64, seed: u64) -> Option<RatioEstimate> {
+    let options = bootstrap::Options {
+        draws: BOOTSTRAP_DRAWS,
+        confidence,
+        seed,
+    };
+    let estimate = bootstrap::ratio_of_means(&matched(data), &options)?;
+    let usable = estimate.ratio.is_finite() && estimate.ratio > 0.0;
+    (usable && estimate.interval.is_bounded()).then_some(estimate)
+}
+
+/// The observations, with blocks made up where there are none: the runs of the longer side are
+/// dealt out evenly. Values of independent sides are uncorrelated within such blocks, so that
+/// resampling them resamples both sides.
+fn matched(data: &Data) -> Vec<Observation> {
+    if !data.observations.is_empty() {
+        return data.observations.clone();
+    }
+    let blocks = data.runs();
+    let deal = |values: &[f64], new: fn(f64, u32) -> Observation| -> Vec<Observation> {
+        let block = |index: usize| (index * blocks / values.len().max(1)) as u32;
+        values
+            .iter()
+            .enumerate()
+            .map(|(index, &value)| new(value, block(index)))
+            .collect()
+    };
+    [
+        deal(&data.baseline, Observation::baseline),
+        deal(&data.candidate, Observation::candidate),
+    ]
+    .concat()
+}
+
+/// The smallest risk at which the percentile interval leaves out `ratio`.
+fn bootstrap_p(data: &Data, ratio: f64, seed: u64) -> Option<f64> {
+    let (mut kept, mut excluded) = (0.0, 1.0);
+    for _ in 0..BOOTSTRAP_HALVINGS {
+        let risk = 0.5 * (kept + excluded);
+        match ratio_of_means(data, 1.0 - risk, seed)?
+            .interval
+            .contains(ratio)
+        {
+            true => kept = risk,
+            false => excluded = risk,
+        }
+    }
+    Some(excluded)
+}
+
+fn share(estimate: RatioEstimate) -> Estimate {
+    let Interval { low, high } = estimate.interval;
+    Estimate {
+        value: estimate.ratio - 1.0,
+        low: low - 1.0,
+        high: high - 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pair::{Matching, Pair};
+    use speedwell_model::RunValue;
+
+    const LIMIT: Limit = Limit {
+        p: 0.05,
+        z: 1.959963984540054,
+    };
+    const ALL: [Method; 4] = [
+        Method::Rank,
+        Method::Welch,
+        Method::MannWhitney,
+        Method::Bootstrap,
+    ];
+
+    /// Runs in blocks of two and two, with a fixed irregular noise of about 1 %.
+    fn data(runs: u32, factor: f64, offset: f64) -> Data {
+        let noise = |i: u32| 1.0 + 0.01 * (f64::from(i * 7919 % 101) / 50.0 - 1.0);
+        let side = |factor: f64, phase: u32| -> Vec<RunValue> {
+            let value = |i: u32| 100.0 * factor * noise(i * 2 + phase) - offset;
+            (0..runs)
+                .map(|i| RunValue {
+                    slot: i,
+                    block: i / 2,
+                    value: value(i),
+                })
+                .collect()
+        };
+        Pair::new(side(1.0, 0), side(factor, 1), Matching::blocks(2, None)).all()
+    }
+
+    #[test]
+    fn every_method_finds_a_change_of_ten_percent() {
+        let data = data(12, 1.10, 0.0);
+        for method in ALL {
+            let change = change(method, &data, LIMIT, 1).unwrap();
+            assert!((change.value - 0.10).abs() < 0.01, "{method:?}: {change:?}");
+            assert!(
+                change.low > 0.08 && change.high < 0.12,
+                "{method:?}: {change:?}"
+            );
+            assert!(p(method, &data, 1.0, 1).unwrap() < 0.002, "{method:?}");
+        }
+    }
+
+    #[test]
+    fn every_method_keeps_its_peace_without_a_change() {
+        let data = data(16, 1.0, 0.0);
+        for method in ALL {
+            assert!(
+                change(method, &data, LIMIT, 1)
+                    .unwrap()
+                    .lies_within(-0.02, 0.02)
+            );
+            assert!(p(method, &data, 1.0, 1).unwrap() > 0.05, "{method:?}");
+        }
+    }
+
+    #[test]
+    fn values_around_zero_have_a_rank_test_but_no_ratio() {
+        let data = data(12, 1.10, 100.0);
+        assert_eq!(change(Method::Rank, &data, LIMIT, 1), None);
+        assert_eq!(change(Method::MannWhitney, &data, LIMIT, 1), None);
+        let moved = super::tests::data(12, 1.10, 0.0);
+        assert_eq!(
+            p(Method::Rank, &data, 1.0, 1),
+            p(Method::Rank, &moved, 1.0, 1)
+        );
+    }
+
+    /// R 4.2.2: `t.test(b, a)$p.value` with a <- c(10.2, 11.1, 9.7, 10.9, 10.4, 10.0) and
+    /// b <- c(12.9, 12.1, 13.6, 11.8, 12.4).
+    #[test]
+    fn welch_uses_the_values_themselves_and_needs_them_to_vary() {
+        let data = |baseline: &[f64], candidate: &[f64]| Data {
+            baseline: baseline.to_vec(),
+            candidate: candidate.to_vec(),
+            observations: Vec::new(),
+        };
+        let varied = data(
+            &[10.2, 11.1, 9.7, 10.9, 10.4, 10.0],
+            &[12.9, 12.1, 13.6, 11.8, 12.4],
+        );
+        assert!(
+            (p(Method::Welch, &varied, 1.0, 0).unwrap() / 6.451_274_208_179_406e-4 - 1.0).abs()
+                < 1e-9
+        );
+        let constant = data(&[5.0; 9], &[6.0; 9]);
+        assert_eq!(p(Method::Welch, &constant, 1.0, 0), None);
+        let point = change(Method::Welch, &constant, LIMIT, 0).unwrap();
+        assert!((point.value - 0.2).abs() < 1e-12 && point.low == point.high);
+    }
+
+    #[test]
+    fn sides_of_different_length_can_be_resampled_without_blocks() {
+        let data = Data {
+            baseline: vec![10.0, 10.1, 9.9, 10.05, 9.95, 10.02],
+            candidate: (0..17).map(|i| 12.0 + 0.1 * f64::from(i % 5)).collect(),
+            observations: Vec::new(),
+        };
+        let change = change(Method::Bootstrap, &data, LIMIT, 3).unwrap();
+        assert!((change.value - 0.22).abs() < 0.01 && change.low > 0.2 && change.high < 0.24);
+        assert!(matched(&data).iter().all(|o| o.block < 6));
+    }
+}

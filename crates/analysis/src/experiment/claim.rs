@@ -1,0 +1,390 @@
+//! Whether the data carry a claim.
+//!
+//! A claim is a truth about figures that have noise, so it has three answers. Each comparison in it is decided by
+//! Student's interval over the runs: the k-th run of one variant is set against the k-th of the other, which were
+//! executed in the same block, and the interval is that of the mean of the logarithms of their ratios (of the
+//! differences where a side is not positive). Beyond zero it decides; else the comparison is open. What follows for
+//! the whole claim is Kleene's three-valued logic.
+//!
+//! A conjunction holds only if all its parts do, so its error is at most that of one part (intersection-union test,
+//! Berger 1982). It fails if any part does, so for failing each of k parts gets a k-th of the error (Bonferroni).
+
+use super::{figure, student};
+use speedwell_model::{Estimate, Session, median};
+use speedwell_suite::experiment::{Claim, Experiment, Spot, in_ms};
+use speedwell_suite::expression::{Expression, Operator, Term};
+
+/// Runs below which nothing is decided, as for every verdict (the first look of the sequential design).
+const FEWEST_RUNS: usize = 8;
+
+/// What is known of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// The data carry it.
+    Yes,
+    /// The data contradict it.
+    No,
+    /// The data do not decide.
+    Undecided,
+}
+
+/// A claim with its answer.
+#[derive(Debug, Clone)]
+pub struct ClaimFound {
+    /// The sentence.
+    pub say: String,
+    /// The expression.
+    pub text: String,
+    /// The answer.
+    pub holds: Holds,
+    /// Its comparisons with what each side is, over the runs: for each of the cases that it is about.
+    pub parts: Vec<Part>,
+}
+
+/// One comparison of a claim.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The case that it is about, if there are several.
+    pub about: Option<String>,
+    /// As it is written.
+    pub text: String,
+    /// The mean of left over right with its interval, as a ratio; `None` where a side is not positive or there are
+    /// too few runs.
+    pub ratio: Option<Estimate>,
+    /// The unit of both sides, where all their figures have the same and none is divided by another.
+    pub unit: Option<String>,
+    /// Medians of left and right.
+    pub sides: Option<(f64, f64)>,
+    /// The answer.
+    pub holds: Holds,
+}
+
+/// Judges all claims.
+pub fn judge(session: &Session, experiment: &Experiment, confidence: f64) -> Vec<ClaimFound> {
+    let look = Look {
+        session,
+        experiment,
+        confidence,
+    };
+    experiment
+        .claims
+        .iter()
+        .map(|claim| look.claim(claim))
+        .collect()
+}
+
+struct Look<'a> {
+    session: &'a Session,
+    experiment: &'a Experiment,
+    confidence: f64,
+}
+
+impl Look<'_> {
+    fn claim(&self, claim: &Claim) -> ClaimFound {
+        let atoms = count(&claim.expression) * claim.rows.len().max(1);
+        let is_conjunction = is_conjunction(&claim.expression);
+        let levels = Levels {
+            yes: match is_conjunction {
+                true => self.confidence,
+                false => divided(self.confidence, atoms),
+            },
+            no: divided(self.confidence, atoms),
+        };
+        let mut parts = Vec::new();
+        let mut all = Holds::Yes;
+        for row in &claim.rows {
+            let terms = claim.expression.terms();
+            let about = (claim.rows.len() > 1).then(|| self.about(row)).flatten();
+            let figures = |term: &Term| {
+                let at = terms.iter().position(|known| *known == term)?;
+                self.values(term, row.get(at)?)
+            };
+            let holds = self.truth(
+                &claim.expression,
+                &figures,
+                levels,
+                about.as_ref(),
+                &mut parts,
+            );
+            all = and(all, holds);
+        }
+        ClaimFound {
+            say: claim.say.clone(),
+            text: claim.text.clone(),
+            holds: all,
+            parts,
+        }
+    }
+
+    /// The case that a row is about.
+    fn about(&self, row: &[Spot]) -> Option<String> {
+        let spot = row.first()?;
+        let group = self.experiment.groups.get(spot.group)?;
+        Some(group.cases.get(spot.case?)?.id())
+    }
+
+    /// The values of a term, one for each run, in order of execution.
+    fn values(&self, term: &Term, spot: &Spot) -> Option<Vec<f64>> {
+        let group = self.experiment.groups.get(spot.group)?;
+        let metric = group.stored(&term.metric);
+        let case = spot.case.and_then(|at| group.cases.get(at));
+        let runs = self
+            .session
+            .runs
+            .iter()
+            .filter(|run| *run.variant == *term.variant);
+        let runs = runs.filter(|run| case.is_none_or(|case| *run.case == *case));
+        let factor = if in_ms(&term.metric) { 1e-6 } else { 1.0 };
+        let values = runs.filter_map(|run| Some(figure::value_of(run, &metric)? * factor));
+        let values: Vec<f64> = values.collect();
+        (!values.is_empty()).then_some(values)
+    }
+
+    /// The unit of all figures of an expression, where it is one that both sides still have.
+    fn unit(&self, expression: &Expression) -> Option<String> {
+        let terms = expression.terms();
+        let unit_of = |term: &&Term| {
+            if in_ms(&term.metric) {
+                return Some("ms".to_owned());
+            }
+            let groups = self.experiment.groups.iter();
+            let mut known =
+                groups.filter_map(|group| self.session.metric(&group.stored(&term.metric)));
+            known.next().map(|metric| metric.unit.clone())
+        };
+        let units: Vec<Option<String>> = terms.iter().map(unit_of).collect();
+        let first = units.first()?.clone()?;
+        let is_one = units.iter().all(|unit| unit.as_ref() == Some(&first));
+        (is_one && !divides(expression)).then_some(first)
+    }
+
+    fn truth(
+        &self,
+        expression: &Expression,
+        figures: &dyn Fn(&Term) -> Option<Vec<f64>>,
+        levels: Levels,
+        about: Option<&String>,
+        parts: &mut Vec<Part>,
+    ) -> Holds {
+        match expression {
+            Expression::Not(inner) => match self.truth(inner, figures, levels, about, parts) {
+                Holds::Yes => Holds::No,
+                Holds::No => Holds::Yes,
+                Holds::Undecided => Holds::Undecided,
+            },
+            Expression::Pair(left, operator @ (Operator::And | Operator::Or), right) => {
+                let left = self.truth(left, figures, levels, about, parts);
+                let right = self.truth(right, figures, levels, about, parts);
+                match operator {
+                    Operator::And => and(left, right),
+                    _ => or(left, right),
+                }
+            }
+            Expression::Pair(left, operator, right) => {
+                let part = self.part(expression, (left, *operator, right), figures, levels, about);
+                let holds = part.holds;
+                parts.push(part);
+                holds
+            }
+            _ => Holds::Undecided,
+        }
+    }
+
+    /// One comparison.
+    fn part(
+        &self,
+        whole: &Expression,
+        (left, operator, right): (&Expression, Operator, &Expression),
+        figures: &dyn Fn(&Term) -> Option<Vec<f64>>,
+        levels: Levels,
+        about: Option<&String>,
+    ) -> Part {
+        let mut part = Part {
+            about: about.cloned(),
+            text: whole.to_string(),
+            ratio: None,
+            unit: self.unit(whole),
+            sides: None,
+            holds: Holds::Undecided,
+        };
+        let runs = whole
+            .terms()
+            .into_iter()
+            .map(|term| figures(term).map_or(0, |values| values.len()))
+            .min();
+        let runs = runs.unwrap_or(0);
+        let names = |name: &str| self.experiment.number(name);
+        let side = |expression: &Expression| -> Option<Vec<f64>> {
+            (0..runs)
+                .map(|at| expression.number(&names, &|term| figures(term)?.get(at).copied()))
+                .collect()
+        };
+        let (Some(left), Some(right)) = (side(left), side(right)) else {
+            return part;
+        };
+        part.sides = middle(&left).zip(middle(&right));
+        let is_positive = left.iter().chain(&right).all(|value| *value > 0.0);
+        let distances: Vec<f64> = left
+            .iter()
+            .zip(&right)
+            .map(|(left, right)| match is_positive {
+                true => (left / right).ln(),
+                false => left - right,
+            })
+            .collect();
+        if distances.len() < FEWEST_RUNS {
+            return part;
+        }
+        if is_positive {
+            part.ratio = student(&distances, self.confidence).map(|log| Estimate {
+                value: log.value.exp(),
+                low: log.low.exp(),
+                high: log.high.exp(),
+            });
+        }
+        part.holds = decided(&distances, operator, levels);
+        part
+    }
+}
+
+fn middle(values: &[f64]) -> Option<f64> {
+    median(&mut values.to_vec())
+}
+
+/// Confidence that is needed to say yes, and to say no.
+#[derive(Debug, Clone, Copy)]
+struct Levels {
+    yes: f64,
+    no: f64,
+}
+
+/// What distances from zero, one for each run, say of a comparison.
+fn decided(distances: &[f64], operator: Operator, levels: Levels) -> Holds {
+    let (Some(yes), Some(no)) = (
+        student(distances, levels.yes),
+        student(distances, levels.no),
+    ) else {
+        return Holds::Undecided;
+    };
+    let (is_true, is_false) = match operator {
+        Operator::Less | Operator::AtMost => (yes.high < 0.0, no.low > 0.0),
+        Operator::More | Operator::AtLeast => (yes.low > 0.0, no.high < 0.0),
+        Operator::Unequal => (yes.high < 0.0 || yes.low > 0.0, false),
+        _ => (false, no.high < 0.0 || no.low > 0.0),
+    };
+    // Figures without any noise, such as counts, decide by themselves.
+    let is_exact = distances.iter().all(|distance| *distance == distances[0]);
+    match (is_true, is_false, is_exact) {
+        (true, ..) => Holds::Yes,
+        (_, true, _) => Holds::No,
+        (.., true) => match operator.compares(distances[0], 0.0) {
+            Some(true) => Holds::Yes,
+            _ => Holds::No,
+        },
+        _ => Holds::Undecided,
+    }
+}
+
+fn divided(confidence: f64, parts: usize) -> f64 {
+    1.0 - (1.0 - confidence) / parts.max(1) as f64
+}
+
+/// How many comparisons an expression has.
+fn count(expression: &Expression) -> usize {
+    match expression {
+        Expression::Not(inner) => count(inner),
+        Expression::Pair(left, Operator::And | Operator::Or, right) => count(left) + count(right),
+        Expression::Pair(..) => 1,
+        _ => 0,
+    }
+}
+
+/// Whether a figure is divided by another or multiplied with it, so that the result has another unit.
+fn divides(expression: &Expression) -> bool {
+    match expression {
+        Expression::Pair(left, Operator::By | Operator::Times, right) => {
+            !right.terms().is_empty()
+                && (!left.terms().is_empty()
+                    || matches!(expression, Expression::Pair(_, Operator::By, _)))
+        }
+        Expression::Pair(left, _, right) => divides(left) || divides(right),
+        Expression::Minus(inner) | Expression::Not(inner) => divides(inner),
+        _ => false,
+    }
+}
+
+fn is_conjunction(expression: &Expression) -> bool {
+    match expression {
+        Expression::Not(_) => false,
+        Expression::Pair(left, Operator::And, right) => {
+            is_conjunction(left) && is_conjunction(right)
+        }
+        Expression::Pair(_, operator, _) => *operator != Operator::Or,
+        _ => true,
+    }
+}
+
+fn and(one: Holds, other: Holds) -> Holds {
+    match (one, other) {
+        (Holds::No, _) | (_, Holds::No) => Holds::No,
+        (Holds::Yes, Holds::Yes) => Holds::Yes,
+        _ => Holds::Undecided,
+    }
+}
+
+fn or(one: Holds, other: Holds) -> Holds {
+    match (one, other) {
+        (Holds::Yes, _) | (_, Holds::Yes) => Holds::Yes,
+        (Holds::No, Holds::No) => Holds::No,
+        _ => Holds::Undecided,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    const LEVELS: Levels = Levels {
+        yes: 0.95,
+        no: 0.95,
+    };
+
+    #[test]
+    fn a_clear_distance_decides_and_a_small_one_does_not() {
+        let near = [0.1, -0.2, 0.15, -0.1, 0.05, -0.02];
+        let above: Vec<f64> = near.iter().map(|value| value + 1.0).collect();
+        assert_eq!(decided(&above, Operator::More, LEVELS), Holds::Yes);
+        assert_eq!(decided(&above, Operator::Less, LEVELS), Holds::No);
+        assert_eq!(decided(&near, Operator::More, LEVELS), Holds::Undecided);
+        assert_eq!(decided(&near, Operator::Equal, LEVELS), Holds::Undecided);
+        assert_eq!(decided(&above, Operator::Equal, LEVELS), Holds::No);
+        assert_eq!(decided(&[0.0; 6], Operator::Equal, LEVELS), Holds::Yes);
+        assert_eq!(decided(&[0.0; 6], Operator::Less, LEVELS), Holds::No);
+    }
+
+    #[test]
+    fn without_a_difference_one_claim_in_twenty_is_decided() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut wrong = 0;
+        for _ in 0..4000 {
+            // Log-normal noise of either side, as times have it.
+            let mut side =
+                || -> f64 { (0..12).map(|_| random.random_range(-0.5..0.5)).sum::<f64>() * 0.3 };
+            let distances: Vec<f64> = (0..8).map(|_| side() - side()).collect();
+            wrong += u32::from(decided(&distances, Operator::Less, LEVELS) != Holds::Undecided);
+        }
+        let share = f64::from(wrong) / 4000.0;
+        assert!((0.04..0.06).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn truths_follow_kleene() {
+        use Holds::{No, Undecided, Yes};
+        assert_eq!(and(Undecided, No), No);
+        assert_eq!(and(Undecided, Yes), Undecided);
+        assert_eq!(or(Undecided, Yes), Yes);
+        assert_eq!(or(Undecided, No), Undecided);
+    }
+}

@@ -1,0 +1,145 @@
+//! Within which time which percentage of the requests was served: a curve for every case and variant.
+//!
+//! The runs are the unit of independence, so a curve is the median of those of its runs, and the band around it is
+//! the least and the greatest of them.
+
+use speedwell_load::latency::{AB_PERCENTS, every_percent};
+use speedwell_model::load_run::LoadRun;
+use speedwell_model::{Case, Run, Session, Value, median};
+use std::sync::Arc;
+
+/// The percentages of the table, which are those of ab.
+pub const PERCENTS: [u32; 9] = AB_PERCENTS;
+
+/// Fewer percentages make no curve.
+const LEAST_POINTS: usize = 3;
+
+/// The time of each percentage of a run, in nanoseconds; not a number where it is unknown.
+type Row = [f64; 101];
+
+/// One curve. Times are in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    /// The case.
+    pub case: Arc<Case>,
+    /// The variant's name.
+    pub variant: Arc<str>,
+    /// Percentage, and the median, least and greatest time of the runs.
+    pub points: Vec<(u32, [f64; 3])>,
+    /// Requests in flight on average, by Little's law, over the runs.
+    pub effective_concurrency: Option<f64>,
+    /// Requests in flight that were asked for.
+    pub asked_concurrency: Option<f64>,
+    /// Runs.
+    pub runs: usize,
+}
+
+impl Curve {
+    /// The median time of a percentage.
+    pub fn at(&self, percent: u32) -> Option<f64> {
+        let found = self.points.iter().find(|(known, _)| *known == percent);
+        found.map(|(_, [middle, ..])| *middle)
+    }
+}
+
+/// The curves of the loads of a session, in order of first appearance of case and variant.
+pub fn curves(session: &Session) -> Vec<Curve> {
+    let mut found: Vec<(Curve, Vec<Row>)> = Vec::new();
+    for run in &session.runs {
+        let load = run
+            .load
+            .as_deref()
+            .and_then(|text| serde_json::from_str::<LoadRun>(text).ok());
+        let row = match &load {
+            Some(load) => of_histogram(load),
+            None => of_percentiles(run),
+        };
+        let Some(row) = row else {
+            continue;
+        };
+        let is_it = |(curve, _): &&mut (Curve, Vec<Row>)| {
+            curve.case == run.case && curve.variant == run.variant
+        };
+        match found.iter_mut().find(is_it) {
+            Some((_, rows)) => rows.push(row),
+            None => {
+                let curve = Curve {
+                    case: run.case.clone(),
+                    variant: run.variant.clone(),
+                    points: Vec::new(),
+                    effective_concurrency: None,
+                    asked_concurrency: asked_of(load.as_ref(), run),
+                    runs: 0,
+                };
+                found.push((curve, vec![row]));
+            }
+        }
+    }
+    found
+        .into_iter()
+        .map(|(curve, rows)| completed(curve, &rows, session))
+        .collect()
+}
+
+/// Every percentage, of a load that our own generator sent.
+fn of_histogram(load: &LoadRun) -> Option<Row> {
+    let mut row = [f64::NAN; 101];
+    for served in every_percent(load.measured.totals.latency.service()) {
+        row[served.percent.min(100) as usize] = served.within.ns as f64;
+    }
+    Some(row)
+}
+
+/// The percentages that another tool printed; `None` where these are too few for a curve.
+fn of_percentiles(run: &Run) -> Option<Row> {
+    let mut row = [f64::NAN; 101];
+    for sample in &run.samples {
+        let percent = match sample.metric.strip_prefix("latency_") {
+            Some("min") => Some(0),
+            Some("max") => Some(100),
+            Some(name) => name
+                .strip_prefix('p')
+                .and_then(|digits| digits.parse::<usize>().ok()),
+            None => None,
+        };
+        if let Some(place) = percent.and_then(|percent| row.get_mut(percent)) {
+            *place = sample.value;
+        }
+    }
+    let known = row.iter().filter(|ns| ns.is_finite()).count();
+    (known >= LEAST_POINTS).then_some(row)
+}
+
+/// Requests in flight that were asked for. Another tool's run does not keep them beside its figures.
+fn asked_of(load: Option<&LoadRun>, run: &Run) -> Option<f64> {
+    let number = |name: &str| run.case.value(name).and_then(Value::as_number);
+    match load {
+        Some(load) => load.asked.concurrency().map(f64::from),
+        None => number("concurrency").or_else(|| number("connections")),
+    }
+}
+
+fn completed(mut curve: Curve, rows: &[Row], session: &Session) -> Curve {
+    curve.runs = rows.len();
+    curve.points = (0..=100u32)
+        .filter_map(|percent| {
+            let mut values: Vec<f64> = rows
+                .iter()
+                .map(|row| row[percent as usize])
+                .filter(|ns| ns.is_finite())
+                .collect();
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = values.iter().copied().fold(0.0, f64::max);
+            Some((percent, [median(&mut values)?, least, most]))
+        })
+        .collect();
+    let of_curve = session
+        .runs
+        .iter()
+        .filter(|run| run.case == curve.case && run.variant == curve.variant);
+    let mut under_way: Vec<f64> = of_curve
+        .filter_map(|run| run.value_of("effective_concurrency"))
+        .collect();
+    curve.effective_concurrency = median(&mut under_way);
+    curve
+}

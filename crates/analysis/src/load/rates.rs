@@ -1,0 +1,219 @@
+//! Loads of several rates: which of them the server kept, and which rate is tried next. Start at [`rates`].
+
+use super::checks::Remark;
+use super::findings::LoadFindings;
+use super::gate::{self, Condition, Unknown};
+use super::times::{Group, Quantity, Refusal, Told};
+use speedwell_load::latency::LEAST_ACHIEVED;
+use speedwell_model::load_run::{LoadRun, PaceFacts};
+use speedwell_stats::rate_search::{self, Trial};
+
+pub use rate_search::{Answer as RateAnswer, Next as NextRate, Rules as RateRules};
+
+/// So many tries of one rate with a late generator are more than passing disturbances.
+const MOST_LATE: usize = 4;
+
+/// Loads of one address at several rates.
+#[derive(Debug, Clone)]
+pub struct Rates {
+    /// What was loaded.
+    pub label: String,
+    /// The trials, by rate and in the order of their execution.
+    pub tries: Vec<RateTry>,
+    /// The highest rate that was kept, and the lowest that was not, as far as the generator was in time.
+    pub answer: RateAnswer,
+    /// The lowest rate that the generator could not send in time however often it tried. The server may keep that and
+    /// more, so the highest rate is not known.
+    pub refused_at: Option<f64>,
+    /// Other programs took the processor from the generator in every try of the two rates that bound the answer. They
+    /// took it from a server on the same machine as well, which may keep more without them.
+    pub is_disturbed: bool,
+}
+
+/// One load of a rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RateTry {
+    /// Requests per second that were due.
+    pub rate: f64,
+    /// Share of them that was sent.
+    pub sent: f64,
+    /// Share of them that was answered well in time.
+    pub answered: f64,
+    /// 50th and 99th percentile of response time in nanoseconds, as far as they are told.
+    pub p50_ns: Option<f64>,
+    /// See [`RateTry::p50_ns`].
+    pub p99_ns: Option<f64>,
+    /// Why the rate counts as missed; `None` if it was kept.
+    pub missed: Option<Missed>,
+    /// Other programs took the processor from the generator ([`Remark::Disturbed`]).
+    pub is_disturbed: bool,
+}
+
+/// Why a rate counts as missed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missed {
+    /// The generator was late by itself: this says nothing of the server.
+    Generator,
+    /// Fewer than 98 % of the due requests were sent.
+    Unsent,
+    /// Fewer than 98 % of the due requests were answered well in time.
+    Unanswered,
+    /// A limit was not kept: its words.
+    Limit(String),
+}
+
+/// The loads that were carried out at several rates, address by address, held against `conditions`.
+pub fn rates(loads: &[LoadFindings<'_>], conditions: &[Condition]) -> Vec<Rates> {
+    let mut labels: Vec<&str> = Vec::new();
+    for load in loads {
+        if !labels.contains(&load.run.label.as_str()) {
+            labels.push(&load.run.label);
+        }
+    }
+    let of_label = |label: &&str| {
+        let counted = loads.iter().filter(|load| load.run.label == *label);
+        let mut tries: Vec<RateTry> = counted
+            .filter_map(|load| one_try(load, conditions))
+            .collect();
+        tries.sort_by(|one, other| one.rate.total_cmp(&other.rate));
+        let is_one = tries.first()?.rate == tries.last()?.rate;
+        let answer = rate_search::answer(&trials(&tries));
+        let refused_at = refused_at(&tries);
+        (!is_one || refused_at.is_some()).then(|| Rates {
+            label: (*label).to_owned(),
+            is_disturbed: is_disturbed(&tries, answer),
+            tries,
+            answer,
+            refused_at,
+        })
+    };
+    labels.iter().filter_map(of_label).collect()
+}
+
+/// Which rate is tried next.
+pub fn next_rate(
+    loads: &[LoadFindings<'_>],
+    conditions: &[Condition],
+    rules: &RateRules,
+) -> NextRate {
+    let tries = loads.iter().filter_map(|load| one_try(load, conditions));
+    let tries: Vec<RateTry> = tries.collect();
+    match refused_at(&tries) {
+        Some(_) => NextRate::Stop,
+        None => rate_search::next(&trials(&tries), rules),
+    }
+}
+
+/// What the tries say of the server. Those with a late generator say nothing of it.
+fn trials(tries: &[RateTry]) -> Vec<Trial> {
+    let trial = |one: &RateTry| Trial {
+        rate: one.rate,
+        is_kept: one.missed.is_none(),
+    };
+    let in_time = tries.iter().filter(|one| !is_late(one));
+    in_time.map(trial).collect()
+}
+
+fn is_late(one: &RateTry) -> bool {
+    one.missed == Some(Missed::Generator)
+}
+
+/// Whether the rates that bound an answer were disturbed. Where a rate is missed, so many requests are in flight that
+/// any interruption meets many of them; at the rate that is kept, only frequent ones do.
+fn is_disturbed(tries: &[RateTry], answer: RateAnswer) -> bool {
+    let bounds = [answer.kept.or(answer.missed), answer.missed];
+    bounds.iter().all(|bound| {
+        bound.is_some_and(|rate| {
+            let mut of_rate = tries.iter().filter(|one| one.rate == rate && !is_late(one));
+            of_rate.all(|one| one.is_disturbed)
+        })
+    })
+}
+
+/// The lowest rate of which there were so many tries with a late generator that it was no passing disturbance.
+fn refused_at(tries: &[RateTry]) -> Option<f64> {
+    let late_at = |rate: f64| {
+        let of_rate = tries.iter().filter(|one| one.rate == rate);
+        of_rate.filter(|one| is_late(one)).count()
+    };
+    let rates = tries.iter().map(|one| one.rate);
+    rates
+        .filter(|rate| late_at(*rate) >= MOST_LATE)
+        .min_by(f64::total_cmp)
+}
+
+/// The one constant rate of a load.
+fn rate(run: &LoadRun) -> Option<f64> {
+    match &run.asked.pace {
+        PaceFacts::Open { stages, .. } => match &stages[..] {
+            [stage] if stage.from_per_s == stage.to_per_s => Some(stage.to_per_s),
+            _ => None,
+        },
+        PaceFacts::Closed { .. } => None,
+    }
+}
+
+/// A load as a trial; one that was ended early is none.
+fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry> {
+    let rate = rate(load.run)?;
+    let verdict = load.open?;
+    if load.run.is_partial || load.run.measured.is_interrupted {
+        return None;
+    }
+    let answered = answered(load, rate);
+    let time = |ppm: u32| {
+        let (quantity, group) = load.principal();
+        let told = load.quantile(quantity, group, ppm)?;
+        told.longest_ns().map(|ns| ns as f64)
+    };
+    let (quantity, group) = load.principal();
+    let tail = load.quantile(quantity, group, 990_000);
+    let missed = match () {
+        () if tail == Some(Told::Refused(Refusal::GeneratorLimited)) => Some(Missed::Generator),
+        () if verdict.is_rate_missed() => Some(Missed::Unsent),
+        () if answered < LEAST_ACHIEVED => Some(Missed::Unanswered),
+        () => limit(load, conditions),
+    };
+    Some(RateTry {
+        rate,
+        sent: verdict.achieved,
+        answered,
+        p50_ns: time(500_000),
+        p99_ns: time(990_000),
+        missed,
+        is_disturbed: load
+            .remarks
+            .iter()
+            .any(|remark| matches!(remark, Remark::Disturbed { .. })),
+    })
+}
+
+/// Good answers that came in time, as a share of the requests that were due. Some are on their way when a load
+/// ends, however well the server keeps up: as many as come during the shortest service time, which a queue
+/// does not lengthen, and the one that is due at the end.
+fn answered(load: &LoadFindings<'_>, rate: f64) -> f64 {
+    let least = load.spread(Quantity::Service, Group::Ok);
+    let least_s = least.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
+    let due = rate * load.run.measured.elapsed_ns as f64 / 1e9;
+    let in_time = load.run.measured.ok_in_time as f64;
+    match in_time > 0.0 && due > 0.0 {
+        true => ((in_time + 1.0 + rate * least_s) / due).min(1.0),
+        false => 0.0,
+    }
+}
+
+/// The first limit that the load does not keep.
+fn limit(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<Missed> {
+    let loads = std::slice::from_ref(load);
+    let judged = gate::judge(conditions, loads);
+    let failed = judged
+        .iter()
+        .find(|row| row.answer != gate::Answer::Passed)?;
+    match failed.answer {
+        // The generator's own lateness would decide.
+        gate::Answer::Unknown(Unknown::Range | Unknown::Refused(Refusal::GeneratorLimited)) => {
+            Some(Missed::Generator)
+        }
+        _ => Some(Missed::Limit(failed.condition.to_string())),
+    }
+}

@@ -1,0 +1,318 @@
+//! The times of a load: which quantities, of which requests. Which of them are reported, and how exactly, is decided in
+//! [`super::trust`].
+
+use super::trust::Trust;
+use speedwell_load::latency::{
+    AB_PERCENTS, Bin, ByOutcome, OpenTimes, Outcome, Quantile, ServiceTimes, Timed, Values,
+    bounds_agree,
+};
+use speedwell_load::measured::Latency;
+use speedwell_model::load_run::LoadRun;
+
+/// The percentiles that are told, in millionths: ab's, and two further nines before the maximum.
+pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [
+    500_000, 660_000, 750_000, 800_000, 900_000, 950_000, 980_000, 990_000, 999_000, 999_900,
+    1_000_000,
+];
+
+/// What is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Quantity {
+    /// Making a connection.
+    Connect,
+    /// From sending to the first byte.
+    FirstByte,
+    /// From sending to the last byte.
+    Service,
+    /// From the intended start to the last byte.
+    Response,
+    /// From the intended start to sending.
+    Lag,
+}
+
+impl Quantity {
+    /// The name in files and conditions.
+    pub fn name(self) -> &'static str {
+        match self {
+            Quantity::Connect => "connect",
+            Quantity::FirstByte => "first-byte",
+            Quantity::Service => "service",
+            Quantity::Response => "response",
+            Quantity::Lag => "lag",
+        }
+    }
+
+    /// Every quantity.
+    pub const ALL: [Quantity; 5] = [
+        Quantity::Connect,
+        Quantity::FirstByte,
+        Quantity::Service,
+        Quantity::Response,
+        Quantity::Lag,
+    ];
+}
+
+/// Of which requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Those that were answered well.
+    Ok,
+    /// All, with lower bounds for those without an end.
+    All,
+}
+
+impl Group {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Ok => "ok",
+            Group::All => "all",
+        }
+    }
+}
+
+/// Why a time is not told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The generator was late by itself, so the times are partly its own.
+    GeneratorLimited,
+    /// Too few of the due requests were sent to know the tail.
+    RateMissed,
+}
+
+/// A time that is told or refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// Known, or known to be at least so long.
+    Time(Quantile),
+    /// Known to lie between the two: what the generator itself was late by is in the longer one only.
+    Range {
+        /// Less the generator's own lateness with each request.
+        low: Quantile,
+        /// From when each request was due.
+        high: Quantile,
+    },
+    /// Measured, but not to be trusted.
+    Refused(Refusal),
+}
+
+impl Told {
+    /// The time in nanoseconds from when requests were due, unless it is refused.
+    pub fn longest_ns(self) -> Option<u64> {
+        match self {
+            Told::Time(time) => Some(time.ns),
+            Told::Range { high, .. } => Some(high.ns),
+            Told::Refused(_) => None,
+        }
+    }
+}
+
+/// The percentiles of one quantity, of one group of requests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Served {
+    /// What was timed.
+    pub quantity: Quantity,
+    /// Of which requests.
+    pub group: Group,
+    /// How many values there are.
+    pub count: u64,
+    /// Those of them that were not over when the load ended.
+    pub lower_bounds: u64,
+    /// One entry for each of [`PERCENTILES_PPM`].
+    pub told: Vec<Told>,
+    /// Percentages and times in nanoseconds to draw a line through, without what is refused.
+    pub curve: Vec<(f64, u64)>,
+}
+
+/// Points of a curve, and the nines at which it ends if there are as many values: 99.999 %.
+const CURVE_POINTS: u32 = 60;
+const MOST_NINES: f64 = 5.0;
+
+/// Shares in millionths, equally far from each other when drawn by nines. Beyond the last but one
+/// value there is only the greatest, which is no percentile.
+fn curve_ppm(count: u64) -> Vec<u32> {
+    let nines = (count as f64).log10().min(MOST_NINES);
+    let at = |point: u32| nines * f64::from(point) / f64::from(CURVE_POINTS);
+    let ppm = |point| ((1.0 - 10f64.powf(-at(point))) * 1e6).round() as u32;
+    (0..=CURVE_POINTS).map(ppm).collect()
+}
+
+/// The spread of one quantity, of one group of requests. Times are in nanoseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spread {
+    /// What was timed.
+    pub quantity: Quantity,
+    /// Of which requests.
+    pub group: Group,
+    /// How many values there are.
+    pub count: u64,
+    /// Those of them that were not over when the load ended: if there are any, mean and greatest
+    /// are lower bounds.
+    pub lower_bounds: u64,
+    /// The shortest.
+    pub least_ns: u64,
+    /// The mean.
+    pub mean_ns: f64,
+    /// The mean less the generator's own lateness, where that makes a difference.
+    pub low_mean_ns: Option<f64>,
+    /// Standard deviation of a sample.
+    pub deviation_ns: Option<f64>,
+    /// The median.
+    pub median: Told,
+    /// The longest.
+    pub greatest: Told,
+    /// Why what depends on all times, such as the mean, is not told.
+    pub refusal: Option<Refusal>,
+}
+
+/// The same times less the generator's own lateness, where that is a quantity of its own.
+pub(super) type Low<'a> = Option<&'a Values>;
+
+/// The times of one quantity, of one group of requests.
+#[derive(Debug, Clone, Copy)]
+struct Times<'a> {
+    quantity: Quantity,
+    group: Group,
+    values: &'a Values,
+    low: Low<'a>,
+}
+
+/// Shows all times of a load. The principal ones, by which the load is judged, come first: what users of an open load
+/// would have waited, whatever became of their requests; else what good answers took.
+fn visit(run: &LoadRun, mut see: impl FnMut(Times)) {
+    let mut see = |quantity, group, values: &Values, low: Low| {
+        see(Times {
+            quantity,
+            group,
+            values,
+            low,
+        });
+    };
+    match &run.measured.totals.latency {
+        Latency::Closed(latency) => visit_sent(&latency.requests, |all| all, &mut see),
+        Latency::Open(latency) => {
+            let (all, ok) = (latency.requests.merged(), latency.requests.ok());
+            let mut see_response = |group, times: &OpenTimes| {
+                let low = times.low().map(|low| &**low);
+                see(Quantity::Response, group, &times.response, low);
+            };
+            see_response(Group::All, &all);
+            if all.response.count() > ok.response.count() {
+                see_response(Group::Ok, ok);
+            }
+            visit_sent(&latency.requests, |times| &times.sent, &mut see);
+            see(Quantity::Lag, Group::All, &latency.lag, None);
+        }
+    }
+    let connect = run.measured.totals.latency.connect();
+    see(Quantity::Connect, Group::All, connect, None);
+}
+
+fn visit_sent<T: Timed>(
+    requests: &ByOutcome<T>,
+    sent: impl Fn(&T) -> &ServiceTimes,
+    see: &mut impl FnMut(Quantity, Group, &Values, Low),
+) {
+    let ok = sent(requests.ok());
+    see(Quantity::Service, Group::Ok, &ok.service, None);
+    let others = requests
+        .iter()
+        .filter(|(outcome, set)| *outcome != Outcome::Ok && sent(set).service.count() > 0);
+    if others.count() > 0 {
+        let all = requests.merged();
+        see(Quantity::Service, Group::All, &sent(&all).service, None);
+    }
+    see(Quantity::FirstByte, Group::Ok, &ok.first_byte, None);
+}
+
+/// The percentiles of a load.
+pub(super) fn served(run: &LoadRun, trust: &Trust) -> Vec<Served> {
+    let mut all = Vec::new();
+    visit(run, |times| {
+        let told = |ppm: &[u32]| trust.all_told(times.quantity, ppm, times.values, times.low);
+        let percentiles = told(&PERCENTILES_PPM);
+        if percentiles.is_empty() {
+            return;
+        }
+        let count = times.values.count();
+        let ppm = curve_ppm(count);
+        let points = ppm.iter().zip(told(&ppm));
+        let points =
+            points.filter_map(|(ppm, told)| Some((f64::from(*ppm) / 1e4, told.longest_ns()?)));
+        all.push(Served {
+            curve: points.collect(),
+            quantity: times.quantity,
+            group: times.group,
+            count,
+            lower_bounds: times.values.lower_bounds(),
+            told: percentiles,
+        });
+    });
+    all
+}
+
+/// The spreads of a load.
+pub(super) fn spreads(run: &LoadRun, trust: &Trust) -> Vec<Spread> {
+    let mut all = Vec::new();
+    visit(run, |times| all.extend(spread(times, trust)));
+    all
+}
+
+fn spread(times: Times, trust: &Trust) -> Option<Spread> {
+    let Times {
+        quantity,
+        group,
+        values,
+        low,
+    } = times;
+    let told = |ppm| trust.all_told(quantity, &[ppm], values, low).pop();
+    let mean_ns = values.mean_ns()?;
+    let low_mean_ns = low.and_then(Values::mean_ns);
+    Some(Spread {
+        quantity,
+        group,
+        count: values.count(),
+        lower_bounds: values.lower_bounds(),
+        least_ns: values.least_ns()?,
+        mean_ns,
+        low_mean_ns: low_mean_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
+        deviation_ns: values.standard_deviation_ns(),
+        median: told(500_000)?,
+        greatest: told(1_000_000)?,
+        refusal: trust.refusal_of_mean(quantity),
+    })
+}
+
+/// What `read` makes of the times of one quantity and group, if the load has them.
+fn find<T>(
+    run: &LoadRun,
+    wanted: (Quantity, Group),
+    mut read: impl FnMut(Times) -> T,
+) -> Option<T> {
+    let mut found = None;
+    visit(run, |times| {
+        if (times.quantity, times.group) == wanted {
+            found = Some(read(times));
+        }
+    });
+    found
+}
+
+/// The bins of one quantity and group.
+pub(super) fn bins(run: &LoadRun, wanted: (Quantity, Group)) -> Vec<Bin> {
+    find(run, wanted, |times| times.values.bins().collect()).unwrap_or_default()
+}
+
+/// One quantile of one quantity and group; `None` without values.
+pub(super) fn told(
+    run: &LoadRun,
+    trust: &Trust,
+    wanted: (Quantity, Group),
+    ppm: u32,
+) -> Option<Told> {
+    let told = |times: Times| {
+        let mut told = trust.all_told(times.quantity, &[ppm], times.values, times.low);
+        told.pop()
+    };
+    find(run, wanted, told).flatten()
+}

@@ -1,0 +1,198 @@
+//! One series in figures.
+//!
+//! Decides centre, spread and remarks of the runs of one case, variant and metric. It must not
+//! compare.
+
+use super::dependence::autocorrelation;
+use super::grid::{Grid, values_of};
+use super::row::finite;
+use super::{CaseSummary, remarks};
+use speedwell_model::{Case, Estimate, Metric, Order, Run};
+use speedwell_stats::describe::{coefficient_of_variation, mean, median, outliers};
+use speedwell_stats::interval::{mean_t, median_binomial};
+use std::sync::Arc;
+
+/// Summaries of every case, variant and metric, in this order of nesting.
+pub(super) fn summaries(
+    grid: &Grid<'_>,
+    metrics: &[&Metric],
+    confidence: f64,
+    order: Order,
+) -> Vec<CaseSummary> {
+    let mut all = Vec::new();
+    for case in &grid.cases {
+        for (variant, runs) in grid.variants.iter().zip(&case.by_variant) {
+            for metric in metrics {
+                all.extend(summarise(
+                    &case.case, variant, runs, metric, confidence, order,
+                ));
+            }
+        }
+    }
+    all
+}
+
+/// Describes one series; `None` when no run has a value.
+fn summarise(
+    case: &Arc<Case>,
+    variant: &Arc<str>,
+    all: &[&Run],
+    metric: &Metric,
+    confidence: f64,
+    order: Order,
+) -> Option<CaseSummary> {
+    let runs = values_of(all, &metric.name);
+    let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+    if values.is_empty() {
+        return None;
+    }
+    let mut summary = CaseSummary {
+        case: case.clone(),
+        variant: variant.clone(),
+        metric: metric.clone(),
+        center: center(&values, confidence),
+        mean: mean(&values),
+        variation: finite(coefficient_of_variation(&values)),
+        autocorrelation: autocorrelation(&values),
+        outliers: outliers(&values),
+        notes: Vec::new(),
+        runs,
+    };
+    let reported = |run: &&&Run| run.samples.iter().any(|s| *s.metric == *metric.name);
+    let lost = all.iter().filter(reported).count() - summary.runs.len();
+    summary.notes = remarks::of_summary(&summary, lost, order);
+    for note in all.iter().flat_map(|run| &run.notes) {
+        if !summary.notes.contains(note) {
+            summary.notes.push(note.clone());
+        }
+    }
+    Some(summary)
+}
+
+/// The median with its exact interval; a mere point where even the extremes do not bound it.
+fn center(values: &[f64], confidence: f64) -> Estimate {
+    let value = median(values);
+    match median_binomial(values, confidence) {
+        Some(interval) => Estimate {
+            value,
+            low: interval.low,
+            high: interval.high,
+        },
+        None => Estimate {
+            value,
+            low: value,
+            high: value,
+        },
+    }
+}
+
+/// Half of the interval of the mean (Student's) as a share of the mean.
+pub(super) fn relative_half_width(values: &[f64], confidence: f64) -> Option<f64> {
+    let interval = mean_t(values, confidence)?;
+    finite(interval.half_width() / mean(values).abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{CaseSummary, Settings, of};
+    use speedwell_fixtures::Story;
+    use speedwell_model::{Estimate, Session};
+
+    fn only(session: &Session) -> CaseSummary {
+        let mut summaries = of(session, &Settings::default()).summaries;
+        assert_eq!(summaries.len(), 1);
+        summaries.remove(0)
+    }
+
+    #[test]
+    fn ten_runs_give_the_median_between_the_second_and_the_ninth() {
+        let values = [3.0, 1.0, 10.0, 4.0, 6.0, 5.0, 8.0, 7.0, 9.0, 2.0];
+        let session = Story::blocks(&["only"], 5)
+            .case("g/b n=1", |_, i| values[i as usize])
+            .session();
+        let summary = only(&session);
+        assert_eq!(
+            summary.center,
+            Estimate {
+                value: 5.5,
+                low: 2.0,
+                high: 9.0
+            }
+        );
+        assert_eq!(summary.mean, 5.5);
+        // sd(1:10) / 5.5 in R 4.2.2.
+        assert!((summary.variation.unwrap() - 0.5504818825631803).abs() < 1e-14);
+        assert!(
+            summary.outliers.is_empty() && summary.notes.is_empty(),
+            "{:?}",
+            summary.notes
+        );
+    }
+
+    #[test]
+    fn five_runs_have_no_interval_and_one_run_no_variation() {
+        let session = Story::blocks(&["only"], 3)
+            .case("b", |_, i| f64::from(i))
+            .lose("only", 5)
+            .session();
+        assert_eq!(
+            only(&session).center,
+            Estimate {
+                value: 2.0,
+                low: 2.0,
+                high: 2.0
+            }
+        );
+        let mut session = Story::blocks(&["only"], 1).case("b", |_, _| 4.0).session();
+        session.runs.truncate(1);
+        let summary = only(&session);
+        assert_eq!((summary.variation, summary.autocorrelation), (None, None));
+    }
+
+    #[test]
+    fn what_stands_out_is_marked_and_kept() {
+        let wobble = |i: u32| 100.0 + f64::from(i * 7919 % 13) / 10.0;
+        let session = Story::blocks(&["only"], 10)
+            .case("b", |_, i| if i == 11 { 150.0 } else { wobble(i) })
+            .session();
+        let summary = only(&session);
+        assert_eq!(summary.outliers, [11]);
+        assert_eq!(summary.runs.len(), 20);
+        assert_eq!(
+            summary.notes,
+            ["1 value lies far from the median; nothing was dropped."]
+        );
+    }
+
+    #[test]
+    fn drift_and_sameness_are_told() {
+        let drift = Story::blocks(&["only"], 10)
+            .case("b", |_, i| 100.0 + f64::from(i))
+            .session();
+        let summary = only(&drift);
+        assert!(summary.autocorrelation.unwrap() > 0.8);
+        assert!(
+            summary.notes[0].starts_with("Runs depend on each other"),
+            "{:?}",
+            summary.notes
+        );
+        let same = Story::blocks(&["only"], 4).case("b", |_, _| 3.0).session();
+        assert_eq!(only(&same).notes, ["All 8 values are identical."]);
+    }
+
+    #[test]
+    fn remarks_of_runs_come_along_once() {
+        let mut session = Story::blocks(&["only"], 2)
+            .case("b", |_, i| f64::from(i))
+            .session();
+        for run in session.runs.iter_mut().skip(1) {
+            run.notes.push("The clock stood still.".into());
+        }
+        session.runs[0].samples[0].value = f64::INFINITY;
+        let notes = only(&session).notes;
+        assert_eq!(
+            notes,
+            ["1 run gave no finite value.", "The clock stood still."]
+        );
+    }
+}

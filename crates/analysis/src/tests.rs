@@ -1,0 +1,33 @@
+//! Stories of whole sessions: what was measured, and what must be said about it.
+
+mod designs;
+mod looks;
+mod many_cases;
+mod several_sessions;
+mod studies;
+mod verdicts;
+
+use crate::{CaseComparison, Comparison, Findings, Settings, of};
+use speedwell_model::Session;
+
+/// The comparison of a session of two variants.
+fn compared(session: &Session, settings: &Settings) -> Comparison {
+    let mut comparisons = of(session, settings).comparisons;
+    assert_eq!(comparisons.len(), 1);
+    comparisons.remove(0)
+}
+
+/// The comparison of a session of two variants and one case.
+fn row(session: &Session, settings: &Settings) -> CaseComparison {
+    let mut rows = compared(session, settings).rows;
+    assert_eq!(rows.len(), 1);
+    rows.remove(0)
+}
+
+/// Whether one of the warnings contains the text.
+fn warns(findings: &Findings, text: &str) -> bool {
+    findings
+        .warnings
+        .iter()
+        .any(|warning| warning.contains(text))
+}

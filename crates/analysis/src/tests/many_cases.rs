@@ -1,0 +1,189 @@
+//! Many cases judged together.
+
+use super::compared;
+use crate::{CaseComparison, Comparison, Correction, Settings};
+use speedwell_fixtures::Story;
+use speedwell_model::{Session, Verdict};
+
+const VARIANTS: [&str; 2] = ["old", "new"];
+
+/// Cases `c0`, `c1` ... with the given changes, measured with a fixed number of runs.
+fn session(changes: &[f64]) -> Session {
+    let mut story = Story::fixed(&VARIANTS, 15);
+    for (index, share) in changes.iter().enumerate() {
+        let factor = move |variant: &str| if variant == "new" { 1.0 + share } else { 1.0 };
+        story = story.noisy(&format!("c{index}"), 0.02, factor);
+    }
+    story.session()
+}
+
+fn corrected(session: &Session, correction: Correction) -> Comparison {
+    compared(
+        session,
+        &Settings {
+            correction,
+            ..Settings::default()
+        },
+    )
+}
+
+fn called(comparison: &Comparison) -> usize {
+    let is_change = |row: &&CaseComparison| matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    comparison.rows.iter().filter(is_change).count()
+}
+
+#[test]
+fn stricter_corrections_call_fewer_changes() {
+    let mut changes = vec![0.0; 90];
+    changes.extend([0.012; 10]);
+    let session = session(&changes);
+    let [none, bh, holm] = [
+        Correction::None,
+        Correction::BenjaminiHochberg,
+        Correction::Holm,
+    ]
+    .map(|correction| corrected(&session, correction));
+    assert!(called(&none) > called(&bh) && called(&bh) >= called(&holm));
+    assert!(none.rows.iter().all(|row| row.q.is_none()));
+    for (bh, holm) in bh.rows.iter().zip(&holm.rows) {
+        assert!(
+            bh.p <= bh.q && bh.q <= holm.q,
+            "{:?} {:?} {:?}",
+            bh.p,
+            bh.q,
+            holm.q
+        );
+    }
+}
+
+#[test]
+fn a_verdict_that_does_not_survive_the_correction_is_withdrawn_with_a_reason() {
+    let mut changes = vec![0.0; 60];
+    changes.push(0.014);
+    let session = session(&changes);
+    let (alone, among) = (
+        corrected(&session, Correction::None),
+        corrected(&session, Correction::Holm),
+    );
+    let withdrawn: Vec<_> = alone
+        .rows
+        .iter()
+        .zip(&among.rows)
+        .filter(|(alone, among)| alone.verdict != among.verdict)
+        .map(|(_, among)| among)
+        .collect();
+    assert!(!withdrawn.is_empty());
+    for row in withdrawn {
+        assert!(row.q.unwrap() > 0.05 && row.p.unwrap() <= 0.05);
+        assert!(
+            row.notes
+                .last()
+                .unwrap()
+                .contains("not among so many cases")
+        );
+        let is_small = row.change.unwrap().lies_within(-0.02, 0.02);
+        assert_eq!(
+            row.verdict,
+            if is_small {
+                Verdict::Same
+            } else {
+                Verdict::Unclear
+            }
+        );
+        assert_eq!(row.more_runs.is_some(), row.verdict == Verdict::Unclear);
+    }
+}
+
+#[test]
+fn a_case_is_judged_alike_alone_and_among_others() {
+    let changes: Vec<f64> = (0..100).map(|i| f64::from(i % 7) * 0.005).collect();
+    let session = session(&changes);
+    let all = corrected(&session, Correction::None);
+    let ids: Vec<String> = all.rows.iter().map(|row| row.case.id()).collect();
+    assert_eq!(ids, (0..100).map(|i| format!("c{i}")).collect::<Vec<_>>());
+    for index in [0, 42, 99] {
+        let mut alone = session.clone();
+        alone
+            .runs
+            .retain(|run| run.case.benchmark == format!("c{index}"));
+        let alone = &corrected(&alone, Correction::None).rows[0];
+        let among = &all.rows[index];
+        assert_eq!(
+            (alone.p, alone.change, alone.verdict),
+            (among.p, among.change, among.verdict)
+        );
+    }
+}
+
+#[test]
+fn the_typical_case_is_the_geometric_mean_of_the_ratios() {
+    let comparison = corrected(&session(&[0.10, 0.10, -0.05, 0.20, 0.02]), Correction::None);
+    let overall = comparison.overall.unwrap();
+    let logs: Vec<f64> = comparison
+        .rows
+        .iter()
+        .map(|row| row.change.unwrap().value.ln_1p())
+        .collect();
+    let expected = (logs.iter().sum::<f64>() / 5.0).exp_m1();
+    assert!((overall.value - expected).abs() < 1e-12);
+    // Five cases with a spread of 9 % around 7 %: a standard error of some 4 %.
+    assert!(overall.low < 0.02 && overall.low > -0.05, "{overall:?}");
+    assert!(overall.high > 0.12 && overall.high < 0.20, "{overall:?}");
+    assert_eq!(corrected(&session(&[0.10]), Correction::None).overall, None);
+}
+
+/// The interval agrees with one that resamples the blocks themselves.
+#[test]
+fn the_interval_of_the_typical_case_equals_that_of_a_block_bootstrap() {
+    use speedwell_stats::Observation;
+    use speedwell_stats::bootstrap::{Options, geometric_mean};
+    let mut session = session(&[0.0; 3]);
+    session.runs.retain(|run| run.block < 8);
+    let comparison = corrected(&session, Correction::None);
+    let ours = comparison.overall.unwrap();
+    let suite: Vec<Vec<Observation>> = comparison
+        .rows
+        .iter()
+        .map(|row| {
+            let old = row
+                .baseline
+                .runs
+                .iter()
+                .map(|r| Observation::baseline(r.value, r.block));
+            let new = row
+                .candidate
+                .runs
+                .iter()
+                .map(|r| Observation::candidate(r.value, r.block));
+            old.chain(new).collect()
+        })
+        .collect();
+    let options = Options {
+        draws: 2000,
+        confidence: 0.95,
+        seed: 1,
+    };
+    let theirs = geometric_mean(&suite, &options).unwrap();
+    assert!((ours.value - (theirs.ratio - 1.0)).abs() < 1e-9);
+    let width = theirs.interval.high - theirs.interval.low;
+    assert!(
+        ((ours.high - ours.low) / width - 1.0).abs() < 0.15,
+        "{ours:?} {theirs:?}"
+    );
+}
+
+#[test]
+fn cases_of_one_side_are_listed_not_compared() {
+    let mut session = session(&[0.0, 0.0, 0.0]);
+    session
+        .runs
+        .retain(|run| match run.case.benchmark.as_str() {
+            "c0" => &*run.variant == "old",
+            "c2" => &*run.variant == "new",
+            _ => true,
+        });
+    let comparison = corrected(&session, Correction::None);
+    assert_eq!(comparison.rows.len(), 1);
+    assert_eq!(comparison.only_baseline, ["c0"]);
+    assert_eq!(comparison.only_candidate, ["c2"]);
+}

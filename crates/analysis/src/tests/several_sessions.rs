@@ -1,0 +1,233 @@
+//! Sessions compared with each other.
+
+use super::warns;
+use crate::{Findings, Method, Settings, across, of};
+use speedwell_fixtures::Story;
+use speedwell_model::{Program, Session, Verdict};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+fn session(variants: &[&str], share: f64) -> Session {
+    let factor = move |variant: &str| match variant {
+        "new" => 1.0 + 2.0 * share,
+        _ => 1.0 + share,
+    };
+    let session = Story::blocks(variants, 16)
+        .noisy("b", 0.02, factor)
+        .session();
+    static SESSIONS: AtomicU32 = AtomicU32::new(0);
+    let id = SESSIONS.fetch_add(1, Ordering::Relaxed).to_string();
+    Session { id, ..session }
+}
+
+fn compare(sources: &[(&str, &Session, Option<&str>)]) -> Findings {
+    let owned: Vec<(String, &Session, Option<String>)> = sources
+        .iter()
+        .map(|(label, session, variant)| {
+            ((*label).to_owned(), *session, variant.map(str::to_owned))
+        })
+        .collect();
+    across(&owned, &Settings::default())
+}
+
+#[test]
+fn sessions_of_different_days_give_a_hint_only() {
+    let (monday, tuesday) = (session(&["old"], 0.0), session(&["old"], 0.15));
+    let findings = compare(&[("monday", &monday, None), ("tuesday", &tuesday, None)]);
+    assert!(warns(
+        &findings,
+        "'monday' and 'tuesday' were measured one after the other"
+    ));
+    let comparison = &findings.comparisons[0];
+    assert_eq!(comparison.method, Method::MannWhitney);
+    assert_eq!(
+        (comparison.baseline.as_str(), comparison.candidate.as_str()),
+        ("monday", "tuesday")
+    );
+    let row = &comparison.rows[0];
+    assert!(row.indicative && row.decided_at.is_none());
+    assert_eq!(row.verdict, Verdict::Better);
+    assert!((row.change.unwrap().value - 0.15).abs() < 0.02);
+}
+
+#[test]
+fn every_further_source_is_compared_with_the_first() {
+    let days = [
+        session(&["old"], 0.0),
+        session(&["old"], 0.1),
+        session(&["old"], -0.1),
+    ];
+    let findings = compare(&[
+        ("a", &days[0], None),
+        ("b", &days[1], None),
+        ("c", &days[2], None),
+    ]);
+    let verdicts: Vec<_> = findings
+        .comparisons
+        .iter()
+        .map(|c| (c.baseline.as_str(), c.candidate.as_str(), c.rows[0].verdict))
+        .collect();
+    assert_eq!(
+        verdicts,
+        [("a", "b", Verdict::Better), ("a", "c", Verdict::Worse)]
+    );
+}
+
+#[test]
+fn variants_of_one_session_keep_their_blocks() {
+    let both = session(&["old", "new"], 0.1);
+    let findings = compare(&[
+        ("x[old]", &both, Some("old")),
+        ("x[new]", &both, Some("new")),
+    ]);
+    let (across, within) = (
+        &findings.comparisons[0],
+        &of(&both, &Settings::default()).comparisons[0],
+    );
+    assert_eq!(across.method, Method::Rank);
+    assert!(!across.rows[0].indicative);
+    assert_eq!(
+        (across.rows[0].p, across.rows[0].change),
+        (within.rows[0].p, within.rows[0].change)
+    );
+    assert!(!warns(&findings, "one after the other"));
+}
+
+/// A session read twice is the same one, and so is a part of it.
+#[test]
+fn variants_of_one_session_share_its_blocks_however_often_it_was_read() {
+    let both = session(&["old", "new"], 0.1);
+    let again = both.clone();
+    let findings = compare(&[
+        ("x[old]", &both, Some("old")),
+        ("x[new]", &again, Some("new")),
+    ]);
+    let within = of(&both, &Settings::default());
+    let (across, within) = (&findings.comparisons[0], &within.comparisons[0]);
+    assert_eq!(
+        (across.rows[0].p, across.rows[0].change),
+        (within.rows[0].p, within.rows[0].change)
+    );
+    assert!(!findings.apart && !warns(&findings, "one after the other"));
+}
+
+/// The machine becomes half as fast on the way, and both cases with it: a test that knows no blocks sees noise only.
+#[test]
+fn parts_of_one_session_are_compared_within_its_blocks() {
+    let mut story = Story::fixed(&["only"], 8);
+    for (id, factor, phase) in [("a", 1.0, 0), ("b", 1.1, 50)] {
+        let noise = |number: u32| 1.0 + 0.002 * f64::from((number + phase) * 7919 % 101) / 101.0;
+        story = story.case(id, |_, number| {
+            factor * noise(number) * 1000.0 / (1.0 + f64::from(number / 2))
+        });
+    }
+    let mut whole = story.session();
+    whole.runs.sort_by_key(|run| run.block);
+    for (slot, run) in (0..).zip(&mut whole.runs) {
+        run.slot = slot;
+    }
+    let part = |id: &str| {
+        let mut part = whole.clone();
+        part.runs.retain(|run| run.case.id() == id);
+        for run in &mut part.runs {
+            run.case = Arc::new(speedwell_model::Case::parse("[a|b]").unwrap());
+        }
+        part
+    };
+    let (a, b) = (part("a"), part("b"));
+    let findings = compare(&[("x::a", &a, None), ("x::b", &b, None)]);
+    let row = &findings.comparisons[0].rows[0];
+    assert_eq!(findings.comparisons[0].method, Method::Rank);
+    assert_eq!((row.verdict, row.indicative), (Verdict::Better, true));
+    assert!((row.change.unwrap().value - 0.1).abs() < 0.01);
+    assert!(warns(
+        &findings,
+        "different cases of one session: they were measured in turns"
+    ));
+    assert!(!warns(&findings, "one after the other"));
+}
+
+#[test]
+fn what_changes_from_minute_to_minute_is_no_circumstance() {
+    let (mut one, mut two) = (session(&["old"], 0.0), session(&["old"], 0.0));
+    for (session, value) in [(&mut one, "1"), (&mut two, "2")] {
+        for name in ["now_cpu_pressure_percent", "transparent_huge_pages"] {
+            let facts = &mut session.environment.facts;
+            facts.insert(name.into(), value.into());
+        }
+    }
+    let findings = compare(&[("one", &one, None), ("two", &two, None)]);
+    assert!(warns(
+        &findings,
+        "circumstances: transparent huge pages '1' and '2'."
+    ));
+}
+
+#[test]
+fn an_unnamed_variant_is_the_baseline_and_the_choice_is_told() {
+    let (one, both) = (session(&["old"], 0.0), session(&["old", "new"], 0.1));
+    let findings = compare(&[("one", &one, None), ("both", &both, None)]);
+    assert!(warns(
+        &findings,
+        "'both' has the variants 'old', 'new'; 'old' is compared"
+    ));
+    assert!((findings.comparisons[0].rows[0].change.unwrap().value - 0.1).abs() < 0.02);
+    let named = compare(&[("one", &one, None), ("both", &both, Some("new"))]);
+    assert!((named.comparisons[0].rows[0].change.unwrap().value - 0.2).abs() < 0.02);
+    let wrong = compare(&[("one", &one, None), ("both", &both, Some("newest"))]);
+    assert!(warns(&wrong, "'both' has no variant 'newest'"));
+}
+
+#[test]
+fn different_machines_and_rebuilt_programs_are_named() {
+    let (mut one, mut two) = (session(&["old"], 0.0), session(&["old"], 0.0));
+    for (session, cpu, version) in [(&mut one, "A1", "v18"), (&mut two, "B2", "v20")] {
+        session.environment.cpu = Some(cpu.into());
+        session.environment.kernel = Some("6.1".into());
+        session
+            .environment
+            .facts
+            .insert("build".into(), format!("{cpu}-release"));
+        session.environment.programs = vec![Program {
+            variant: "old".into(),
+            path: PathBuf::from("/usr/bin/node"),
+            version: Some(version.into()),
+            ..Program::default()
+        }];
+    }
+    let findings = compare(&[("one", &one, None), ("two", &two, None)]);
+    assert!(warns(
+        &findings,
+        "processor 'A1' and 'B2', build 'A1-release' and 'B2-release'."
+    ));
+    assert!(!warns(&findings, "kernel"));
+    assert!(warns(
+        &findings,
+        "'/usr/bin/node' was v18 in 'one', v20 in 'two'"
+    ));
+}
+
+#[test]
+fn metrics_must_mean_the_same_in_both() {
+    let (one, mut two) = (session(&["old"], 0.0), session(&["old"], 0.0));
+    two.metrics[0].unit = "1/min".into();
+    let findings = compare(&[("one", &one, None), ("two", &two, None)]);
+    assert!(warns(
+        &findings,
+        "'two' gives 'throughput' in '1/min' instead of '1/s'"
+    ));
+}
+
+#[test]
+fn a_source_without_runs_is_told_and_nothing_breaks() {
+    let mut empty = session(&["old"], 0.0);
+    empty.runs.clear();
+    empty.variants.clear();
+    let findings = compare(&[
+        ("empty", &empty, None),
+        ("one", &session(&["old"], 0.0), None),
+    ]);
+    assert!(warns(&findings, "'empty' has no runs"));
+    assert!(findings.comparisons.is_empty());
+}

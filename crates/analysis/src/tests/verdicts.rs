@@ -1,0 +1,310 @@
+//! Which verdict follows from which data.
+
+use super::{compared, row};
+use crate::{CaseComparison, Correction, Method, Settings};
+use speedwell_fixtures::Story;
+use speedwell_model::{Session, Verdict};
+
+const VARIANTS: [&str; 2] = ["old", "new"];
+
+fn faster_by(share: f64, variation: f64) -> Session {
+    let factor = move |variant: &str| if variant == "new" { 1.0 + share } else { 1.0 };
+    Story::blocks(&VARIANTS, 16)
+        .noisy("group/work n=1", variation, factor)
+        .session()
+}
+
+fn with_threshold(threshold: f64) -> Settings {
+    Settings {
+        threshold: Some(threshold),
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn ten_percent_more_throughput_is_better_at_the_first_look() {
+    let session = faster_by(0.10, 0.01);
+    let row = row(&session, &Settings::default());
+    assert_eq!((row.verdict, row.decided_at), (Verdict::Better, Some(8)));
+    // All 8 values of one side exceed all of the other: 2 of 6^4 arrangements are as extreme. The
+    // first look may use (8/32)^2 of the error rate.
+    let p = 16.0 * 2.0 / 1296.0;
+    assert!((row.p.unwrap() / p - 1.0).abs() < 0.01, "{:?}", row.p);
+    assert_eq!(row.q, row.p);
+    let change = row.change.unwrap();
+    assert!(
+        (change.value - 0.10).abs() < 0.015 && change.low > 0.05 && change.high < 0.15,
+        "{change:?}"
+    );
+    assert_eq!(row.cliffs_delta, Some(1.0));
+    assert!(!row.indicative && !row.shape_changed && row.more_runs.is_none());
+    assert_eq!(
+        (row.baseline.runs.len(), row.candidate.runs.len()),
+        (32, 32)
+    );
+}
+
+#[test]
+fn the_same_numbers_are_worse_where_less_is_better() {
+    let factor = |variant: &str| if variant == "new" { 1.10 } else { 1.0 };
+    let session = Story::blocks(&VARIANTS, 16)
+        .lower_is_better()
+        .noisy("group/work n=1", 0.01, factor)
+        .session();
+    let comparison = compared(&session, &Settings::default());
+    let row = &comparison.rows[0];
+    assert_eq!(row.verdict, Verdict::Worse);
+    let improvement = row.improvement(&comparison.metric).unwrap();
+    assert_eq!(improvement.value, -row.change.unwrap().value);
+    assert!(improvement.low < improvement.value && improvement.value < improvement.high);
+}
+
+#[test]
+fn swapping_the_sides_swaps_the_verdict() {
+    let swapped = Settings {
+        baseline: Some("new".into()),
+        ..Settings::default()
+    };
+    let row = row(&faster_by(0.10, 0.01), &swapped);
+    assert_eq!(row.verdict, Verdict::Worse);
+    assert!((row.change.unwrap().value - (1.0 / 1.10 - 1.0)).abs() < 0.01);
+}
+
+#[test]
+fn without_a_change_the_equivalence_stop_says_same() {
+    let row = row(&faster_by(0.0, 0.01), &Settings::default());
+    assert_eq!(row.verdict, Verdict::Same);
+    assert!(row.decided_at.unwrap() < 32, "{:?}", row.decided_at);
+    assert!(row.change.unwrap().lies_within(-0.02, 0.02) && row.p.unwrap() > 0.05);
+}
+
+#[test]
+fn loud_noise_leaves_the_question_open_and_says_what_it_would_take() {
+    let row = row(&faster_by(0.01, 0.10), &Settings::default());
+    assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
+    // docs/why/statistics.md, power planning: 7.7 % at a variation of 10 % and 30 runs.
+    assert!(
+        (row.detectable.unwrap() - 0.077).abs() < 0.025,
+        "{:?}",
+        row.detectable
+    );
+    let more = row.more_runs.unwrap();
+    assert!(
+        (100..2000).contains(&more) && more.is_multiple_of(2),
+        "{more}"
+    );
+}
+
+#[test]
+fn with_a_threshold_the_whole_interval_must_lie_beyond_it() {
+    let session = faster_by(0.06, 0.01);
+    for (threshold, verdict) in [
+        (0.02, Verdict::Better),
+        (0.058, Verdict::Unclear),
+        (0.10, Verdict::Same),
+    ] {
+        let row = row(&session, &with_threshold(threshold));
+        assert_eq!(
+            row.verdict, verdict,
+            "threshold {threshold}: {:?}",
+            row.change
+        );
+    }
+}
+
+#[test]
+fn a_rejection_within_the_threshold_does_not_stop_the_measuring() {
+    let session = faster_by(0.06, 0.02);
+    let any = row(&session, &Settings::default());
+    let beyond = row(&session, &with_threshold(0.04));
+    assert_eq!(
+        (any.verdict, beyond.verdict),
+        (Verdict::Better, Verdict::Better)
+    );
+    assert!(
+        any.decided_at < beyond.decided_at,
+        "{:?} {:?}",
+        any.decided_at,
+        beyond.decided_at
+    );
+    assert!(any.change.unwrap().low < 0.04 && beyond.change.unwrap().low > 0.04);
+    assert!(beyond.p.unwrap() <= 0.05, "p is that of the question");
+}
+
+#[test]
+fn identical_values_are_the_same_even_at_zero() {
+    for value in [5.0, 0.0] {
+        let session = Story::blocks(&VARIANTS, 16)
+            .case("b", |_, _| value)
+            .session();
+        let row = row(&session, &Settings::default());
+        assert_eq!(
+            (row.verdict, row.p, row.decided_at),
+            (Verdict::Same, Some(1.0), Some(8))
+        );
+        assert_eq!(
+            row.change.map(|change| change.value.abs() < 1e-9),
+            (value > 0.0).then_some(true)
+        );
+        assert!(
+            row.notes
+                .contains(&"All values of both sides are identical.".into())
+        );
+    }
+}
+
+#[test]
+fn constant_sides_that_differ_are_told_apart_by_ranks_but_not_by_welch() {
+    let value = |variant: &str, _| if variant == "new" { 6.0 } else { 5.0 };
+    let session = Story::blocks(&VARIANTS, 16).case("b", value).session();
+    let by_ranks = row(&session, &Settings::default());
+    assert_eq!(by_ranks.verdict, Verdict::Better);
+    assert!((by_ranks.change.unwrap().value - 0.2).abs() < 1e-9);
+    let welch = Settings {
+        method: Some(Method::Welch),
+        ..Settings::default()
+    };
+    let by_welch = row(&session, &welch);
+    assert_eq!((by_welch.verdict, by_welch.p), (Verdict::Unclear, None));
+    assert!(
+        by_welch
+            .notes
+            .iter()
+            .any(|note| note.contains("Welch's test is undefined"))
+    );
+}
+
+#[test]
+fn values_around_zero_have_a_p_value_but_no_change_and_no_verdict() {
+    let value =
+        |variant: &str, i: u32| f64::from(i % 5) - if variant == "new" { 20.0 } else { 2.0 };
+    let session = Story::blocks(&VARIANTS, 16).case("b", value).session();
+    let row = row(&session, &Settings::default());
+    assert_eq!((row.verdict, row.change), (Verdict::Unclear, None));
+    assert!(row.p.unwrap() < 0.05);
+    assert!(
+        row.notes.iter().any(|note| note.contains("no logarithm")),
+        "{:?}",
+        row.notes
+    );
+}
+
+#[test]
+fn a_change_of_the_tail_alone_is_told() {
+    let wobble = |i: u32| 1000.0 + f64::from(i * i * 7919 % 13);
+    let value = move |variant: &str, i: u32| {
+        let is_spike = variant == "new" && i % 4 == 3;
+        wobble(i) + if is_spike { 4000.0 } else { 0.0 }
+    };
+    let session = Story::fixed(&VARIANTS, 16).case("b", value).session();
+    let row = row(&session, &Settings::default());
+    assert!(row.shape_changed, "{:?} {:?}", row.change, row.mean_change);
+    assert!(row.change.unwrap().value < 0.05 && row.mean_change.unwrap().value > 0.5);
+}
+
+#[test]
+fn every_method_calls_a_clear_change() {
+    for method in [
+        Method::Rank,
+        Method::Welch,
+        Method::MannWhitney,
+        Method::Bootstrap,
+    ] {
+        let settings = Settings {
+            method: Some(method),
+            ..Settings::default()
+        };
+        let comparison = compared(&faster_by(-0.10, 0.01), &settings);
+        assert_eq!(comparison.method, method);
+        assert_eq!(comparison.rows[0].verdict, Verdict::Worse, "{method:?}");
+        assert!(
+            (comparison.rows[0].change.unwrap().value + 0.10).abs() < 0.01,
+            "{method:?}"
+        );
+    }
+}
+
+/// p, interval and verdict speak of the same question and from the same distribution, at every look and over all of them.
+#[test]
+fn p_and_interval_agree_in_a_thousand_rows() {
+    let mut verdicts = [0; 4];
+    for (correction, cases) in [
+        (Correction::None, 200),
+        (Correction::BenjaminiHochberg, 150),
+        (Correction::Holm, 150),
+    ] {
+        for (threshold, seed) in [None, Some(0.05)].into_iter().zip([1, 2]) {
+            let mut story = Story::blocks(&VARIANTS, 16).seed(seed);
+            for case in 0..cases {
+                let share = f64::from(case % 20) * 0.005;
+                let factor = move |variant: &str| if variant == "new" { 1.0 - share } else { 1.0 };
+                story = story.noisy(&format!("c{case}"), 0.005 + 0.04 * share, factor);
+            }
+            let settings = Settings {
+                threshold,
+                correction,
+                ..Settings::default()
+            };
+            for row in super::compared(&story.session(), &settings).rows {
+                assert_agrees(&row, threshold.unwrap_or(0.0));
+                verdicts[row.verdict as usize] += 1;
+            }
+        }
+    }
+    assert!(
+        verdicts.iter().filter(|&&count| count > 20).count() >= 3,
+        "{verdicts:?}"
+    );
+}
+
+fn assert_agrees(row: &CaseComparison, limit: f64) {
+    let change = row.change.unwrap();
+    let is_beyond = change.low > limit || change.high < -limit;
+    assert_eq!(row.p.unwrap() <= 0.05, is_beyond, "{change:?} {:?}", row.p);
+    assert!(change.low <= change.value && change.value <= change.high);
+    let survives = row.q.or(row.p).unwrap() <= 0.05;
+    let is_change = matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    assert_eq!(is_change, survives, "{row:?}");
+    assert!(is_beyond || !survives);
+    if limit > 0.0 {
+        let is_within = change.lies_within(-limit, limit);
+        assert!(!is_within || row.verdict == Verdict::Same, "{row:?}");
+    }
+    let excludes_zero = change.low > 0.0 || change.high < 0.0;
+    let explains = |text: &str| row.notes.iter().any(|note| note.contains(text));
+    assert_eq!(
+        explains("within the threshold"),
+        limit > 0.0 && row.verdict == Verdict::Same && excludes_zero && !is_beyond
+    );
+    assert_eq!(explains("not among so many cases"), is_beyond && !is_change);
+}
+
+/// Twice as fast at the first look and four times as slow from then on: what the looks say of it has nothing in common.
+#[test]
+fn looks_that_contradict_each_other_are_reported_by_the_clearest_of_them() {
+    let wobble = |run: u32| 1.0 + f64::from(run * 7919 % 101) / 1e4;
+    let mut story = Story::blocks(&VARIANTS, 16).case("g/b k=0", |variant, run| {
+        let factor = match (variant, run) {
+            ("old", _) => 1.0,
+            (_, 0..8) => 2.0,
+            _ => 0.25,
+        };
+        factor * wobble(run)
+    });
+    for case in 1..40 {
+        story = story.noisy(&format!("g/b k={case}"), 0.02, |_| 1.0);
+    }
+    let settings = Settings {
+        correction: Correction::Holm,
+        ..Settings::default()
+    };
+    let row = &super::compared(&story.session(), &settings).rows[0];
+    assert_agrees(row, 0.0);
+    assert!(row.p.unwrap() <= 0.05 && row.decided_at.is_none_or(|runs| runs > 8));
+    assert!(
+        row.notes[0].contains("nothing in common"),
+        "{:?} {:?}",
+        row.change,
+        row.notes
+    );
+}

@@ -1,0 +1,307 @@
+//! What the checks look at: the runs of every case under every variant, and what was asked of them.
+//!
+//! Decides where the asked concurrency is found, and computes the requests in flight from figures
+//! that may have been rounded. It judges nothing. Start at [`Cells`].
+
+use super::Known;
+use super::resolution::step_of;
+use crate::grid::Grid;
+use speedwell_model::{Case, Run, Session, State, Value, median};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Answers per second, by the names that sessions give it.
+const RATES: [&str; 2] = ["throughput", "requests_per_second"];
+
+/// Mean time from a request to its answer.
+const LATENCY: &str = "latency_mean";
+
+/// Bytes that arrived per second.
+const BANDWIDTH: &str = "bytes_per_second";
+
+/// Bytes of an answer, where a generator counted them.
+const BYTES: &str = "bytes_per_response";
+
+/// A run of which more than this is beginning and end says nothing of the connections in use.
+const MOST_EDGES: f64 = 0.1;
+
+/// A figure, and the ends between which it lies if it was rounded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Figure {
+    pub low: f64,
+    pub value: f64,
+    pub high: f64,
+}
+
+impl Figure {
+    /// A figure that was rounded to multiples of `step`.
+    fn rounded(value: f64, step: f64) -> Figure {
+        Figure {
+            low: value - step / 2.0,
+            value,
+            high: value + step / 2.0,
+        }
+    }
+
+    fn times(self, other: Figure, factor: f64) -> Figure {
+        Figure {
+            low: self.low * other.low * factor,
+            value: self.value * other.value * factor,
+            high: self.high * other.high * factor,
+        }
+    }
+
+    fn over(self, other: Figure) -> Figure {
+        Figure {
+            low: self.low / other.high,
+            value: self.value / other.value,
+            high: self.high / other.low,
+        }
+    }
+}
+
+/// The runs of one case under one variant.
+pub(super) struct Cell<'s> {
+    /// The id of the case.
+    pub case: String,
+    /// The name of the variant.
+    pub variant: Arc<str>,
+    /// Whether its answers must have the size that they have under other variants.
+    pub has_fixed_size: bool,
+    /// Requests that were to be in flight at once, if that is known.
+    pub asked: Option<f64>,
+    /// The load generator with its version, if that is known.
+    pub generator: Option<String>,
+    /// The runs in order of execution.
+    pub runs: Vec<&'s Run>,
+}
+
+/// All cells, case by case.
+pub(super) struct Cells<'s> {
+    pub cells: Vec<Cell<'s>>,
+    /// The variants in order; the first is the baseline.
+    pub variants: Vec<Arc<str>>,
+    /// Whether all figures come from files of others.
+    pub is_imported: bool,
+    /// Whether the figures come from one file, so that its runs are no repetitions by intent.
+    pub is_one_file: bool,
+    steps: HashMap<String, f64>,
+    /// What sets a case apart from the others, by its id.
+    names: HashMap<String, String>,
+}
+
+impl<'s> Cells<'s> {
+    /// The cells of one session, its baseline first.
+    pub fn of_session(session: &'s Session, known: &Known<'_>) -> Cells<'s> {
+        let grid = Grid::new(session);
+        let mut order: Vec<usize> = (0..grid.variants.len()).collect();
+        order.sort_by_key(|&at| *grid.variants[at] != *session.design.baseline);
+        let mut cells = Cells::empty(&[session]);
+        cells.variants = order.iter().map(|&at| grid.variants[at].clone()).collect();
+        for case in &grid.cases {
+            for &at in &order {
+                let runs = case.by_variant[at].clone();
+                let name = grid.variants[at].clone();
+                cells.add(session, &case.case, name, runs, known);
+            }
+        }
+        cells.name_cases();
+        cells
+    }
+
+    /// The cells of sides that come from several sessions.
+    pub fn of_sides(sides: &[(&str, &'s Session, &str)]) -> Cells<'s> {
+        let sessions: Vec<&Session> = sides.iter().map(|(_, session, _)| *session).collect();
+        let mut cells = Cells::empty(&sessions);
+        for (label, session, variant) in sides {
+            let grid = Grid::new(session);
+            let name: Arc<str> = Arc::from(*label);
+            cells.variants.push(name.clone());
+            let Some(at) = grid.variant(variant) else {
+                continue;
+            };
+            for case in &grid.cases {
+                let runs = case.by_variant[at].clone();
+                cells.add(session, &case.case, name.clone(), runs, &Known::default());
+            }
+        }
+        // Case by case, as in one session.
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for cell in &cells.cells {
+            let next = places.len();
+            places.entry(cell.case.clone()).or_insert(next);
+        }
+        cells.cells.sort_by_key(|cell| places[&cell.case]);
+        cells.name_cases();
+        cells
+    }
+
+    fn empty(sessions: &[&Session]) -> Cells<'s> {
+        let figures = RATES.iter().chain(&[LATENCY, BANDWIDTH]).copied();
+        let is_imported = sessions.iter().all(|s| s.state == State::Imported);
+        // What was measured here is not rounded.
+        let metrics = sessions
+            .iter()
+            .filter(|_| is_imported)
+            .flat_map(|s| &s.metrics);
+        let times = metrics.map(|metric| metric.name.as_str());
+        let times = times.filter(|name| name.starts_with("latency_"));
+        let is_measured = |name: &str| sessions.iter().any(|s| s.metric(name).is_some());
+        // A rate by itself is held against nothing, and sessions may hold a million of them.
+        let is_needed = is_measured(LATENCY) || is_measured(BANDWIDTH);
+        Cells {
+            cells: Vec::new(),
+            variants: Vec::new(),
+            is_imported,
+            is_one_file: matches!(sessions, [one] if one.command.first().is_some_and(|word| word == "import")),
+            steps: figures
+                .chain(times)
+                .filter(|_| is_needed)
+                .map(|name| (name.to_owned(), step_of(sessions, name)))
+                .collect(),
+            names: HashMap::new(),
+        }
+    }
+
+    fn add(
+        &mut self,
+        session: &Session,
+        case: &Arc<Case>,
+        variant: Arc<str>,
+        runs: Vec<&'s Run>,
+        known: &Known<'_>,
+    ) {
+        if runs.is_empty() {
+            return;
+        }
+        let id = case.id();
+        let generator = match case.value("generator") {
+            Some(Value::Text(text)) => Some(text.clone()),
+            _ => session.environment.facts.get("generator").cloned(),
+        };
+        self.cells.push(Cell {
+            has_fixed_size: !known.sizes_may_differ.contains(&id),
+            asked: known.asked.get(&id).copied().or_else(|| asked_of(case)),
+            case: id,
+            variant,
+            generator,
+            runs,
+        });
+    }
+
+    /// Leaves out the parameters that all cases share.
+    fn name_cases(&mut self) {
+        let first_runs = self.cells.iter().filter_map(|cell| cell.runs.first());
+        let cases: Vec<&Case> = first_runs.map(|run| &*run.case).collect();
+        let is_shared =
+            |pair: &(String, Value)| cases.iter().all(|case| case.values.contains(pair));
+        let short = |case: &Case| {
+            let values = case.values.iter().filter(|pair| !is_shared(pair));
+            Case::new(&case.benchmark, values.cloned().collect()).id()
+        };
+        self.names = cases.iter().map(|case| (case.id(), short(case))).collect();
+    }
+
+    /// What sets the case of that id apart from the others.
+    pub fn name<'a>(&'a self, id: &'a str) -> &'a str {
+        self.names.get(id).map_or(id, String::as_str)
+    }
+
+    /// The cells of each case.
+    pub fn cases(&self) -> impl Iterator<Item = &[Cell<'s>]> {
+        self.cells.chunk_by(|a, b| a.case == b.case)
+    }
+
+    /// The name of a cell's variant for findings: none where there is one variant only.
+    pub fn variant_of(&self, cell: &Cell<'_>) -> Vec<String> {
+        match self.variants.len() {
+            0 | 1 => Vec::new(),
+            _ => vec![cell.variant.to_string()],
+        }
+    }
+
+    /// Requests in flight on average, by Little's law: rate times mean time in the system (Little 1961).
+    /// `None` where a figure is missing, where requests left at a fixed rate, where the run was too short,
+    /// and where some requests failed, as generators disagree whether the times of these count.
+    pub fn in_flight(&self, run: &Run) -> Option<Figure> {
+        let is_at_rate = run.notes.iter().any(|note| note == Run::AT_FIXED_RATE);
+        if is_at_rate || run.case.value("rate").is_some() || failed_requests(run) > 0.0 {
+            return None;
+        }
+        let rate = self.rate(run)?;
+        let mean = Figure::rounded(run.value_of(LATENCY)?, self.step(LATENCY));
+        let edges = edges(run);
+        let is_too_short = edges > MOST_EDGES;
+        let under_way = rate.times(mean, 1e-9);
+        (rate.low > 0.0 && mean.high > 0.0 && !is_too_short).then(|| Figure {
+            high: under_way.high / (1.0 - edges),
+            ..under_way
+        })
+    }
+
+    /// Answers per second.
+    pub fn rate(&self, run: &Run) -> Option<Figure> {
+        let found = |name: &&'static str| Some((*name, run.value_of(name)?));
+        let (name, value) = RATES.iter().find_map(found)?;
+        Some(Figure::rounded(value, self.step(name)))
+    }
+
+    /// Bytes of an answer, headers included.
+    pub fn bytes_per_response(&self, run: &Run) -> Option<Figure> {
+        if let Some(bytes) = run.value_of(BYTES) {
+            return Some(Figure::rounded(bytes, 0.0));
+        }
+        let rate = self.rate(run).filter(|rate| rate.low > 0.0)?;
+        let bandwidth = Figure::rounded(run.value_of(BANDWIDTH)?, self.step(BANDWIDTH));
+        Some(bandwidth.over(rate))
+    }
+
+    /// The step between neighbouring figures of a metric as they were printed.
+    pub fn step(&self, metric: &str) -> f64 {
+        self.steps.get(metric).copied().unwrap_or(0.0)
+    }
+}
+
+/// At the beginning and at the end, for about one request, not all connections are in use: the share of
+/// that in the whole run.
+fn edges(run: &Run) -> f64 {
+    let elapsed = run.samples.iter().find_map(|sample| sample.elapsed_ns);
+    let mean = run.value_of(LATENCY);
+    let share = elapsed.zip(mean).map(|(all, mean)| mean / all as f64);
+    share.filter(|share| share.is_finite()).unwrap_or(0.0)
+}
+
+/// Requests without a good end, unless only the length of their bodies was found to differ.
+pub(super) fn failed_requests(run: &Run) -> f64 {
+    let errors = run.value_of("http_errors").unwrap_or(0.0);
+    match failed_by_length(run) {
+        Some(_) => 0.0,
+        None => errors,
+    }
+}
+
+/// Failures, where all of them are bodies of another length than the first, as ab counts them.
+pub(super) fn failed_by_length(run: &Run) -> Option<f64> {
+    let errors = run.value_of("http_errors").filter(|count| *count > 0.0)?;
+    (run.value_of("http_failed_length") == Some(errors)).then_some(errors)
+}
+
+/// Requests that a run completed.
+pub(super) fn requests_of(run: &Run) -> Option<f64> {
+    run.samples.iter().find_map(|sample| sample.iterations)
+}
+
+/// Median over the runs of what is known of them.
+pub(super) fn typical(runs: &[&Run], figure: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+    let mut values: Vec<f64> = runs.iter().filter_map(|run| figure(run)).collect();
+    median(&mut values)
+}
+
+fn asked_of(case: &Case) -> Option<f64> {
+    let number = |name: &str| match case.value(name) {
+        Some(Value::Number(number)) if *number > 0.0 => Some(*number),
+        _ => None,
+    };
+    let connections = number("concurrency").or_else(|| number("connections"))?;
+    Some(connections * number("pipelining").unwrap_or(1.0))
+}

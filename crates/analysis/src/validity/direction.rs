@@ -1,0 +1,245 @@
+//! Differences that cannot be: a candidate that does more and is better, a thing that differs from
+//! itself.
+//!
+//! Decides what is beyond noise by the control, the baseline measured against itself. Start at
+//! [`better_than_possible`] and [`control_differs`].
+
+use super::cells::{Cell, Cells, typical};
+use super::names::quoted;
+use super::{Check, Finding, Known, Level};
+use crate::{CaseComparison, Comparison};
+use speedwell_model::Verdict;
+
+/// A figure by which a candidate that does more cannot be better.
+struct Measure {
+    /// Its metric; `None`: answers per second, which have several names.
+    metric: Option<&'static str>,
+    /// What is said of a candidate that is better all the same.
+    says: &'static str,
+}
+
+const MEASURES: [Measure; 3] = [
+    Measure {
+        metric: None,
+        says: "serves more than",
+    },
+    Measure {
+        metric: Some("instructions_per_request"),
+        says: "takes fewer instructions for a request than",
+    },
+    Measure {
+        metric: Some("instructions"),
+        says: "takes fewer instructions than",
+    },
+];
+
+/// One finding per figure and candidate that is better than the baseline although it cannot be.
+pub(super) fn better_than_possible(cells: &Cells<'_>, known: &Known<'_>) -> Vec<Finding> {
+    let Some(baseline) = cells.variants.first() else {
+        return Vec::new();
+    };
+    let names = known.never_better.iter();
+    let wanted = names.filter(|name| cells.variants.iter().any(|other| **other == ***name));
+    let each = wanted.flat_map(|name| MEASURES.iter().map(move |measure| (name, measure)));
+    each.filter_map(|(name, measure)| measure.of_candidate(cells, baseline, name, known.control))
+        .collect()
+}
+
+impl Measure {
+    fn of_candidate(
+        &self,
+        cells: &Cells<'_>,
+        baseline: &str,
+        candidate: &str,
+        control: Option<&Comparison>,
+    ) -> Option<Finding> {
+        // What the control says of one figure holds for no other.
+        let control = control.filter(|control| match self.metric {
+            None => true,
+            Some(name) => control.metric.name == name,
+        });
+        let better = self.gains(cells, baseline, candidate, control);
+        let (most_case, most) = better.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let beyond = match control {
+            Some(_) => ", beyond what the control differs from itself",
+            None => "; how much of that is noise is not known without a control",
+        };
+        let says = format!(
+            "'{candidate}' {} '{baseline}' in {} of {} cases, by up to {:.0} % ('{}'), although it cannot{beyond}.",
+            self.says,
+            better.len(),
+            cells.cases().count(),
+            100.0 * most,
+            cells.name(most_case)
+        );
+        let remedy = "Take differences of that size for noise or for a mistake, also where they point the other \
+                      way.";
+        Some(Finding {
+            cases: better.iter().map(|(case, _)| (*case).to_owned()).collect(),
+            variants: vec![candidate.to_owned()],
+            ..Finding::new(Check::BetterThanPossible, Level::Amber, says, remedy)
+        })
+    }
+
+    /// The cases in which the candidate is better beyond the control, each with by how much.
+    fn gains<'c>(
+        &self,
+        cells: &'c Cells<'_>,
+        baseline: &str,
+        candidate: &str,
+        control: Option<&Comparison>,
+    ) -> Vec<(&'c str, f64)> {
+        let gain = |case: &'c [Cell<'_>]| {
+            let figure = |variant: &str| {
+                let cell = case.iter().find(|cell| *cell.variant == *variant)?;
+                typical(&cell.runs, |run| match self.metric {
+                    None => Some(cells.rate(run)?.value),
+                    Some(name) => run.value_of(name),
+                })
+            };
+            let (old, new) = figure(baseline).zip(figure(candidate))?;
+            let gain = match self.metric {
+                None => new / old - 1.0,
+                Some(_) => 1.0 - new / old,
+            };
+            let id = case[0].case.as_str();
+            (gain > floor(control, id)).then_some((id, gain))
+        };
+        cells.cases().filter_map(gain).collect()
+    }
+}
+
+/// The largest change that the control leaves possible for a thing and itself, as a share.
+fn floor(control: Option<&Comparison>, case: &str) -> f64 {
+    let rows = control.map_or(&[][..], |control| &control.rows);
+    let row = rows.iter().find(|row| row.case.id() == case);
+    let change = row.and_then(|row| row.change);
+    let ends = change.map(|change| {
+        change
+            .value
+            .abs()
+            .max(change.low.abs())
+            .max(change.high.abs())
+    });
+    ends.filter(|floor| floor.is_finite()).unwrap_or(0.0)
+}
+
+/// Cases in which the baseline was found to differ from itself.
+pub(super) fn control_differs(control: &Comparison) -> Option<Finding> {
+    let is_told = |row: &&CaseComparison| matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    let cases: Vec<String> = control
+        .rows
+        .iter()
+        .filter(is_told)
+        .map(|row| row.case.id())
+        .collect();
+    let says = format!(
+        "'{}' is the same as '{}' and was found to differ from it in {} of {} cases: {}.",
+        control.candidate,
+        control.baseline,
+        cases.len(),
+        control.rows.len(),
+        quoted(cases.iter().map(String::as_str))
+    );
+    let remedy =
+        "Find what changed between the runs before believing any other difference of that size.";
+    (!cases.is_empty()).then(|| Finding {
+        cases,
+        variants: vec![control.candidate.clone()],
+        ..Finding::new(Check::ControlDiffers, Level::Amber, says, remedy)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{add, measured, of_check, published};
+    use super::super::{Known, of};
+    use super::*;
+    use crate::Settings;
+
+    fn checked(again: f64, new: f64) -> Vec<Finding> {
+        let mut session = published(&["old", "old-again", "new"]);
+        measured(&mut session, "old", 1000.0, 249.0);
+        measured(&mut session, "old-again", again, 249.0);
+        measured(&mut session, "new", new, 249.0);
+        let compared = crate::of(&session, &Settings::default()).comparisons;
+        assert_eq!(&*compared[0].candidate, "old-again");
+        let known = Known {
+            never_better: vec!["new".to_owned()],
+            control: Some(&compared[0]),
+            ..Known::default()
+        };
+        of(&session, &known)
+    }
+
+    #[test]
+    fn a_control_that_differs_from_itself_is_told_and_is_what_counts_as_noise() {
+        let noisy = checked(1300.0, 1200.0);
+        let [differs] = of_check(&noisy, Check::ControlDiffers)[..] else {
+            panic!("{noisy:?}");
+        };
+        let says = "'old-again' is the same as 'old' and was found to differ from it in 1 of 1 cases: \
+                    'a concurrency=250'.";
+        assert_eq!(differs.says, says);
+        assert!(of_check(&noisy, Check::BetterThanPossible).is_empty());
+    }
+
+    /// What is told of `new`, which cannot be better, when nothing is known about noise: the cases and the words.
+    fn impossible(figures: &[(&str, &str, f64)], metric: &str) -> (Vec<String>, String) {
+        let mut session = published(&["old", "new"]);
+        for (case, variant, value) in figures {
+            add(&mut session, case, variant, &[(metric, *value)]);
+        }
+        let known = Known {
+            never_better: vec!["new".to_owned()],
+            ..Known::default()
+        };
+        let found = of(&session, &known);
+        let [better] = of_check(&found, Check::BetterThanPossible)[..] else {
+            panic!("{found:?}");
+        };
+        (better.cases.clone(), better.says.clone())
+    }
+
+    #[test]
+    fn a_candidate_that_cannot_be_better_is_told_where_it_is() {
+        let figures = [("a", 132.0), ("b", 77.0), ("c", 102.0)]
+            .map(|(case, new)| [(case, "old", 100.0), (case, "new", new)]);
+        let (cases, says) = impossible(figures.as_flattened(), "throughput");
+        assert_eq!(cases, ["a", "c"]);
+        assert!(
+            says.contains("in 2 of 3 cases, by up to 32 % ('a')"),
+            "{says}"
+        );
+    }
+
+    /// A published count: koa takes a third fewer instructions with a module than without, hapi twice as many.
+    #[test]
+    fn what_does_more_and_takes_fewer_instructions_is_told() {
+        let figures = [
+            ("koa", "old", 148_004.0),
+            ("koa", "old", 148_433.0),
+            ("koa", "new", 101_634.0),
+            ("koa", "new", 109_057.0),
+            ("hapi", "old", 113_431.0),
+            ("hapi", "old", 115_319.0),
+            ("hapi", "new", 240_735.0),
+            ("hapi", "new", 277_147.0),
+        ];
+        let (cases, says) = impossible(&figures, "instructions_per_request");
+        assert_eq!(cases, ["koa"]);
+        let expected = "'new' takes fewer instructions for a request than 'old' in 1 of 2 cases, by up to 29 % ('koa')";
+        assert!(says.starts_with(expected), "{says}");
+    }
+
+    #[test]
+    fn a_quiet_control_leaves_no_room_for_what_cannot_be() {
+        let quiet = checked(1000.0, 1200.0);
+        assert!(of_check(&quiet, Check::ControlDiffers).is_empty());
+        let [better] = of_check(&quiet, Check::BetterThanPossible)[..] else {
+            panic!("{quiet:?}");
+        };
+        let beyond = "beyond what the control differs from itself";
+        assert!(better.says.contains(beyond), "{}", better.says);
+    }
+}

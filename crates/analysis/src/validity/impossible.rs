@@ -1,0 +1,329 @@
+//! Figures that contradict each other, or that nothing can have.
+//!
+//! Decides which relations hold whatever was measured: times and rates are not negative, a greater share of the requests
+//! takes no less time, a mean lies between the least and the greatest value, and a single time is not known better
+//! than to the nanosecond. How published figures were rounded, and the width of a histogram's bins, are allowed for.
+
+use super::cells::{Cell, Cells};
+use super::names::{joined, of_runs};
+use super::{Check, Finding, Level};
+use speedwell_model::Run;
+use std::collections::BTreeMap;
+
+const REMEDY: &str = "Do not use these figures. Look for a wrong unit, shifted or swapped columns, and digits that \
+    were lost or invented.";
+
+/// What the names of times of single requests begin with.
+const LATENCY: &str = "latency_";
+
+/// Quantities besides latencies of which there is nothing below zero.
+const NEVER_NEGATIVE: [&str; 8] = [
+    "throughput",
+    "requests_per_second",
+    "bytes_per_second",
+    "bytes_per_response",
+    "time",
+    "wall_time",
+    "http_errors",
+    "http_non2xx",
+];
+
+/// Histograms with two significant digits have bins that wide, as a share.
+const BIN: f64 = 0.01;
+
+/// What a product with a power of ten may add to a whole number of nanoseconds, in nanoseconds.
+const FLOAT_ERROR_NS: f64 = 1e-3;
+
+/// One finding for each contradiction in a cell, with the runs that have it.
+pub(super) fn check(cells: &Cells<'_>) -> Vec<Finding> {
+    let found = cells.cells.iter().flat_map(|cell| of_cell(cells, cell));
+    found.collect()
+}
+
+fn of_cell(cells: &Cells<'_>, cell: &Cell<'_>) -> Vec<Finding> {
+    let mut found: BTreeMap<&'static str, (Vec<usize>, String)> = BTreeMap::new();
+    for (run, number) in cell.runs.iter().zip(1..) {
+        for (kind, says) in of_run(cells, run) {
+            let (runs, _) = found.entry(kind).or_insert((Vec::new(), says));
+            runs.push(number);
+        }
+    }
+    let finding = |(_, (runs, says)): (&str, (Vec<usize>, String))| Finding {
+        cases: vec![cell.case.clone()],
+        variants: cells.variant_of(cell),
+        says: format!("{says}{}.", of_runs(&runs, cell.runs.len())),
+        runs,
+        ..Finding::new(Check::Impossible, Level::Red, "", REMEDY)
+    };
+    found.into_iter().map(finding).collect()
+}
+
+/// The contradictions of a run, each at most once.
+fn of_run(cells: &Cells<'_>, run: &Run) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    found.extend(negative(run).map(|says| ("negative", says)));
+    found.extend(disorder(cells, run).map(|says| ("disorder", says)));
+    found.extend(mean_outside(cells, run).map(|says| ("mean", says)));
+    found.extend(too_precise(cells, run).map(|says| ("precision", says)));
+    found
+}
+
+fn negative(run: &Run) -> Option<String> {
+    let samples = run.samples.iter().filter(|sample| sample.value < 0.0);
+    let names = samples
+        .map(|sample| &*sample.metric)
+        .filter(|name| name.starts_with(LATENCY) || NEVER_NEGATIVE.contains(name));
+    let mut names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
+    names.dedup();
+    (!names.is_empty()).then(|| format!("{} is below zero", joined(&names)))
+}
+
+/// The times of a run by the share of the requests that they belong to, in percent.
+fn by_share(run: &Run) -> Vec<(f64, &str, f64)> {
+    let share = |name: &str| -> Option<f64> {
+        match name.strip_prefix(LATENCY)? {
+            "min" => Some(0.0),
+            "max" => Some(100.0),
+            name => name.strip_prefix('p')?.replace('_', ".").parse().ok(),
+        }
+    };
+    let known = run.samples.iter();
+    let known =
+        known.filter_map(|sample| Some((share(&sample.metric)?, &*sample.metric, sample.value)));
+    let mut known: Vec<_> = known.collect();
+    known.sort_by(|one, other| one.0.total_cmp(&other.0));
+    known
+}
+
+fn disorder(cells: &Cells<'_>, run: &Run) -> Option<String> {
+    let times = by_share(run);
+    let pairs = times.iter().enumerate();
+    let mut pairs = pairs.flat_map(|(at, low)| times[at + 1..].iter().map(move |high| (low, high)));
+    pairs
+        .find(|((less, low, low_ns), (more, high, high_ns))| {
+            less < more && exceeds(cells, (low, *low_ns), (high, *high_ns))
+        })
+        .map(|((_, low, low_ns), (_, high, high_ns))| {
+            format!(
+                "'{high}' is {}, less than '{low}' of {}",
+                ms(*high_ns),
+                ms(*low_ns)
+            )
+        })
+}
+
+fn mean_outside(cells: &Cells<'_>, run: &Run) -> Option<String> {
+    let of = |name: &'static str| Some((name, run.value_of(name)?));
+    let mean = of("latency_mean")?;
+    let below = of("latency_min").filter(|least| exceeds(cells, *least, mean));
+    let above = of("latency_max").filter(|most| exceeds(cells, mean, *most));
+    let (relation, (name, ns)) = match (below, above) {
+        (Some(least), _) => ("less than", least),
+        (None, Some(most)) => ("more than", most),
+        (None, None) => return None,
+    };
+    Some(format!(
+        "the mean latency is {}, {relation} '{name}' of {}",
+        ms(mean.1),
+        ms(ns)
+    ))
+}
+
+/// Whether one time is above another beyond what rounding and bins explain.
+fn exceeds(cells: &Cells<'_>, one: (&str, f64), other: (&str, f64)) -> bool {
+    let rounding = (cells.step(one.0) + cells.step(other.0)) / 2.0;
+    one.1 > other.1 + other.1.abs() * BIN + rounding
+}
+
+/// The least and the greatest time are those of single requests, which clocks give in whole nanoseconds; percentiles and
+/// means may be computed from several.
+fn too_precise(cells: &Cells<'_>, run: &Run) -> Option<String> {
+    let is_broken =
+        |ns: &f64| (ns - ns.round()).abs() > FLOAT_ERROR_NS.max(ns.abs() * f64::EPSILON * 4.0);
+    let single = ["latency_min", "latency_max"].into_iter();
+    let mut single = single.filter_map(|name| Some((name, run.value_of(name)?)));
+    let (name, _) = single.find(|(_, ns)| cells.is_imported && is_broken(ns))?;
+    Some(format!(
+        "'{name}' has digits below a nanosecond, which no clock gives"
+    ))
+}
+
+fn ms(ns: f64) -> String {
+    format!("{} ms", (ns / 1e3).round() / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{add, of_check, published};
+    use super::super::{Known, of};
+    use super::*;
+    use speedwell_model::{Better, Metric};
+
+    /// A table of a load with 100 connections: what it says besides the figures that all tables share.
+    type Table = &'static [(&'static str, f64)];
+
+    /// 20,000 requests a second at 5 ms: 100 are in flight.
+    const SOUND: [(&str, f64); 8] = [
+        ("throughput", 20_000.0),
+        ("latency_mean", 5e6),
+        ("latency_min", 1e6),
+        ("latency_p50", 4.5e6),
+        ("latency_p90", 8e6),
+        ("latency_p99", 12e6),
+        ("latency_max", 40e6),
+        ("bytes_per_second", 4e6),
+    ];
+
+    const FAULTY: [(&str, Table); 13] = [
+        (
+            "latencies times 1,000",
+            &[
+                ("latency_mean", 5e9),
+                ("latency_min", 1e9),
+                ("latency_p50", 4.5e9),
+                ("latency_p90", 8e9),
+                ("latency_p99", 12e9),
+                ("latency_max", 40e9),
+            ],
+        ),
+        (
+            "latencies by 1,000",
+            &[
+                ("latency_mean", 5e3),
+                ("latency_min", 1e3),
+                ("latency_p50", 4.5e3),
+                ("latency_p90", 8e3),
+                ("latency_p99", 12e3),
+                ("latency_max", 40e3),
+            ],
+        ),
+        (
+            "rate times 10",
+            &[("throughput", 200_000.0), ("bytes_per_second", 40e6)],
+        ),
+        (
+            "rate by 2",
+            &[("throughput", 10_000.0), ("bytes_per_second", 2e6)],
+        ),
+        ("p99 below p50", &[("latency_p99", 3e6)]),
+        ("p50 above p90", &[("latency_p50", 10e6)]),
+        ("least above greatest", &[("latency_min", 50e6)]),
+        ("greatest below p99", &[("latency_max", 9.5e6)]),
+        (
+            "mean above greatest",
+            &[
+                ("latency_max", 3.5e6),
+                ("latency_p50", 2e6),
+                ("latency_p90", 3e6),
+                ("latency_p99", 3.4e6),
+            ],
+        ),
+        (
+            "mean below least",
+            &[("latency_min", 6.5e6), ("latency_p50", 7e6)],
+        ),
+        ("negative time", &[("latency_min", -1e6)]),
+        ("negative rate", &[("throughput", -20_000.0)]),
+        ("picoseconds", &[("latency_max", 40_123_456.789)]),
+    ];
+
+    const GOOD: [(&str, Table); 10] = [
+        ("as it is", &[]),
+        (
+            "rounded to milliseconds",
+            &[
+                ("latency_min", 1e6),
+                ("latency_p50", 5e6),
+                ("latency_p90", 8e6),
+                ("latency_p99", 12e6),
+            ],
+        ),
+        ("a mean rounded up", &[("latency_mean", 5.2e6)]),
+        ("a mean rounded down", &[("latency_mean", 4.8e6)]),
+        (
+            "all the same",
+            &[
+                ("latency_min", 5e6),
+                ("latency_p50", 5e6),
+                ("latency_p90", 5e6),
+                ("latency_p99", 5e6),
+                ("latency_max", 5e6),
+            ],
+        ),
+        ("one very slow request", &[("latency_max", 9e9)]),
+        (
+            "a mean above p90",
+            &[
+                ("latency_p50", 1.5e6),
+                ("latency_p90", 2e6),
+                ("latency_p99", 300e6),
+                ("latency_max", 900e6),
+            ],
+        ),
+        (
+            "interpolated percentiles",
+            &[("latency_p90", 8_000_123.5), ("latency_p99", 12_000_123.25)],
+        ),
+        ("bins of a histogram", &[("latency_p99", 40.3e6)]),
+        (
+            "whole nanoseconds",
+            &[("latency_min", 1_234_567.0), ("latency_max", 40_123_457.0)],
+        ),
+    ];
+
+    fn found(changed: Table) -> Vec<Finding> {
+        let mut session = published(&["only"]);
+        let times = SOUND
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| name.starts_with(LATENCY));
+        let missing = times.filter(|name| *name != "latency_mean");
+        session
+            .metrics
+            .extend(missing.map(|name| Metric::new(name, "ns", Better::Lower)));
+        let figures: Vec<(&str, f64)> = SOUND
+            .iter()
+            .map(|(name, value)| {
+                let other = changed.iter().find(|(known, _)| known == name);
+                (*name, other.map_or(*value, |(_, value)| *value))
+            })
+            .collect();
+        add(&mut session, "page connections=100", "only", &figures);
+        let mut found = of(&session, &Known::default());
+        found.retain(|one| one.check != Check::SingleRuns);
+        found
+    }
+
+    #[test]
+    fn every_faulty_table_is_found_and_no_sound_one() {
+        for (name, changed) in FAULTY {
+            assert!(!found(changed).is_empty(), "{name}");
+        }
+        for (name, changed) in GOOD {
+            assert_eq!(found(changed), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_said_with_its_figures() {
+        let says = |changed| -> Vec<String> {
+            let found = found(changed);
+            let found = of_check(&found, Check::Impossible);
+            found.iter().map(|one| one.says.clone()).collect()
+        };
+        assert_eq!(
+            says(&[("latency_p99", 3e6)]),
+            ["'latency_p99' is 3 ms, less than 'latency_p50' of 4.5 ms."]
+        );
+        assert_eq!(
+            says(&[("latency_min", -1e6)]),
+            ["'latency_min' is below zero."]
+        );
+        let heavy = found(&[("throughput", 200_000.0), ("bytes_per_second", 40e6)]);
+        assert_eq!(
+            heavy[0].says,
+            "1000.0 requests would have been in flight, but 100 were requested (rate times mean latency)."
+        );
+        assert_eq!(heavy[0].level, Level::Red);
+    }
+}

@@ -1,0 +1,413 @@
+//! The checks on sessions made up for them, and on a published table.
+
+use super::*;
+use crate::Settings;
+use speedwell_model::{
+    Better, Case, Design, Environment, Metric, Order, Run, Sample, State, Stopping, Value, Variant,
+    Verdict,
+};
+use std::sync::Arc;
+
+/// A published study of a server in six layouts, as ab reported it with -c 250.
+const TOPOLOGIES: &str = include_str!("../../../speedwell/tests/golden/published/topologies.csv");
+
+/// A session of others with these variants.
+pub(super) fn published(variants: &[&str]) -> Session {
+    Session {
+        id: String::new(),
+        number: None,
+        started_unix_ms: 0,
+        state: State::Imported,
+        tags: Vec::new(),
+        command: vec!["import".into(), "f".into()],
+        design: Design {
+            order: Order::Imported,
+            stopping: Stopping::Fixed { runs: 1 },
+            baseline: variants[0].to_owned(),
+            seed: 0,
+            runs_per_block: 1,
+            threshold: None,
+            experiment: None,
+            definitions: Vec::new(),
+            conditions: Vec::new(),
+        },
+        variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
+        metrics: [
+            ("throughput", "1/s"),
+            ("latency_mean", "ns"),
+            ("bytes_per_second", "B/s"),
+            ("pressure", "%"),
+            ("http_non2xx", ""),
+        ]
+        .map(|(name, unit)| Metric::new(name, unit, Better::Higher))
+        .into(),
+        environment: Environment::default(),
+        runs: Vec::new(),
+        profiles: Vec::new(),
+        failures: Vec::new(),
+    }
+}
+
+pub(super) fn add(session: &mut Session, case: &str, variant: &str, figures: &[(&str, f64)]) {
+    let sample = |(metric, value): &(&str, f64)| Sample {
+        metric: Arc::from(*metric),
+        value: *value,
+        elapsed_ns: None,
+        iterations: None,
+    };
+    session.runs.push(Run {
+        case: Case::parse(case).unwrap().into(),
+        variant: variant.into(),
+        slot: session.runs.len() as u32,
+        block: 0,
+        started_unix_ms: 0,
+        wall_ns: 1,
+        usage: None,
+        samples: figures.iter().map(sample).collect(),
+        notes: Vec::new(),
+        load: None,
+    });
+}
+
+pub(super) fn of_check(found: &[Finding], check: Check) -> Vec<&Finding> {
+    found
+        .iter()
+        .filter(|finding| finding.check == check)
+        .collect()
+}
+
+fn names(found: &[&Finding]) -> Vec<String> {
+    found.iter().flat_map(|one| one.variants.clone()).collect()
+}
+
+fn topologies() -> Session {
+    let rows: Vec<Vec<&str>> = TOPOLOGIES
+        .lines()
+        .skip(1)
+        .map(|l| l.split(',').collect())
+        .collect();
+    let series: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    let mut session = published(&series);
+    for row in &rows {
+        let number = |at: usize| row[at].parse::<f64>().unwrap();
+        let figures = [
+            ("throughput", number(3)),
+            ("latency_mean", number(4) * 1e6),
+            ("bytes_per_second", (number(16) / number(2)).round()),
+            ("http_errors", number(14)),
+            ("http_failed_length", number(14)),
+        ];
+        add(&mut session, "fib", row[0], &figures);
+    }
+    session
+}
+
+#[test]
+fn three_of_six_published_series_carried_less_than_was_asked_for() {
+    let session = topologies();
+    let known = Known {
+        asked: HashMap::from([("fib".to_owned(), 250.0)]),
+        ..Known::default()
+    };
+    let found = of(&session, &known);
+    let short = of_check(&found, Check::InFlight);
+    assert_eq!(names(&short), ["green", "purple", "cyan"]);
+    for (finding, under_way) in short.iter().zip(["186.1", "126.0", "121.5"]) {
+        assert_eq!(
+            finding.says,
+            format!("Only {under_way} of 250 requests were in flight (rate times mean latency).")
+        );
+    }
+    let [ranking] = of_check(&found, Check::LatencyRanking)[..] else {
+        panic!("{found:?}");
+    };
+    assert!(
+        ranking.says.contains(
+            "238.4 to 246.2 of blue, red and brown; 186.1 of green; 121.5 to 126.0 of purple and cyan"
+        ),
+        "{}",
+        ranking.says
+    );
+    let is_pair = |a: &str, b: &str| ranking.pairs.contains(&(a.to_owned(), b.to_owned()));
+    assert!(is_pair("red", "green") && is_pair("blue", "purple") && is_pair("brown", "cyan"));
+    assert!(!is_pair("red", "blue") && !is_pair("purple", "cyan"));
+    assert_eq!(of_check(&found, Check::LengthFailures).len(), 6);
+    // Bodies of varying length average out; lengths are no failures.
+    assert!(
+        found.iter().all(|finding| finding.level == Level::Amber),
+        "{found:?}"
+    );
+}
+
+/// Cases whose answers have these sizes, 100 connections, in two variants.
+const SIZES: [(&str, f64, f64); 5] = [
+    ("a", 5000.0, 164.0),
+    ("b", 4000.0, 365.0),
+    ("c", 3000.0, 379.0),
+    ("d", 2000.0, 166.0),
+    ("e", 1000.0, 12_040.0),
+];
+
+/// A table in which nothing is wrong: the candidate serves 5 % less. The columns are joined as `order`
+/// says: row by row, the case whose figures stand there.
+fn table(order: [usize; 5]) -> Session {
+    let mut session = published(&["old", "new"]);
+    for (row, (name, _, _)) in SIZES.iter().enumerate() {
+        for (variant, from, factor) in [("old", row, 1.0), ("new", order[row], 0.95)] {
+            let (_, rate, bytes) = SIZES[from];
+            let rate = rate * factor;
+            let figures = [
+                ("throughput", rate),
+                ("latency_mean", (100e9 / rate / 1e4).round() * 1e4),
+                ("bytes_per_second", (rate * bytes / 1e4).round() * 1e4),
+            ];
+            add(
+                &mut session,
+                &format!("{name} connections=100"),
+                variant,
+                &figures,
+            );
+        }
+    }
+    session
+}
+
+#[test]
+fn a_clean_table_has_no_findings_but_that_its_cells_are_single_runs() {
+    let found = of(&table([0, 1, 2, 3, 4]), &Known::default());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].check, Check::SingleRuns);
+    // The order of the records says nothing.
+    let mut session = table([0, 1, 2, 3, 4]);
+    session.runs.reverse();
+    assert_eq!(of(&session, &Known::default()).len(), 1);
+}
+
+#[test]
+fn rows_that_were_mixed_up_are_put_back() {
+    let found = of(&table([1, 2, 0, 3, 4]), &Known::default());
+    assert_eq!(of_check(&found, Check::BytesPerResponse).len(), 3);
+    let [mixed] = of_check(&found, Check::MisalignedRows)[..] else {
+        panic!("{found:?}");
+    };
+    let pairs: Vec<String> = mixed
+        .pairs
+        .iter()
+        .map(|(a, b)| format!("{}{}", &a[..1], &b[..1]))
+        .collect();
+    assert_eq!(pairs, ["ab", "bc", "ca"]);
+    assert!(
+        mixed.says.contains("row 'a' looks like 'b'"),
+        "{}",
+        mixed.says
+    );
+    assert_eq!(mixed.says.matches("-5 %").count(), 3, "{}", mixed.says);
+    assert!(!mixed.says.contains("sorted"), "{}", mixed.says);
+}
+
+#[test]
+fn sizes_that_fit_no_row_or_several_are_not_put_anywhere() {
+    let mut session = table([0, 1, 2, 3, 4]);
+    for (at, bytes) in [(1, 777.0), (3, 888.0)] {
+        let rate = session.runs[at].value_of("throughput").unwrap();
+        session.runs[at].samples[2].value = (rate * bytes / 1e4).round() * 1e4;
+    }
+    let found = of(&session, &Known::default());
+    assert_eq!(of_check(&found, Check::BytesPerResponse).len(), 2);
+    assert_eq!(of_check(&found, Check::MisalignedRows).len(), 0);
+    let known = Known {
+        sizes_may_differ: vec!["a connections=100".to_owned()],
+        ..Known::default()
+    };
+    let found = of(&session, &known);
+    assert_eq!(
+        of_check(&found, Check::BytesPerResponse).len(),
+        1,
+        "one is declared"
+    );
+}
+
+#[test]
+fn rounding_is_no_difference() {
+    let mut session = published(&["old", "new"]);
+    // 164 bytes at 54620 and at 56606.4 a second, in MB with one decimal.
+    for (variant, rate, bytes) in [("old", 54_620.0, 9.0e6), ("new", 56_606.4, 9.3e6)] {
+        let figures = [("throughput", rate), ("bytes_per_second", bytes)];
+        add(&mut session, "a", variant, &figures);
+    }
+    assert_eq!(
+        of_check(&of(&session, &Known::default()), Check::BytesPerResponse).len(),
+        0
+    );
+}
+
+#[test]
+fn a_constant_number_under_way_is_right_only_if_it_was_asked_for() {
+    let mut session = table([0, 1, 2, 3, 4]);
+    for run in &mut session.runs {
+        let mut case = (*run.case).clone();
+        case.values.push(("pipelining".into(), Value::Number(10.0)));
+        case.values
+            .push(("generator".into(), Value::Text("autocannon 4.5.2".into())));
+        run.case = case.into();
+    }
+    let found = of(&session, &Known::default());
+    let [disguise] = of_check(&found, Check::LatencyIsThroughput)[..] else {
+        panic!("{found:?}");
+    };
+    assert!(
+        disguise
+            .says
+            .contains("in all 10 figures, where 1000 were requested"),
+        "{}",
+        disguise.says
+    );
+    assert!(
+        disguise.says.contains("'autocannon 4.5.2' is known"),
+        "{}",
+        disguise.says
+    );
+    assert_eq!(of_check(&found, Check::InFlight).len(), 0, "said once");
+}
+
+#[test]
+fn requests_at_a_fixed_rate_are_not_held_against_the_connections() {
+    let mut session = published(&["old"]);
+    let figures = [("throughput", 100.0), ("latency_mean", 1e6)];
+    add(&mut session, "a concurrency=50", "old", &figures);
+    let found = of(&session, &Known::default());
+    assert_eq!(of_check(&found, Check::InFlight).len(), 1);
+    session.runs[0].notes = vec![Run::AT_FIXED_RATE.to_owned()];
+    assert_eq!(of(&session, &Known::default()), []);
+}
+
+#[test]
+fn records_that_repeat_to_the_last_digit_are_one_record() {
+    let mut session = published(&["old", "new"]);
+    let figures = [
+        ("throughput", 980.1),
+        ("latency_mean", 124_123.5),
+        ("latency_p50", 92_456.25),
+    ];
+    add(&mut session, "a", "old", &figures);
+    add(&mut session, "a", "new", &figures);
+    let found = of(&session, &Known::default());
+    let [same] = of_check(&found, Check::IdenticalRecords)[..] else {
+        panic!("{found:?}");
+    };
+    assert!(
+        same.says
+            .starts_with("Run 1 of 'a' old and run 1 of 'a' new are equal"),
+        "{}",
+        same.says
+    );
+    session.runs[1].samples[2].value = 92_456.5;
+    assert_eq!(
+        of_check(&of(&session, &Known::default()), Check::IdenticalRecords).len(),
+        0
+    );
+}
+
+#[test]
+fn other_statuses_and_a_busy_machine_are_told() {
+    let mut session = published(&["old", "new"]);
+    add(
+        &mut session,
+        "a",
+        "old",
+        &[("throughput", 10.0), ("http_non2xx", 5.0)],
+    );
+    add(
+        &mut session,
+        "a",
+        "new",
+        &[("throughput", 10.0), ("pressure", 34.0)],
+    );
+    let found = of(&session, &Known::default());
+    assert_eq!(found[0].check, Check::FailedRequests);
+    assert_eq!(
+        (found[0].level, &found[0].variants[..]),
+        (Level::Red, &["old".to_owned()][..])
+    );
+    let [pressure] = of_check(&found, Check::Pressure)[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(
+        pressure.says,
+        "Something waited for a processor 34 % of the time."
+    );
+}
+
+#[test]
+fn a_machine_that_was_always_busy_is_told_once() {
+    let mut session = published(&["old", "new"]);
+    for (case, variant, pressure) in [
+        ("a", "old", 12.0),
+        ("a", "new", 34.0),
+        ("b", "new", 9.0),
+        ("c", "new", 55.6),
+    ] {
+        let figures = [("throughput", pressure), ("pressure", pressure)];
+        add(&mut session, case, variant, &figures);
+    }
+    let found = of(&session, &Known::default());
+    let [pressure] = of_check(&found, Check::Pressure)[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(
+        pressure.says,
+        "Something waited for a processor up to 56 % of the time in 3 of 4 runs, most with 'new' in 'c'."
+    );
+    assert_eq!(pressure.cases, ["a", "c"]);
+    assert_eq!(pressure.variants, ["old", "new"]);
+}
+
+#[test]
+fn variables_in_a_command_reach_the_instrument() {
+    let mut session = published(&["old"]);
+    let case = Case::new("NODE_OPTIONS=--require=./m.js node bench.js", Vec::new());
+    add(&mut session, "a", "old", &[("throughput", 1.0)]);
+    session.runs[0].case = case.into();
+    let found = of(&session, &Known::default());
+    assert_eq!(found[0].check, Check::ReachOfPatch);
+    assert!(
+        found[0]
+            .says
+            .starts_with("The command sets NODE_OPTIONS, which"),
+        "{}",
+        found[0].says
+    );
+}
+
+/// Twelve runs of a side, with this many requests in flight.
+pub(super) fn measured(session: &mut Session, variant: &str, rate: f64, under_way: f64) {
+    for run in 0..12 {
+        let rate = rate + f64::from(run) / 7.0;
+        let figures = [
+            ("throughput", rate),
+            ("latency_mean", under_way * 1e9 / rate),
+        ];
+        add(session, "a concurrency=250", variant, &figures);
+    }
+}
+
+#[test]
+fn latencies_of_a_lighter_load_are_not_ranked() {
+    let settings = Settings {
+        metrics: vec!["latency_mean".to_owned()],
+        ..Settings::default()
+    };
+    let verdict = |under_way| {
+        let mut session = published(&["old", "new"]);
+        session.metrics[1].better = Better::Lower;
+        measured(&mut session, "old", 1000.0, 249.0);
+        measured(&mut session, "new", 1500.0, under_way);
+        let row = crate::of(&session, &settings).comparisons[0].rows[0].clone();
+        (
+            row.verdict,
+            row.notes.iter().any(|note| note.contains("are not ranked")),
+        )
+    };
+    assert_eq!(verdict(248.0), (Verdict::Better, false));
+    assert_eq!(verdict(121.0), (Verdict::Unclear, true));
+}

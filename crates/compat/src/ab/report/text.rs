@@ -1,0 +1,139 @@
+//! The report as text, line by line as ab lays it out.
+//!
+//! Start at [`write`].
+
+use super::{Line, Report, added};
+use crate::ab::milliseconds::{deviation, milliseconds};
+use crate::ab::times::{PERCENTS, Part, Spread, Times, Timing};
+use std::io::{self, Write};
+
+/// The version of the original whose report this is. Scripts look for the words.
+const BANNER: &str = "This is ApacheBench, Version 2.3";
+
+/// Rows of the table of times.
+const ROWS: [(&str, Part); 4] = [
+    ("Connect", |timing| timing.connect_ns),
+    ("Processing", |timing| timing.processing_ns),
+    ("Waiting", |timing| timing.waiting_ns),
+    ("Total", Timing::total_ns),
+];
+
+/// The three lines that every report begins with. The original names its owners in the second and
+/// third; this program is not theirs.
+pub fn banner() -> [String; 3] {
+    [
+        format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
+        "Not the original: Speedwell stands in for it and prints the same report.".to_owned(),
+        "What differs, and why: 'speedwell as ab -h' and docs/reference/ab.md.".to_owned(),
+    ]
+}
+
+/// Writes everything behind the line that tells of progress.
+///
+/// # Errors
+/// `out` is closed.
+pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "\n\n")?;
+    for line in report.facts() {
+        match line {
+            Line::Field(name, value) => field(name, &value, out)?,
+            Line::Kinds(kinds) => writeln!(out, "{kinds}")?,
+            Line::Gap => writeln!(out)?,
+        }
+    }
+    rates(report, out)?;
+    if let Some(times) = &report.figures.times {
+        table(times, report.request.shown.spread, out)?;
+        // One request has no distribution.
+        if report.request.shown.percentages && times.count() > 1 {
+            percentages(times, out)?;
+        }
+    }
+    writeln!(out)?;
+    for (name, value) in added::lines(report) {
+        field(name, &value, out)?;
+    }
+    out.flush()
+}
+
+fn field(name: &str, value: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:<24}{value}", format!("{name}:"))
+}
+
+fn rates(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let figures = &report.figures;
+    if let Some(rate) = figures.rate() {
+        let rate = format!("{rate:.2} [#/sec] (mean)");
+        field("Requests per second", &rate, out)?;
+    }
+    if let Some((one, across)) = figures.time_per_request_ms() {
+        field("Time per request", &format!("{one:.3} [ms] (mean)"), out)?;
+        let across = format!("{across:.3} [ms] (mean, across all concurrent requests)");
+        field("Time per request", &across, out)?;
+    }
+    let rates = report.transfer_rates();
+    for (rate, unit) in rates
+        .iter()
+        .zip(["[Kbytes/sec] received", "kb/s sent", "kb/s total"])
+    {
+        match unit.ends_with("received") {
+            true => field("Transfer rate", &format!("{rate:.2} {unit}"), out)?,
+            false => writeln!(out, "{:24}{rate:.2} {unit}", "")?,
+        }
+    }
+    Ok(())
+}
+
+/// The columns end where those of the original end or, as times with decimals are wider, one or two
+/// places further right.
+fn table(times: &Times, has_spread: bool, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nConnection Times (ms)")?;
+    writeln!(
+        out,
+        "{}",
+        match has_spread {
+            true => "              min  mean[+/-sd] median   max",
+            false => "              min   avg   max",
+        }
+    )?;
+    for (name, kind) in ROWS {
+        let spread = times.spread(kind);
+        let name = format!("{name}:");
+        let least = milliseconds(spread.least_ns);
+        let (mean, greatest) = (mean(&spread), milliseconds(spread.greatest_ns));
+        match has_spread {
+            true => writeln!(
+                out,
+                "{name:<12}{least:>5} {mean:>5} {:>5} {:>7} {greatest:>5}",
+                deviation(spread.deviation_ns),
+                milliseconds(spread.median_ns),
+            )?,
+            false => writeln!(out, "{name:<12}{least:>5} {mean:>5} {greatest:>5}")?,
+        }
+    }
+    Ok(())
+}
+
+fn mean(spread: &Spread) -> String {
+    milliseconds(spread.mean_ns.round() as u64)
+}
+
+fn percentages(times: &Times, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nPercentage of the requests served within a certain time (ms)"
+    )?;
+    for percent in PERCENTS {
+        let within = milliseconds(times.within_ns(percent));
+        let remark = if percent == 100 {
+            " (longest request)"
+        } else {
+            ""
+        };
+        writeln!(out, "{percent:>4}%  {within:>5}{remark}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,244 @@
+//! Drop-in for `compare.js`: every case under two programs, as rows for `compare.R`.
+//!
+//! Decides options and output of that driver. The order of execution is that of `measure`, and so is the
+//! order of the rows; `compare.R` does not depend on it. Start at [`run`].
+
+use super::band_chart::{Band, band_chart};
+use super::benchmark_folder::BenchmarkFolder;
+use super::command_line::CommandLine;
+use super::compare_r::Table;
+use super::console::Console;
+use super::driver::{self, Driver};
+use super::node_cli::{Grammar, Refusal, Words};
+use super::r_collation::Collation;
+use crate::welch_table::Tested;
+use anyhow::Result;
+use speedwell_measure::ScriptsRequest;
+use speedwell_model::{Event, Observer, Run, Variant};
+use speedwell_results::formats::node_csv::javascript;
+use speedwell_results::formats::node_csv::rows;
+use speedwell_results::formats::node_csv::{Groups, Side};
+use std::path::PathBuf;
+
+const COMMAND_LINE: CommandLine = CommandLine {
+    tool: "compare.js",
+    usage: include_str!("usage/compare.js.txt"),
+    further_usage: include_str!("usage/compare.js.further.txt"),
+    grammar: Grammar {
+        repeated: &["set", "filter", "exclude"],
+        single: &["old", "new", "runs", "dir", "max-regression"],
+        switches: &["no-progress", "analyze", "no-chart", "help"],
+    },
+};
+
+/// Runs of each case under each program, if not said otherwise.
+const RUNS: u32 = 30;
+
+/// What is done with the results, besides printing rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Analysis {
+    chart: bool,
+    /// The largest significant regression that is accepted, in percent.
+    max_regression_percent: Option<f64>,
+}
+
+/// Compares two programs and prints the rows; returns the exit status.
+///
+/// # Errors
+/// Measuring is impossible, or a stream is closed.
+pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
+    COMMAND_LINE.carry_out(
+        arguments,
+        console,
+        understand,
+        |(request, analysis), words, console| compare(&request, analysis, words, console),
+    )
+}
+
+fn compare(
+    request: &ScriptsRequest,
+    analysis: Option<Analysis>,
+    words: &Words,
+    console: &mut Console<'_>,
+) -> Result<i32> {
+    let measure = console.measure;
+    let collation = Collation::of_environment(console.variable);
+    let shows_progress = !words.has("no-progress");
+    let mut printer = Printer {
+        driver: Driver::new(COMMAND_LINE.tool, request, console, shows_progress),
+        collected: analysis.map(|_| Groups::default()),
+    };
+    printer.driver.pass_over_test(words)?;
+    printer.begin()?;
+    measure(request, &mut printer)?;
+    match analysis {
+        Some(analysis) => printer.analyse(analysis, collation),
+        None => Ok(printer.driver.failures.status()),
+    }
+}
+
+fn understand(
+    words: &Words,
+    console: &Console<'_>,
+) -> Result<(ScriptsRequest, Option<Analysis>), Refusal> {
+    let (Some(old), Some(new)) = (words.value("old"), words.value("new")) else {
+        return Err(Refusal::usage(""));
+    };
+    if words.items.is_empty() {
+        return Err(Refusal::usage(""));
+    }
+    let folder = BenchmarkFolder::find(words, console)?;
+    let variant = |name: &str, program: &str| Variant {
+        program: Some(PathBuf::from(program)),
+        ..Variant::plain(name)
+    };
+    let request = ScriptsRequest {
+        scripts: folder.select(words)?,
+        folder: Some(folder.path),
+        sets: words.sets()?,
+        runs: words.runs(RUNS)?,
+        variants: vec![variant("old", old), variant("new", new)],
+        test: false,
+        processors: words.processors()?,
+    };
+    Ok((request, analysis(words)?))
+}
+
+fn analysis(words: &Words) -> Result<Option<Analysis>, Refusal> {
+    let limit = words.value("max-regression").map(str::parse::<f64>);
+    let max_regression_percent = match limit {
+        None => None,
+        Some(Ok(limit)) if limit >= 0.0 && limit.is_finite() => Some(limit),
+        Some(_) => {
+            let reason = "the value of '--max-regression' must be a percentage of at least 0";
+            return Err(Refusal::usage(reason));
+        }
+    };
+    let wanted = words.has("analyze") || max_regression_percent.is_some();
+    let chart = !words.has("no-chart");
+    Ok(wanted.then_some(Analysis {
+        chart,
+        max_regression_percent,
+    }))
+}
+
+struct Printer<'a> {
+    driver: Driver<'a>,
+    /// The rates, where they are analysed instead of printed.
+    collected: Option<Groups>,
+}
+
+impl Printer<'_> {
+    fn begin(&mut self) -> Result<()> {
+        if self.collected.is_none() {
+            self.driver.out.write_all(rows::COMPARE_HEADER.as_bytes())?;
+        }
+        Ok(self.driver.out.flush()?)
+    }
+
+    fn print(&mut self, run: &Run) -> Result<()> {
+        let name = self.driver.scripts.of_run(run).to_owned();
+        for measured in driver::rates(run) {
+            match &mut self.collected {
+                None => {
+                    let row = rows::compare_row(&run.variant, &name, &run.case.values, measured);
+                    self.driver.out.write_all(row.as_bytes())?;
+                }
+                Some(groups) => {
+                    let side = if &*run.variant == "old" {
+                        Side::Old
+                    } else {
+                        Side::New
+                    };
+                    groups.add(full_name(&name, run).as_bytes(), side, measured.rate);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints the table; returns the exit status.
+    fn analyse(mut self, analysis: Analysis, collation: Collation) -> Result<i32> {
+        let groups = self.collected.take().unwrap_or_default();
+        if groups.is_empty() {
+            self.driver.lack_results()?;
+            return Ok(self.driver.failures.status());
+        }
+        let table = Table::of(&groups, collation);
+        if let Some(warning) = table.warning() {
+            self.driver.say(&format!("warning: {warning}"))?;
+        }
+        self.driver.out.write_all(table.text().as_bytes())?;
+        if analysis.chart {
+            self.driver.out.write_all(improvements(&table).as_bytes())?;
+        }
+        for regression in regressions(&table, analysis.max_regression_percent) {
+            self.driver.say(&regression)?;
+            self.driver.failures.note_other();
+        }
+        Ok(self.driver.failures.status())
+    }
+}
+
+/// The name under which `compare.R` groups: file name, blank, configuration.
+fn full_name(name: &str, run: &Run) -> String {
+    let values = run.case.values.iter();
+    let pairs: Vec<String> = values
+        .map(|(name, value)| format!("{name}={}", javascript::inspect(value)))
+        .collect();
+    format!("{name} {}", pairs.join(" "))
+}
+
+/// Every improvement with its 95 % interval around 0, in percent.
+fn improvements(table: &Table) -> String {
+    let band = |row: &super::compare_r::NamedRow| {
+        let value = row.row.improvement_percent;
+        let interval = match row.row.test {
+            Tested::Done {
+                accuracy_percent: [half, ..],
+                ..
+            } => Some((value - half, value + half)),
+            Tested::TooFew | Tested::Constant => None,
+        };
+        Band {
+            label: row.name.clone(),
+            value,
+            interval,
+        }
+    };
+    let bands: Vec<Band> = table.rows().iter().map(band).collect();
+    let chart = band_chart(&bands, 0.0, |percent| format!("{percent:.2} %"));
+    if chart.is_empty() {
+        return chart;
+    }
+    format!("\nImprovement, o, with its 95 % band, [---], against no change, |:\n\n{chart}")
+}
+
+/// One sentence for each case that became significantly slower by more than the limit.
+fn regressions(table: &Table, limit_percent: Option<f64>) -> Vec<String> {
+    let Some(limit) = limit_percent else {
+        return Vec::new();
+    };
+    table
+        .rows()
+        .iter()
+        .filter(|row| row.row.stars() > 0 && row.row.improvement_percent < -limit)
+        .map(|row| {
+            let slower = -row.row.improvement_percent;
+            format!(
+                "'{}' is {slower:.2} % slower, more than {limit} %",
+                row.name
+            )
+        })
+        .collect()
+}
+
+impl Observer for Printer<'_> {
+    fn observe(&mut self, event: &Event<'_>) -> Result<()> {
+        self.driver.follow(event)?;
+        if let Event::RunFinished(run) = event {
+            self.print(run)?;
+        }
+        Ok(self.driver.out.flush()?)
+    }
+}

@@ -1,0 +1,263 @@
+//! Drop-in for google/benchmark's `compare.py`: the changes between two results, or two programs.
+//!
+//! Decides the order of what happens and the exit status: 0 when something was compared, 2 when not.
+//! The figures come from `u_test_table`. What differs from the original, and why, is in
+//! `docs/reference/compare-py.md`. Start at [`run`].
+
+mod arguments;
+mod dump;
+mod filter;
+mod input;
+mod program;
+mod python_number;
+mod remarks;
+mod side;
+mod sources;
+mod table;
+
+use self::arguments::{Asked, Color, Request};
+use self::filter::Filter;
+use self::remarks::Remarks;
+use self::side::{Choice, Side};
+use self::sources::{FILTER, Gathered, Sources};
+use self::table::Table;
+use super::console::{COULD_NOT, Console};
+use crate::u_test_table::{Rules, UTestTable, u_test_table};
+use anyhow::{Context, Result};
+use speedwell_results::foreign::google_benchmark::Results;
+use std::fs::File;
+use std::io::BufWriter;
+
+const TOOL: &str = "compare.py";
+const USAGE: &str = include_str!("usage/compare.py.txt");
+
+/// The exit status after Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
+/// Does what `arguments` ask for; returns the exit status.
+///
+/// # Errors
+/// Standard output or standard error is closed.
+pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
+    let done = match Asked::parse(arguments) {
+        Ok(Asked::Help) => return Ok(console.help(USAGE)?),
+        Ok(Asked::Nothing) => {
+            console.help(USAGE)?;
+            return Ok(COULD_NOT);
+        }
+        Ok(Asked::Compare(request)) => compare(&request, console),
+        Err(reason) => return Ok(console.refuse_with_hint(TOOL, &reason, "--help")?),
+    };
+    console.tell_failure(TOOL, done)
+}
+
+fn compare(request: &Request, console: &mut Console<'_>) -> Result<i32> {
+    let comparison = Comparison::of(request)?;
+    let sources = match Sources::gather(request, console)? {
+        Gathered::Sources(sources) => sources,
+        Gathered::Ended(status) => return Ok(status),
+    };
+    let read = |label: &String| format!("cannot compare '{label}'");
+    let first = sources.first.results();
+    let first = first.with_context(|| read(&sources.labels[0]))?;
+    let second = match &sources.second {
+        Some(file) => file.results().with_context(|| read(&sources.labels[1]))?,
+        None => Results {
+            context: first.context.clone(),
+            entries: first.entries.clone(),
+        },
+    };
+    comparison.show(&sources, [first, second], console)
+}
+
+/// What is compared, and how it is shown.
+struct Comparison<'q> {
+    request: &'q Request,
+    /// Those of the mode, and what replaces their matches.
+    filters: Option<([Filter; 2], String)>,
+    /// The one that was passed on to the programs; files know it, too.
+    passed: Option<Filter>,
+    rules: Rules,
+}
+
+impl<'q> Comparison<'q> {
+    fn of(request: &'q Request) -> Result<Comparison<'q>> {
+        let filters = match request.both_filters() {
+            Some([one, other]) => {
+                let common = format!("[{one} vs. {other}]");
+                Some(([Filter::new(one)?, Filter::new(other)?], common))
+            }
+            None => None,
+        };
+        let passed = request
+            .passed_value(FILTER)
+            .map(|filter| match request.strict {
+                true => Filter::new(filter),
+                false => Filter::of_programs(filter),
+            });
+        Ok(Comparison {
+            request,
+            filters,
+            passed: passed.transpose()?,
+            rules: if request.strict {
+                Rules::Original
+            } else {
+                Rules::Sound
+            },
+        })
+    }
+
+    /// Prints everything there is to say.
+    fn show(
+        &self,
+        sources: &Sources,
+        results: [Results<'_>; 2],
+        console: &mut Console<'_>,
+    ) -> Result<i32> {
+        for sentence in self.on_files(&results, &sources.labels) {
+            console.warn(TOOL, &sentence)?;
+        }
+        let [first, second] = results;
+        let sides = [
+            Side::of(first.entries, &self.choice(0, sources.are_programs[0])),
+            Side::of(second.entries, &self.choice(1, sources.are_programs[1])),
+        ];
+        let tests = self.request.tests;
+        let figures = u_test_table(&sides[0].entries, &sides[1].entries, tests, self.rules);
+        let shown = self.print(&figures, sources, console)?;
+        self.remark(&figures, &sides, sources, console)?;
+        if let Some(path) = &self.request.dump {
+            let path = console.directory.join(path);
+            let written = File::create(&path)
+                .and_then(|file| dump::write(&figures, &mut BufWriter::new(file)));
+            written.with_context(|| format!("cannot write '{}'", path.display()))?;
+        }
+        if shown > 0 || self.request.strict {
+            return Ok(0);
+        }
+        let reason = self.why_nothing(&figures, &sides, sources);
+        console.stdout.flush()?;
+        writeln!(console.stderr, "{TOOL}: nothing compared: {reason}")?;
+        Ok(COULD_NOT)
+    }
+
+    /// Which entries of a side count, and what they are called.
+    fn choice(&self, side: usize, is_program: bool) -> Choice<'_> {
+        let renamed = self.filters.as_ref();
+        let renamed = renamed.map(|(filters, common)| (&filters[side], common.as_str()));
+        let of_file = renamed.map(|(filter, _)| filter).or(self.passed.as_ref());
+        Choice {
+            of_file: of_file.filter(|_| !is_program),
+            renamed,
+        }
+    }
+
+    /// Table and lines below it; how many rows there are.
+    fn print(
+        &self,
+        figures: &UTestTable<'_>,
+        sources: &Sources,
+        console: &mut Console<'_>,
+    ) -> Result<usize> {
+        let [one, other] = &sources.labels;
+        let what = match &self.request.filters {
+            None => format!("{one} to {other}"),
+            Some([old, new]) if self.request.is_one_input => format!("{old} to {new} (from {one})"),
+            Some([old, new]) => format!("{old} (from {one}) to {new} (from {other})"),
+        };
+        writeln!(console.stdout, "Comparing {what}")?;
+        let table = Table {
+            figures,
+            aggregates_only: self.request.aggregates_only,
+            alpha: self.request.alpha,
+            colors: self.has_colors(console),
+            rules: self.rules,
+        };
+        Ok(table.write(console.stdout)?)
+    }
+
+    fn has_colors(&self, console: &Console<'_>) -> bool {
+        let is_wanted = (console.variable)("NO_COLOR").is_none_or(|value| value.is_empty());
+        match self.request.color {
+            Color::Unsaid => is_wanted,
+            Color::Auto => is_wanted && console.stdout_is_terminal,
+            Color::Always => true,
+            Color::Never => false,
+        }
+    }
+
+    /// Lines below the table, and sentences on standard error.
+    fn remark(
+        &self,
+        figures: &UTestTable<'_>,
+        sides: &[Side<'_>; 2],
+        sources: &Sources,
+        console: &mut Console<'_>,
+    ) -> Result<()> {
+        let remarks = Remarks {
+            labels: sources.labels.each_ref().map(String::as_str),
+            table: figures,
+        };
+        for line in remarks.without_result() {
+            writeln!(console.stdout, "{line}")?;
+        }
+        console.stdout.flush()?;
+        if let Some((filters, _)) = &self.filters {
+            for (side, filter) in sides.iter().zip(filters) {
+                if let Some(sentence) = remarks::on_merging(side, filter.text()) {
+                    console.warn(TOOL, &sentence)?;
+                }
+            }
+        }
+        // A side without any entries is told as the reason why nothing was compared.
+        if sides.iter().all(|side| !side.entries.is_empty()) {
+            for sentence in remarks.sentences() {
+                console.warn(TOOL, &sentence)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What spoils the figures before they are compared.
+    fn on_files(&self, results: &[Results<'_>; 2], labels: &[String; 2]) -> Vec<String> {
+        let mut said = Vec::new();
+        for (results, label) in results.iter().zip(labels) {
+            let remarks = results.remarks().into_iter();
+            said.extend(remarks.map(|remark| format!("'{label}': {remark}")));
+        }
+        said.extend(remarks::on_circumstances(
+            results.each_ref().map(|side| &side.context),
+        ));
+        if self.request.filters.is_some() && self.filters.is_none() {
+            said.push("a filter is empty, so neither is used".to_owned());
+        }
+        said.dedup();
+        said
+    }
+
+    fn why_nothing(
+        &self,
+        figures: &UTestTable<'_>,
+        sides: &[Side<'_>; 2],
+        sources: &Sources,
+    ) -> String {
+        for (at, label) in sources.labels.iter().enumerate() {
+            if sides[at].entries.is_empty() {
+                let filter = self.choice(at, false);
+                let filter = filter.of_file.map(|filter| filter.text().to_owned());
+                return match filter {
+                    Some(filter) => format!("no name in '{label}' matches '{filter}'"),
+                    None => format!("there are no benchmarks in '{label}'"),
+                };
+            }
+        }
+        if figures.rows.is_empty() {
+            return match figures.without_result.iter().all(Vec::is_empty) {
+                true => "no benchmark with times is on both sides".to_owned(),
+                false => "what both sides have failed or was skipped".to_owned(),
+            };
+        }
+        "there are no aggregates\nhint: measure with --benchmark_repetitions=N, or leave -a out"
+            .to_owned()
+    }
+}

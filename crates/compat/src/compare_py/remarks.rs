@@ -1,0 +1,139 @@
+//! What the original keeps to itself, in sentences for standard error and lines below the table.
+//!
+//! Decides what is worth saying of a comparison and how; it must not know the table's layout. Start
+//! at [`Remarks`].
+
+use super::side::Side;
+use crate::u_test_table::UTestTable;
+use indexmap::IndexMap;
+use serde_json::Value;
+use speedwell_results::foreign::google_benchmark::Entry;
+use std::borrow::Cow;
+
+/// How many names a sentence lists before it only counts.
+const NAMES_LISTED: usize = 20;
+
+/// Circumstances that make figures hard to compare when they differ.
+const CIRCUMSTANCES: [&str; 6] = [
+    "host_name",
+    "num_cpus",
+    "cpu_scaling_enabled",
+    "aslr_enabled",
+    "library_version",
+    "library_build_type",
+];
+
+/// Everything that is said besides the table.
+pub struct Remarks<'r> {
+    /// What the user calls the sides.
+    pub labels: [&'r str; 2],
+    /// The comparison.
+    pub table: &'r UTestTable<'r>,
+}
+
+impl Remarks<'_> {
+    /// Sentences on what the table does not show.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        for (label, names) in self.labels.iter().zip(&self.table.unmatched) {
+            if !names.is_empty() {
+                said.push(format!("only in '{label}': {}", list(names)));
+            }
+        }
+        if !self.table.odd_units.is_empty() {
+            let names = list(&self.table.odd_units);
+            said.push(format!(
+                "not compared, because their units have no common measure: {names}"
+            ));
+        }
+        if self.table.not_in_geomean > 0 && self.table.geomean.is_some() {
+            said.push(format!(
+                "OVERALL_GEOMEAN leaves out {}, which have no counterpart or no time",
+                counted(self.table.not_in_geomean, "repetition")
+            ));
+        }
+        said
+    }
+
+    /// Lines on what failed or was skipped: name, side and number, reason.
+    pub fn without_result(&self) -> Vec<String> {
+        let mut found: IndexMap<(&str, String), [usize; 2]> = IndexMap::new();
+        for (side, entries) in self.table.without_result.iter().enumerate() {
+            for entry in entries {
+                found.entry((&entry.name, reason(entry))).or_default()[side] += 1;
+            }
+        }
+        let lines = found.iter().map(|((name, reason), counts)| {
+            let sides = self
+                .labels
+                .iter()
+                .zip(counts)
+                .filter(|(_, count)| **count > 0);
+            let sides: Vec<String> = match self.labels[0] == self.labels[1] {
+                true => vec![counted(counts.iter().sum(), "time")],
+                false => sides
+                    .map(|(label, count)| format!("{} in '{label}'", counted(*count, "time")))
+                    .collect(),
+            };
+            format!("not compared: {name} {reason} ({})", sides.join(", "))
+        });
+        lines.collect()
+    }
+}
+
+/// What to say of filters that make different names equal.
+pub fn on_merging(side: &Side<'_>, filter: &str) -> Option<String> {
+    let (count, name) = side.merged.as_ref()?;
+    Some(format!(
+        "the filter '{filter}' makes {count} names equal ('{name}'), so that different benchmarks \
+         and figures count as repetitions of one; let it match less"
+    ))
+}
+
+/// What to say of circumstances that are not the same.
+pub fn on_circumstances(contexts: [&Value; 2]) -> Option<String> {
+    let differing = CIRCUMSTANCES.iter().filter_map(|key| {
+        let [Some(one), Some(other)] = contexts.map(|context| context.get(key)) else {
+            return None;
+        };
+        (one != other).then(|| format!("{key} {} and {}", plain(one), plain(other)))
+    });
+    let differing: Vec<String> = differing.collect();
+    (!differing.is_empty()).then(|| {
+        format!(
+            "the sides were measured differently: {}",
+            differing.join(", ")
+        )
+    })
+}
+
+fn plain(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => format!("'{text}'").into(),
+        other => other.to_string().into(),
+    }
+}
+
+fn reason(entry: &Entry<'_>) -> String {
+    let (what, message) = match entry.has_failed {
+        true => ("failed", &entry.error_message),
+        false => ("was skipped", &entry.skip_message),
+    };
+    match message.as_deref().filter(|message| !message.is_empty()) {
+        Some(message) => format!("{what}: {message}"),
+        None => what.to_owned(),
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    let (shown, rest) = names.split_at(names.len().min(NAMES_LISTED));
+    match rest.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {}", shown.join(", "), counted(more, "more name")),
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}

@@ -1,0 +1,284 @@
+//! Drop-in for erlperf: Erlang code measured in one virtual machine, and erlperf's tables.
+//!
+//! Decides the order of what happens and the exit status: 0 when every code was measured, 2 when something failed or
+//! makes no sense, 130 after Ctrl-C. Tables are on standard output, everything that went wrong on standard error.
+//! What differs from the original, and why, is in `docs/reference/erlperf.md`. Start at [`run`].
+
+mod arguments;
+mod code_words;
+mod document;
+mod fault;
+mod frame;
+mod label;
+mod machines;
+mod monitor;
+mod number;
+mod recording;
+mod remarks;
+mod sampling;
+mod squeeze;
+mod statistics;
+pub mod style;
+mod system;
+mod table;
+
+use self::arguments::{Asked, Request};
+use self::code_words::Known;
+use self::machines::Machines;
+use self::sampling::{Sampled, Taken};
+use self::squeeze::{Pass, Squeezed};
+use self::system::System;
+use self::table::{Detail, Line, Table};
+use super::console::{COULD_NOT, Console, columns};
+use anyhow::{Context, Result, ensure};
+use speedwell_environment as environment;
+use speedwell_process as process;
+use speedwell_report::{Format, Output, Verbosity, print};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const TOOL: &str = "erlperf";
+const USAGE: &str = include_str!("usage/erlperf.txt");
+
+/// The exit status after Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
+/// The width of what is no terminal.
+const USUAL_VIEWPORT: usize = 80;
+
+/// Does what `arguments` ask for; returns the exit status.
+///
+/// # Errors
+/// Standard output or standard error is closed.
+pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
+    let done = match Asked::parse(arguments) {
+        Ok(Asked::Help) => return Ok(console.help(USAGE)?),
+        Ok(Asked::Measure(request)) => measure(&request, console),
+        Err(reason) => return Ok(console.refuse_with_hint(TOOL, &reason, "--help")?),
+    };
+    console.tell_failure(TOOL, done)
+}
+
+fn measure(request: &Request, console: &mut Console<'_>) -> Result<i32> {
+    let paths = request
+        .paths
+        .iter()
+        .map(|path| folder(path, &console.directory));
+    let paths: Vec<PathBuf> = paths.collect::<Result<_>>()?;
+    let codes = request.codes.iter();
+    let codes = codes.map(|piece| code_words::read(piece, &paths, &console.directory));
+    let codes: Result<Vec<Known>, String> = codes.collect();
+    let codes = codes.map_err(anyhow::Error::msg)?;
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    // What is said while measuring is for people, unless the answer is for programs.
+    let mut nowhere = std::io::sink();
+    let out: &mut dyn Write = match request.format {
+        Format::Text => &mut *console.stdout,
+        _ => &mut nowhere,
+    };
+    let mut machines = Machines::start(request, codes, &console.directory, out)?;
+    let found = match request.squeeze {
+        None => Found::all(&mut machines, request, out)?,
+        Some(search) => {
+            let stderr = &mut *console.stderr;
+            let mut told = |pass: &Pass| match line_of_pass(pass, request) {
+                Some(line) => writeln!(stderr, "{TOOL}: {line}"),
+                None => Ok(()),
+            };
+            let squeezed = squeeze::squeeze(&mut machines, request, search, out, &mut told)?;
+            Found::best(&machines, squeezed)
+        }
+    };
+    machines.end();
+    let ready = machines.ready.take();
+    found.show(
+        request,
+        &machines,
+        &System::of(ready.as_ref(), None),
+        console,
+    )?;
+    let failed = tell_faults(&machines, console)?;
+    Ok(match (process::interrupted(), failed) {
+        (true, _) => INTERRUPTED,
+        (false, true) => COULD_NOT,
+        (false, false) => 0,
+    })
+}
+
+/// A folder of `-pa`, absolute.
+fn folder(path: &str, directory: &Path) -> Result<PathBuf> {
+    let full = directory.join(path);
+    let full = full.canonicalize();
+    let full = full.with_context(|| format!("cannot add '{path}' of -pa to the code path"))?;
+    ensure!(
+        full.is_dir(),
+        "cannot add '{path}' of -pa to the code path: it is no folder"
+    );
+    Ok(full)
+}
+
+/// What was measured.
+struct Found {
+    sampled: Sampled,
+    /// Passes of a search.
+    passes: Vec<Pass>,
+}
+
+impl Found {
+    fn all(machines: &mut Machines, request: &Request, out: &mut dyn Write) -> Result<Found> {
+        let all: Vec<usize> = (0..machines.jobs.len()).collect();
+        for job in &all {
+            machines.set_workers(*job, request.workers, out)?;
+        }
+        Ok(Found {
+            sampled: sampling::sample(machines, &all, request, out)?,
+            passes: Vec::new(),
+        })
+    }
+
+    fn best(machines: &Machines, squeezed: Squeezed) -> Found {
+        let best = squeezed.best.map(|at| squeezed.passes[at].taken.clone());
+        let mut taken = vec![Taken::default(); machines.jobs.len()];
+        taken[0] = best.unwrap_or_default();
+        Found {
+            sampled: Sampled {
+                taken,
+                is_steady: true,
+            },
+            passes: squeezed.passes,
+        }
+    }
+
+    /// Prints the table and what should be known beside it.
+    fn show(
+        &self,
+        request: &Request,
+        machines: &Machines,
+        system: &System,
+        console: &mut Console<'_>,
+    ) -> Result<()> {
+        let lines = machines.jobs.iter().zip(&self.sampled.taken);
+        let lines = lines.map(|(job, taken)| Line {
+            label: job.known.label.clone(),
+            workers: job
+                .workers
+                .max(taken.workers * u32::from(!self.passes.is_empty())),
+            // A code that failed in the middle has no figures of what it was to do.
+            figures: taken
+                .figures(request, job.empty_ns)
+                .filter(|_| job.is_sound()),
+        });
+        let mut lines: Vec<Line> = lines.collect();
+        if let (Some(line), false) = (lines.first_mut(), self.passes.is_empty()) {
+            line.workers = self.sampled.taken[0].workers;
+            // What a search found out before something failed stays true.
+            let taken = &self.sampled.taken[0];
+            line.figures = taken.figures(request, machines.jobs[0].empty_ns);
+        }
+        let table = Table::of(sampling::unit(request), lines);
+        let mut said = remarks::of_samples(&machines.jobs, &self.sampled, request);
+        said.extend(remarks::of_table(&table, request));
+        if table.lines.iter().all(|line| line.figures.is_none()) {
+            return Ok(());
+        }
+        match request.format {
+            Format::Text => write_text(&table, request.detail(), system, console)?,
+            format => {
+                let passes = self.passes.iter().cloned();
+                let passes = passes.filter_map(|pass| Some((pass.clone(), line(&pass, request)?)));
+                let passes: Vec<(Pass, Line)> = passes.collect();
+                let warnings = [&system.warnings[..], &said[..]].concat();
+                let document = document::document(&table, &passes, &warnings);
+                print(&document, &output(format), console.stdout)?;
+            }
+        }
+        console.stdout.flush()?;
+        for sentence in said {
+            console.warn(TOOL, &sentence)?;
+        }
+        Ok(())
+    }
+}
+
+fn output(format: Format) -> Output {
+    Output {
+        format: Some(format),
+        verbosity: Verbosity::Verbose,
+        ..Output::default()
+    }
+}
+
+fn write_text(
+    table: &Table,
+    detail: Detail,
+    system: &System,
+    console: &mut Console<'_>,
+) -> Result<()> {
+    for warning in &system.warnings {
+        writeln!(console.stdout, "{warning}")?;
+    }
+    if detail == Detail::Full {
+        let processor = environment::capture(&[]).cpu;
+        let system = System {
+            processor,
+            ..system.clone()
+        };
+        system.write(console.stdout)?;
+    }
+    let viewport = match console.stdout_is_terminal {
+        true => columns(libc::STDOUT_FILENO),
+        false => None,
+    };
+    table.write(detail, viewport.unwrap_or(USUAL_VIEWPORT), console.stdout)?;
+    Ok(())
+}
+
+/// One pass as a row.
+fn line(pass: &Pass, request: &Request) -> Option<Line> {
+    Some(Line {
+        label: format!("{} workers", pass.workers),
+        workers: pass.workers,
+        figures: Some(pass.taken.figures(request, None)?),
+    })
+}
+
+/// One pass as it is told while a search goes on.
+fn line_of_pass(pass: &Pass, request: &Request) -> Option<String> {
+    let line = line(pass, request)?;
+    let (figures, seen) = line.seen()?;
+    let samples = figures.samples.iter().map(|sample| number::number(*sample));
+    let samples: Vec<String> = samples.collect();
+    Some(format!(
+        "{} worker{}: {} ({}), {}",
+        pass.workers,
+        if pass.workers == 1 { "" } else { "s" },
+        number::number(seen.average),
+        samples.join(" "),
+        number::duration(figures.iteration_ns)
+    ))
+}
+
+/// Says what went wrong with which code; whether anything did.
+fn tell_faults(machines: &Machines, console: &mut Console<'_>) -> Result<bool> {
+    console.stdout.flush()?;
+    let mut failed = false;
+    for job in &machines.jobs {
+        for fault in &job.faults {
+            failed = true;
+            writeln!(
+                console.stderr,
+                "{TOOL}: '{}': {fault}",
+                label::on_one_line(&job.known.label)
+            )?;
+            if job.known.lacks_dot && fault.reason.starts_with("parse error for runner") {
+                let name = &job.known.shown;
+                writeln!(
+                    console.stderr,
+                    "hint: there is no file '{name}' with recorded calls either; code ends with a period (dot)"
+                )?;
+            }
+        }
+    }
+    Ok(failed)
+}

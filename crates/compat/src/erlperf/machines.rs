@@ -1,0 +1,306 @@
+//! Erlang machines with the codes that are measured in them: one machine for all, or one for each.
+//!
+//! Decides what is said to the harness, and which codes are lost when something goes wrong: a code that fails takes no
+//! other with it, a machine that ends takes those that it had. It does not know what samples are for. Start at
+//! [`Machines::start`].
+
+use super::arguments::Request;
+use super::code_words::Known;
+use super::fault::Fault;
+use super::frame;
+use super::monitor::{INTERVAL, Monitor};
+use anyhow::Result;
+use speedwell_harness::Message;
+use speedwell_harness::code::{self, Answer, Gone, Live};
+use speedwell_model::Measured;
+use speedwell_model::{Length, Samples, Variant};
+use speedwell_process::{Spec, interrupted};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// A machine lives no longer. Nobody measures for so long.
+const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// A runner whose iterations are longer than its samples may take so much longer than it was asked to.
+const SLOW_RUNNER: Duration = Duration::from_secs(100);
+
+/// Nobody knows how long a fixed number of iterations takes.
+const SLOW_LOOP: Duration = Duration::from_secs(24 * 3600);
+
+/// A code in its machine.
+pub struct Job {
+    /// What it is called over the protocol.
+    name: String,
+    machine: usize,
+    /// The code.
+    pub known: Known,
+    /// Workers that it has now.
+    pub workers: u32,
+    /// What went wrong.
+    pub faults: Vec<Fault>,
+    /// What an empty iteration costs beside it, in nanoseconds.
+    pub empty_ns: Option<f64>,
+}
+
+impl Job {
+    /// Whether it can be measured.
+    pub fn is_sound(&self) -> bool {
+        self.faults.iter().all(|fault| fault.is_afterwards)
+    }
+}
+
+/// All machines and codes.
+pub struct Machines {
+    machines: Vec<Option<Live>>,
+    /// The codes in the order typed.
+    pub jobs: Vec<Job>,
+    /// What the first machine said of itself.
+    pub ready: Option<Message>,
+    monitor: Option<Monitor>,
+}
+
+impl Machines {
+    /// Starts machines and loads codes; sources are shown on the way if they are wanted.
+    ///
+    /// # Errors
+    /// `out` is closed.
+    pub fn start(
+        request: &Request,
+        codes: Vec<Known>,
+        directory: &Path,
+        out: &mut dyn Write,
+    ) -> Result<Machines> {
+        let jobs: Vec<Job> = codes
+            .into_iter()
+            .enumerate()
+            .map(|(at, known)| Job {
+                name: format!("code{at}"),
+                machine: if request.isolated { at } else { 0 },
+                known,
+                workers: 0,
+                faults: Vec::new(),
+                empty_ns: None,
+            })
+            .collect();
+        let names = jobs.iter().map(|job| job.name.clone()).collect();
+        let mut machines = Machines {
+            machines: Vec::new(),
+            jobs,
+            ready: None,
+            monitor: request.verbose.then(|| Monitor::new(names)),
+        };
+        for at in 0..machines.jobs.len() {
+            if machines.jobs[at].machine == machines.machines.len() && !interrupted() {
+                machines.start_one(at, directory);
+            }
+            machines.load(at, request.verbose, out)?;
+        }
+        machines.watch(out)?;
+        Ok(machines)
+    }
+
+    fn start_one(&mut self, job: usize, directory: &Path) {
+        let machine = self.machines.len();
+        let started = started(&self.jobs[job].known, directory);
+        match started {
+            Ok((live, ready)) => {
+                self.machines.push(Some(live));
+                let ready = ready.first("ready").cloned();
+                self.ready = self.ready.take().or(ready);
+            }
+            Err(gone) => {
+                self.machines.push(None);
+                self.lose(machine, &gone);
+            }
+        }
+    }
+
+    /// Has all machines tell their gauges, if lines were asked for.
+    fn watch(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        for machine in 0..self.machines.len() {
+            if self.monitor.is_none() {
+                return Ok(());
+            }
+            let answer = self.with(machine, out, |live, _| live.monitor(INTERVAL))?;
+            let events = answer.map_or(Vec::new(), |answer| answer.events);
+            for event in &events {
+                if let Some(monitor) = &mut self.monitor {
+                    monitor.hear(machine, event, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, job: usize, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
+        let (name, code) = (
+            self.jobs[job].name.clone(),
+            self.jobs[job].known.code.clone(),
+        );
+        let machine = self.jobs[job].machine;
+        let answer = self.with(machine, out, |live, _| live.load(&name, &code))?;
+        let Some(answer) = answer.filter(|_| self.jobs[job].is_sound()) else {
+            return Ok(());
+        };
+        self.note_faults(&answer);
+        if let Some(loaded) = answer.first("loaded").filter(|_| verbose) {
+            let source = loaded.get("source").unwrap_or_default();
+            frame::write(&self.jobs[job].known.shown, &source, out)?;
+            out.flush()?;
+        }
+        if self.jobs[job].is_sound() {
+            let empty = self.with(machine, out, |live, _| live.empty_ns(&name))?;
+            self.jobs[job].empty_ns = empty.flatten();
+        }
+        Ok(())
+    }
+
+    /// Gives a code so many workers.
+    ///
+    /// # Errors
+    /// `out` is closed.
+    pub fn set_workers(&mut self, job: usize, count: u32, out: &mut dyn Write) -> io::Result<()> {
+        if !self.jobs[job].is_sound() {
+            return Ok(());
+        }
+        let (name, machine) = (self.jobs[job].name.clone(), self.jobs[job].machine);
+        self.jobs[job].workers = count;
+        let answer = self.with(machine, out, |live, _| live.workers(&name, count))?;
+        if let Some(answer) = answer {
+            self.note_faults(&answer);
+        }
+        Ok(())
+    }
+
+    /// Measures codes of one machine at the same time; what each of them gave.
+    ///
+    /// # Errors
+    /// `out` is closed.
+    pub fn run(
+        &mut self,
+        jobs: &[usize],
+        samples: &Samples,
+        out: &mut dyn Write,
+    ) -> io::Result<Vec<(usize, Measured)>> {
+        let sound: Vec<usize> = jobs
+            .iter()
+            .copied()
+            .filter(|job| self.jobs[*job].is_sound())
+            .collect();
+        let Some(machine) = sound.first().map(|job| self.jobs[*job].machine) else {
+            return Ok(Vec::new());
+        };
+        let names: Vec<String> = sound
+            .iter()
+            .map(|job| self.jobs[*job].name.clone())
+            .collect();
+        let limit = limit(samples);
+        let answer = self.with(machine, out, |live, hear| {
+            live.run(&names, samples, false, Some(limit), hear)
+        })?;
+        let Some(answer) = answer else {
+            return Ok(Vec::new());
+        };
+        self.note_faults(&answer);
+        let given = sound.iter().zip(&names);
+        Ok(given
+            .filter_map(|(job, name)| Some((*job, answer.measured(name, samples)?)))
+            .collect())
+    }
+
+    /// Has every machine undo what its codes prepared, and waits for its end.
+    pub fn end(&mut self) {
+        for machine in 0..self.machines.len() {
+            let Some(live) = self.machines[machine].take() else {
+                continue;
+            };
+            match live.end() {
+                Ok(answer) => self.note_faults(&answer),
+                // A machine that does not end by itself has been measured all the same.
+                Err(gone) if !interrupted() => self.note_end(machine, &gone, true),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Asks a machine something, with the monitor listening; nothing if the machine is gone.
+    fn with<T>(
+        &mut self,
+        machine: usize,
+        out: &mut dyn Write,
+        ask: impl FnOnce(&mut Live, &mut dyn FnMut(&Message)) -> Result<T, Gone>,
+    ) -> io::Result<Option<T>> {
+        let Some(Some(live)) = self.machines.get_mut(machine) else {
+            return Ok(None);
+        };
+        let mut written = Ok(());
+        let monitor = &mut self.monitor;
+        let answer = ask(live, &mut |event| {
+            if let (Some(monitor), Ok(())) = (monitor.as_mut(), &written) {
+                written = monitor.hear(machine, event, out);
+            }
+        });
+        written?;
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(gone) => {
+                self.lose(machine, &gone);
+                Ok(None)
+            }
+        }
+    }
+
+    fn lose(&mut self, machine: usize, gone: &Gone) {
+        self.machines[machine] = None;
+        // The user ended it together with us.
+        if !interrupted() {
+            self.note_end(machine, gone, false);
+        }
+    }
+
+    fn note_end(&mut self, machine: usize, gone: &Gone, is_afterwards: bool) {
+        let fault = Fault {
+            is_afterwards,
+            ..Fault::of_end(gone)
+        };
+        let own = self.jobs.iter_mut().filter(|job| job.machine == machine);
+        for job in own.filter(|job| job.is_sound()) {
+            job.faults.push(fault.clone());
+        }
+    }
+
+    fn note_faults(&mut self, answer: &Answer) {
+        for event in answer.events.iter().filter(|event| event.verb == "error") {
+            let of = event.get("job").unwrap_or_default();
+            let fault = Fault::of_event(event);
+            for job in self.jobs.iter_mut().filter(|job| job.name == of) {
+                if !job.faults.contains(&fault) {
+                    job.faults.push(fault.clone());
+                }
+            }
+        }
+    }
+}
+
+fn started(known: &Known, directory: &Path) -> Result<(Live, Answer), Gone> {
+    let program = code::usual_program(known.code.language);
+    let variant = Variant::plain("erlperf");
+    let spec = code::start(&known.code, &program, &variant)?;
+    Live::start(Spec {
+        directory: Some(directory.to_owned()),
+        limit: LIFE,
+        ..spec
+    })
+}
+
+/// How long a run may take.
+fn limit(samples: &Samples) -> Duration {
+    match samples.length {
+        Length::TimeNs(ns) => {
+            let ns = ns.saturating_mul(samples.count.into());
+            Duration::from_nanos(ns.saturating_add(samples.warmup_ns)) + SLOW_RUNNER
+        }
+        Length::Iterations(_) => SLOW_LOOP,
+    }
+}

@@ -1,0 +1,181 @@
+//! A line per second while codes are measured: what Erlang says of itself, and the iterations of every code.
+//!
+//! Erlang machines tell their gauges by their own clocks. With several machines only the one that is being
+//! measured is listened to; what the others told meanwhile is old when it is read, and is left out. Start at
+//! [`Monitor::hear`].
+
+use super::number::{number, size};
+use crate::local_time::iso_time;
+use speedwell_harness::Message;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Between two lines.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Lines below one header.
+const LINES_PER_HEADER: usize = 30;
+
+/// What comes later than it was told by this is old.
+const STALE: Duration = Duration::from_millis(500);
+
+const HEADER: &str = "YYYY-MM-DDTHH:MM:SS-oo:oo  Sched   DCPU    DIO    Procs    Ports     ETS Mem Total  Mem Proc   \
+                      Mem Bin   Mem ETS";
+
+/// Makes lines of gauges.
+pub struct Monitor {
+    begin: Instant,
+    /// What codes are called in gauges.
+    jobs: Vec<String>,
+    /// Iterations at the last line, by job.
+    counts: HashMap<String, u64>,
+    /// Of each machine: the least time by which our clock was ahead of its own.
+    ahead_ns: HashMap<usize, i128>,
+    last: Option<Instant>,
+    written: usize,
+}
+
+impl Monitor {
+    /// Lines for these codes, in this order.
+    pub fn new(jobs: Vec<String>) -> Monitor {
+        Monitor {
+            begin: Instant::now(),
+            jobs,
+            counts: HashMap::new(),
+            ahead_ns: HashMap::new(),
+            last: None,
+            written: 0,
+        }
+    }
+
+    /// Takes note of an event of a machine; writes a line if it is time for one.
+    ///
+    /// # Errors
+    /// `out` is closed.
+    pub fn hear(&mut self, machine: usize, event: &Message, out: &mut dyn Write) -> io::Result<()> {
+        if event.verb != "gauge" || event.get("sched_util").is_none() {
+            return Ok(());
+        }
+        let told_ns: i64 = event.number("t_ns").unwrap_or(0);
+        let ahead = self.begin.elapsed().as_nanos() as i128 - i128::from(told_ns);
+        let known = self.ahead_ns.insert(machine, ahead);
+        let least = known.map_or(ahead, |known| known.min(ahead));
+        self.ahead_ns.insert(machine, least);
+        let is_stale = ahead - least > STALE.as_nanos() as i128;
+        let now = Instant::now();
+        let is_soon = self.last.is_some_and(|last| now - last < INTERVAL * 9 / 10);
+        // The first one of a machine covers no time.
+        if known.is_none() {
+            self.note_counts(event);
+            return Ok(());
+        }
+        if is_stale || is_soon {
+            return Ok(());
+        }
+        self.last = Some(now);
+        let line = self.line(event);
+        if self.written.is_multiple_of(LINES_PER_HEADER) {
+            let jobs = (1..=self.jobs.len()).map(|number| format!(" {:>12}", format!("#{number}")));
+            writeln!(out, "\n{HEADER}{}", jobs.collect::<String>())?;
+        }
+        self.written += 1;
+        writeln!(out, "{line}")?;
+        out.flush()
+    }
+
+    fn line(&mut self, event: &Message) -> String {
+        let gauge = |name: &str| event.number::<f64>(name).unwrap_or(0.0);
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let mut line = iso_time(since.map_or(0, |since| since.as_secs()));
+        for name in ["sched_util", "dcpu", "dio"] {
+            line += &format!(" {:6.2}", gauge(name));
+        }
+        for (name, width) in [("processes", 8), ("ports", 8), ("ets", 7)] {
+            line += &format!(" {:width$.0}", gauge(name));
+        }
+        for name in [
+            "memory_total",
+            "memory_processes",
+            "memory_binary",
+            "memory_ets",
+        ] {
+            line += &format!(" {:>9}", size(gauge(name)));
+        }
+        let before = self.counts.clone();
+        self.note_counts(event);
+        for job in &self.jobs {
+            let count = |counts: &HashMap<String, u64>| counts.get(job).copied().unwrap_or(0);
+            let more = count(&self.counts).saturating_sub(count(&before));
+            line += &format!(" {:>12}", number(more as f64));
+        }
+        line
+    }
+
+    fn note_counts(&mut self, event: &Message) {
+        for job in &self.jobs {
+            if let Some(count) = event.number(&format!("job.{job}")) {
+                self.counts.insert(job.clone(), count);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gauge(t_ns: u64, count: u64) -> Message {
+        let kb = 1024.0;
+        Message::new("gauge")
+            .with("t_ns", t_ns)
+            .with("sched_util", 0.41)
+            .with("dcpu", 0)
+            .with("dio", 0.0)
+            .with("processes", 43)
+            .with("ports", 3)
+            .with("ets", 21)
+            .with("memory_total", 17_861.0 * kb)
+            .with("memory_processes", 3_939.0 * kb)
+            .with("memory_binary", 290.0 * kb)
+            .with("memory_ets", 384.0 * kb)
+            .with("job.code0", count)
+    }
+
+    #[test]
+    fn a_line_is_that_of_the_original_for_the_same_gauges() {
+        let mut out = Vec::new();
+        let mut monitor = Monitor::new(vec!["code0".to_owned()]);
+        monitor.hear(0, &gauge(0, 1000), &mut out).unwrap();
+        monitor
+            .hear(0, &gauge(1_000_000_000, 1376), &mut out)
+            .unwrap();
+        let own = String::from_utf8(out).unwrap();
+        let golden = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../speedwell/tests/golden/erlperf/verbose.out"
+        );
+        let recorded = std::fs::read_to_string(golden).unwrap();
+        let own: Vec<&str> = own.lines().collect();
+        let at = recorded
+            .lines()
+            .position(|line| line.starts_with("YYYY"))
+            .unwrap();
+        let recorded: Vec<&str> = recorded.lines().skip(at).collect();
+        assert_eq!(own[0], "");
+        assert_eq!(own[1].replace("      #1", "<0.81.0>"), recorded[0]);
+        assert_eq!(own[2][25..], recorded[1][25..]);
+        assert_eq!(own[2][..25].len(), "2026-11-21T18:48:33+00:00".len());
+    }
+
+    #[test]
+    fn what_was_told_long_ago_makes_no_line() {
+        let mut out = Vec::new();
+        let mut monitor = Monitor::new(vec!["code0".to_owned()]);
+        // Told at once, by a clock of its own.
+        monitor.hear(0, &gauge(5_000_000_000, 0), &mut out).unwrap();
+        // Told four seconds before that, so it waited somewhere.
+        monitor.hear(0, &gauge(1_000_000_000, 5), &mut out).unwrap();
+        assert!(out.is_empty(), "{}", String::from_utf8_lossy(&out));
+    }
+}

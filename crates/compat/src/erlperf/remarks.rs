@@ -1,0 +1,168 @@
+//! What a reader of a table should know and the original does not tell: differences that are none, machines that did
+//! other things, code that was folded away, samples that never became steady.
+
+use super::arguments::{Request, Sample};
+use super::machines::Job;
+use super::sampling::{Sampled, Taken};
+use super::table::Table;
+use speedwell_analysis::code::{MOST_DISTURBANCE, p_of_difference};
+use speedwell_harness::code::fold_warning;
+use speedwell_model::median;
+use speedwell_process::interrupted;
+
+/// Differences with a greater p are no differences.
+const ALPHA: f64 = 0.05;
+
+/// Whole sentences about how codes were measured.
+pub fn of_samples(jobs: &[Job], sampled: &Sampled, request: &Request) -> Vec<String> {
+    let mut said = Vec::new();
+    for (job, taken) in jobs.iter().zip(&sampled.taken) {
+        said.extend(
+            of_code(job, taken, request).map(|text| format!("{}: {text}", job.known.label)),
+        );
+    }
+    if let (false, Some(until)) = (sampled.is_steady, request.until) {
+        said.push(format!(
+            "Samples never varied by {} or less, as --cv requires: the last {} are shown.",
+            until.variation, request.samples
+        ));
+    }
+    said
+}
+
+fn of_code<'a>(
+    job: &'a Job,
+    taken: &'a Taken,
+    request: &'a Request,
+) -> impl Iterator<Item = String> + 'a {
+    let fewer = missing(taken, request).filter(|_| job.is_sound() && !interrupted());
+    let folded = taken
+        .visits
+        .last()
+        .and_then(|measured| fold_warning(measured, job.empty_ns));
+    let said = fewer.into_iter().chain(folded);
+    said.chain(disturbance(taken, request))
+}
+
+/// How many of the samples that were asked for are lacking, if any.
+fn missing(taken: &Taken, request: &Request) -> Option<String> {
+    let count = taken.windows.len();
+    let is_short = (1..request.samples as usize).contains(&count);
+    is_short.then(|| {
+        format!(
+            "Only {count} of {} samples were taken: iterations are longer than samples, or workers had to wait too \
+             long for a processor. A greater -d gives more of them.",
+            request.samples
+        )
+    })
+}
+
+/// Where iterations took much longer in the mean than in the median batch. Workers that share processors wait for each
+/// other, which is no disturbance.
+fn disturbance(taken: &Taken, request: &Request) -> Option<String> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if taken.workers as usize > processors {
+        return None;
+    }
+    let batches = taken.visits.iter().filter_map(|visit| visit.batches);
+    let mut medians: Vec<f64> = batches.map(|batches| batches.median_ns).collect();
+    let typical_ns = median(&mut medians)?;
+    let plain = Request {
+        subtracts_empty: false,
+        ..request.clone()
+    };
+    let ratio = taken.figures(&plain, None)?.iteration_ns / typical_ns;
+    (ratio > MOST_DISTURBANCE && ratio.is_finite()).then(|| {
+        format!(
+            "An iteration takes {ratio:.1} times as long in the mean as in the median batch ({}): the machine was busy \
+             with other things, or few iterations cost much more than most.",
+            super::number::duration(typical_ns)
+        )
+    })
+}
+
+/// Whole sentences about codes that cannot be told from the best one.
+pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
+    let Some((best, others)) = table.lines.split_first() else {
+        return Vec::new();
+    };
+    let samples = |line: &super::table::Line| {
+        let figures = line.figures.as_ref();
+        figures.map_or(Vec::new(), |figures| figures.samples.clone())
+    };
+    let first = samples(best);
+    let unclear = others.iter().filter_map(|other| {
+        let p = p_of_difference(&first, &samples(other))?;
+        (p >= ALPHA).then(|| {
+            format!(
+                "'{}' and '{}' are statistically indistinguishable: p = {p:.2} by Welch's test of the logarithms of {} samples each.",
+                best.label, other.label, request.samples
+            )
+        })
+    });
+    let mut said: Vec<String> = unclear.collect();
+    if !said.is_empty() && matches!(request.sample, Sample::Window(_)) {
+        said.push("More samples (-s) tell more; 'speedwell eval erlang' has verdicts.".to_owned());
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::Asked;
+    use super::*;
+    use speedwell_model::{Batches, Measured, Window};
+
+    /// A visit of so many workers with one window, in which the mean is ten times the median batch.
+    fn taken(workers: u32) -> Taken {
+        let window = Window {
+            per_s: 1e6,
+            elapsed_ns: 1e9,
+            iterations: 1e6,
+        };
+        let median_ns = 100.0 * f64::from(workers);
+        let batches = Batches {
+            min_ns: median_ns,
+            p5_ns: median_ns,
+            p25_ns: median_ns,
+            median_ns,
+            count: 9,
+        };
+        let visit = Measured {
+            workers,
+            windows: vec![window],
+            per_s: Some(window.per_s),
+            batches: Some(batches),
+        };
+        Taken {
+            windows: vec![window],
+            workers,
+            visits: vec![visit],
+        }
+    }
+
+    fn request() -> Request {
+        match Asked::parse(&["ok.".to_owned()]) {
+            Ok(Asked::Measure(request)) => *request,
+            _ => panic!("'ok.' is a code"),
+        }
+    }
+
+    #[test]
+    fn workers_that_wait_for_a_processor_are_not_said_to_be_disturbed() {
+        let alone = disturbance(&taken(1), &request()).unwrap();
+        assert!(alone.contains("takes 10.0 times as long"), "{alone}");
+        assert_eq!(disturbance(&taken(100_000), &request()), None);
+    }
+
+    #[test]
+    fn samples_that_are_lacking_are_counted() {
+        let said = missing(&taken(1), &request()).unwrap();
+        assert!(said.starts_with("Only 1 of 3 samples were taken"), "{said}");
+        let whole = Request {
+            samples: 1,
+            ..request()
+        };
+        assert_eq!(missing(&taken(1), &whole), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! What a full report says of the machine, and warnings about an Erlang machine whose figures mean little.
+
+use speedwell_harness::Message;
+use std::io::{self, Write};
+
+/// What was measured on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct System {
+    /// Processor, where it is known.
+    pub processor: Option<String>,
+    /// What the Erlang machine calls itself.
+    pub machine: Option<String>,
+    /// Whole sentences of the original, in capitals as there.
+    pub warnings: Vec<String>,
+}
+
+impl System {
+    /// From what the harness said when it was ready.
+    pub fn of(ready: Option<&Message>, processor: Option<String>) -> System {
+        let get = |key: &str| ready.and_then(|ready| ready.get(key));
+        let told = |text: &str, seen: String| format!("WARNING: {text} ({seen} detected)");
+        let mut warnings = Vec::new();
+        if let Some(trace) = get("dynamic_trace").filter(|trace| trace != "none") {
+            warnings.push(told("Dynamic Trace Probes enabled", trace));
+        }
+        if let Some(build) = get("build").filter(|build| build != "opt") {
+            warnings.push(told("Emulator is not optimised", build));
+        }
+        if let Some(flavor) = get("flavor").filter(|flavor| flavor != "jit") {
+            // Erlang itself calls its interpreter so.
+            let flavor = if flavor == "interp" {
+                "emu".into()
+            } else {
+                flavor
+            };
+            warnings.push(told("Emulator is not JIT", flavor));
+        }
+        System {
+            processor,
+            machine: get("system"),
+            warnings,
+        }
+    }
+
+    /// The lines above a full report.
+    ///
+    /// # Errors
+    /// `out` is closed.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "OS : {}", operating_system())?;
+        if let Some(processor) = &self.processor {
+            writeln!(out, "CPU: {processor}")?;
+        }
+        let machine = self.machine.as_deref().unwrap_or("Erlang/OTP");
+        writeln!(out, "VM : {machine}\n")
+    }
+}
+
+fn operating_system() -> String {
+    match std::env::consts::OS {
+        "linux" => "Linux".to_owned(),
+        "macos" => "MacOS".to_owned(),
+        "freebsd" => "FreeBSD".to_owned(),
+        "windows" => "Windows".to_owned(),
+        other => format!("{}/{other}", std::env::consts::FAMILY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VERSION: &str = "Erlang/OTP 25 [erts-13.1.5] [source] [64-bit] [smp:2:2] [ds:2:2:10] [async-threads:1] [jit:ns]";
+
+    #[test]
+    fn the_lines_are_those_of_the_original() {
+        let ready = Message::new("ready")
+            .with("system", VERSION)
+            .with("flavor", "jit")
+            .with("build", "opt")
+            .with("dynamic_trace", "none");
+        let system = System::of(Some(&ready), Some("AMD EPYC".to_owned()));
+        assert_eq!(system.warnings, [""; 0]);
+        let mut out = Vec::new();
+        system.write(&mut out).unwrap();
+        let golden = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../speedwell/tests/golden/erlperf/full.out"
+        );
+        let recorded = std::fs::read_to_string(golden).unwrap();
+        let head = recorded.split_inclusive('\n').take(4).collect::<String>();
+        assert_eq!(String::from_utf8(out).unwrap(), head);
+    }
+
+    #[test]
+    fn a_machine_that_measures_badly_is_warned_of() {
+        let ready = Message::new("ready")
+            .with("flavor", "interp")
+            .with("build", "debug")
+            .with("dynamic_trace", "systemtap");
+        let told = System::of(Some(&ready), None).warnings;
+        assert_eq!(
+            told,
+            [
+                "WARNING: Dynamic Trace Probes enabled (systemtap detected)",
+                "WARNING: Emulator is not optimised (debug detected)",
+                "WARNING: Emulator is not JIT (emu detected)",
+            ]
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! Notes the circumstances of a session, within milliseconds and without ever failing: a fact
+//! that cannot be read is left out.
+
+use super::activity::{Resource, load, pressure_percent, steal_percent};
+use super::programs::program;
+use super::system::Aslr;
+use super::tree::{Tree, field};
+use super::{control_group, memory, processors, system};
+use speedwell_model::Environment;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The circumstances of this moment.
+///
+/// `programs` names every variant with its program and what [`super::program_version`] said of it:
+/// no program is started here.
+///
+/// Facts that change by the minute have names beginning with `now_`; all others describe the
+/// machine and its settings, and a series of results is continuous only while they stay the same.
+pub fn capture(programs: &[(String, PathBuf, Option<String>)]) -> Environment {
+    let mut environment = capture_from(&Tree::at(Path::new("/")));
+    environment.programs = programs
+        .iter()
+        .map(|(variant, path, version)| program(variant, path, version.as_deref()))
+        .collect();
+    environment
+}
+
+fn capture_from(tree: &Tree) -> Environment {
+    Environment {
+        host: tree.text("/proc/sys/kernel/hostname"),
+        cpu: processors::model(tree),
+        cpus: processors::available(tree),
+        memory_bytes: memory::memory(tree).map(|memory| memory.total_bytes),
+        kernel: system::kernel(tree),
+        governors: processors::governors(tree).into_keys().collect(),
+        aslr: system::aslr(tree).map(|aslr| matches!(aslr, Aslr::Full | Aslr::Partial)),
+        load: load(tree),
+        facts: facts(tree),
+        programs: Vec::new(),
+        speedwell: Some(env!("CARGO_PKG_VERSION").to_owned()),
+    }
+}
+
+fn facts(tree: &Tree) -> BTreeMap<String, String> {
+    let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
+    let settings = [
+        ("os", system::distribution(tree)),
+        (
+            "cpus_online",
+            processors::online(tree).map(|count| count.to_string()),
+        ),
+        ("cpu_affinity", processors::affinity(tree)),
+        (
+            "cpu_quota",
+            control_group::cpu_limit(tree).map(|limit| limit.cpus.to_string()),
+        ),
+        (
+            "memory_limit_bytes",
+            control_group::memory_limit_bytes(tree).map(|n| n.to_string()),
+        ),
+        (
+            "turbo",
+            processors::turbo(tree).map(|turbo| on_off(turbo.on)),
+        ),
+        ("smt", processors::smt(tree).map(on_off)),
+        ("microcode", microcode(tree)),
+        ("isolated_cpus", isolated(tree)),
+        ("mitigations", mitigations(tree)),
+        ("hypervisor", system::hypervisor(tree)),
+        ("container", system::container(tree)),
+        (
+            "clocksource",
+            system::clock_source(tree).map(|(current, _)| current),
+        ),
+        (
+            "transparent_huge_pages",
+            memory::transparent_huge_pages(tree),
+        ),
+        (
+            "huge_pages",
+            memory::reserved_huge_pages(tree).map(|count| count.to_string()),
+        ),
+    ];
+    let known = settings.into_iter().chain(of_this_moment(tree));
+    known
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+}
+
+fn of_this_moment(tree: &Tree) -> Vec<(&'static str, Option<String>)> {
+    let memory = memory::memory(tree);
+    let percent = |share: Option<f64>| share.map(|share| format!("{share:.2}"));
+    let pressure = |resource| percent(pressure_percent(tree, resource));
+    vec![
+        (
+            "now_memory_available_bytes",
+            memory.map(|memory| memory.available_bytes.to_string()),
+        ),
+        (
+            "now_swap_used_bytes",
+            memory.map(|memory| memory.swap_used_bytes.to_string()),
+        ),
+        ("now_cpu_pressure_percent", pressure(Resource::Cpu)),
+        ("now_memory_pressure_percent", pressure(Resource::Memory)),
+        ("now_io_pressure_percent", pressure(Resource::Io)),
+        ("now_steal_percent", percent(steal_percent(tree))),
+    ]
+}
+
+fn microcode(tree: &Tree) -> Option<String> {
+    field(&tree.text("/proc/cpuinfo")?, "microcode", ':').map(str::to_owned)
+}
+
+/// Processors that the scheduler leaves alone (`isolcpus=`).
+fn isolated(tree: &Tree) -> Option<String> {
+    tree.text("/sys/devices/system/cpu/isolated")
+        .filter(|list| !list.is_empty())
+}
+
+/// The boot option against speculative execution attacks, which changes the cost of every system
+/// call.
+fn mitigations(tree: &Tree) -> Option<String> {
+    let line = tree.text("/proc/cmdline")?;
+    line.split_whitespace()
+        .find_map(|word| word.strip_prefix("mitigations="))
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::fake::machine;
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    const LAB: &[(&str, &str)] = &[
+        ("/proc/sys/kernel/hostname", "lab-3\n"),
+        ("/proc/sys/kernel/osrelease", "6.1.0\n"),
+        ("/proc/sys/kernel/randomize_va_space", "2\n"),
+        ("/proc/sys/vm/nr_hugepages", "16\n"),
+        ("/proc/cmdline", "root=/dev/sda1 mitigations=off quiet\n"),
+        (
+            "/proc/cpuinfo",
+            "model name : Xeon E5\nmicrocode : 0x1\nflags : fpu\n",
+        ),
+        ("/proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 500 kB\n"),
+        ("/proc/loadavg", "0.1 0.2 0.3 1/2 3\n"),
+        (
+            "/proc/pressure/io",
+            "some avg10=2.50 avg60=0 avg300=0 total=0\n",
+        ),
+        ("/proc/self/status", "Cpus_allowed_list:\t0-1\n"),
+        ("/sys/devices/system/cpu/online", "0-3\n"),
+        ("/sys/devices/system/cpu/isolated", "2-3\n"),
+        ("/sys/devices/system/cpu/smt/active", "0\n"),
+        ("/sys/devices/system/cpu/cpufreq/boost", "1\n"),
+        (
+            "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+            "performance\n",
+        ),
+        (
+            "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
+            "performance\n",
+        ),
+    ];
+
+    #[test]
+    fn a_known_machine_is_described_in_full() {
+        let machine = machine(LAB);
+        let found = capture_from(&machine);
+        assert_eq!(found.host.as_deref(), Some("lab-3"));
+        assert_eq!(found.cpu.as_deref(), Some("Xeon E5"));
+        assert_eq!((found.cpus, found.memory_bytes), (Some(2), Some(1_024_000)));
+        assert_eq!(found.kernel.as_deref(), Some("Linux 6.1.0"));
+        assert_eq!(found.governors, ["performance"]);
+        assert_eq!(
+            (found.aslr, found.load),
+            (Some(true), Some([0.1, 0.2, 0.3]))
+        );
+        let expected = [
+            ("cpu_affinity", "0-1"),
+            ("cpus_online", "4"),
+            ("huge_pages", "16"),
+            ("isolated_cpus", "2-3"),
+            ("microcode", "0x1"),
+            ("mitigations", "off"),
+            ("now_io_pressure_percent", "2.50"),
+            ("now_memory_available_bytes", "512000"),
+            ("now_swap_used_bytes", "0"),
+            ("smt", "off"),
+            ("turbo", "on"),
+        ];
+        let facts: Vec<_> = found
+            .facts
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect();
+        assert_eq!(facts, expected);
+    }
+
+    #[test]
+    fn a_machine_that_shows_nothing_is_no_error() {
+        let found = capture_from(&machine(&[]));
+        let nothing = Environment {
+            speedwell: found.speedwell.clone(),
+            ..Environment::default()
+        };
+        assert_eq!(found, nothing);
+    }
+
+    #[test]
+    fn this_machine_is_captured_within_milliseconds() {
+        // The quickest of some, because a busy machine makes any of them longer.
+        let mut took = Duration::MAX;
+        for _ in 0..10 {
+            let begun = Instant::now();
+            let found = capture(&[("old".into(), "sh".into(), None)]);
+            took = took.min(begun.elapsed());
+            assert!(found.cpus.is_some_and(|count| count >= 1));
+            assert!(found.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
+            assert!(found.programs[0].size_bytes.is_some_and(|bytes| bytes > 0));
+        }
+        assert!(took < Duration::from_millis(500), "{took:?}");
+    }
+}

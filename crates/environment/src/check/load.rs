@@ -1,0 +1,166 @@
+//! Checks of what else the machine is doing.
+
+use super::{Check, State};
+use crate::activity::{self, Resource};
+use crate::tree::Tree;
+use crate::{control_group, memory, processors};
+
+/// Shows who uses the processors.
+const WHO: &str = "ps -eo pid,pcpu,pmem,args --sort=-pcpu | head";
+
+pub(super) fn checks(tree: &Tree) -> Vec<Check> {
+    let mut checks = vec![load(tree)];
+    checks.extend(Resource::ALL.map(|resource| pressure(tree, resource)));
+    checks.extend([steal(tree), free_memory(tree), swap(tree)]);
+    checks
+}
+
+/// The state of a figure that is bad when it is large.
+fn beyond(figure: f64, warning: f64, bad: f64) -> State {
+    match figure {
+        figure if figure > bad => State::Bad,
+        figure if figure > warning => State::Warning,
+        _ => State::Good,
+    }
+}
+
+/// The load counts tasks that run or wait. Up to a quarter of the processors it is the usual
+/// background; beyond three quarters the benchmark will have to share its processor.
+fn load(tree: &Tree) -> Check {
+    const NAME: &str = "load";
+    let Some([now, _, _]) = activity::load(tree) else {
+        return Check::unknown(NAME);
+    };
+    let cpus = processors::available(tree).unwrap_or(1);
+    let state = beyond(now / f64::from(cpus), 0.25, 0.75);
+    Check::new(
+        NAME,
+        state,
+        format!("{now:.2} over the last minute, on {cpus} processors"),
+    )
+    .remedy(WHO)
+}
+
+fn pressure(tree: &Tree, resource: Resource) -> Check {
+    let name = format!("{} pressure", resource.name());
+    let Some(percent) = activity::pressure_percent(tree, resource) else {
+        return Check::unknown(name);
+    };
+    let (warning, bad) = resource.limits_percent();
+    let found = format!("tasks waited in {percent:.1} % of the last 10 seconds");
+    Check::new(name, beyond(percent, warning, bad), found).remedy(match resource {
+        Resource::Cpu => WHO,
+        Resource::Memory => "ps -eo pid,pmem,rss,args --sort=-rss | head",
+        Resource::Io => "ps -eo pid,stat,wchan:20,args | awk '$2 ~ /D/'",
+    })
+}
+
+/// A share above what the interval of a comparison can resolve cannot be averaged away.
+fn steal(tree: &Tree) -> Check {
+    const NAME: &str = "stolen time";
+    let Some(percent) = activity::steal_percent(tree) else {
+        return Check::unknown(NAME);
+    };
+    let found = format!("{percent:.2} % of the processor time since the machine was started");
+    Check::new(NAME, beyond(percent, 0.5, 5.0), found).remedy(
+        "move this virtual machine to a dedicated host or to a plan without shared processors",
+    )
+}
+
+fn free_memory(tree: &Tree) -> Check {
+    const NAME: &str = "free memory";
+    let Some(memory) = memory::memory(tree) else {
+        return Check::unknown(NAME);
+    };
+    let limit = control_group::memory_limit_bytes(tree).filter(|&limit| limit < memory.total_bytes);
+    let used_percent =
+        100.0 - memory.available_bytes as f64 / memory.total_bytes.max(1) as f64 * 100.0;
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let within = limit
+        .map(|limit| format!(", limited to {:.1} GiB", gib(limit)))
+        .unwrap_or_default();
+    let found = format!(
+        "{:.1} of {:.1} GiB available{within}",
+        gib(memory.available_bytes),
+        gib(memory.total_bytes)
+    );
+    Check::new(NAME, beyond(used_percent, 90.0, 97.0), found)
+        .remedy("ps -eo pid,pmem,rss,args --sort=-rss | head")
+}
+
+/// A page in swap costs a benchmark a hundred thousand times what it cost before.
+fn swap(tree: &Tree) -> Check {
+    const NAME: &str = "swap";
+    let Some(memory) = memory::memory(tree) else {
+        return Check::unknown(NAME);
+    };
+    match memory.swap_used_bytes {
+        0 => Check::new(NAME, State::Good, "not in use"),
+        used => Check::new(NAME, State::Warning, format!("{} MiB in use", used >> 20))
+            .remedy("sudo swapoff --all && sudo swapon --all"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::fake::machine;
+
+    #[test]
+    fn load_is_judged_against_the_processors_that_are_ours() {
+        let check_of = |figure, cpus| {
+            load(&machine(&[
+                ("/proc/loadavg", figure),
+                ("/sys/devices/system/cpu/online", cpus),
+            ]))
+        };
+        assert_eq!(check_of("0.90 0 0", "0-7").state, State::Good);
+        assert_eq!(check_of("0.90 0 0", "0-1").state, State::Warning);
+        let bad = check_of("1.80 0 0", "0-1");
+        assert_eq!(bad.state, State::Bad);
+        assert_eq!(bad.found, "1.80 over the last minute, on 2 processors");
+        assert_eq!(bad.remedy.as_deref(), Some(WHO));
+    }
+
+    #[test]
+    fn memory_pressure_weighs_more_than_waiting_for_a_processor() {
+        let line = "some avg10=3.00 avg60=0.80 avg300=7.59 total=1\n";
+        let machine = machine(&[
+            ("/proc/pressure/memory", line),
+            ("/proc/pressure/cpu", line),
+        ]);
+        assert_eq!(pressure(&machine, Resource::Memory).state, State::Warning);
+        assert_eq!(pressure(&machine, Resource::Cpu).state, State::Good);
+        assert_eq!(pressure(&machine, Resource::Io).state, State::Unknown);
+    }
+
+    #[test]
+    fn stolen_time_is_a_share_of_all_time() {
+        let state = |line| steal(&machine(&[("/proc/stat", line)])).state;
+        assert_eq!(state("cpu  90 0 0 100 0 0 0 10 0 0\n"), State::Warning);
+        assert_eq!(state("cpu  80 0 0 100 0 0 0 20 0 0\n"), State::Bad);
+        assert_eq!(state("cpu  90 0 0 100 0 0 0 0 0 0\n"), State::Good);
+    }
+
+    #[test]
+    fn memory_that_is_nearly_gone_and_swap_in_use_are_warned_of() {
+        let machine = machine(&[(
+            "/proc/meminfo",
+            "MemTotal: 8388608 kB\nMemAvailable: 524288 kB\nSwapTotal: 4096 kB\nSwapFree: 2048 kB\n",
+        )]);
+        let memory = free_memory(&machine);
+        assert_eq!(
+            (memory.state, memory.found.as_str()),
+            (State::Warning, "0.5 of 8.0 GiB available")
+        );
+        let swap = swap(&machine);
+        assert_eq!(
+            (swap.state, swap.found.as_str()),
+            (State::Warning, "2 MiB in use")
+        );
+        assert_eq!(
+            swap.remedy.as_deref(),
+            Some("sudo swapoff --all && sudo swapon --all")
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! Checks of the processors: frequency, sharing of cores, how many are ours.
+
+use super::{Check, State};
+use crate::tree::Tree;
+use crate::{control_group, processors, system};
+
+pub(super) fn checks(tree: &Tree) -> Vec<Check> {
+    vec![
+        governor(tree),
+        turbo(tree),
+        smt(tree),
+        count(tree),
+        quota(tree),
+        virtual_machine(tree),
+    ]
+}
+
+/// All but two governors change the frequency while a benchmark runs, so that the first samples
+/// are slower and the figures depend on what ran before.
+fn governor(tree: &Tree) -> Check {
+    const NAME: &str = "cpu governor";
+    let governors = processors::governors(tree);
+    if governors.is_empty() {
+        let found = match system::hypervisor(tree) {
+            Some(_) => "left to the host of this virtual machine",
+            None => "the system shows no frequency control",
+        };
+        return Check::new(NAME, State::Unknown, found);
+    }
+    let fixed = governors
+        .keys()
+        .all(|name| name == "performance" || name == "userspace");
+    let counts: Vec<String> = governors
+        .iter()
+        .map(|(name, count)| format!("'{name}' on {count}"))
+        .collect();
+    let state = if fixed { State::Good } else { State::Warning };
+    Check::new(NAME, state, format!("{} processors", counts.join(", ")))
+        .remedy("echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
+}
+
+/// Turbo frequencies depend on temperature and on how many other cores are busy.
+fn turbo(tree: &Tree) -> Check {
+    const NAME: &str = "turbo";
+    match processors::turbo(tree) {
+        None => Check::unknown(NAME),
+        Some(turbo) if turbo.on => Check::new(
+            NAME,
+            State::Warning,
+            "on: the frequency follows temperature and load",
+        )
+        .remedy(turbo.off_command),
+        Some(_) => Check::new(NAME, State::Good, "off"),
+    }
+}
+
+/// Two threads of one core slow each other down by an amount that depends on what they do.
+fn smt(tree: &Tree) -> Check {
+    const NAME: &str = "smt";
+    match processors::smt(tree) {
+        None => Check::unknown(NAME),
+        Some(true) => Check::new(NAME, State::Warning, "on: two threads share a core")
+            .remedy("echo off | sudo tee /sys/devices/system/cpu/smt/control"),
+        Some(false) => Check::new(NAME, State::Good, "off, or one thread per core"),
+    }
+}
+
+/// One processor has to carry the benchmark and everything else, Speedwell included.
+fn count(tree: &Tree) -> Check {
+    const NAME: &str = "processors";
+    let Some(available) = processors::available(tree) else {
+        return Check::unknown(NAME);
+    };
+    let online = processors::online(tree).unwrap_or(available);
+    let state = if available > 1 {
+        State::Good
+    } else {
+        State::Warning
+    };
+    let remedy = match online {
+        1 => "measure on a machine with at least two processors".to_owned(),
+        _ => format!("taskset --cpu-list --pid 0-{} $$", online - 1),
+    };
+    Check::new(
+        NAME,
+        state,
+        format!("{available} of {online} online available"),
+    )
+    .remedy(remedy)
+}
+
+/// A group that has used up its time for a period stands still until the next one: the scheduler
+/// cuts pauses of up to 100 ms into the figures.
+fn quota(tree: &Tree) -> Check {
+    const NAME: &str = "cpu quota";
+    let Some(limit) = control_group::cpu_limit(tree) else {
+        return Check::new(NAME, State::Good, "no limit");
+    };
+    let (state, throttled) = match limit.throttled_periods {
+        Some(0) => (State::Warning, ", not reached so far".to_owned()),
+        Some(periods) => (State::Bad, format!(", reached in {periods} periods so far")),
+        None => (State::Warning, String::new()),
+    };
+    let found = format!("the time of {} processors{throttled}", limit.cpus);
+    Check::new(NAME, state, found).remedy(match system::container(tree) {
+        Some(kind) if kind == "docker" || kind == "podman" => {
+            format!("start the container with '{kind} run --cpuset-cpus 0-1' instead of '--cpus'")
+        }
+        _ => limit.lift_command,
+    })
+}
+
+fn virtual_machine(tree: &Tree) -> Check {
+    const NAME: &str = "virtual machine";
+    match system::hypervisor(tree) {
+        None => Check::new(NAME, State::Good, "none seen"),
+        Some(kind) => Check::new(
+            NAME,
+            State::Warning,
+            format!("hypervisor {kind}: the host may slow this machine down at any time"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::fake::machine;
+
+    const CPU: &str = "/sys/devices/system/cpu";
+
+    #[test]
+    fn a_governor_that_changes_frequencies_is_warned_of() {
+        let files = |second| {
+            machine(&[
+                (
+                    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                    "performance",
+                ),
+                (
+                    "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
+                    second,
+                ),
+            ])
+        };
+        let check = governor(&files("powersave"));
+        assert_eq!(check.state, State::Warning);
+        assert_eq!(
+            check.found,
+            "'performance' on 1, 'powersave' on 1 processors"
+        );
+        assert!(
+            check
+                .remedy
+                .unwrap()
+                .starts_with("echo performance | sudo tee")
+        );
+        let check = governor(&files("performance"));
+        assert_eq!((check.state, check.remedy), (State::Good, None));
+        assert_eq!(governor(&machine(&[])).state, State::Unknown);
+    }
+
+    #[test]
+    fn turbo_is_switched_off_through_the_driver_in_use() {
+        let check = turbo(&machine(&[(
+            "/sys/devices/system/cpu/intel_pstate/no_turbo",
+            "0",
+        )]));
+        let command = format!("echo 1 | sudo tee {CPU}/intel_pstate/no_turbo");
+        assert_eq!((check.state, check.remedy), (State::Warning, Some(command)));
+        let check = turbo(&machine(&[("/sys/devices/system/cpu/cpufreq/boost", "0")]));
+        assert_eq!((check.state, check.remedy), (State::Good, None));
+    }
+
+    #[test]
+    fn shared_cores_are_warned_of() {
+        let state = |active| smt(&machine(&[("/sys/devices/system/cpu/smt/active", active)])).state;
+        assert_eq!((state("1"), state("0")), (State::Warning, State::Good));
+    }
+
+    #[test]
+    fn a_single_processor_is_too_few() {
+        let check_of = |online, allowed| {
+            count(&machine(&[
+                ("/sys/devices/system/cpu/online", online),
+                ("/proc/self/status", allowed),
+            ]))
+        };
+        let pinned = check_of("0-3", "Cpus_allowed_list:\t2");
+        assert_eq!(
+            (pinned.state, pinned.found.as_str()),
+            (State::Warning, "1 of 4 online available")
+        );
+        assert_eq!(
+            pinned.remedy.as_deref(),
+            Some("taskset --cpu-list --pid 0-3 $$")
+        );
+        assert_eq!(
+            check_of("0-3", "Cpus_allowed_list:\t0-3").state,
+            State::Good
+        );
+    }
+
+    #[test]
+    fn a_quota_that_has_been_reached_is_bad() {
+        let check_of = |stat| {
+            quota(&machine(&[
+                ("/proc/self/cgroup", "0::/"),
+                (
+                    "/proc/self/mountinfo",
+                    "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 none rw",
+                ),
+                ("/sys/fs/cgroup/cpu.max", "150000 100000"),
+                ("/sys/fs/cgroup/cpu.stat", stat),
+            ]))
+        };
+        let check = check_of("nr_periods 9\nnr_throttled 3\n");
+        assert_eq!(check.state, State::Bad);
+        assert_eq!(
+            check.found,
+            "the time of 1.5 processors, reached in 3 periods so far"
+        );
+        assert_eq!(
+            check.remedy.as_deref(),
+            Some("echo max | sudo tee /sys/fs/cgroup/cpu.max")
+        );
+        assert_eq!(check_of("nr_throttled 0").state, State::Warning);
+        assert_eq!(quota(&machine(&[])).state, State::Good);
+    }
+
+    #[test]
+    fn a_virtual_machine_is_named() {
+        let check = virtual_machine(&machine(&[("/sys/hypervisor/type", "xen")]));
+        assert_eq!(check.state, State::Warning);
+        assert!(check.found.contains("xen"));
+        assert_eq!(virtual_machine(&machine(&[])).state, State::Good);
+    }
+}

@@ -1,0 +1,105 @@
+//! Erlang and Elixir: one harness, which Erlang compiles once and both start.
+
+use super::super::compile::{Failed, unpacked, which};
+use super::super::{cache_folder, sources};
+use super::made::Making;
+use speedwell_model::{Cause, Language, Variant};
+use speedwell_process::Spec;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the emulator is started with: no shell, no file of the user's, and no daemon for a distribution that is not
+/// needed unless there are several nodes.
+const QUIET: [&str; 8] = [
+    "-noshell",
+    "-noinput",
+    "-boot",
+    "no_dot_erlang",
+    "-start_epmd",
+    "false",
+    "-epmd_module",
+    "speedwell_epmd",
+];
+
+/// The process that performs code. `program` is `erl`, or `elixir`, whose library is found beside it.
+///
+/// # Errors
+/// There is no Erlang, or no Elixir where there should be.
+pub fn start(language: Language, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
+    let is_elixir = language == Language::Elixir;
+    let emulator = match is_elixir {
+        true => PathBuf::from("erl"),
+        false => program.to_owned(),
+    };
+    let mut folders = vec![compiled(&emulator)?];
+    if is_elixir {
+        folders.push(library(program)?);
+    }
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut spec = Spec::new(&emulator).args(variant.arguments.iter().cloned());
+    spec = spec.args(QUIET);
+    // Without a cookie of its own the emulator would write one into the user's folder.
+    let cookie = uuid::Uuid::now_v7().simple().to_string();
+    spec = spec.args(["-setcookie".to_owned(), cookie]);
+    for folder in &folders {
+        spec = spec.args(["-pa".to_owned(), text(folder)]);
+    }
+    spec = spec.args(["-s", "speedwell_harness"]);
+    Ok(spec.env("SPEEDWELL_CACHE", text(&cache_folder().join("code"))))
+}
+
+/// The folder with the harness, compiled by the compiler that belongs to this emulator.
+fn compiled(emulator: &Path) -> Result<PathBuf, Failed> {
+    let found = which(emulator);
+    if !found.is_absolute() {
+        return Err(missing(emulator, "Erlang/OTP", "erlang"));
+    }
+    let found = fs::canonicalize(&found).unwrap_or(found);
+    let beside = found.with_file_name("erlc");
+    let compiler = if beside.is_file() {
+        beside
+    } else {
+        PathBuf::from("erlc")
+    };
+    let folder = unpacked(&sources::ERLANG)?;
+    let entries = fs::read_dir(folder.join("src")).map(|entries| entries.flatten());
+    let mut files: Vec<String> = entries
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "erl"))
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    files.sort();
+    let arguments = ["+deterministic".to_owned(), "-o".to_owned(), ".".to_owned()];
+    // Another release of Erlang has another compiler, which lies elsewhere or was written at another time.
+    let data = fs::metadata(&compiler).ok();
+    let identity = data.map(|data| format!("{} {:?}", data.len(), data.modified().ok()));
+    Making {
+        stem: "erlang-harness",
+        files: Vec::new(),
+        compiler,
+        arguments: arguments.into_iter().chain(files).collect(),
+        environment: Vec::new(),
+        identity: identity.unwrap_or_default(),
+    }
+    .make()
+}
+
+/// Where the modules of Elixir are.
+fn library(program: &Path) -> Result<PathBuf, Failed> {
+    let found = which(program);
+    let found = fs::canonicalize(&found).unwrap_or(found);
+    let root = found.parent().and_then(Path::parent);
+    let folder = root.map(|root| root.join("lib/elixir/ebin"));
+    let folder = folder.filter(|folder| folder.is_dir());
+    folder.ok_or_else(|| missing(program, "Elixir", "elixir"))
+}
+
+fn missing(program: &Path, name: &str, package: &str) -> Failed {
+    let reason = format!(
+        "'{}': {name} was not found; it is in the package '{package}' of most systems",
+        program.display()
+    );
+    Failed::before_start(Cause::Start { reason })
+}

@@ -1,0 +1,233 @@
+//! Java: the texts in lambda expressions, one after the other, so that each finds the types of those before it.
+
+use super::super::super::compile::unpacked;
+use super::super::super::compile::{Failed, which};
+use super::super::super::sources;
+use super::super::made::{Making, state_of, version};
+use super::parts::{Part, Parts};
+use super::sheet::{Marks, Place, Sheet};
+use super::text::Kind;
+use speedwell_model::{Code, Variant};
+use speedwell_process::Spec;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const IMPORTS: [&str; 12] = [
+    "java.io.*",
+    "java.math.*",
+    "java.nio.*",
+    "java.nio.charset.*",
+    "java.nio.file.*",
+    "java.text.*",
+    "java.time.*",
+    "java.util.*",
+    "java.util.concurrent.*",
+    "java.util.concurrent.atomic.*",
+    "java.util.function.*",
+    "java.util.stream.*",
+];
+
+/// What makes the compiler of the virtual machine take `Keep.keep` for a use that costs nothing (JDK-8259316).
+const KEEP: [&str; 3] = [
+    "-XX:+UnlockExperimentalVMOptions",
+    "-XX:CompileCommand=quiet",
+    "-XX:CompileCommand=blackhole,speedwell.Keep::keep",
+];
+
+/// Text that is joined by the class library's own machinery would start much later. The compiler lives for a second,
+/// in which its machine gains nothing from optimising it, or from collecting garbage in several threads.
+const COMPILER: [&str; 6] = [
+    "-J-XX:TieredStopAtLevel=1",
+    "-J-XX:+UseSerialGC",
+    "-nowarn",
+    "-XDstringConcat=inline",
+    "-d",
+    ".",
+];
+
+/// Compiles the code; gives the process that performs it. `program` is `java`; its compiler lies beside it.
+pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
+    let found = fs::canonicalize(which(program)).unwrap_or_else(|_| program.to_owned());
+    let beside = found.with_file_name("javac");
+    let compiler = if beside.is_file() {
+        beside
+    } else {
+        PathBuf::from("javac")
+    };
+    let identity = identity(&compiler)? + &state_of(&code.paths);
+    let harness = unpacked(&sources::JAVA)?.join("speedwell");
+    let mut own: Vec<PathBuf> = fs::read_dir(&harness)
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    own.sort();
+    let making = |stem, files: Vec<(String, String)>, arguments: Vec<String>| Making {
+        stem,
+        files,
+        compiler: compiler.clone(),
+        arguments: [&COMPILER.map(str::to_owned)[..], &arguments[..]].concat(),
+        environment: Vec::new(),
+        identity: identity.clone(),
+    };
+    let own = own.iter().map(|file| file.to_string_lossy().into_owned());
+    let classes = making("java-harness", Vec::new(), own.collect()).make()?;
+    let mut path = vec![classes];
+    path.extend(code.paths.iter().cloned());
+    let making_of = |sheet: &Sheet| {
+        let words = ["-cp".to_owned(), joined(&path), "Main.java".to_owned()];
+        let file = ("Main.java".to_owned(), sheet.text.clone());
+        making("java", vec![file], words.to_vec())
+    };
+    let made = Parts::of(code).compiled(
+        |parts| making_of(&source(parts)).find(),
+        |parts| {
+            let sheet = source(parts);
+            let made = making_of(&sheet).make();
+            made.map_err(|failed| translated(failed, &sheet.places))
+        },
+    )?;
+    path.insert(0, made);
+    let mut spec = Spec::new(program)
+        .args(KEEP)
+        .args(variant.arguments.iter().cloned());
+    spec = spec.args(["-cp".to_owned(), joined(&path), "Main".to_owned()]);
+    Ok(spec)
+}
+
+/// Tells one JDK from another: by the file in which each says what it is, because asking takes as long as all the
+/// rest of a second run.
+fn identity(compiler: &Path) -> Result<String, Failed> {
+    let compiler = fs::canonicalize(which(compiler)).unwrap_or_else(|_| compiler.to_owned());
+    let home = compiler.parent().and_then(Path::parent);
+    match home.map(|home| fs::read_to_string(home.join("release"))) {
+        Some(Ok(said)) => Ok(said),
+        _ => version(&compiler, &["-version"]),
+    }
+}
+
+/// A class path.
+fn joined(folders: &[PathBuf]) -> String {
+    let folders: Vec<_> = folders
+        .iter()
+        .map(|folder| folder.to_string_lossy())
+        .collect();
+    folders.join(":")
+}
+
+/// The compiler's words, with the user's texts and lines in the place of those of the generated file.
+fn translated(mut failed: Failed, places: &[Place]) -> Failed {
+    let lines = failed.words.lines().map(|line| {
+        let counted = line
+            .strip_prefix("Main.java:")
+            .and_then(|rest| rest.split_once(':'));
+        let found = counted.and_then(|(number, rest)| {
+            let number: usize = number.parse().ok()?;
+            let place = place_of(number, places)?;
+            let line = number.clamp(place.first, place.last) - place.first + place.line;
+            Some(format!("{}:{line}:{rest}", place.name))
+        });
+        found.unwrap_or_else(|| line.to_owned())
+    });
+    failed.words = lines.collect::<Vec<_>>().join("\n");
+    failed
+}
+
+/// The place that a line of the generated file belongs to. The lines around a text belong to it as well: they
+/// are the call or the `return` that its value is used in.
+fn place_of(line: usize, places: &[Place]) -> Option<&Place> {
+    let within = |margin: usize| {
+        let range =
+            move |place: &&Place| place.first - margin <= line && line <= place.last + margin;
+        places.iter().find(range)
+    };
+    within(0).or_else(|| within(1))
+}
+
+/// The program around the texts.
+fn source(parts: &Parts) -> Sheet {
+    let mut sheet = Sheet::new("Main.java", Marks::None);
+    sheet.own("import speedwell.Code;\nimport speedwell.Keep;");
+    for import in IMPORTS {
+        sheet.own(&format!("import {import};"));
+    }
+    for part in parts.all() {
+        for (line, number) in &part.text.top {
+            sheet.user(part.name, line, *number, "");
+        }
+    }
+    sheet.own(
+        "final class Main {\npublic static void main(String[] speedwellWords) throws Exception {",
+    );
+    sheet.own("Code.init(() -> {");
+    hook(&mut sheet, &parts.init);
+    sheet.own("}).begin(speedwellShared -> {\nvar shared = Keep.unbox(speedwellShared);");
+    hook(&mut sheet, &parts.init_worker);
+    sheet.own("}).batch((speedwellShared, speedwellState, speedwellCount) -> {");
+    batch(&mut sheet, &parts.runner);
+    sheet.own("return Code.Finished.FINISHED;\n}).done(speedwellShared -> {");
+    sheet.own("var shared = Keep.unbox(speedwellShared);");
+    sheet.user(
+        parts.done.name,
+        &parts.done.text.body,
+        1,
+        end_of(&parts.done),
+    );
+    // Places are known when all is written, and the numbers stand on one line at the end.
+    let places = sheet
+        .places
+        .iter()
+        .map(|place| format!("{}, {}, {}", place.first, place.last, place.line));
+    let places = places.collect::<Vec<_>>().join(", ");
+    sheet.own(&format!("}}).serve({places});\n}}\n}}"));
+    sheet
+}
+
+/// A lambda's body that gives the value of a text.
+fn hook(sheet: &mut Sheet, part: &Part) {
+    let text = &part.text;
+    if !part.has_value() || (text.returns() && !text.before().trim().is_empty()) {
+        // The condition is for texts that throw or never end: nothing may stand behind these.
+        let may_end = !text.returns();
+        sheet.own(if may_end { "if (true) {" } else { "" });
+        sheet.user(part.name, &text.body, 1, end_of(part));
+        sheet.own(if may_end { "}\nreturn null;" } else { "" });
+        return;
+    }
+    let (value, line) = text.value();
+    sheet.user(part.name, text.before(), 1, "return (");
+    sheet.user(part.name, value, line, ");");
+}
+
+/// What ends a text that is taken for statements. A semicolon behind a block would be a statement of its own, which
+/// the compiler refuses where nothing can be reached.
+fn end_of(part: &Part) -> &'static str {
+    match part.text.kind == Kind::Plain && part.text.body.ends_with('}') {
+        true => "",
+        false => ";",
+    }
+}
+
+/// The loop. What the code only reads is read anew in each iteration, because the compiler would compute what
+/// follows from it once; a state that the code changes is a variable. The shared value is always read: without
+/// anything to do, many iterations would become one.
+fn batch(sheet: &mut Sheet, runner: &Part) {
+    let changes = runner.text.assigns("state");
+    if changes {
+        sheet.own("var state = Keep.unbox(speedwellState.get());");
+    }
+    sheet.own("for (int speedwellLeft = speedwellCount; speedwellLeft > 0; speedwellLeft--) {");
+    sheet.own("var shared = Keep.unbox(speedwellShared.get());\nKeep.keep(shared);");
+    if runner.text.names("state") && !changes {
+        sheet.own("var state = Keep.unbox(speedwellState.get());");
+    }
+    if runner.has_value() {
+        let (value, line) = runner.text.value();
+        sheet.user(runner.name, runner.text.before(), 1, "Keep.keep(");
+        sheet.user(runner.name, value, line, ");");
+    } else {
+        sheet.user(runner.name, &runner.text.body, 1, end_of(runner));
+    }
+    sheet.own("}");
+    if changes {
+        sheet.own("speedwellState.set(state);");
+    }
+}

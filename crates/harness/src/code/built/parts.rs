@@ -1,0 +1,300 @@
+//! The texts of a piece of code, and the order in which they are tried.
+//!
+//! Whether a last statement is an expression with a value is for the compiler to say. First every text that may
+//! have a value is taken to have one; texts that the compiler then complains of are taken for mere statements.
+//! The program that came of it is found again without asking the compiler a second time.
+
+use super::super::super::compile::Failed;
+use super::text::{Kind, Text};
+use speedwell_model::{Cause, Code};
+
+/// The texts of a piece of code. One that is missing is empty.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    pub init: Part,
+    pub init_worker: Part,
+    pub runner: Part,
+    pub done: Part,
+}
+
+/// One text.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// What messages call it.
+    pub name: &'static str,
+    pub text: Text,
+    /// Whether it is taken for statements without a value, although it may have one.
+    pub is_plain: bool,
+}
+
+impl Part {
+    /// Whether the text has a value, as far as is known.
+    pub fn has_value(&self) -> bool {
+        match self.text.kind {
+            Kind::Plain => false,
+            Kind::Return => true,
+            Kind::Expression | Kind::Last => !self.is_plain,
+        }
+    }
+
+    /// Whether there is anything in it.
+    pub fn has_text(&self) -> bool {
+        !self.text.body.is_empty()
+    }
+
+    fn is_open(&self) -> bool {
+        !self.is_plain && matches!(self.text.kind, Kind::Expression | Kind::Last)
+    }
+}
+
+/// The text that a line of a compiler is about: `runner:3: error: ...`, with or without a folder.
+fn about(line: &str) -> Option<&'static str> {
+    let (place, rest) = line
+        .trim_start()
+        .trim_start_matches("--> ")
+        .split_once(':')?;
+    let name = place.rsplit('/').next().unwrap_or(place).trim();
+    let counted = rest.starts_with(|digit: char| digit.is_ascii_digit());
+    let known = ["runner", "init", "init-worker", "done"];
+    known.into_iter().find(|one| counted && *one == name)
+}
+
+impl Parts {
+    pub fn of(code: &Code) -> Parts {
+        let part = |name, text: Option<&str>| Part {
+            name,
+            text: Text::of(text.unwrap_or_default(), code.language),
+            is_plain: false,
+        };
+        Parts {
+            init: part("init", code.init.as_deref()),
+            init_worker: part("init-worker", code.init_worker.as_deref()),
+            runner: part("runner", Some(&code.runner)),
+            done: part("done", code.done.as_deref()),
+        }
+    }
+
+    /// All of them, in the order in which they are executed.
+    pub fn all(&self) -> [&Part; 4] {
+        [&self.init, &self.init_worker, &self.runner, &self.done]
+    }
+
+    /// Hands the parts to `compile` until it succeeds, or there is nothing more to try. What `find` finds was
+    /// compiled before, after the compiler had refused whatever comes before it.
+    ///
+    /// # Errors
+    /// The shortest list of complaints.
+    pub fn compiled<T>(
+        mut self,
+        find: impl Fn(&Parts) -> Option<T>,
+        compile: impl Fn(&Parts) -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        if let Some(known) = self.readings().iter().find_map(find) {
+            return Ok(known);
+        }
+        let mut best: Option<Failed> = None;
+        loop {
+            let failed = match compile(&self) {
+                Ok(done) => return Ok(done),
+                Err(failed) => told(failed),
+            };
+            let changed = self.take_for_statements(&failed.words);
+            let known = best.as_ref().map_or(usize::MAX, complaints);
+            if best.is_none() || (1..known).contains(&complaints(&failed)) {
+                best = Some(failed);
+            }
+            match best {
+                Some(failed) if !changed || failed.interrupted => return Err(failed),
+                _ => {}
+            }
+        }
+    }
+
+    /// All ways to take the texts: with or without a value, each that may have one.
+    fn readings(&self) -> Vec<Parts> {
+        let mut readings = vec![self.clone()];
+        let texts: [fn(&mut Parts) -> &mut Part; 4] = [
+            |parts| &mut parts.init,
+            |parts| &mut parts.init_worker,
+            |parts| &mut parts.runner,
+            |parts| &mut parts.done,
+        ];
+        for text in texts {
+            let mut plain = readings.clone();
+            plain.retain_mut(|parts| {
+                let part = text(parts);
+                let is_open = part.is_open();
+                part.is_plain = true;
+                is_open
+            });
+            readings.extend(plain);
+        }
+        readings
+    }
+
+    /// Takes texts that the compiler complains of for mere statements; whether there were any.
+    fn take_for_statements(&mut self, words: &str) -> bool {
+        let mut changed = false;
+        for part in [
+            &mut self.init,
+            &mut self.init_worker,
+            &mut self.runner,
+            &mut self.done,
+        ] {
+            let complained = words.lines().any(|line| about(line) == Some(part.name));
+            if part.is_open() && complained {
+                part.is_plain = true;
+                changed = true;
+            }
+        }
+        changed
+    }
+}
+
+/// How much a compiler found to say about the user's text.
+fn complaints(failed: &Failed) -> usize {
+    failed
+        .words
+        .lines()
+        .filter(|line| about(line).is_some())
+        .count()
+}
+
+/// The failure in the user's terms: the first complaint about his text as its reason, each complaint once, and
+/// nothing about what is generated around it.
+pub fn told(mut failed: Failed) -> Failed {
+    let Cause::Invalid { reason } = &mut failed.cause else {
+        return failed;
+    };
+    let lines = own_lines(&failed.words);
+    if let Some(at) = lines.iter().position(|line| about(line).is_some()) {
+        // rustc says what is wrong in the line above the one that says where.
+        let place = lines[at].trim_start().trim_start_matches("--> ");
+        let complaint = match lines[at].trim_start().starts_with("--> ") {
+            true => format!("{place}: {}", lines[at.saturating_sub(1)]),
+            false => place.to_owned(),
+        };
+        *reason = format!("does not compile: {complaint}");
+    }
+    let leaves = [
+        "speedwell_finished",
+        "speedwell.Finished",
+        "Finished",
+        "too many return values",
+    ];
+    let mut words = lines.join("\n");
+    if leaves.iter().any(|mark| words.contains(mark)) {
+        words += "\nhint: in a runner in this language, only the last statement may be 'return'";
+    }
+    failed.words = words;
+    // Whoever repeats it wants to change the code, not the call of a compiler.
+    failed.replay = String::new();
+    failed
+}
+
+/// The lines of a compiler's words without those about generated text, unless there are no others.
+fn own_lines(words: &str) -> Vec<&str> {
+    let mut own: Vec<&str> = Vec::new();
+    let mut keeps = true;
+    for line in words.lines() {
+        if about(line).is_some() {
+            keeps = !own.contains(&line);
+        } else if line.starts_with("In file included")
+            || line.contains(": In function")
+            || is_placed(line)
+        {
+            keeps = false;
+        }
+        if keeps {
+            own.push(line);
+        }
+    }
+    match own.iter().any(|line| about(line).is_some()) {
+        true => own,
+        false => words.lines().collect(),
+    }
+}
+
+/// Whether a line begins with a file and a line of it.
+fn is_placed(line: &str) -> bool {
+    let mut words = line.split(':');
+    let file = words.next().unwrap_or_default();
+    let number = words.next().unwrap_or_default();
+    let counted = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    counted && !file.is_empty() && !file.starts_with(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::Language;
+    use std::cell::RefCell;
+
+    fn failed(words: &str) -> Failed {
+        let reason = String::new();
+        Failed {
+            words: words.to_owned(),
+            ..Failed::before_start(Cause::Invalid { reason })
+        }
+    }
+
+    #[test]
+    fn a_text_without_a_value_is_tried_as_statements() {
+        let code = Code {
+            init: Some("1".to_owned()),
+            ..Code::new(Language::Java, "f()")
+        };
+        let tried = RefCell::new(Vec::new());
+        let values = |parts: &Parts| (parts.init.has_value(), parts.runner.has_value());
+        let compile = |parts: &Parts| {
+            tried.borrow_mut().push(values(parts));
+            match parts.runner.has_value() {
+                true => Err(failed("runner:1: error: 'void' type not allowed here")),
+                false => Ok(()),
+            }
+        };
+        let compiled = Parts::of(&code).compiled(|_| None, compile);
+        assert!(compiled.is_ok());
+        assert_eq!(tried.take(), [(true, true), (true, false)]);
+
+        let known = |parts: &Parts| (values(parts) == (true, false)).then_some(());
+        let compiled = Parts::of(&code).compiled(known, compile);
+        assert!(compiled.is_ok());
+        assert_eq!(tried.take(), [], "what was compiled once is found again");
+    }
+
+    #[test]
+    fn the_shorter_list_of_complaints_is_told() {
+        let code = Code {
+            init: Some("x".to_owned()),
+            ..Code::new(Language::Java, "f()")
+        };
+        let refuse = |parts: &Parts| -> Result<(), Failed> {
+            Err(failed(match parts.runner.has_value() {
+                true => "runner:1: error: void\ninit:1: error: no x\n",
+                false => "init:1: error: no x\ninit:1: error: no x\n",
+            }))
+        };
+        let compiled = Parts::of(&code).compiled(|_| None, refuse);
+        let failed = compiled.unwrap_err();
+        assert_eq!(failed.words, "init:1: error: no x");
+        assert_eq!(failed.replay, "");
+        let reason = "does not compile: init:1: error: no x".to_owned();
+        assert_eq!(failed.cause, Cause::Invalid { reason });
+    }
+
+    #[test]
+    fn what_is_generated_is_not_talked_about() {
+        let words = "In file included from /a/code.c:1:\ncode.c:3: error: x\n   3 | x\nrunner:1: error: y\n   1 | y";
+        assert_eq!(own_lines(words), ["runner:1: error: y", "   1 | y"]);
+        assert_eq!(own_lines("code.c:3: error: x"), ["code.c:3: error: x"]);
+    }
+
+    #[test]
+    fn lines_about_a_text_are_recognised() {
+        assert_eq!(about("/cache/runner:3:1: error"), Some("runner"));
+        assert_eq!(about("  --> init-worker:3:1"), Some("init-worker"));
+        assert_eq!(about("runner: In function 'f':"), None);
+        assert_eq!(about("strunner:3: x"), None);
+    }
+}

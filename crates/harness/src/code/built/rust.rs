@@ -1,0 +1,170 @@
+//! Rust: the texts in files of their own, which the generated program includes.
+
+use super::super::super::compile::Failed;
+use super::super::super::compile::unpacked;
+use super::super::super::sources;
+use super::super::made::{Making, state_of, version};
+use super::parts::{Part, Parts, told};
+use speedwell_model::{Code, Variant};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What both the harness and the code are compiled with; later flags win.
+const FLAGS: [&str; 4] = [
+    "--edition=2021",
+    "-Copt-level=3",
+    "-Ccodegen-units=1",
+    "-Awarnings",
+];
+
+/// The program around the texts. `state` is a variable of the loop, and `shared` a reference.
+const PROGRAM: &str = "#![allow(warnings)]
+use std::cell::*;
+use std::collections::*;
+use std::rc::*;
+use std::sync::atomic::*;
+use std::sync::*;
+use std::thread;
+use std::time::*;
+
+fn main() {
+    speedwell::serve(
+        || include!(\"init\"),
+        |shared| include!(\"init-worker\"),
+        |shared, state, mut speedwell_left: u64| {
+            let mut speedwell_held = speedwell::Held::of(state);
+            let state = speedwell_held.value();
+            while speedwell_left > 0 {
+                speedwell::change(state);
+                CHANGE_SHARED
+                speedwell::keep((|| include!(\"runner\"))());
+                speedwell_left -= 1;
+            }
+        },
+        |mut speedwell_left: u64| {
+            while speedwell_left > 0 {
+                speedwell::keep(());
+                speedwell_left -= 1;
+            }
+        },
+        |shared| include!(\"done\"),
+    );
+}
+";
+
+/// Compiles the code; gives the program.
+pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
+    // `rustc +nightly`: which compiler it is must be its first argument.
+    let (choice, flags): (Vec<_>, Vec<_>) = variant
+        .arguments
+        .iter()
+        .cloned()
+        .partition(|flag| flag.starts_with('+'));
+    let mut asked: Vec<&str> = choice.iter().map(String::as_str).collect();
+    asked.push("-vV");
+    let identity = version(compiler, &asked)?;
+    let usual = FLAGS.map(str::to_owned).to_vec();
+    let library = library(
+        compiler,
+        &[&choice[..], &usual, &flags].concat(),
+        variant,
+        &identity,
+    )?;
+    let mut arguments = [&choice[..], &usual, &flags].concat();
+    arguments.extend(["main.rs", "-o", "program", "--extern"].map(str::to_owned));
+    arguments.push(format!("speedwell={}", library.display()));
+    arguments.extend(code.paths.iter().flat_map(|path| crates_of(path)));
+    let parts = Parts::of(code);
+    let making = Making {
+        stem: "rust",
+        files: files(&parts),
+        compiler: compiler.to_owned(),
+        arguments,
+        environment: variant.environment.clone(),
+        identity: identity + &state_of(&code.paths),
+    };
+    // A block may have a value or not, so there is one reading.
+    let made = making.make().map_err(told)?;
+    Ok(made.join("program"))
+}
+
+/// Everything but the code, compiled once.
+fn library(
+    compiler: &Path,
+    flags: &[String],
+    variant: &Variant,
+    identity: &str,
+) -> Result<PathBuf, Failed> {
+    let folder = unpacked(&sources::RUST)?;
+    let mut arguments = flags.to_vec();
+    arguments.extend(["--crate-name=speedwell", "--crate-type=rlib"].map(str::to_owned));
+    arguments.push(folder.join("speedwell.rs").to_string_lossy().into_owned());
+    let first = identity.lines().next().unwrap_or_default();
+    let mut environment = variant.environment.clone();
+    environment.push(("SPEEDWELL_RUSTC".to_owned(), first.to_owned()));
+    let making = Making {
+        stem: "rust-harness",
+        files: Vec::new(),
+        compiler: compiler.to_owned(),
+        arguments,
+        environment,
+        identity: identity.to_owned(),
+    };
+    Ok(making.make()?.join("libspeedwell.rlib"))
+}
+
+/// The program and the texts. A line of its own closes each block, because a text may end with a comment.
+fn files(parts: &Parts) -> Vec<(String, String)> {
+    let mut top = String::new();
+    let mut files = Vec::new();
+    for part in parts.all() {
+        for (line, _) in &part.text.top {
+            top += line;
+            top.push('\n');
+        }
+        files.push((part.name.to_owned(), block(part)));
+    }
+    // A register that nothing is read from would cost a move in every iteration.
+    let change = match parts.runner.text.names("shared") {
+        true => "let shared = speedwell::change_shared(shared);",
+        false => "",
+    };
+    let program = PROGRAM.replace("CHANGE_SHARED", change);
+    let (attribute, program) = program.split_at(program.find('\n').unwrap_or(0) + 1);
+    files.push(("main.rs".to_owned(), format!("{attribute}{top}{program}")));
+    files
+}
+
+fn block(part: &Part) -> String {
+    // Whether a semicolon ends the last statement decides whether it has a value, so the text is as it was.
+    // A comment must not swallow the brace; on a line of its own it would be a line that the user has not.
+    let text = &part.text.whole;
+    let has_comment = text
+        .lines()
+        .next_back()
+        .is_some_and(|line| line.contains("//"));
+    format!("{{{text}{}}}", if has_comment { "\n" } else { "" })
+}
+
+/// The search path for crates in a folder, and each crate by its name.
+fn crates_of(path: &Path) -> Vec<String> {
+    let mut words = vec!["-L".to_owned(), path.to_string_lossy().into_owned()];
+    let mut files: Vec<PathBuf> = fs::read_dir(path)
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    files.sort();
+    for file in files {
+        let name = file
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if let Some(name) = name
+            .strip_prefix("lib")
+            .and_then(|name| name.strip_suffix(".rlib"))
+        {
+            words.extend(["--extern".to_owned(), format!("{name}={}", file.display())]);
+        }
+    }
+    words
+}

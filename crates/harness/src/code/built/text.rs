@@ -1,0 +1,386 @@
+//! The user's text in a language of C's kind: what stands at its top, and where its last statement begins.
+//!
+//! This is not a parser. It knows literals, comments and brackets, so it knows which semicolons divide
+//! statements; whether the last statement is an expression is found out by the compiler. Start at [`Text::of`].
+
+use speedwell_model::Language;
+
+/// Words that begin a statement which has no value.
+const STATEMENTS: [&str; 22] = [
+    "if", "for", "while", "do", "switch", "try", "goto", "break", "continue", "using", "typedef",
+    "static", "struct", "class", "enum", "union", "var", "const", "defer", "go", "select", "throw",
+];
+
+/// Words that go on with a statement after a closing brace.
+const GOING_ON: [&str; 4] = ["else", "catch", "finally", "while"];
+
+/// A text of the user, divided. Lines of every part are where they were, so that messages about them fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// What belongs to the top of a file: `#include`, `import`, `use`; with the line of each from 1.
+    pub top: Vec<(String, usize)>,
+    /// Everything else, as it was.
+    pub whole: String,
+    /// The same without what follows the last statement.
+    pub body: String,
+    /// Where the last statement begins in `body`.
+    last: usize,
+    pub kind: Kind,
+}
+
+/// What the last statement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The only statement, and perhaps an expression.
+    Expression,
+    /// Perhaps an expression, after other statements.
+    Last,
+    /// `return` and an expression.
+    Return,
+    /// Nothing that has a value.
+    Plain,
+}
+
+impl Text {
+    /// `text` divided as `language` does.
+    pub fn of(text: &str, language: Language) -> Text {
+        let (top, whole) = split_top(text, language);
+        let end = trimmed_end(&whole, language);
+        let last = start_of_last(&whole[..end], language);
+        let statement = &whole[last..end];
+        let word = first_word(statement);
+        let kind = if word == "return" {
+            Kind::Return
+        } else if statement.starts_with('{') || is_statement(word, language) || statement.is_empty()
+        {
+            Kind::Plain
+        } else if whole[..last].trim().is_empty() {
+            Kind::Expression
+        } else {
+            Kind::Last
+        };
+        let body = whole[..end].to_owned();
+        Text {
+            top,
+            whole,
+            body,
+            last,
+            kind,
+        }
+    }
+
+    /// What stands before the last statement.
+    pub fn before(&self) -> &str {
+        &self.body[..self.last]
+    }
+
+    /// The last statement without `return`, and its line from 1.
+    pub fn value(&self) -> (&str, usize) {
+        let statement = &self.body[self.last..];
+        let value = match self.kind {
+            Kind::Return => statement["return".len()..].trim_start(),
+            _ => statement,
+        };
+        let before = &self.body[..self.body.len() - value.len()];
+        (value, before.matches('\n').count() + 1)
+    }
+
+    /// Whether the text says `return` anywhere.
+    pub fn returns(&self) -> bool {
+        let mut words = self.body.split(|letter: char| !is_name(letter));
+        words.any(|word| word == "return")
+    }
+
+    /// Whether the text names something so.
+    pub fn names(&self, name: &str) -> bool {
+        let mut words = self.body.split(|letter: char| !is_name(letter));
+        words.any(|word| word == name)
+    }
+
+    /// Whether the text gives the variable `name` another value.
+    pub fn assigns(&self, name: &str) -> bool {
+        let found = self.body.match_indices(name);
+        found.into_iter().any(|(at, _)| {
+            let (before, after) = (&self.body[..at], &self.body[at + name.len()..]);
+            let whole = !before.ends_with(is_name) && !after.starts_with(is_name);
+            let (before, after) = (before.trim_end(), after.trim_start());
+            let steps = before.ends_with("++")
+                || before.ends_with("--")
+                || after.starts_with("++")
+                || after.starts_with("--");
+            let operator =
+                after.trim_start_matches(['+', '-', '*', '/', '%', '&', '|', '^', '<', '>']);
+            let assigned = operator.starts_with('=')
+                && !operator.starts_with("==")
+                && !["<=", ">="].contains(&&after[..after.len().min(2)]);
+            whole && !before.ends_with('.') && (steps || assigned)
+        })
+    }
+}
+
+/// Whether a statement that begins with this word cannot have a value.
+fn is_statement(word: &str, language: Language) -> bool {
+    let has_value = match language {
+        Language::Go => word == "struct",
+        Language::Java => word == "switch",
+        _ => false,
+    };
+    STATEMENTS.contains(&word) && !has_value
+}
+
+fn is_name(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+fn first_word(text: &str) -> &str {
+    let end = text.find(|letter: char| !is_name(letter));
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Takes what belongs to the top of a file from the beginning of a text, and leaves blanks in its place.
+fn split_top(text: &str, language: Language) -> (Vec<(String, usize)>, String) {
+    let mut top = Vec::new();
+    let mut at = 0;
+    loop {
+        at += text[at..].len() - text[at..].trim_start_matches([' ', '\t', '\n', '\r']).len();
+        let rest = &text[at..];
+        let end = match language {
+            Language::C | Language::Cpp if rest.starts_with('#') => rest.find('\n'),
+            Language::Java if first_word(rest) == "import" => rest.find(';').map(|end| end + 1),
+            Language::Rust if ["use", "extern"].contains(&first_word(rest)) => {
+                rest.find(';').map(|end| end + 1)
+            }
+            Language::Go if first_word(rest) == "import" => {
+                match rest["import".len()..].trim_start() {
+                    group if group.starts_with('(') => rest.find(')').map(|end| end + 1),
+                    _ => rest.find(['\n', ';']),
+                }
+            }
+            _ => break,
+        };
+        let end = end.unwrap_or(rest.len());
+        let line = text[..at].matches('\n').count() + 1;
+        top.push((rest[..end].to_owned(), line));
+        at += end;
+        if language == Language::Go && text[at..].starts_with(';') {
+            at += 1;
+        }
+    }
+    let blank = |letter: char| if letter == '\n' { '\n' } else { ' ' };
+    let blanks: String = text[..at].chars().map(blank).collect();
+    (top, blanks + &text[at..])
+}
+
+/// The end of a text without the blanks, comments and semicolons behind its last statement.
+fn trimmed_end(text: &str, language: Language) -> usize {
+    let mut end = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let after = at + skipped(&text[at..], language);
+        let piece = &text[at..after];
+        let is_comment = piece.starts_with("//") || piece.starts_with("/*");
+        if !is_comment && !piece.trim().is_empty() && piece != ";" {
+            end = after;
+        }
+        at = after;
+    }
+    end
+}
+
+/// Where the last statement begins: behind the last semicolon, or block, that is in no bracket.
+fn start_of_last(text: &str, language: Language) -> usize {
+    let (mut depth, mut start, mut at) = (0_usize, 0, 0);
+    while at < text.len() {
+        let after = at + skipped(&text[at..], language);
+        match &text[at..after] {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" => depth = depth.saturating_sub(1),
+            "}" => {
+                depth = depth.saturating_sub(1);
+                let rest = text[after..].trim_start();
+                let word = first_word(rest);
+                let begins = !word.is_empty() && !GOING_ON.contains(&word);
+                if depth == 0 && begins && !rest.starts_with(|l: char| l.is_ascii_digit()) {
+                    start = after;
+                }
+            }
+            ";" if depth == 0 => start = after,
+            "\n" if depth == 0 && language == Language::Go && !goes_on(&text[..at]) => {
+                start = after
+            }
+            _ => {}
+        }
+        at = after;
+    }
+    start + (text[start..].len() - text[start..].trim_start().len())
+}
+
+/// Whether a line of Go that ends so goes on in the next one: the rule of its semicolons.
+fn goes_on(line: &str) -> bool {
+    let line = line.trim_end();
+    line.is_empty()
+        || line.ends_with([
+            '+', '-', '*', '/', '%', '&', '|', '^', '=', ',', '.', '<', '>', '!',
+        ]) && !line.ends_with("++")
+            && !line.ends_with("--")
+}
+
+/// The length of the literal or comment, or else of the letter, that `text` begins with.
+fn skipped(text: &str, language: Language) -> usize {
+    let to = |mark: &str, from: usize| {
+        text[from..]
+            .find(mark)
+            .map_or(text.len(), |at| from + at + mark.len())
+    };
+    if text.starts_with("//") {
+        return text.find('\n').unwrap_or(text.len());
+    }
+    if text.starts_with("/*") {
+        return to("*/", 2);
+    }
+    match language {
+        Language::Go if text.starts_with('`') => return to("`", 1),
+        Language::Java if text.starts_with("\"\"\"") => return to("\"\"\"", 3),
+        Language::Cpp if text.starts_with("R\"") => {
+            let mark = text[2..].find('(').map_or("", |end| &text[2..2 + end]);
+            return to(&format!("){mark}\""), 2);
+        }
+        Language::Rust if text.starts_with("r\"") || text.starts_with("r#") => {
+            let hashes = &text[1..1 + text[1..].len() - text[1..].trim_start_matches('#').len()];
+            if text[1 + hashes.len()..].starts_with('"') {
+                return to(&format!("\"{hashes}"), 2 + hashes.len());
+            }
+        }
+        _ => {}
+    }
+    match text.chars().next() {
+        Some('"') => quoted(text, '"'),
+        // A lifetime of Rust has no closing quote behind its first letter.
+        Some('\'') if language != Language::Rust || is_letter(text) => quoted(text, '\''),
+        Some(letter) => letter.len_utf8(),
+        None => 0,
+    }
+}
+
+fn is_letter(text: &str) -> bool {
+    let mut letters = text.chars().skip(1);
+    matches!(
+        (letters.next(), letters.next()),
+        (Some('\\'), _) | (_, Some('\''))
+    )
+}
+
+/// The length of a literal in quotes, which ends with its line at the latest.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, letter) in text.char_indices().skip(1) {
+        match letter {
+            '\n' => return at,
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if letter == quote => return at + letter.len_utf8(),
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str, language: Language) -> (Kind, String, String, usize) {
+        let text = Text::of(text, language);
+        let (value, line) = text.value();
+        (text.kind, text.before().to_owned(), value.to_owned(), line)
+    }
+
+    #[test]
+    fn the_last_statement_is_what_follows_the_last_semicolon_outside_of_brackets() {
+        let cases = [
+            ("f(1, \";\")", Kind::Expression, "f(1, \";\")", 1),
+            ("f(1); // done;", Kind::Expression, "f(1)", 1),
+            ("int a = 1;\na + 1;", Kind::Last, "a + 1", 2),
+            ("int a = 1; return a;", Kind::Return, "a", 1),
+            ("for (;;) { a; }", Kind::Plain, "for (;;) { a; }", 1),
+            (
+                "if (a) { b; } else { c; }",
+                Kind::Plain,
+                "if (a) { b; } else { c; }",
+                1,
+            ),
+            ("if (a) { b; }\nc", Kind::Last, "c", 2),
+            (
+                "[&] { x; return 1; }()",
+                Kind::Expression,
+                "[&] { x; return 1; }()",
+                1,
+            ),
+            ("(point){1, 2}.x", Kind::Expression, "(point){1, 2}.x", 1),
+            ("a = ';'; b", Kind::Last, "b", 1),
+            ("f(R\"x(a);\")x\"); g", Kind::Last, "g", 1),
+        ];
+        for (text, kind, value, line) in cases {
+            let found = of(text, Language::Cpp);
+            assert_eq!((found.0, &*found.2, found.3), (kind, value, line), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_divide_statements_in_go() {
+        let found = of("x := f(\n1,\n2)\nx +\n1", Language::Go);
+        assert_eq!((found.0, &*found.2, found.3), (Kind::Last, "x +\n1", 4));
+        let found = of("x++\nx", Language::Go);
+        assert_eq!((found.0, &*found.2), (Kind::Last, "x"));
+        assert_eq!(of("`a;\nb`", Language::Go).0, Kind::Expression);
+    }
+
+    #[test]
+    fn what_belongs_to_the_top_of_a_file_goes_there() {
+        let text = Text::of("#include <regex>\n#define A 1\n  A + 1", Language::C);
+        let top = [
+            ("#include <regex>".to_owned(), 1),
+            ("#define A 1".to_owned(), 2),
+        ];
+        assert_eq!(text.top, top);
+        assert_eq!(text.value(), ("A + 1", 3));
+        let text = Text::of("import java.awt.Point; new Point(1, 2)", Language::Java);
+        assert_eq!((text.top.len(), text.value()), (1, ("new Point(1, 2)", 1)));
+        let text = Text::of("import \"math/bits\"; bits.Len(7)", Language::Go);
+        assert_eq!(text.top, [("import \"math/bits\"".to_owned(), 1)]);
+        assert_eq!(text.value().0, "bits.Len(7)");
+        let text = Text::of("#include <a>", Language::C);
+        assert_eq!((text.kind, text.top.len()), (Kind::Plain, 1));
+    }
+
+    #[test]
+    fn lifetimes_of_rust_are_no_letters() {
+        let found = of("let a: &'static str = \"x\"; ';'; b", Language::Rust);
+        assert_eq!((found.0, &*found.2), (Kind::Last, "b"));
+    }
+
+    #[test]
+    fn assignments_are_told_from_comparisons() {
+        let assigns = |text: &str| Text::of(text, Language::Java).assigns("state");
+        for text in [
+            "state = 1",
+            "state += 2",
+            "++state",
+            "state--",
+            "x = state <<= 1",
+            "f(state = 2)",
+        ] {
+            assert!(assigns(text), "{text}");
+        }
+        for text in [
+            "state == 1",
+            "state <= 2",
+            "a.state = 1",
+            "states = 1",
+            "f(state)",
+            "x = state",
+        ] {
+            assert!(!assigns(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! A harness that lives on between runs, so that what was measured decides what is measured next.
+//!
+//! Commands are answered one by one. The process is listened to in a thread, which waits for the next command
+//! whenever an answer is complete; nothing of ours is awake while the code is measured. Start at [`Live::start`].
+
+use super::super::Message;
+use super::super::attempt::start_reason;
+use super::super::compile::Failed;
+use super::commands;
+use super::measured::measured;
+use super::once::cause;
+use speedwell_model::Measured;
+use speedwell_model::{Cause, Code, Samples};
+use speedwell_process::{Conversation, Next, Outcome, Service, Spec};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// How long a harness may take beyond what is expected of it, as a factor and in addition.
+const PATIENCE: (u32, Duration) = (3, Duration::from_secs(10));
+
+/// How long it may take to get ready: interpreters start in a second on a machine without any other work.
+const START: Duration = Duration::from_secs(30);
+
+/// How long a process may take to end when it is told to.
+const GOODBYE: Duration = Duration::from_secs(6);
+
+/// How long a run may take beyond twice its windows before it is stopped with what it has.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// Lines of stderr that are kept with a failure.
+const TAIL_LINES: usize = 20;
+
+/// A harness under way. Dropping it ends its process.
+pub struct Live {
+    orders: Option<Sender<Message>>,
+    heard: Receiver<Message>,
+    service: Option<Service>,
+    limit: Duration,
+}
+
+/// Why nothing more is to be expected of a harness.
+#[derive(Debug, Clone)]
+pub struct Gone {
+    /// How it ended.
+    pub cause: Cause,
+    /// The last lines it wrote on stderr.
+    pub stderr_tail: String,
+}
+
+impl Gone {
+    /// Something that a harness told and outlived.
+    pub fn of(cause: Cause) -> Gone {
+        Gone {
+            cause,
+            stderr_tail: String::new(),
+        }
+    }
+}
+
+/// Code that was not compiled, or not even started.
+impl From<Failed> for Gone {
+    fn from(failed: Failed) -> Gone {
+        Gone {
+            cause: failed.cause,
+            stderr_tail: failed.words,
+        }
+    }
+}
+
+/// What one command brought.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// Everything that was said, in order.
+    pub events: Vec<Message>,
+}
+
+impl Answer {
+    /// What went wrong with `job`, if anything did.
+    pub fn fault(&self, job: &str) -> Option<Cause> {
+        let own = |event: &&Message| {
+            let of = event.get("job");
+            event.verb == "error" && of.is_none_or(|of| of.is_empty() || of == job)
+        };
+        self.events.iter().find(own).and_then(cause)
+    }
+
+    /// What was measured of `job` in these samples.
+    pub fn measured(&self, job: &str, samples: &Samples) -> Option<Measured> {
+        measured(job, self.events.iter(), samples)
+    }
+
+    /// The only event of that verb.
+    pub fn first(&self, verb: &str) -> Option<&Message> {
+        self.events.iter().find(|event| event.verb == verb)
+    }
+}
+
+impl Live {
+    /// Starts the process of `spec` and hears what it says of itself. It lives no longer than the limit of
+    /// `spec`.
+    ///
+    /// # Errors
+    /// It cannot be started, or ends before it is ready.
+    pub fn start(spec: Spec) -> Result<(Live, Answer), Gone> {
+        let (orders, next) = channel();
+        let (told, heard) = channel();
+        let conversation = Obedient {
+            next,
+            told,
+            pending: Some("ready"),
+            unfinished: None,
+            stop_at: None,
+        };
+        let limit = spec.limit;
+        let service = Service::conversing(spec.clone(), conversation).map_err(|error| {
+            let reason = start_reason(&spec, &error);
+            Gone {
+                cause: Cause::Start { reason },
+                stderr_tail: String::new(),
+            }
+        })?;
+        let mut live = Live {
+            orders: Some(orders),
+            heard,
+            service: Some(service),
+            limit,
+        };
+        let ready = live.answer("ready", START, &mut |_| {})?;
+        Ok((live, ready))
+    }
+
+    /// The number of its process; 0 when it is gone.
+    pub fn pid(&self) -> i32 {
+        self.service.as_ref().map_or(0, Service::pid)
+    }
+
+    /// Loads `code` as `job`.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn load(&mut self, job: &str, code: &Code) -> Result<Answer, Gone> {
+        self.ask(commands::load(job, code), START, &mut |_| {})
+    }
+
+    /// What an empty iteration costs in this process, in nanoseconds, if it tells.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn empty_ns(&mut self, job: &str) -> Result<Option<f64>, Gone> {
+        let answer = self.ask(commands::calibrate(job), START, &mut |_| {})?;
+        let told = answer.first("calibrated");
+        Ok(told.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0)))
+    }
+
+    /// Has `job` work with so many workers from now on.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn workers(&mut self, job: &str, count: u32) -> Result<Answer, Gone> {
+        self.ask(commands::workers(job, count), START, &mut |_| {})
+    }
+
+    /// Tells the gauges of the language at this interval from now on; the first ones are the answer.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn monitor(&mut self, interval: Duration) -> Result<Answer, Gone> {
+        let message = Message::new("monitor").with("id", 6);
+        let message = message.with("interval_ns", interval.as_nanos());
+        self.ask(message, START, &mut |_| {})
+    }
+
+    /// Measures `jobs` at the same time. `hear` is told every event when it comes. A length of windows decides
+    /// how long that may take; `None` lets it go on until the user ends it.
+    ///
+    /// # Errors
+    /// The process is gone: it died, or took far longer than it should.
+    pub fn run(
+        &mut self,
+        jobs: &[String],
+        samples: &Samples,
+        stream: bool,
+        limit: Option<Duration>,
+        hear: &mut dyn FnMut(&Message),
+    ) -> Result<Answer, Gone> {
+        let mut message = commands::run(jobs, samples);
+        if stream {
+            message = message.with("stream", 1);
+        }
+        let expected = limit.unwrap_or(self.limit);
+        self.ask(message, expected, hear)
+    }
+
+    /// Lets it undo what it prepared, and waits for its end.
+    ///
+    /// # Errors
+    /// It did not end well: what happened in 'done', too.
+    pub fn end(mut self) -> Result<Answer, Gone> {
+        self.orders = None;
+        let begin = Instant::now();
+        let mut answer = Answer::default();
+        while let Ok(event) = self
+            .heard
+            .recv_timeout(GOODBYE.saturating_sub(begin.elapsed()))
+        {
+            answer.events.push(event);
+        }
+        match self.outcome() {
+            Some(gone) => Err(gone),
+            None => Ok(answer),
+        }
+    }
+
+    fn ask(
+        &mut self,
+        message: Message,
+        expected: Duration,
+        hear: &mut dyn FnMut(&Message),
+    ) -> Result<Answer, Gone> {
+        let ends = ends(&message.verb);
+        // A process that has gone is found out when its answer is awaited.
+        let sent = self.orders.as_ref().map(|orders| orders.send(message));
+        drop(sent);
+        self.answer(ends, expected * PATIENCE.0 + PATIENCE.1, hear)
+    }
+
+    /// Everything up to the event `ends`, or an error that stands in its place.
+    fn answer(
+        &mut self,
+        ends: &str,
+        patience: Duration,
+        hear: &mut dyn FnMut(&Message),
+    ) -> Result<Answer, Gone> {
+        let mut answer = Answer::default();
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.heard.recv_timeout(left) {
+                Ok(event) => {
+                    hear(&event);
+                    let over = is_last(&event, ends);
+                    answer.events.push(event);
+                    if over {
+                        return Ok(answer);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let silent = || Gone {
+                        cause: Cause::Silent,
+                        stderr_tail: String::new(),
+                    };
+                    return Err(self.outcome().unwrap_or_else(silent));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let limit_ms = patience.as_millis() as u64;
+                    let outcome = self.stopped();
+                    return Err(Gone {
+                        cause: Cause::Timeout { limit_ms },
+                        stderr_tail: tail(outcome.as_ref()),
+                    });
+                }
+            }
+        }
+    }
+
+    /// What became of the process, if it did not end well.
+    fn outcome(&mut self) -> Option<Gone> {
+        let limit = self.limit;
+        let outcome = self.stopped()?;
+        Some(Gone {
+            cause: outcome.cause(limit)?,
+            stderr_tail: tail(Some(&outcome)),
+        })
+    }
+
+    fn stopped(&mut self) -> Option<Outcome> {
+        self.orders = None;
+        self.service.take()?.stop().ok()
+    }
+}
+
+fn tail(outcome: Option<&Outcome>) -> String {
+    outcome.map_or(String::new(), |outcome| {
+        outcome.stderr.last_lines(TAIL_LINES)
+    })
+}
+
+/// The event that ends the answer to a command.
+fn ends(verb: &str) -> &'static str {
+    match verb {
+        "load" => "loaded",
+        "workers" => "workers",
+        "calibrate" => "calibrated",
+        "run" => "end",
+        // Gauges come at any time; the first one says that the command was understood.
+        "monitor" => "gauge",
+        _ => "ready",
+    }
+}
+
+/// Whether an answer is complete. An error ends every answer but that of a run, in which one job may fail while
+/// others go on; a run that was not even begun has an error of the protocol.
+fn is_last(event: &Message, ends: &str) -> bool {
+    let failed = event.verb == "error" && event.get("stage").as_deref() != Some("done");
+    let refused = event.get("stage").as_deref() == Some("protocol");
+    event.verb == ends || failed && (ends != "end" || refused)
+}
+
+/// The side that listens: hands on what is said, and waits for an order when an answer is complete.
+struct Obedient {
+    next: Receiver<Message>,
+    told: Sender<Message>,
+    pending: Option<&'static str>,
+    unfinished: Option<Message>,
+    /// When the run under way is to be stopped, because a worker that completes nothing would hold it up for ever.
+    stop_at: Option<Instant>,
+}
+
+impl Conversation for Obedient {
+    fn opening(&mut self) -> Vec<u8> {
+        let hello = Message::new("hello").with("id", 1).with("proto", 1);
+        hello.to_string().into_bytes()
+    }
+
+    fn received(&mut self, line: &[u8]) -> Next {
+        let Some(message) = Message::parse(line) else {
+            return Next::Wait;
+        };
+        let message = match self.unfinished.take() {
+            Some(mut begun) if begun.is_continued_by(&message) => {
+                begun.join(message);
+                begun
+            }
+            _ => message,
+        };
+        if message.number::<u8>("more") == Some(1) {
+            self.unfinished = Some(message);
+            return Next::Wait;
+        }
+        let complete = self.pending.is_some_and(|ends| is_last(&message, ends));
+        // Without a hearer the order to end follows at once.
+        let _ = self.told.send(message);
+        if !complete {
+            return Next::Wait;
+        }
+        match self.next.recv() {
+            Ok(order) => {
+                self.pending = Some(ends(&order.verb));
+                self.stop_at = usual_length(&order).map(|usual| Instant::now() + usual * 2 + SLACK);
+                Next::Send(order.to_string().into_bytes())
+            }
+            Err(_) => {
+                self.pending = None;
+                Next::Send(Message::new("quit").with("id", 9).to_string().into_bytes())
+            }
+        }
+    }
+
+    fn waiting(&mut self) -> Option<Vec<u8>> {
+        self.stop_at.take_if(|at| Instant::now() >= *at)?;
+        Some(stop())
+    }
+
+    fn stopping(&mut self) -> Option<(Vec<u8>, Duration)> {
+        Some((stop(), GOODBYE))
+    }
+}
+
+fn stop() -> Vec<u8> {
+    let stop = Message::new("stop").with("id", 8).with("job", "*");
+    stop.to_string().into_bytes()
+}
+
+/// How long a run takes whose iterations are shorter than its windows.
+fn usual_length(order: &Message) -> Option<Duration> {
+    let number = |key| order.number::<u64>(key);
+    let interval_ns = number("interval_ns").filter(|_| order.verb == "run")?;
+    let samples = number("samples")?;
+    // A run that is watched goes on until the user ends it.
+    let is_watched = number("stream") == Some(1);
+    let ns = interval_ns
+        .checked_mul(samples)?
+        .checked_add(number("warmup_ns")?)?;
+    (!is_watched).then(|| Duration::from_nanos(ns))
+}

@@ -1,0 +1,257 @@
+//! One fresh process, one piece of code, one run: what every run of `speedwell eval` is unless several pieces
+//! have to share a process.
+
+use super::super::attempt::failure;
+use super::super::compile::Failed;
+use super::super::events::{Events, add_metric};
+use super::super::job::{Description, Job, Request, Setting, Source};
+use super::super::{Attempt, Harness, Message, Observation};
+use super::live::Gone;
+use super::measured::measured;
+use super::start::usual_program;
+use super::{commands, start};
+use speedwell_model::Measured;
+use speedwell_model::{
+    Better, Case, Cause, Code, Failure, Language, Metric, Nodes, Sample, Sampling, Value,
+};
+use speedwell_process::{Spec, run};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What the job is called over the protocol.
+const JOB: &str = "code";
+
+/// Less than so many empty iterations: the code was probably folded away.
+const LEAST_EMPTY: f64 = 3.0;
+
+/// The harness for pieces of code.
+#[derive(Debug, Clone, Copy)]
+pub struct OneLiner(pub Language);
+
+impl Harness for OneLiner {
+    /// Code says nothing about itself: whoever asks for it makes its jobs.
+    fn describe(&self, _source: &Source, _request: &Request) -> Description {
+        Description::default()
+    }
+
+    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+        let Some(code) = setting.variant.code.as_ref().or(job.code.as_ref()) else {
+            let spec = Spec::new("speedwell").args(["eval"]);
+            return Attempt::refused(&spec, "there is no code to measure", job, setting);
+        };
+        match start(code, &setting.program, setting.variant) {
+            Ok(spec) => perform(code, spec, job, setting),
+            Err(failed) => refused(failed, code, job, setting),
+        }
+    }
+
+    fn usual_program(&self, _source: &Source) -> PathBuf {
+        usual_program(self.0)
+    }
+
+    fn has_version(&self) -> bool {
+        self.0 != Language::Sh
+    }
+
+    fn divides_runs(&self) -> bool {
+        true
+    }
+}
+
+fn perform(code: &Code, mut spec: Spec, job: &Job, setting: &Setting<'_>) -> Attempt {
+    spec.limit = setting.limit;
+    spec.pin = setting.pin.cloned();
+    spec.directory = Some(job.source.directory.clone());
+    let mut events = Events::after([
+        commands::load(JOB, code),
+        commands::calibrate(JOB),
+        commands::workers(JOB, concurrency(job)),
+        commands::run(&[JOB.to_owned()], &setting.samples),
+    ]);
+    let mut plain = by_hand(code, setting);
+    plain.limit = setting.limit;
+    match run(&spec, &mut events) {
+        Err(error) => Attempt::not_started(&spec, &error, job, setting),
+        Ok(outcome) => {
+            let error = events.first("error");
+            let seen = measured(JOB, events.every(), &setting.samples).map(|measured| {
+                let mut seen = observation(&measured, job);
+                for metric in events.all("metric") {
+                    add_metric(&mut seen, metric);
+                }
+                seen.notes.extend(warnings(&events, &measured));
+                seen
+            });
+            let silent = seen.is_none().then_some(Cause::Silent);
+            let fault = error.and_then(cause).or(silent);
+            Attempt::new(
+                &plain,
+                &outcome,
+                seen.into_iter().collect(),
+                fault,
+                job,
+                setting,
+            )
+        }
+    }
+}
+
+/// How many workers the case asks for.
+pub fn concurrency(job: &Job) -> u32 {
+    let case = job.case.as_ref().and_then(|case| case.value("concurrency"));
+    match case {
+        Some(Value::Number(count)) if *count >= 1.0 => *count as u32,
+        _ => 1,
+    }
+}
+
+/// The figures of one run. The first metric is the one that is compared: the median batch hardly knows what
+/// else the machine does.
+pub fn observation(measured: &Measured, job: &Job) -> Observation {
+    let case = job.case.clone();
+    let mut seen = Observation {
+        case: case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new())),
+        samples: Vec::new(),
+        metrics: Vec::new(),
+        notes: Vec::new(),
+        check: None,
+        load: None,
+    };
+    let lone = |name: &str, value: f64| Sample {
+        metric: Arc::from(name),
+        value,
+        elapsed_ns: None,
+        iterations: None,
+    };
+    if let Some(batches) = &measured.batches {
+        seen.metrics
+            .push(Metric::new(Metric::TIME_MEDIAN, "ns", Better::Lower));
+        seen.metrics
+            .push(Metric::new(Metric::TIME_P5, "ns", Better::Lower));
+        seen.samples
+            .push(lone(Metric::TIME_MEDIAN, batches.median_ns));
+        seen.samples.push(lone(Metric::TIME_P5, batches.p5_ns));
+    }
+    seen.metrics.push(Metric::throughput());
+    seen.metrics
+        .push(Metric::new(Metric::TIME, "ns", Better::Lower));
+    for window in &measured.windows {
+        seen.samples.push(Sample {
+            metric: Arc::from(Metric::THROUGHPUT),
+            value: window.per_s,
+            elapsed_ns: Some(window.elapsed_ns.round() as u64),
+            iterations: Some(window.iterations),
+        });
+    }
+    let time_ns = measured.time_ns();
+    seen.samples
+        .extend(time_ns.map(|time_ns| lone(Metric::TIME, time_ns)));
+    seen
+}
+
+/// What the harness warns of, and code that seems to do nothing.
+fn warnings(events: &Events, measured: &Measured) -> Vec<String> {
+    let ready = events.first("ready");
+    let mut warnings = ready
+        .map(super::super::events::warnings)
+        .unwrap_or_default();
+    let empty = events.first("calibrated");
+    let empty_ns = empty.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0));
+    warnings.extend(fold_warning(measured, empty_ns));
+    warnings.extend(events.all("log").filter_map(|log| log.get("text")));
+    warnings
+}
+
+/// The remark about code that takes hardly longer than none, if it does.
+pub fn fold_warning(measured: &Measured, empty_ns: Option<f64>) -> Option<String> {
+    let is_folded = measured.batches?.median_ns < LEAST_EMPTY * empty_ns?;
+    is_folded.then(|| Code::FOLDED.to_owned())
+}
+
+/// What an error means for the run.
+pub fn cause(error: &Message) -> Option<Cause> {
+    let message = error.get("msg").unwrap_or_default();
+    let line = error.number::<u32>("line");
+    let line = line
+        .filter(|_| message.lines().count() > 0)
+        .map(|line| format!("line {line}: "));
+    let reason = format!("{}{}", line.unwrap_or_default(), message.trim_end());
+    let stage = error.get("stage").unwrap_or_default();
+    Some(match stage.as_str() {
+        "done" => Cause::Undone { reason },
+        "parse" | "compile" => invalid(format!("does not compile: {reason}")),
+        "init" => invalid(format!("failed in init: {reason}")),
+        "init_runner" => invalid(format!("failed in init-worker: {reason}")),
+        "protocol" => invalid(reason),
+        _ => invalid(format!("failed: {reason}")),
+    })
+}
+
+fn invalid(reason: String) -> Cause {
+    Cause::Invalid { reason }
+}
+
+/// Code that could not even be started.
+fn refused(failed: Failed, code: &Code, job: &Job, setting: &Setting<'_>) -> Attempt {
+    let mut failure = failure(
+        failed.cause,
+        failed.words,
+        &by_hand(code, setting),
+        job,
+        setting,
+    );
+    if !failed.replay.is_empty() {
+        failure.replay = failed.replay;
+    }
+    Attempt {
+        interrupted: failed.interrupted,
+        failure: Some(failure),
+        ..Attempt::default()
+    }
+}
+
+/// A failure of a process that several runs share.
+pub fn failure_of(gone: &Gone, job: &Job, setting: &Setting<'_>) -> Failure {
+    let code = setting.variant.code.as_ref().or(job.code.as_ref());
+    let spec = code.map_or_else(|| Spec::new("speedwell"), |code| by_hand(code, setting));
+    let tail = gone.stderr_tail.clone();
+    failure(gone.cause.clone(), tail, &spec, job, setting)
+}
+
+/// The line that measures the code again, alone.
+fn by_hand(code: &Code, setting: &Setting<'_>) -> Spec {
+    let mut words = vec![
+        "eval".to_owned(),
+        code.language.to_string(),
+        code.runner.clone(),
+    ];
+    let hooks = [
+        ("--init", &code.init),
+        ("--init-worker", &code.init_worker),
+        ("--prepare", &code.prepare),
+        ("--done", &code.done),
+    ];
+    for (option, hook) in hooks {
+        if let Some(text) = hook {
+            words.extend([option.to_owned(), text.clone()]);
+        }
+    }
+    for path in &code.paths {
+        words.extend(["--path".to_owned(), path.to_string_lossy().into_owned()]);
+    }
+    match &code.nodes {
+        None => {}
+        Some(Nodes::Local(count)) => words.extend(["--nodes".to_owned(), count.to_string()]),
+        // The secret is not for everybody who reads a report.
+        Some(Nodes::Remote { name, .. }) => words.extend(["--node".to_owned(), name.clone()]),
+    }
+    words.extend(["--runs".to_owned(), "1".to_owned()]);
+    if setting.limit != Sampling::USUAL_TIMEOUT {
+        let limit = match setting.limit.subsec_millis() {
+            0 => format!("{}s", setting.limit.as_secs()),
+            _ => format!("{}ms", setting.limit.as_millis()),
+        };
+        words.extend(["--timeout".to_owned(), limit]);
+    }
+    Spec::new("speedwell").args(words)
+}

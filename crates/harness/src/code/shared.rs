@@ -1,0 +1,229 @@
+//! Codes that live in one process and take turns, or work at the same time.
+//!
+//! The process is started for the first run, and codes are loaded then; between their runs workers wait and keep
+//! their state. What one visit gives is told like the run of a process of its own, with a remark. Start at
+//! [`Shared::perform`].
+
+use super::super::{Attempt, Job, Setting};
+use super::live::{Answer, Gone, Live};
+use super::once::{concurrency, failure_of, fold_warning, observation};
+use super::start;
+use speedwell_model::{Cause, Code, Length, Samples, Variant};
+use speedwell_process::{interrupted, unix_ms};
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+/// What a reader of the figures should know.
+const NOTE: &str = "All snippets were measured in one process, so differences between processes are not in the figures.";
+
+/// Several codes that share a process.
+pub struct Shared<'a> {
+    variants: &'a [Variant],
+    at_once: bool,
+    processes: HashMap<String, Process>,
+}
+
+/// A process with the codes of one case.
+struct Process {
+    live: Option<Live>,
+    /// What each code is called over the protocol, by variant.
+    jobs: HashMap<String, String>,
+    /// What was wrong with a code from the start on, or with all of them.
+    faults: HashMap<String, Gone>,
+    empty_ns: Option<f64>,
+    /// Measured at the same time as another code, and not asked for yet.
+    waiting: HashMap<String, VecDeque<Attempt>>,
+}
+
+impl<'a> Shared<'a> {
+    /// Codes of these variants; `at_once` has them work at the same time.
+    pub fn new(variants: &'a [Variant], at_once: bool) -> Shared<'a> {
+        Shared {
+            variants,
+            at_once,
+            processes: HashMap::new(),
+        }
+    }
+
+    /// Measures the code of one variant, or has it ready from a run at the same time as another.
+    pub fn perform(&mut self, job: &Job, setting: &Setting<'_>) -> Attempt {
+        let (variants, at_once) = (self.variants, self.at_once);
+        let process = self
+            .processes
+            .entry(job.label.clone())
+            .or_insert_with(|| Process::start(variants, job, setting));
+        let name = &setting.variant.name;
+        if let Some(ready) = process.waiting.get_mut(name).and_then(VecDeque::pop_front) {
+            return ready;
+        }
+        let wanted: Vec<&Variant> = match at_once {
+            true => variants.iter().collect(),
+            false => vec![setting.variant],
+        };
+        process.run(&wanted, job, setting);
+        let own = process.waiting.get_mut(name).and_then(VecDeque::pop_front);
+        own.unwrap_or_default()
+    }
+}
+
+impl Drop for Shared<'_> {
+    fn drop(&mut self) {
+        for live in self
+            .processes
+            .values_mut()
+            .filter_map(|process| process.live.take())
+        {
+            // Every run has been told; what is left is that 'done' is executed and nothing stays behind.
+            let _ = live.end();
+        }
+    }
+}
+
+impl Process {
+    fn start(variants: &[Variant], job: &Job, setting: &Setting<'_>) -> Process {
+        let numbered = variants.iter().enumerate();
+        let mut process = Process {
+            live: None,
+            jobs: numbered
+                .map(|(at, one)| (one.name.clone(), format!("code{at}")))
+                .collect(),
+            faults: HashMap::new(),
+            empty_ns: None,
+            waiting: HashMap::new(),
+        };
+        let first = variants.iter().find_map(|variant| variant.code.as_ref());
+        let spec = first.map(|code| start(code, &setting.program, setting.variant));
+        let started = match spec {
+            Some(Ok(mut spec)) => {
+                spec.pin = setting.pin.cloned();
+                spec.directory = Some(job.source.directory.clone());
+                // It lives as long as the session, whose runs have limits of their own.
+                spec.limit = Duration::from_secs(366 * 24 * 3600);
+                Live::start(spec)
+            }
+            Some(Err(failed)) => Err(failed.into()),
+            None => Err(over()),
+        };
+        match started {
+            Ok((live, _)) => {
+                process.live = Some(live);
+                for variant in variants {
+                    process.load(variant, concurrency(job));
+                }
+            }
+            Err(failed) => process.lose(variants, &failed),
+        }
+        process
+    }
+
+    fn load(&mut self, variant: &Variant, workers: u32) {
+        let Some(code) = &variant.code else { return };
+        let Err(failed) = self.try_load(&self.jobs[&variant.name].clone(), code, workers) else {
+            return;
+        };
+        self.faults.insert(variant.name.clone(), failed);
+    }
+
+    fn try_load(&mut self, job: &str, code: &Code, workers: u32) -> Result<(), Gone> {
+        let live = self.live.as_mut().ok_or_else(over)?;
+        let fault = |answer: Answer| match answer.fault(job) {
+            None => Ok(()),
+            Some(cause) => Err(Gone::of(cause)),
+        };
+        fault(live.load(job, code)?)?;
+        if self.empty_ns.is_none() {
+            self.empty_ns = live.empty_ns(job)?;
+        }
+        fault(live.workers(job, workers)?)
+    }
+
+    /// A process that has gone takes all codes with it.
+    fn lose(&mut self, variants: &[Variant], failed: &Gone) {
+        self.live = None;
+        for variant in variants {
+            self.faults
+                .entry(variant.name.clone())
+                .or_insert_with(|| failed.clone());
+        }
+    }
+
+    fn run(&mut self, wanted: &[&Variant], job: &Job, setting: &Setting<'_>) {
+        let (started_unix_ms, begin) = (unix_ms(), Instant::now());
+        let sound = wanted
+            .iter()
+            .filter(|one| !self.faults.contains_key(&one.name));
+        let jobs: Vec<String> = sound.map(|one| self.jobs[&one.name].clone()).collect();
+        let answer = match (&mut self.live, jobs.is_empty()) {
+            (Some(live), false) => {
+                let limit = expected(&setting.samples, setting.limit);
+                Some(live.run(&jobs, &setting.samples, false, Some(limit), &mut |_| {}))
+            }
+            _ => None,
+        };
+        let answer = match answer {
+            Some(Ok(answer)) => answer,
+            Some(Err(gone)) => {
+                let all: Vec<Variant> = wanted.iter().map(|one| (*one).clone()).collect();
+                self.lose(&all, &gone);
+                Answer::default()
+            }
+            None => Answer::default(),
+        };
+        for variant in wanted {
+            let mut attempt = self.attempt(variant, &answer, job, setting);
+            attempt.started_unix_ms = started_unix_ms;
+            attempt.wall_ns = begin.elapsed().as_nanos() as u64;
+            attempt.interrupted = interrupted();
+            self.waiting
+                .entry(variant.name.clone())
+                .or_default()
+                .push_back(attempt);
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        variant: &Variant,
+        answer: &Answer,
+        job: &Job,
+        setting: &Setting<'_>,
+    ) -> Attempt {
+        let own = &self.jobs[&variant.name];
+        let seen = answer.measured(own, &setting.samples).map(|measured| {
+            let mut seen = observation(&measured, job);
+            seen.notes.push(NOTE.to_owned());
+            seen.notes.extend(fold_warning(&measured, self.empty_ns));
+            seen
+        });
+        let told = answer.fault(own).map(Gone::of);
+        let failed = self.faults.get(&variant.name).cloned().or(told);
+        let failed = failed.or_else(|| seen.is_none().then(over));
+        let failure = failed.map(|failed| {
+            let setting = Setting {
+                variant,
+                ..setting.clone()
+            };
+            failure_of(&failed, job, &setting)
+        });
+        Attempt {
+            observations: seen.into_iter().collect(),
+            failure,
+            ..Attempt::default()
+        }
+    }
+}
+
+/// How long a run should take, unless its iterations are longer than its windows.
+pub fn expected(samples: &Samples, timeout: Duration) -> Duration {
+    match samples.length {
+        Length::TimeNs(ns) => {
+            let ns = ns.saturating_mul(samples.count.into());
+            Duration::from_nanos(ns.saturating_add(samples.warmup_ns)).min(timeout)
+        }
+        Length::Iterations(_) => timeout,
+    }
+}
+
+fn over() -> Gone {
+    Gone::of(Cause::Silent)
+}

@@ -1,0 +1,385 @@
+//! From a C++ file to a program: compiled once for each content, compiler and set of flags.
+//!
+//! Programs lie in the cache folder under a name that changes with everything that goes into them,
+//! so a program that is being measured is never replaced. Which headers go in is known from the
+//! last compilation, which lists them (`-MMD`). Start with [`build`].
+
+use super::cache::{self, cache_folder};
+use super::sources::Sources;
+use speedwell_model::Cause;
+use speedwell_process::{Ended, Spec, replay, run};
+use std::borrow::Cow;
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// A compiler that needs longer than this has gone wrong.
+pub(super) const LIMIT: Duration = Duration::from_secs(300);
+
+/// Lines of the compiler's complaints that are kept; the first one is the one to mend.
+const COMPLAINT_LINES: usize = 20;
+
+/// Programs that nobody has used for so long are removed.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Everything that decides what the program will be.
+#[derive(Debug, Clone, Hash, PartialEq, Eq)]
+pub(super) struct Recipe {
+    pub compiler: PathBuf,
+    pub flags: Vec<String>,
+    /// The folder of our header.
+    pub header: PathBuf,
+    pub file: PathBuf,
+    pub directory: PathBuf,
+    pub environment: Vec<(String, String)>,
+}
+
+/// A compilation that gave no program.
+#[derive(Debug, Clone)]
+pub struct Failed {
+    /// Why there is none.
+    pub cause: Cause,
+    /// What the compiler said.
+    pub words: String,
+    /// The shell line that repeats the compilation.
+    pub replay: String,
+    /// Whether the user ended it.
+    pub interrupted: bool,
+}
+
+impl Failed {
+    /// A compilation that was not even tried.
+    pub fn before_start(cause: Cause) -> Failed {
+        Failed {
+            cause,
+            words: String::new(),
+            replay: String::new(),
+            interrupted: false,
+        }
+    }
+}
+
+/// The folder of one of our harnesses.
+pub(super) fn unpacked(from: &Sources) -> Result<PathBuf, Failed> {
+    from.folder().map_err(|error| {
+        let reason = format!("{error:#}");
+        Failed::before_start(Cause::Start { reason })
+    })
+}
+
+/// The words of a variable, as a shell would split them; `own` variables come before ours.
+pub(super) fn words_of(name: &str, own: &[(String, String)]) -> Vec<String> {
+    let set = own.iter().find(|(known, _)| known == name);
+    let text = set
+        .map(|(_, value)| value.clone())
+        .or_else(|| std::env::var(name).ok());
+    text.and_then(|text| shell_words::split(&text).ok())
+        .unwrap_or_default()
+}
+
+/// What was built in the life of this process, and what is being built by some thread.
+#[derive(Default)]
+struct Built {
+    done: HashMap<Recipe, Result<PathBuf, Failed>>,
+    begun: HashSet<Recipe>,
+}
+
+static BUILT: Mutex<Option<Built>> = Mutex::new(None);
+static CHANGED: Condvar = Condvar::new();
+
+/// The program of a recipe. Asked again, it is the same program, whatever has happened to the file
+/// since: one session measures one program.
+///
+/// # Errors
+/// The compiler cannot be started, or refuses the file.
+pub(super) fn build(recipe: &Recipe) -> Result<PathBuf, Failed> {
+    let mut guard = locked();
+    loop {
+        let built = guard.get_or_insert_default();
+        if let Some(known) = built.done.get(recipe) {
+            return known.clone();
+        }
+        if built.begun.insert(recipe.clone()) {
+            break;
+        }
+        guard = CHANGED.wait(guard).unwrap_or_else(PoisonError::into_inner);
+    }
+    drop(guard);
+    let result = find_or_compile(recipe, &cache_folder().join("cpp"));
+    let mut guard = locked();
+    let built = guard.get_or_insert_default();
+    built.begun.remove(recipe);
+    built.done.insert(recipe.clone(), result.clone());
+    CHANGED.notify_all();
+    result
+}
+
+fn locked() -> MutexGuard<'static, Option<Built>> {
+    BUILT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The program of a recipe, if it was compiled before, by any process. As with [`build`], it remains the same one.
+pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
+    let mut guard = locked();
+    let done = &mut guard.get_or_insert_default().done;
+    if let Some(known) = done.get(recipe) {
+        return known.as_ref().ok().cloned();
+    }
+    let found = find_in(recipe, &cache_folder().join("cpp"))?;
+    done.insert(recipe.clone(), Ok(found.clone()));
+    Some(found)
+}
+
+fn find_in(recipe: &Recipe, cache: &Path) -> Option<PathBuf> {
+    let inputs = fs::read_to_string(recipe.inputs_in(cache)).ok()?;
+    let inputs: Vec<PathBuf> = inputs.lines().map(PathBuf::from).collect();
+    let known = recipe.program_in(cache, &inputs);
+    if inputs.is_empty() || !known.is_file() {
+        return None;
+    }
+    // The time of last use, which decides what is removed one day.
+    if let Ok(file) = fs::File::open(&known) {
+        let _ = file.set_modified(SystemTime::now());
+    }
+    Some(known)
+}
+
+fn find_or_compile(recipe: &Recipe, cache: &Path) -> Result<PathBuf, Failed> {
+    if let Some(known) = find_in(recipe, cache) {
+        return Ok(known);
+    }
+    let stem = recipe.stem();
+    let draft = cache.join(format!(
+        "draft-{stem}-{:016x}-{}",
+        recipe.identity(),
+        std::process::id()
+    ));
+    let spec = recipe.spec(&draft);
+    let cannot = |error: std::io::Error, what: &Path| {
+        let reason = format!("'{}': {error}", what.display());
+        recipe.failed(Cause::Start { reason }, String::new())
+    };
+    fs::create_dir_all(cache).map_err(|error| cannot(error, cache))?;
+    remove_unused(cache);
+    let called = call(&spec, &recipe.shown());
+    let rules = draft.with_extension("d");
+    let inputs = prerequisites(&fs::read_to_string(&rules).unwrap_or_default(), recipe);
+    // A compiler that refuses the file may have listed its headers before.
+    let _ = fs::remove_file(&rules);
+    called.inspect_err(|_| cache::remove(&draft))?;
+    let program = recipe.program_in(cache, &inputs);
+    let list = recipe.inputs_in(cache);
+    let names: Vec<_> = inputs.iter().map(|path| path.to_string_lossy()).collect();
+    fs::write(&list, names.join("\n")).map_err(|error| cannot(error, &list))?;
+    fs::rename(&draft, &program).map_err(|error| cannot(error, &program))?;
+    Ok(program)
+}
+
+/// Calls a compiler; `shown` is the call as somebody would repeat it by hand.
+///
+/// # Errors
+/// It cannot be started, or refuses what it is given.
+pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
+    let failed = |cause, words: String, interrupted| Failed {
+        cause,
+        words,
+        replay: replay(shown),
+        interrupted,
+    };
+    let outcome = run(spec, &mut ()).map_err(|error| {
+        let reason = format!("the compiler '{}': {error}", spec.program.display());
+        failed(Cause::Start { reason }, String::new(), false)
+    })?;
+    if outcome.ended == Ended::Exit(0) {
+        return Ok(());
+    }
+    let said = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
+    let first: Vec<&str> = said.lines().take(COMPLAINT_LINES).collect();
+    let cause = match outcome.ended {
+        Ended::Exit(_) => Cause::Invalid {
+            reason: format!("does not compile: {}", complaint(&said)),
+        },
+        _ => outcome.cause(spec.limit).unwrap_or(Cause::Silent),
+    };
+    let interrupted = outcome.ended == Ended::Interrupted;
+    Err(failed(cause, first.join("\n"), interrupted))
+}
+
+/// The first line that tells an error, from the error on.
+fn complaint(said: &str) -> String {
+    // rustc numbers its errors: 'error[E0425]: ...'.
+    let after = |line: &'_ str| {
+        let at = line.find("error:").or_else(|| line.find("error["))?;
+        line[at..].find(':').map(|colon| at + colon + 1)
+    };
+    let error = said
+        .lines()
+        .find_map(|line| after(line).map(|at| &line[at..]));
+    let line = error.or(said.lines().next()).unwrap_or("no reason given");
+    line.trim().to_owned()
+}
+
+/// The files that a rule of make depends on (`target: file file \ file`); a blank in a name is
+/// escaped.
+fn prerequisites(rule: &str, recipe: &Recipe) -> Vec<PathBuf> {
+    let after = rule.split_once(": ").map_or("", |(_, files)| files);
+    let names = after.replace("\\\n", " ").replace("\\ ", "\0");
+    let found = names.split_whitespace().map(|name| name.replace('\0', " "));
+    let mut inputs: Vec<PathBuf> = found.map(|name| recipe.directory.join(name)).collect();
+    if inputs.is_empty() {
+        inputs.push(recipe.file.clone());
+    }
+    inputs
+}
+
+/// Removes what has not been used for long, and drafts of compilations that died.
+pub(super) fn remove_unused(cache: &Path) {
+    cache::remove_drafts(cache);
+    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
+        let used = entry.metadata().and_then(|data| data.modified());
+        if used.is_ok_and(|time| cache::is_older(time, KEPT)) {
+            cache::remove(&entry.path());
+        }
+    }
+}
+
+impl Recipe {
+    /// Tells one recipe from another. A new version of the compiler under the old name counts as
+    /// another one.
+    fn identity(&self) -> u64 {
+        let mut hash = DefaultHasher::new();
+        self.hash(&mut hash);
+        let found = fs::canonicalize(which(&self.compiler)).and_then(fs::metadata);
+        if let Ok(data) = found {
+            (data.len(), data.modified().ok()).hash(&mut hash);
+        }
+        hash.finish()
+    }
+
+    fn with_content_of(&self, inputs: &[PathBuf]) -> u64 {
+        let mut hash = DefaultHasher::new();
+        self.identity().hash(&mut hash);
+        for input in inputs {
+            (input, fs::read(input).ok()).hash(&mut hash);
+        }
+        hash.finish()
+    }
+
+    fn stem(&self) -> Cow<'_, str> {
+        self.file.file_stem().unwrap_or_default().to_string_lossy()
+    }
+
+    /// The list of what went in when it was compiled last.
+    fn inputs_in(&self, cache: &Path) -> PathBuf {
+        cache.join(format!("{}-{:016x}.inputs", self.stem(), self.identity()))
+    }
+
+    /// The program of these inputs.
+    fn program_in(&self, cache: &Path, inputs: &[PathBuf]) -> PathBuf {
+        let content = self.with_content_of(inputs);
+        cache.join(format!("{}-{content:016x}", self.stem()))
+    }
+
+    /// The call of the compiler. Flags follow the file, because linkers take libraries only for
+    /// what stands before them.
+    fn spec(&self, output: &Path) -> Spec {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut spec = Spec::new(&self.compiler).args([text(&self.file)]);
+        spec.arguments.extend(self.flags.iter().cloned());
+        let more = [
+            "-I".to_owned(),
+            text(&self.header),
+            "-o".to_owned(),
+            text(output),
+        ];
+        spec.arguments.extend(more);
+        let rules = text(&output.with_extension("d"));
+        spec.arguments
+            .extend(["-MMD".to_owned(), "-MF".to_owned(), rules]);
+        spec.environment = self.environment.clone();
+        spec.directory = Some(self.directory.clone());
+        spec.limit = LIMIT;
+        spec
+    }
+
+    /// The call as somebody would repeat it by hand: the list of headers is of no use then.
+    fn shown(&self) -> Spec {
+        let mut spec = self.spec(Path::new("/dev/null"));
+        spec.arguments.truncate(spec.arguments.len() - 3);
+        spec
+    }
+
+    fn failed(&self, cause: Cause, words: String) -> Failed {
+        Failed {
+            cause,
+            words,
+            replay: replay(&self.shown()),
+            interrupted: false,
+        }
+    }
+}
+
+/// Where a program lies that is given by name.
+pub(super) fn which(program: &Path) -> PathBuf {
+    if program.components().count() > 1 {
+        return program.to_owned();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| program.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recipe() -> Recipe {
+        Recipe {
+            compiler: "c++".into(),
+            flags: vec!["-O2".into()],
+            header: "/h".into(),
+            file: "/b/a b.cpp".into(),
+            directory: "/w".into(),
+            environment: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_rule_of_a_compiler_names_every_input() {
+        let rule = "/c/draft: /b/a\\ b.cpp /h/speedwell.hpp \\\n  near.hpp\n";
+        let expected = ["/b/a b.cpp", "/h/speedwell.hpp", "/w/near.hpp"].map(PathBuf::from);
+        assert_eq!(prerequisites(rule, &recipe()), expected);
+        assert_eq!(prerequisites("", &recipe()), [PathBuf::from("/b/a b.cpp")]);
+    }
+
+    #[test]
+    fn the_first_error_is_the_complaint() {
+        let said =
+            "In file included from x:\nx.cpp:3:1: error: expected ';'\nx.cpp:9: error: more\n";
+        assert_eq!(complaint(said), "expected ';'");
+        assert_eq!(
+            complaint("/usr/bin/ld: cannot find -lx\n"),
+            "/usr/bin/ld: cannot find -lx"
+        );
+    }
+
+    #[test]
+    fn whatever_goes_in_changes_the_identity() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("near.hpp");
+        fs::write(&input, "1").unwrap();
+        let with = |recipe: &Recipe| recipe.with_content_of(std::slice::from_ref(&input));
+        let first = with(&recipe());
+        assert_eq!(first, with(&recipe()));
+        let flags = vec!["-O3".into()];
+        assert_ne!(first, with(&Recipe { flags, ..recipe() }));
+        fs::write(&input, "2").unwrap();
+        assert_ne!(first, with(&recipe()));
+    }
+}

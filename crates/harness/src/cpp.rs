@@ -1,0 +1,130 @@
+//! C++ source files that use our header: compiled, then driven over the harness protocol.
+//!
+//! A variant's program is the compiler and its arguments are flags, so that two builds of one source
+//! are compared in one command. When something is compiled anew is decided in `compile.rs`.
+
+use super::compile::{self, Failed, Recipe, unpacked, words_of};
+use super::job::{Description, Job, Request, Setting, Source};
+use super::protocol::{self, draft};
+use super::{Attempt, Harness, program, sources};
+use speedwell_model::{Failure, Step, Variant};
+use std::path::{Path, PathBuf};
+
+/// What every file is compiled with unless it or its variant says otherwise; later flags win.
+const USUAL_FLAGS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
+
+/// Begins a comment line with flags that a file needs.
+const COMMENT: &str = "// speedwell: flags ";
+
+/// The harness for C++ source files.
+pub struct Cpp;
+
+impl Harness for Cpp {
+    fn describe(&self, source: &Source, request: &Request) -> Description {
+        match build(source, &request.program, &request.variant) {
+            Ok(built) => {
+                let mut plain = program::plain(&built, source);
+                plain.environment = request.variant.environment.clone();
+                let spec = program::speaking(plain.clone());
+                let plain = plain.args(["--list"]);
+                protocol::describe(source, request, &spec, &plain, &draft(source, request))
+            }
+            Err(failed) => Description {
+                failure: Some(failure(source, failed, None)),
+                ..Description::default()
+            },
+        }
+    }
+
+    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+        match build(&job.source, &setting.program, setting.variant) {
+            Ok(built) => program::perform(job, setting, program::plain(&built, &job.source)),
+            Err(failed) => Attempt {
+                interrupted: failed.interrupted,
+                failure: Some(failure(&job.source, failed, Some((job, setting)))),
+                ..Attempt::default()
+            },
+        }
+    }
+
+    fn usual_program(&self, _source: &Source) -> PathBuf {
+        match words_of("CXX", &[]).into_iter().next() {
+            Some(compiler) => PathBuf::from(compiler),
+            None => first_in_path(&["c++", "g++", "clang++"]),
+        }
+    }
+
+    fn divides_runs(&self) -> bool {
+        true
+    }
+}
+
+/// The program of `source` under `variant`. The harness in it takes far longer to compile than most
+/// benchmarks, so it is an object of its own, which other files and later edits share.
+fn build(source: &Source, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
+    let header = unpacked(&sources::CPP)?;
+    let usual = USUAL_FLAGS.map(str::to_owned).into_iter();
+    // `CXX='ccache g++'`: what follows the first word belongs to every call.
+    let of_variable = words_of("CXX", &[]).into_iter().skip(1);
+    let mut flags: Vec<String> = match variant.program {
+        Some(_) => usual.collect(),
+        None => of_variable.chain(usual).collect(),
+    };
+    flags.extend(words_of("CXXFLAGS", &variant.environment));
+    flags.extend(flags_of(&source.file));
+    flags.extend(variant.arguments.iter().cloned());
+    let harness = Recipe {
+        compiler: compiler.to_owned(),
+        flags: [&flags[..], &["-c".to_owned()]].concat(),
+        file: header.join("main.cpp"),
+        directory: header.clone(),
+        header,
+        environment: variant.environment.clone(),
+    };
+    let object = compile::build(&harness)?.to_string_lossy().into_owned();
+    flags.extend(["-DSPEEDWELL_NO_MAIN".to_owned(), object]);
+    compile::build(&Recipe {
+        flags,
+        file: source.file.clone(),
+        directory: source.directory.clone(),
+        ..harness
+    })
+}
+
+/// Flags in the comments of a file.
+fn flags_of(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let lines = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix(COMMENT));
+    lines
+        .flat_map(|words| shell_words::split(words).unwrap_or_default())
+        .collect()
+}
+
+fn first_in_path(names: &[&str]) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let found = names
+        .iter()
+        .find(|name| folders.iter().any(|folder| folder.join(name).is_file()));
+    PathBuf::from(found.unwrap_or(&names[0]))
+}
+
+/// A compilation that gave no program, with the compiler's own words.
+fn failure(source: &Source, failed: Failed, of: Option<(&Job, &Setting<'_>)>) -> Failure {
+    Failure {
+        step: if of.is_some() {
+            Step::Run
+        } else {
+            Step::Describe
+        },
+        benchmark: source.name.clone(),
+        case: of.map(|(job, _)| job.label.clone()),
+        variant: of.map(|(_, setting)| setting.variant.name.clone()),
+        slot: of.map(|(_, setting)| setting.slot),
+        cause: failed.cause,
+        stderr_tail: failed.words,
+        replay: failed.replay,
+    }
+}

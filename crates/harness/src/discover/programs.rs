@@ -1,0 +1,193 @@
+//! Programs that are compared with each other: which benchmarks they have in common.
+//!
+//! Decides which benchmark of one program is the same case as which of another. It must not know
+//! how they are measured. Start at [`common`].
+
+use super::part::Part;
+use super::suite::{Suite, describe};
+use super::{Selection, target};
+use crate::Job;
+use anyhow::bail;
+use indexmap::{IndexMap, IndexSet};
+use speedwell_model::{Case, Variant};
+use std::path::PathBuf;
+
+/// One program of a comparison.
+#[derive(Debug, Clone)]
+pub struct Side {
+    /// The variant that it is measured as; its program is the file.
+    pub variant: Variant,
+    /// The program.
+    pub file: PathBuf,
+    /// The part of its benchmarks that takes part.
+    pub part: Option<Part>,
+}
+
+/// The jobs of one side with their cases, by the ids that they have in the comparison.
+type Jobs = IndexMap<String, (Case, Job)>;
+
+/// The benchmarks that all `sides` have, in the order of the first, with `word` for what their parts
+/// match. Those that a side lacks are told in the warnings.
+///
+/// # Errors
+/// A side that cannot be asked or has no such benchmark, and sides without a common one.
+pub fn common(sides: &[Side], word: Option<&str>, selection: &Selection) -> anyhow::Result<Suite> {
+    let mut suite = Suite {
+        files: sides.len(),
+        ..Suite::default()
+    };
+    let naming = Naming::of(sides, word);
+    let mut all: Vec<Jobs> = Vec::new();
+    for side in sides {
+        let jobs = jobs_of(side, selection, &mut suite)?;
+        all.push(naming.apply(side, jobs, &mut suite.warnings));
+    }
+    let Some((first, others)) = all.split_first() else {
+        return Ok(suite);
+    };
+    for name in first.keys() {
+        if others.iter().all(|other| other.contains_key(name)) {
+            suite.jobs.push(joined(name, sides, &all));
+        }
+    }
+    suite.warnings.extend(unmatched(sides, &all));
+    if suite.jobs.is_empty() {
+        bail!(
+            "nothing to compare: no benchmark is in all of them\nhint: '::REGEX' behind each \
+             program pairs benchmarks of different names"
+        );
+    }
+    Ok(suite)
+}
+
+fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Result<Vec<Job>> {
+    let here = std::env::current_dir()?;
+    let source = target::program_source(&side.file, &here);
+    let described = describe(&[source], selection, &side.variant, &|_, _| ());
+    let mut jobs = Vec::new();
+    for description in described {
+        if let Some(failure) = description.failure {
+            let last_words = failure.stderr_tail.lines().last().map(str::trim);
+            let said = last_words.filter(|words| !words.is_empty());
+            bail!(
+                "'{}' {}{}\nhint: repeat it with: {}",
+                side.variant.name,
+                failure.cause,
+                said.map_or(String::new(), |said| format!(" and said: {said}")),
+                failure.replay
+            );
+        }
+        jobs.extend(description.jobs);
+        suite.warnings.extend(description.warnings);
+    }
+    let wanted = |job: &Job| {
+        let in_part = side.part.as_ref().is_none_or(|part| part.holds(&job.label));
+        in_part && selection.wants(&job.label)
+    };
+    jobs.retain(wanted);
+    if jobs.is_empty() {
+        bail!("'{}' has no matching benchmark", side.variant.name);
+    }
+    Ok(jobs)
+}
+
+/// What benchmarks are called in the comparison.
+struct Naming<'a> {
+    /// The first side's file, where the sides have different ones.
+    first: Option<String>,
+    /// What stands for the text that the parts match.
+    word: Option<&'a str>,
+}
+
+impl<'a> Naming<'a> {
+    fn of(sides: &[Side], word: Option<&'a str>) -> Naming<'a> {
+        let name = |side: &Side| {
+            side.file
+                .file_name()
+                .map(|name| name.to_string_lossy().into())
+        };
+        let files: IndexSet<Option<String>> = sides.iter().map(name).collect();
+        Naming {
+            first: files.first().cloned().flatten().filter(|_| files.len() > 1),
+            word,
+        }
+    }
+
+    /// The jobs by the ids of their cases in the comparison.
+    fn apply(&self, side: &Side, jobs: Vec<Job>, warnings: &mut Vec<String>) -> Jobs {
+        let count = jobs.len();
+        let mut found = IndexMap::new();
+        for job in jobs {
+            let (case, job) = self.case(side, job);
+            found.entry(case.id()).or_insert((case, job));
+        }
+        if found.len() < count {
+            warnings.push(format!(
+                "the pattern of '{}' makes {count} benchmarks into {}, of which the first each is \
+                 measured; put what tells them apart in a group: (...)",
+                side.variant.name,
+                found.len()
+            ));
+        }
+        found
+    }
+
+    fn case(&self, side: &Side, mut job: Job) -> (Case, Job) {
+        let own = job.case.clone();
+        let mut case = own.unwrap_or_else(|| Case::new(&job.label, Vec::new()));
+        // Programs of our header call benchmarks after the file that they are asked for: that of the
+        // first side. A name in common has no file.
+        let own_file = format!("{}/", job.source.name);
+        if let (Some(first), Some(name)) = (&self.first, case.benchmark.strip_prefix(&own_file)) {
+            let name = name.to_owned();
+            case.benchmark = format!("{first}/{name}");
+            job.label = case.id();
+            case.benchmark = name;
+        }
+        if let (Some(part), Some(word)) = (&side.part, self.word) {
+            case.benchmark = part.renamed(&case.benchmark, word);
+        }
+        (case, job)
+    }
+}
+
+/// One job for all sides.
+fn joined(name: &str, sides: &[Side], all: &[Jobs]) -> Job {
+    let (case, job) = all[0][name].clone();
+    let own = |(side, jobs): (&Side, &Jobs)| {
+        let label = &jobs[name].1.label;
+        (label != name).then(|| (side.variant.name.clone(), label.clone()))
+    };
+    Job {
+        label: name.to_owned(),
+        names: sides.iter().zip(all).filter_map(own).collect(),
+        case: Some(case),
+        code: None,
+        ..job
+    }
+}
+
+fn unmatched(sides: &[Side], all: &[Jobs]) -> Option<String> {
+    let mut lonely = Vec::new();
+    for (at, jobs) in all.iter().enumerate() {
+        let lacks = |name: &&String| all.iter().any(|other| !other.contains_key(*name));
+        let names: Vec<String> = jobs
+            .keys()
+            .filter(lacks)
+            .map(|name| format!("'{name}'"))
+            .collect();
+        if !names.is_empty() {
+            lonely.push(format!(
+                "{} of '{}'",
+                names.join(", "),
+                sides[at].variant.name
+            ));
+        }
+    }
+    (!lonely.is_empty()).then(|| {
+        format!(
+            "not measured, because not every program has them: {}",
+            lonely.join("; ")
+        )
+    })
+}

@@ -1,0 +1,260 @@
+//! Asking every file for its cases, and checking the user's values against what they declare.
+
+use super::Selection;
+use crate::{Description, Job, Kind, Parameter, Request, Source};
+use anyhow::{Context as _, bail};
+use speedwell_model::quote;
+use speedwell_model::{Case, Cause, DefinitionFile, Failure, Step, Value, Variant, nearest};
+use speedwell_process::interrupted;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How long a file may take to tell its cases.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// Names that benchmarks read although they do not declare them.
+const EXTRA: [&str; 2] = ["benchmarker", "CPUSET"];
+
+/// All cases of all selected benchmarks.
+#[derive(Debug, Clone, Default)]
+pub struct Suite {
+    /// The cases, in the order of targets and files.
+    pub jobs: Vec<Job>,
+    /// Files that could not be described, with the reason.
+    pub failures: Vec<Failure>,
+    /// Whole sentences the user should read.
+    pub warnings: Vec<String>,
+    /// Number of benchmark files looked at.
+    pub files: usize,
+    /// Versions of the program of the baseline and of its parts, where files told them.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// Asks the benchmarks of `sources` for their cases; `baseline` is what they are described under.
+/// `progress` is told how many of how many files have been described.
+///
+/// # Errors
+/// Nothing left after filtering, or a value that no benchmark can take.
+pub fn read(
+    sources: Vec<Source>,
+    selection: &Selection,
+    baseline: &Variant,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> anyhow::Result<Suite> {
+    let mut wanted = sources;
+    // A file with several benchmarks has to be asked for their names first.
+    wanted.retain(|source| source.kind.holds_several() || selection.wants(&source.name));
+    if wanted.is_empty() {
+        bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
+    }
+    let described = describe(&wanted, selection, baseline, progress);
+    check_values(&described.iter().collect::<Vec<_>>(), &selection.sets)?;
+    for (path, sets) in &selection.of_files {
+        let own = wanted.iter().zip(&described);
+        let own = own.filter(|(source, _)| source.file.starts_with(path));
+        check_values(
+            &own.map(|(_, description)| description).collect::<Vec<_>>(),
+            sets,
+        )?;
+    }
+    for (source, description) in wanted.iter().zip(&described) {
+        let own: Vec<_> = selection.of_benchmark(&source.name).cloned().collect();
+        check_values(&[description], &own).with_context(|| format!("in '{}'", source.name))?;
+    }
+    let mut suite = Suite {
+        files: wanted.len(),
+        ..Suite::default()
+    };
+    let mut unwanted = BTreeSet::new();
+    for description in described {
+        for job in description.jobs {
+            let name = job.case.as_ref().map(|case| case.benchmark.as_str());
+            let name = name.unwrap_or(&job.source.name);
+            match !job.source.kind.holds_several() || selection.wants(name) {
+                true => suite.jobs.push(job),
+                false => drop(unwanted.insert(format!("'{name}'"))),
+            }
+        }
+        suite.failures.extend(description.failure);
+        suite.versions.extend(description.versions);
+        suite.warnings.extend(description.warnings);
+    }
+    if suite.jobs.is_empty() && suite.failures.is_empty() && !unwanted.is_empty() {
+        let names: Vec<String> = unwanted.into_iter().collect();
+        bail!(
+            "--filter and --exclude leave no benchmark over\nhint: there are {}",
+            names.join(", ")
+        );
+    }
+    refuse_twins(&suite.jobs)?;
+    Ok(suite)
+}
+
+/// Programs name their benchmarks themselves. Two that use the same name would be taken for one.
+fn refuse_twins(jobs: &[Job]) -> anyhow::Result<()> {
+    let mut known: HashMap<&str, &Job> = HashMap::new();
+    for job in jobs.iter().filter(|job| job.source.kind.holds_several()) {
+        if let Some(twin) = known.insert(&job.label, job)
+            && twin.source.file != job.source.file
+        {
+            bail!(
+                "'{}' and '{}' both have a benchmark '{}'\nhint: 'speedwell compare' measures them \
+                 against each other",
+                twin.source.file.display(),
+                job.source.file.display(),
+                job.label
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Describes all files, several at a time: nothing is measured, so nothing is disturbed.
+pub fn describe(
+    wanted: &[Source],
+    selection: &Selection,
+    baseline: &Variant,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Vec<Description> {
+    let next = AtomicUsize::new(0);
+    let done = AtomicUsize::new(0);
+    let places: Vec<Mutex<Description>> = wanted.iter().map(|_| Mutex::default()).collect();
+    let workers = std::thread::available_parallelism().map_or(1, |count| count.get());
+    std::thread::scope(|scope| {
+        for _ in 0..workers.min(wanted.len()) {
+            scope.spawn(|| {
+                while let Some(source) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if interrupted() {
+                        break;
+                    }
+                    let description = describe_one(source, selection, baseline);
+                    let at = wanted.iter().position(|known| std::ptr::eq(known, source));
+                    if let Some(Ok(mut place)) = at.map(|at| places[at].lock()) {
+                        *place = description;
+                    }
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, wanted.len());
+                }
+            });
+        }
+    });
+    places
+        .into_iter()
+        .map(|place| place.into_inner().unwrap_or_default())
+        .collect()
+}
+
+fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> Description {
+    let harness = crate::of(source.kind);
+    let request = Request {
+        program: baseline
+            .program
+            .clone()
+            .unwrap_or_else(|| harness.usual_program(source)),
+        variant: baseline.clone(),
+        sets: selection.sets_of(&source.name, &source.file),
+        trial: selection.trial,
+        usual_tool: selection.usual_tool,
+        limit: LIMIT,
+    };
+    let mut description = harness.describe(source, &request);
+    if let Some(reason) = unfit_name(&description) {
+        description.jobs.clear();
+        description.parameters.clear();
+        description.failure = Some(Failure {
+            step: Step::Describe,
+            benchmark: source.name.clone(),
+            case: None,
+            variant: None,
+            slot: None,
+            cause: Cause::Invalid { reason },
+            stderr_tail: String::new(),
+            replay: format!(
+                "speedwell run {} --list",
+                quote(&source.file.to_string_lossy())
+            ),
+        });
+    }
+    description
+}
+
+/// What is wrong with the name of a parameter, and how to mend it.
+fn unfit_name(description: &Description) -> Option<String> {
+    let cases = description.jobs.iter().filter_map(|job| job.case.as_ref());
+    let own = cases.flat_map(|case| case.values.iter().map(|(name, _)| name.as_str()));
+    let declared = description
+        .parameters
+        .iter()
+        .map(|parameter| parameter.name.as_str());
+    own.chain(declared).find_map(|name| {
+        let reason = Case::refuses_name(name)?;
+        let shown = name.escape_debug();
+        Some(format!(
+            "has a parameter '{shown}': {reason}; rename it where it is declared"
+        ))
+    })
+}
+
+/// Refuses values that would silently become something else: a name nobody declares, a word
+/// where numbers are declared (the original measures NaN iterations).
+fn check_values(described: &[&Description], sets: &[(String, String)]) -> anyhow::Result<()> {
+    let whole_files = described
+        .iter()
+        .flat_map(|d| &d.jobs)
+        .any(|job| job.route == crate::Route::Parent && job.source.kind != Kind::Fake);
+    let declared: Vec<&Parameter> = described.iter().flat_map(|d| &d.parameters).collect();
+    for (name, value) in sets {
+        let of_name: Vec<&&Parameter> = declared.iter().filter(|p| p.name == *name).collect();
+        if of_name.is_empty() && !EXTRA.contains(&name.as_str()) && !whole_files {
+            if let Some(failure) = described.iter().find_map(|d| d.failure.as_ref()) {
+                let several = value.contains(',');
+                let hint = several.then(|| format!("\nhint: several values: --set {name}={value}"));
+                let hint = hint.unwrap_or_default();
+                bail!("'{}' {}{hint}", failure.benchmark, failure.cause);
+            }
+            bail!(
+                "no selected benchmark has a parameter '{name}'{}",
+                hint(name, &declared)
+            );
+        }
+        let numeric = |p: &&&Parameter| p.values.iter().all(|v| matches!(v, Value::Number(_)));
+        let wrong = !of_name.is_empty() && of_name.iter().all(numeric);
+        if wrong && Value::parse(value, speedwell_model::ValueKind::Number).is_none() {
+            bail!("the parameter '{name}' is a number, but '{value}' is not one");
+        }
+    }
+    Ok(())
+}
+
+fn hint(name: &str, declared: &[&Parameter]) -> String {
+    let mut known: Vec<String> = declared.iter().map(|p| p.name.clone()).collect();
+    known.sort();
+    known.dedup();
+    match nearest(name, &known) {
+        Some(near) => format!("\nhint: did you mean '{near}'?"),
+        None if known.is_empty() => String::new(),
+        None => format!("\nhint: their parameters are {}", known.join(", ")),
+    }
+}
+
+impl Suite {
+    /// The definition files of its benchmarks, as they were read.
+    pub fn definitions(&self) -> Vec<DefinitionFile> {
+        let mut found: Vec<DefinitionFile> = Vec::new();
+        for job in self.jobs.iter().filter(|job| job.source.kind == Kind::Load) {
+            let definition = job.source.definition.as_deref();
+            if let Some(definition) = definition.filter(|new| !found.contains(new)) {
+                found.push(definition.clone());
+            }
+        }
+        found
+    }
+
+    /// Failures that are not merely benchmarks which cannot run here.
+    pub fn broken(&self) -> impl Iterator<Item = &Failure> {
+        self.failures
+            .iter()
+            .filter(|failure| !matches!(failure.cause, Cause::Skipped { .. }))
+    }
+}

@@ -1,0 +1,387 @@
+//! Where benchmark files are, and who performs each.
+//!
+//! A folder with `common.js` beside its groups is a Node core folder and keeps that project's
+//! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, a
+//! folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
+
+use crate::{Kind, Source};
+use anyhow::{Context, bail};
+use speedwell_model::{Variant, nearest};
+use speedwell_suite as suite;
+use speedwell_suite::experiment::{Experiment, Form, form};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Every benchmark file that one of `targets` means. Definition files are read here, and only here.
+///
+/// # Errors
+/// See [`sources`].
+pub fn all_sources(targets: &[String], here: &Path) -> anyhow::Result<Vec<Source>> {
+    let found: anyhow::Result<Vec<_>> =
+        targets.iter().map(|target| sources(target, here)).collect();
+    Ok(found?.into_iter().flatten().collect())
+}
+
+/// Every benchmark file that `target` means: a file, a folder, or the name of a group below the
+/// current folder or its `benchmark` folder.
+///
+/// # Errors
+/// Nothing of that name, or nothing in it that is a benchmark.
+pub fn sources(target: &str, here: &Path) -> anyhow::Result<Vec<Source>> {
+    let path = find(target, here)?;
+    let path = fs::canonicalize(&path)
+        .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
+    let found = if path.is_file() {
+        if form(&path) == Some(Form::Experiment) {
+            return experiment_sources(&path, here);
+        }
+        let source = match crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
+            true => Ok(program_source(&path, here)),
+            false => source_of(&path, here),
+        };
+        vec![source.with_context(|| format!("'{target}' is not a benchmark file"))?]
+    } else if let Some(root) = core_root(&path) {
+        core_folder(&path, &root)?
+    } else {
+        own_folder(&path, here)?
+    };
+    if found.is_empty() {
+        bail!(
+            "no benchmarks found in '{target}'\nhint: a benchmark is a JavaScript file that calls \
+             createBenchmark, a C++ file that includes speedwell.hpp, a Python file that imports \
+             speedwell, or a definition file (.toml), in a folder that is its group"
+        );
+    }
+    Ok(found)
+}
+
+fn find(target: &str, here: &Path) -> anyhow::Result<PathBuf> {
+    let places = [here.join(target), here.join("benchmark").join(target)];
+    if let Some(place) = places.iter().find(|place| place.exists()) {
+        return Ok(place.clone());
+    }
+    let known = groups_near(here);
+    let hint = match nearest(target, &known) {
+        Some(name) => format!("\nhint: did you mean '{name}'?"),
+        None if known.is_empty() => String::new(),
+        None => format!("\nhint: groups here are {}", known.join(", ")),
+    };
+    bail!("no file, folder or group '{target}'{hint}");
+}
+
+/// Names of groups in the current folder and its `benchmark` folder, for hints.
+fn groups_near(here: &Path) -> Vec<String> {
+    let root = [here.to_owned(), here.join("benchmark")];
+    let Some(root) = root
+        .iter()
+        .find(|folder| folder.join("common.js").is_file())
+    else {
+        return Vec::new();
+    };
+    let names = core_groups(root).unwrap_or_default();
+    names
+        .iter()
+        .filter_map(|group| Some(group.file_name()?.to_str()?.to_owned()))
+        .collect()
+}
+
+/// The Node core folder that `path` is, or is a group of.
+fn core_root(path: &Path) -> Option<PathBuf> {
+    let is_root = |folder: &&Path| folder.join("common.js").is_file();
+    path.ancestors().take(2).find(is_root).map(Path::to_owned)
+}
+
+fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<Source>> {
+    let groups = if path == root {
+        core_groups(root)?
+    } else {
+        vec![path.to_owned()]
+    };
+    let mut found = Vec::new();
+    for group in groups {
+        for entry in entries(&group)? {
+            let file = if entry.is_dir() {
+                entry.join("index.js")
+            } else {
+                entry.clone()
+            };
+            if file.is_file() && file.extension().is_some_and(|e| e == "js") {
+                found.push(core_source(&entry, file, root));
+            }
+        }
+        found.extend(
+            entries(&group)?
+                .into_iter()
+                .filter_map(|file| fake_source(&file, root)),
+        );
+    }
+    Ok(found)
+}
+
+fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let hidden = |name: &str| name == "fixtures" || name == "node_modules";
+    let folders = entries(root)?.into_iter().filter(|entry| entry.is_dir());
+    Ok(folders
+        .filter(|folder| {
+            !folder
+                .file_name()
+                .is_some_and(|name| hidden(&name.to_string_lossy()))
+        })
+        .collect())
+}
+
+/// The script `file` of the Node core folder `root`, named after `entry`.
+pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> Source {
+    Source {
+        kind: Kind::NodeCore,
+        name: relative_name(entry, root),
+        file,
+        root: root.to_owned(),
+        // Scripts of the original expect to be started in the checkout's root.
+        directory: root.parent().unwrap_or(root).to_owned(),
+        definition: None,
+    }
+}
+
+fn fake_source(file: &Path, root: &Path) -> Option<Source> {
+    (file.extension()? == "fake").then(|| Source {
+        kind: Kind::Fake,
+        name: relative_name(file, root),
+        file: file.to_owned(),
+        root: root.to_owned(),
+        directory: root.to_owned(),
+        definition: None,
+    })
+}
+
+/// Entries of a folder that are not hidden, sorted by name.
+fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let read = fs::read_dir(folder)
+        .with_context(|| format!("cannot read the folder '{}'", folder.display()))?;
+    let mut found: Vec<PathBuf> = read
+        .flatten()
+        .filter(|entry| !entry.file_name().to_string_lossy().starts_with(['.', '_']))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
+/// Benchmark files in a folder that is no Node core folder: groups are the folders they lie in.
+fn own_folder(path: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
+    let mut found = Vec::new();
+    for entry in entries(path)? {
+        if entry.is_dir() {
+            if entry
+                .file_name()
+                .is_none_or(|name| name != "node_modules" && name != "fixtures")
+            {
+                let inner = if core_root(&entry).is_some_and(|root| root == entry) {
+                    core_folder(&entry, &entry)?
+                } else {
+                    own_folder(&entry, here)?
+                };
+                found.extend(inner);
+            }
+        } else if form(&entry) == Some(Form::Benchmarks) {
+            found.push(source_of(&entry, here)?);
+        } else if let Ok(source) = source_of(&entry, here)
+            // What has been built beside a source file is not one more benchmark.
+            && source.kind != Kind::Program
+        {
+            found.push(source);
+        }
+    }
+    Ok(found)
+}
+
+/// A single file as a benchmark.
+fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
+    // The name is the group and the file, so the root is two floors up.
+    let root = file.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
+    if let Some(source) = fake_source(file, &root) {
+        return Ok(source);
+    }
+    let extension = file
+        .extension()
+        .and_then(|e| e.to_str())
+        .unwrap_or_default();
+    let source = |kind| Source {
+        kind,
+        name: relative_name(file, &root),
+        file: file.to_owned(),
+        root: root.clone(),
+        directory: here.to_owned(),
+        definition: None,
+    };
+    if crate::is_program_with_harness(file) || crate::is_google_benchmark(file) {
+        return Ok(program_source(file, here));
+    }
+    if extension == "toml" {
+        return definition_source(file);
+    }
+    let languages = [
+        "js", "cjs", "mjs", "ts", "cts", "mts", "cpp", "cc", "cxx", "py",
+    ];
+    if !languages.contains(&extension) || declares_types_only(file) {
+        bail!("files ending in '.{extension}' are not known to hold benchmarks");
+    }
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
+    let has_line = |begins: &[&str]| {
+        let lines = text.lines().map(str::trim_start);
+        lines
+            .filter(|line| begins.iter().any(|begin| line.starts_with(begin)))
+            .any(|line| line.contains("speedwell"))
+    };
+    match extension {
+        "py" if has_line(&["import ", "from "]) => return Ok(source(Kind::Python)),
+        "py" => bail!("it does not import speedwell"),
+        "cpp" | "cc" | "cxx" if has_line(&["#include"]) => return Ok(source(Kind::Cpp)),
+        "cpp" | "cc" | "cxx" => bail!("it does not include speedwell.hpp"),
+        _ => {}
+    }
+    if let Some(root) = core_root_of(file, &text) {
+        let is_index = file.file_name().is_some_and(|name| name == "index.js");
+        let named = if is_index {
+            file.parent().unwrap_or(file)
+        } else {
+            file
+        };
+        return Ok(core_source(named, file.to_owned(), root));
+    }
+    if !text.contains("createBenchmark") {
+        bail!("it does not call createBenchmark");
+    }
+    Ok(source(Kind::Node))
+}
+
+/// A definition file. Its benchmarks are named after it alone, and its commands are started beside it.
+fn definition_source(file: &Path) -> anyhow::Result<Source> {
+    let text = suite::source(file, &[])?;
+    let name = Experiment::of(&text)?.name;
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    Ok(Source {
+        kind: Kind::Load,
+        name,
+        file: file.to_owned(),
+        root: folder.to_owned(),
+        directory: folder.to_owned(),
+        definition: Some(Arc::new(text)),
+    })
+}
+
+/// An experiment: its servers and commands, and the benchmark files of its other groups. What it is called
+/// stands in it, and is asked for when it is described.
+fn experiment_sources(file: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let stem = file.file_stem().unwrap_or_default();
+    let text = suite::source(file, &[])?;
+    // What is wrong with the file is reported when it is read with the values that were set.
+    let experiment = Experiment::of(&text);
+    let mut found = vec![Source {
+        kind: Kind::Experiment,
+        name: stem.to_string_lossy().into_owned(),
+        file: file.to_owned(),
+        root: folder.to_owned(),
+        directory: folder.to_owned(),
+        definition: Some(Arc::new(text)),
+    }];
+    for benchmark in experiment
+        .iter()
+        .flat_map(|experiment| &experiment.groups)
+        .flat_map(|group| &group.files)
+    {
+        found.extend(sources(&benchmark.to_string_lossy(), here)?);
+    }
+    Ok(found)
+}
+
+/// The experiment among `targets`, if one is.
+///
+/// # Errors
+/// An experiment beside other things to measure.
+pub fn experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let is_one = |target: &&String| {
+        let path = here.join(target);
+        path.is_file() && form(&path) == Some(Form::Experiment)
+    };
+    match targets.iter().find(is_one) {
+        Some(target) if targets.len() > 1 => bail!(
+            "the experiment '{target}' is measured by itself, not beside other targets\n\
+             hint: run them one after the other"
+        ),
+        found => Ok(found.map(|target| here.join(target))),
+    }
+}
+
+/// The variants that definition files among `sources` declare.
+///
+/// # Errors
+/// Variants of one file that would be those of other benchmarks, too.
+pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
+    let mut declared = Vec::new();
+    for source in sources.iter().filter(|source| source.kind == Kind::Load) {
+        let experiment = Experiment::of(source.definition()?)?;
+        let current = |name: &str| std::env::var(name).ok();
+        let declared_here = experiment.variants.iter();
+        for variant in declared_here.filter(|variant| variant.is_declared()) {
+            declared.push(experiment.declared_variant(variant, &current)?);
+        }
+    }
+    if sources.len() > 1 && !declared.is_empty() {
+        bail!(
+            "variants of a definition file are measured by themselves, not beside other benchmarks\n\
+             hint: run the files one after the other"
+        );
+    }
+    Ok(declared)
+}
+
+/// A built program. Its folder is where somebody builds, not a group: the cases of two builds in two
+/// folders are the same ones.
+pub fn program_source(file: &Path, here: &Path) -> Source {
+    let root = file.parent().unwrap_or(Path::new("/"));
+    Source {
+        kind: match crate::is_program_with_harness(file) {
+            true => Kind::Program,
+            false => Kind::GoogleBenchmark,
+        },
+        name: relative_name(file, root),
+        file: file.to_owned(),
+        root: root.to_owned(),
+        directory: here.to_owned(),
+        definition: None,
+    }
+}
+
+/// The Node core folder that a single file belongs to: it lies in one of its groups, or asks for
+/// the folder's library by a relative path.
+fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
+    let has_library = |folder: &&Path| folder.join("common.js").is_file();
+    let of_group = file.ancestors().nth(2).filter(has_library);
+    let asks = ["/common'", "/common.js'", "/common\"", "/common.js\""];
+    let asks = asks.iter().any(|ending| text.contains(ending));
+    of_group.or_else(|| {
+        let mut above = file.ancestors().skip(1).take(4);
+        above.find(has_library).filter(|_| asks)
+    })
+}
+
+/// `index.d.ts`: what TypeScript says about code that lies elsewhere.
+fn declares_types_only(file: &Path) -> bool {
+    let stem = file.file_stem().unwrap_or_default();
+    let ending = file.extension().unwrap_or_default().to_string_lossy();
+    ending.ends_with("ts")
+        && Path::new(stem)
+            .extension()
+            .is_some_and(|inner| inner == "d")
+}
+
+fn relative_name(file: &Path, root: &Path) -> String {
+    file.strip_prefix(root)
+        .unwrap_or(file)
+        .to_string_lossy()
+        .replace('\\', "/")
+}

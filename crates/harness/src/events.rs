@@ -1,0 +1,315 @@
+//! What a process says over the harness protocol, and what it means for one case.
+
+use super::job::Job;
+use super::report::{Rate, observe};
+use super::{Message, Observation};
+use speedwell_model::{Better, Case, Cause, Metric, Sample, Value};
+use speedwell_process::{Conversation, Next};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a process may take to end after its last event.
+const LINGER: Duration = Duration::from_secs(6);
+
+/// What the events say about the one case, and what is wrong with it.
+pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, Option<Cause>) {
+    let mut case = job
+        .case
+        .clone()
+        .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let results = events.all("timed").count() + events.all("once").count();
+    if results > 1 {
+        let reason =
+            format!("reported {results} results for one run, of which one at most is true");
+        return (None, Some(Cause::Invalid { reason }));
+    }
+    if let Some(timed) = events.first("timed") {
+        return observe_timed(case, timed, events);
+    }
+    let Some(once) = events.first("once") else {
+        return (None, Some(events.error().unwrap_or(Cause::Silent)));
+    };
+    if let Some(tool) = once.get("tool").filter(|tool| !tool.is_empty()) {
+        case.values.retain(|(name, _)| name != "benchmarker");
+        case.values.push(("benchmarker".into(), Value::Text(tool)));
+    }
+    let rate = Rate {
+        rate: once.get("rate").map_or(serde_json::Value::Null, |text| {
+            text.parse::<f64>()
+                .ok()
+                .and_then(serde_json::Number::from_f64)
+                .into()
+        }),
+        elapsed_ns: once.number("elapsed_ns"),
+        http: None,
+    };
+    let (mut seen, fault) = observe(case, &rate, job.test);
+    for metric in events.all("metric") {
+        add_metric(&mut seen, metric);
+    }
+    seen.check = events.first("check").and_then(|check| check.get("text"));
+    let logs = events.all("log").filter_map(|log| log.get("text"));
+    seen.notes.extend(logs);
+    let failed = |name| {
+        let found = seen.samples.iter().find(|sample| &*sample.metric == name);
+        found.map_or(0.0, |sample| sample.value)
+    };
+    let requests = failed("http_errors") + failed("http_non2xx");
+    let lost = (requests > 0.0).then(|| Cause::Invalid {
+        reason: format!("{requests} requests failed: the rate is not that of a working server"),
+    });
+    (Some(seen), events.error().or(fault).or(lost))
+}
+
+/// Several samples of a case whose loop the harness owns: iterations and time of each.
+fn observe_timed(
+    case: Case,
+    timed: &Message,
+    events: &Events,
+) -> (Option<Observation>, Option<Cause>) {
+    let mut seen = Observation {
+        case,
+        samples: Vec::new(),
+        metrics: vec![Metric::throughput()],
+        notes: events.first("ready").map(warnings).unwrap_or_default(),
+        check: events.first("check").and_then(|check| check.get("text")),
+        load: None,
+    };
+    let numbers = |key| -> Vec<u64> {
+        let texts = timed.list(key);
+        texts.iter().filter_map(|text| text.parse().ok()).collect()
+    };
+    let (times, counts) = (numbers("ns"), numbers("loop"));
+    let workers = timed.number::<f64>("workers").unwrap_or(1.0);
+    let mut fault = (times.len() != timed.list("ns").len() || counts.is_empty()).then(|| {
+        let reason = "reported samples that are not numbers".to_owned();
+        Cause::Invalid { reason }
+    });
+    for (at, &elapsed_ns) in times.iter().enumerate() {
+        // One count stands for all samples, several are one for each.
+        let count = counts.get(at).or(counts.first()).copied().unwrap_or(0);
+        let iterations = count as f64 * workers;
+        if elapsed_ns == 0 || iterations == 0.0 {
+            fault = fault.or(Some(Cause::Invalid {
+                reason: format!("reported {iterations} iterations in {elapsed_ns} ns"),
+            }));
+            continue;
+        }
+        seen.samples.push(Sample {
+            metric: Arc::from(Metric::THROUGHPUT),
+            value: iterations / elapsed_ns as f64 * 1e9,
+            elapsed_ns: Some(elapsed_ns),
+            iterations: Some(iterations),
+        });
+    }
+    for metric in events.all("metric") {
+        add_metric(&mut seen, metric);
+    }
+    (Some(seen), events.error().or(fault))
+}
+
+/// What the harness says may spoil the figures, as whole sentences.
+pub(super) fn warnings(ready: &Message) -> Vec<String> {
+    let keys = ready.keys().filter(|key| key.starts_with("warn"));
+    keys.filter_map(|key| ready.get(key))
+        .map(|text| format!("The harness warns: {}.", text.trim_end_matches('.')))
+        .collect()
+}
+
+/// Keeps the values of one `metric` event: one, or one for each sample.
+pub(super) fn add_metric(seen: &mut Observation, event: &Message) {
+    let Some(name) = event.get("name") else {
+        return;
+    };
+    let higher = event.get("better").as_deref() == Some("higher");
+    let better = if higher {
+        Better::Higher
+    } else {
+        Better::Lower
+    };
+    let metric: Arc<str> = Arc::from(name.as_str());
+    let texts = event.list("value");
+    let values = texts.iter().filter_map(|text| text.parse::<f64>().ok());
+    seen.samples.extend(values.map(|value| Sample {
+        metric: metric.clone(),
+        value,
+        elapsed_ns: None,
+        iterations: None,
+    }));
+    if seen.metrics.iter().all(|known| known.name != name) {
+        let unit = event.get("unit").unwrap_or_default();
+        seen.metrics.push(Metric::new(name, unit, better));
+    }
+}
+
+/// Sends its commands at once and keeps every event.
+pub(super) struct Events {
+    opening: Vec<u8>,
+    received: Vec<Message>,
+}
+
+impl Events {
+    /// Will send `hello`, these commands and `quit`.
+    pub fn after<const N: usize>(commands: [Message; N]) -> Events {
+        let mut opening = Message::new("hello")
+            .with("id", 1)
+            .with("proto", 1)
+            .to_string();
+        for command in commands {
+            opening.push_str(&command.to_string());
+        }
+        opening.push_str(&Message::new("quit").with("id", 9).to_string());
+        Events {
+            opening: opening.into_bytes(),
+            received: Vec::new(),
+        }
+    }
+
+    /// Every event, in order.
+    pub fn every(&self) -> impl Iterator<Item = &Message> + Clone {
+        self.received.iter()
+    }
+
+    /// Every event of that verb.
+    pub fn all<'a>(&'a self, verb: &'a str) -> impl Iterator<Item = &'a Message> {
+        self.received
+            .iter()
+            .filter(move |message| message.verb == verb)
+    }
+
+    /// The first event of that verb.
+    pub fn first(&self, verb: &str) -> Option<&Message> {
+        self.received.iter().find(|message| message.verb == verb)
+    }
+
+    /// The first error told, as a cause.
+    pub fn error(&self) -> Option<Cause> {
+        let error = self.first("error")?;
+        let message = error.get("msg").unwrap_or_default();
+        let first_line = message.lines().next().unwrap_or_default().to_owned();
+        match error.get("class").as_deref() {
+            Some("NothingReported") => Some(Cause::Silent),
+            Some("Skipped") => Some(Cause::Skipped { reason: first_line }),
+            // The exit status of the process tells this better.
+            Some("ProcessExit") => None,
+            Some(class) => Some(Cause::Invalid {
+                reason: format!("{class}: {first_line}"),
+            }),
+            None => Some(Cause::Invalid { reason: first_line }),
+        }
+    }
+}
+
+impl Conversation for Events {
+    fn opening(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.opening)
+    }
+
+    fn received(&mut self, line: &[u8]) -> Next {
+        let Some(message) = Message::parse(line) else {
+            return Next::Wait;
+        };
+        // A long list comes in several messages; all but the last say that more follows.
+        if let Some(begun) = self
+            .received
+            .last_mut()
+            .filter(|begun| begun.is_continued_by(&message))
+        {
+            begun.join(message);
+            return Next::Wait;
+        }
+        let last = matches!(message.verb.as_str(), "end" | "described");
+        self.received.push(message);
+        if last {
+            Next::Linger(LINGER)
+        } else {
+            Next::Wait
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Source};
+
+    fn observed(lines: &[&str]) -> (Observation, Option<Cause>) {
+        let mut events = Events::after([]);
+        for line in lines {
+            events.received(line.as_bytes());
+        }
+        let source = Source {
+            kind: Kind::Cpp,
+            name: "g/b.cpp".into(),
+            file: "/g/b.cpp".into(),
+            root: "/".into(),
+            directory: "/".into(),
+            definition: None,
+        };
+        let job = Job {
+            source,
+            label: "g/b/x".into(),
+            route: crate::Route::Direct,
+            flags: Vec::new(),
+            arguments: Vec::new(),
+            names: Vec::new(),
+            test: false,
+            http_tool: None,
+            unavailable: None,
+            case: None,
+            code: None,
+            measured: None,
+        };
+        let (seen, fault) = observation(&job, &events);
+        (seen.expect("something was reported"), fault)
+    }
+
+    fn values(seen: &Observation, metric: &str) -> Vec<f64> {
+        let of_metric = seen.samples.iter().filter(|s| &*s.metric == metric);
+        of_metric.map(|sample| sample.value).collect()
+    }
+
+    #[test]
+    fn samples_count_the_iterations_of_all_workers() {
+        let (seen, fault) = observed(&[
+            "ready\twarn0=compiled without optimisation",
+            "timed\tjob=case\tns=1000,2000\tloop=500\tworkers=2",
+            "metric\tname=bytes\tunit=B/s\tbetter=higher\tvalue=7,8.5",
+            "end",
+        ]);
+        assert_eq!(values(&seen, "throughput"), [1e9, 0.5e9]);
+        assert_eq!(seen.samples[1].iterations, Some(1000.0));
+        assert_eq!(values(&seen, "bytes"), [7.0, 8.5]);
+        assert_eq!(
+            seen.notes,
+            ["The harness warns: compiled without optimisation."]
+        );
+        assert_eq!((seen.metrics.len(), fault), (2, None));
+    }
+
+    #[test]
+    fn each_sample_may_have_its_own_number_of_iterations() {
+        let (seen, _) = observed(&["timed\tns=1000,1000\tloop=1,3\tworkers=1"]);
+        assert_eq!(values(&seen, "throughput"), [1e6, 3e6]);
+    }
+
+    #[test]
+    fn a_sample_that_took_no_time_is_a_fault() {
+        for line in [
+            "timed\tns=0\tloop=9",
+            "timed\tns=5\tloop=",
+            "timed\tns=x\tloop=1",
+        ] {
+            let (_, fault) = observed(&[line]);
+            assert!(matches!(fault, Some(Cause::Invalid { .. })), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_run_here_is_skipped() {
+        let mut events = Events::after([]);
+        events.received(b"error\tstage=run\tclass=Skipped\tmsg=no device");
+        let reason = "no device".to_owned();
+        assert_eq!(events.error(), Some(Cause::Skipped { reason }));
+    }
+}

@@ -1,0 +1,313 @@
+//! Runs of experiments: each is performed by a process of this very program, which gets everything it has to do as
+//! one order and answers with everything that came of it.
+//!
+//! It decides what of an answer is a sample and what a failure. What is done is decided by the definition file
+//! (`suite/experiment`), how by `runner/experiment`. Start at [`perform`].
+
+mod profiled;
+
+pub use profiled::{ProfileOrder, record};
+
+use super::attempt::{failure, start_reason};
+use super::events::Events;
+use super::job::{Description, Job, Kind, Parameter, Request, Setting, Source};
+use super::{Attempt, Harness, Message, Observation, own_program, protocol};
+use anyhow::{Context, anyhow};
+use speedwell_model::assignment::{Assignment, Warmup, Work};
+use speedwell_model::performed::{Performed, Stumble};
+use speedwell_model::quote;
+use speedwell_model::{Case, Cause, DefinitionFile, Sample};
+use speedwell_process::{Channel, Outcome, Spec, run};
+use speedwell_suite::experiment::{Experiment, Kind as GroupKind, control};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The hidden command that performs a run.
+pub const COMMAND: &str = "perform-run";
+
+/// What the process that performs a run gets beyond the limit of the run.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// The harness for experiments.
+pub struct Experiments;
+
+impl Harness for Experiments {
+    fn describe(&self, source: &Source, request: &Request) -> Description {
+        let experiment = match source
+            .definition()
+            .and_then(|text| read(text, source, request))
+        {
+            Ok(experiment) => experiment,
+            Err(error) => return protocol::unreadable(source, &error),
+        };
+        let mut description = Description::default();
+        for (group, cases) in experiment.cases() {
+            let own = group.parameters.iter().map(|(name, values)| Parameter {
+                name: name.clone(),
+                values: values.clone(),
+            });
+            description.parameters.extend(own);
+            let jobs = cases
+                .iter()
+                .map(|case| protocol::job_of(source, request, case.clone()));
+            description.jobs.extend(jobs);
+        }
+        let params = experiment.params.iter().map(|(name, value)| Parameter {
+            name: name.clone(),
+            values: vec![value.clone()],
+        });
+        description.parameters.extend(params);
+        description
+    }
+
+    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+        match resolved(job, setting) {
+            Ok(order) => perform(&order, job, setting),
+            Err(error) => {
+                let spec = Spec::new(own_program());
+                Attempt::refused(&spec, &format!("{error:#}"), job, setting)
+            }
+        }
+    }
+
+    fn usual_program(&self, source: &Source) -> PathBuf {
+        let experiment = source.definition().and_then(Experiment::of).ok();
+        let program = experiment.and_then(|experiment| experiment.program);
+        program.map_or_else(own_program, PathBuf::from)
+    }
+}
+
+/// What the file means with the values that were set. Those of loads beside other benchmarks may be meant for the
+/// others.
+fn read(
+    written: &DefinitionFile,
+    source: &Source,
+    request: &Request,
+) -> anyhow::Result<Experiment> {
+    let mut set = request.sets.clone();
+    if source.kind == Kind::Load {
+        let plain = Experiment::of(written)?;
+        let known: Vec<&String> = plain
+            .groups
+            .iter()
+            .flat_map(|group| &group.parameters)
+            .map(|(name, _)| name)
+            .collect();
+        set.retain(|(name, _)| known.contains(&name));
+    }
+    Experiment::of(&DefinitionFile {
+        set,
+        ..written.clone()
+    })
+}
+
+/// What a run has to do.
+struct Order {
+    assignment: Assignment,
+    /// Where its random choices come from.
+    seed: u64,
+    /// The names of its metrics, the headline first.
+    metrics: Vec<String>,
+}
+
+fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
+    let own;
+    let experiment = match setting.experiment {
+        Some(experiment) => experiment,
+        None => {
+            own = Experiment::of(job.source.definition()?)?;
+            &own
+        }
+    };
+    let case = job.case.as_ref().context("the case is not known")?;
+    let group = experiment.group_of(case);
+    let group = group.with_context(|| format!("'{}' belongs to no group", case.id()))?;
+    let variant = control::origin(&setting.variant.name);
+    let seed = group.seed.of_run(setting.seed, setting.slot);
+    let mut assignment = match group.kind {
+        GroupKind::Load => {
+            experiment.load_assignment(group, case, setting.variant, Some(&setting.program))?
+        }
+        _ => experiment.assignment(group, case, variant, seed)?,
+    };
+    if job.test {
+        shorten(&mut assignment);
+    }
+    // A load of the short form tells everything in an order of its own, its rate first.
+    let told = match group.kind {
+        GroupKind::Load => 0,
+        _ => group.metrics.len(),
+    };
+    let names = group.metrics[..told]
+        .iter()
+        .map(|metric| group.kept(metric));
+    Ok(Order {
+        assignment,
+        seed,
+        metrics: names.collect(),
+    })
+}
+
+/// A trial is one request.
+fn shorten(assignment: &mut Assignment) {
+    match &mut assignment.work {
+        Work::Command => {}
+        Work::Load(spec) => **spec = std::mem::take(&mut **spec).single_request(),
+        Work::Server(service) => {
+            let load = &mut service.load;
+            load.warmup = Warmup::None;
+            load.spec = std::mem::take(&mut load.spec).single_request();
+        }
+    }
+}
+
+/// Has a process of this program do what it is told.
+fn asked(
+    assignment: &Assignment,
+    seed: u64,
+    setting: &Setting<'_>,
+) -> anyhow::Result<(Outcome, Events)> {
+    let spec = Spec {
+        channel: Channel::Harness,
+        limit: match assignment.work {
+            Work::Load(_) => setting.limit,
+            // The process keeps the limits of every stage itself; this one is for when it does not.
+            _ => setting.limit + GRACE,
+        },
+        pin: setting.pin.cloned(),
+        ..Spec::new(own_program()).args([COMMAND])
+    };
+    let text = serde_json::to_string(assignment)?;
+    let order = Message::new("run").with("id", 2).with("seed", seed);
+    let mut events = Events::after([order.with("assignment", text)]);
+    let outcome = run(&spec, &mut events).map_err(|error| anyhow!(start_reason(&spec, &error)))?;
+    Ok((outcome, events))
+}
+
+/// Has a process perform a run.
+fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
+    let plain = replayed(&order.assignment);
+    match asked(&order.assignment, order.seed, setting) {
+        Err(error) => Attempt::refused(&plain, &format!("{error:#}"), job, setting),
+        Ok((outcome, events)) => {
+            let told = events.first("performed");
+            let performed = told.and_then(performed);
+            let (seen, stumble, fault) = match performed {
+                None => (None, None, Some(events.error().unwrap_or(Cause::Silent))),
+                Some(performed) => {
+                    let load = told.and_then(|told| told.get("load"));
+                    let stumble = performed.stumble.clone();
+                    (
+                        Some(observation(job, &order.metrics, performed, load)),
+                        stumble,
+                        None,
+                    )
+                }
+            };
+            let mut attempt = Attempt::new(
+                &plain,
+                &outcome,
+                seen.into_iter().collect(),
+                fault,
+                job,
+                setting,
+            );
+            if let Some(Stumble {
+                stage,
+                reason,
+                stderr_tail,
+            }) = stumble
+            {
+                let cause = Cause::Stage { stage, reason };
+                attempt.failure = Some(failure(cause, stderr_tail, &plain, job, setting));
+            }
+            attempt
+        }
+    }
+}
+
+/// What came of a run, as its process told it.
+fn performed(told: &Message) -> Option<Performed> {
+    serde_json::from_str(&told.get("json")?).ok()
+}
+
+/// The port in lines to be typed, where any will do: that of the run is somebody else's by now.
+const ANY_PORT: u16 = 3000;
+
+/// What a person would type to start the target by hand, or to send the load.
+fn replayed(assignment: &Assignment) -> Spec {
+    let target = &assignment.target;
+    let port = match &assignment.work {
+        Work::Server(service) => service.port.unwrap_or(ANY_PORT),
+        Work::Command | Work::Load(_) => ANY_PORT,
+    };
+    let filled = |text: &String| text.replace("{port}", &port.to_string());
+    if let Work::Load(spec) = &assignment.work {
+        let mut spec = spec.as_ref().clone().fill(&|text| filled(&text.to_owned()));
+        spec.serve = spec
+            .serve
+            .map(|line| exports(&target.plain_environment()) + &line);
+        let args = ["load".to_owned()].into_iter().chain(spec.to_args());
+        return Spec {
+            directory: Some(target.directory.clone()),
+            ..Spec::new(own_program()).args(args).args(["--no-save"])
+        };
+    }
+    let mut words = target.command.iter().map(filled);
+    let environment = target.plain_environment().into_iter();
+    Spec {
+        directory: Some(target.directory.clone()),
+        environment: environment
+            .map(|(name, value)| (name, filled(&value)))
+            .collect(),
+        ..Spec::new(words.next().unwrap_or_default()).args(words)
+    }
+}
+
+/// Variables for the server alone: what sends the load must not have them.
+fn exports(environment: &[(String, String)]) -> String {
+    let one = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
+    environment.iter().map(one).collect()
+}
+
+/// Its figures as samples.
+fn observation(
+    job: &Job,
+    metrics: &[String],
+    mut performed: Performed,
+    load: Option<String>,
+) -> Observation {
+    // What the file asks for comes first, because the first metric is the one that decides.
+    performed.figures.sort_by_key(|measure| {
+        let place = metrics.iter().position(|name| *name == measure.metric.name);
+        place.unwrap_or(metrics.len())
+    });
+    let case = job.case.clone();
+    let mut seen = Observation {
+        case: case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new())),
+        samples: Vec::new(),
+        metrics: Vec::new(),
+        notes: performed.notes,
+        check: None,
+        load: load.map(Arc::from),
+    };
+    for measure in performed.figures {
+        let metric: Arc<str> = Arc::from(measure.metric.name.as_str());
+        seen.samples
+            .extend(measure.values.iter().map(|&value| Sample {
+                metric: metric.clone(),
+                value,
+                elapsed_ns: measure.elapsed_ns,
+                iterations: measure.iterations,
+            }));
+        if seen
+            .metrics
+            .iter()
+            .all(|known| known.name != measure.metric.name)
+        {
+            seen.metrics.push(measure.metric);
+        }
+    }
+    seen
+}

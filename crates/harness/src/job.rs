@@ -1,0 +1,246 @@
+//! What is to be described or performed: plain data that a plan can store and a later session resume.
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use speedwell_model::{Case, Code, DefinitionFile, Failure, Language, Samples, Value, Variant};
+use speedwell_process::CpuSet;
+use speedwell_suite::experiment::Experiment;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Which harness performs a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A Node.js file whose folder has its own `common.js`, driven over Node's own channel.
+    NodeCore,
+    /// A Node.js file that uses our package, driven over the harness protocol.
+    Node,
+    /// A program that was built with google/benchmark.
+    GoogleBenchmark,
+    /// A C++ source file that uses our header; it is compiled, then driven over the protocol.
+    Cpp,
+    /// A program that somebody has built with our C++ header, driven over the protocol.
+    Program,
+    /// A Python file that uses our package, driven over the protocol.
+    Python,
+    /// A definition file of HTTP loads that are measured as benchmark files are.
+    Load,
+    /// A definition file of an experiment, which is measured by itself.
+    Experiment,
+    /// A piece of code, measured by the harness of its language.
+    Code(Language),
+    /// Exact numbers from a text file, for tests of the whole program.
+    Fake,
+}
+
+impl Kind {
+    /// Whether a file may hold more than one benchmark, each with a name of its own.
+    pub fn holds_several(self) -> bool {
+        use Kind::*;
+        matches!(
+            self,
+            GoogleBenchmark | Cpp | Program | Python | Load | Experiment
+        )
+    }
+}
+
+/// A benchmark file and where it belongs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    /// Who performs it.
+    pub kind: Kind,
+    /// `group/name` as far as it can be told from outside.
+    pub name: String,
+    /// Absolute path of the file.
+    pub file: PathBuf,
+    /// The folder that holds the groups.
+    pub root: PathBuf,
+    /// Working directory of its processes.
+    pub directory: PathBuf,
+    /// What a definition file says. It is read once for a session, so that all runs are of the same text; a
+    /// plan keeps it once for all its jobs, in its design.
+    #[serde(skip)]
+    pub definition: Option<Arc<DefinitionFile>>,
+}
+
+impl Source {
+    /// What the definition file says.
+    ///
+    /// # Errors
+    /// It is none, or has not been read.
+    pub fn definition(&self) -> anyhow::Result<&DefinitionFile> {
+        let definition = self.definition.as_deref();
+        definition.with_context(|| format!("'{}' has not been read", self.file.display()))
+    }
+}
+
+/// What a description is asked for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The program of the baseline.
+    pub program: PathBuf,
+    /// The baseline itself, for harnesses whose files have to be built before they can be asked.
+    pub variant: Variant,
+    /// Values that replace declared ones, in the order given.
+    pub sets: Vec<(String, String)>,
+    /// Whether small values are wanted that only show whether the file works.
+    pub trial: Trial,
+    /// Who makes HTTP loads where nobody names a tool.
+    pub usual_tool: UsualTool,
+    /// Time limit of the description.
+    pub limit: Duration,
+}
+
+/// Who makes HTTP loads where neither the file nor the user names a tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UsualTool {
+    /// Our own generator.
+    #[default]
+    Speedwell,
+    /// The one that Node core would take: drop-ins measure as their originals do.
+    AsNodeCore,
+}
+
+impl Request {
+    /// The user's values as `name=value` words.
+    pub fn words(&self) -> Vec<String> {
+        self.sets
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
+    }
+}
+
+/// Trying instead of measuring.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trial {
+    /// Measure.
+    #[default]
+    No,
+    /// The one case that the file itself chooses for trials.
+    Own,
+    /// Every combination of the values that are words, with the file's small numbers.
+    EveryWord,
+}
+
+/// How a job is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Route {
+    /// One process that executes exactly one case.
+    Direct,
+    /// The file starts its cases itself; all of them make one run.
+    Parent,
+}
+
+/// One case of a file, ready to be performed any number of times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The file.
+    pub source: Source,
+    /// The case's id as far as it is known before the first run.
+    pub label: String,
+    /// How it is started.
+    pub route: Route,
+    /// Flags for the program.
+    pub flags: Vec<String>,
+    /// `name=value` for every parameter, in the order recorded.
+    pub arguments: Vec<String>,
+    /// What variants call the case, by variant, where that is not its own name: parts of programs
+    /// that are compared with each other have other names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<(String, String)>,
+    /// Whether this is a trial with small values.
+    pub test: bool,
+    /// HTTP tool that the process may see in `PATH`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_tool: Option<String>,
+    /// Why it cannot be performed on this machine, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    /// The case with the declared kinds of its values, where the description tells them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<Case>,
+    /// The code that is measured, where it is the same under every variant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+    /// In a trial the same case with the values that are measured, where the trial's are smaller: a
+    /// small value may contradict another parameter.
+    #[serde(skip)]
+    pub measured: Option<Box<Job>>,
+}
+
+impl Job {
+    /// What the variant calls the case.
+    pub fn name_under(&self, variant: &str) -> &str {
+        let own = self.names.iter().find(|(known, _)| known == variant);
+        own.map_or(&self.label, |(_, name)| name)
+    }
+
+    /// What the variant calls the benchmark of the case: the name without the values, which are the
+    /// same under every variant.
+    pub fn benchmark_under(&self, variant: &str) -> Option<&str> {
+        let case = self.case.as_ref()?;
+        let id = case.id();
+        let values = id.strip_prefix(&case.benchmark).unwrap_or_default();
+        let own = self.name_under(variant).strip_suffix(values);
+        Some(own.unwrap_or(&case.benchmark))
+    }
+
+    /// The case as far as the label tells it, with the kinds of its values guessed.
+    pub fn label_as_case(&self) -> Option<Case> {
+        let values = self.label.strip_prefix(&self.source.name)?;
+        Case::with_values(&self.source.name, values).ok()
+    }
+}
+
+/// A declared parameter with the values that occur.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// The distinct values of all cases, in order of appearance.
+    pub values: Vec<Value>,
+}
+
+/// What a description found.
+#[derive(Debug, Clone, Default)]
+pub struct Description {
+    /// The cases, in the order of the file.
+    pub jobs: Vec<Job>,
+    /// Declared parameters.
+    pub parameters: Vec<Parameter>,
+    /// Why there are none, or a case that cannot be performed here.
+    pub failure: Option<Failure>,
+    /// Whole sentences the user should read.
+    pub warnings: Vec<String>,
+    /// Versions of the program that was asked and of its parts, where it told them.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// The circumstances of one execution.
+#[derive(Debug, Clone)]
+pub struct Setting<'a> {
+    /// What it is executed under.
+    pub variant: &'a Variant,
+    /// The resolved program.
+    pub program: PathBuf,
+    /// Position in the plan.
+    pub slot: u32,
+    /// How many runs of this job and variant the plan has before this one.
+    pub ordinal: u32,
+    /// What random choices of the run follow from; the same for all runs of a block, so that all variants do the
+    /// same work.
+    pub seed: u64,
+    /// Time limit.
+    pub limit: Duration,
+    /// How it is divided, where the harness owns the loop.
+    pub samples: Samples,
+    /// Processors it may use.
+    pub pin: Option<&'a CpuSet>,
+    /// The experiment that the run belongs to.
+    pub experiment: Option<&'a Experiment>,
+}

@@ -1,0 +1,199 @@
+//! Describing files and performing cases over the harness protocol (docs/reference/protocol.md).
+//!
+//! Every language that speaks it shares this half: what is sent, and what the answers mean. The
+//! languages decide how their process is started, and what a person would type to repeat it. All
+//! commands of a process are known before it starts, so they are sent at once and the process never
+//! waits for us. Start with [`describe`] and [`perform`].
+
+use super::attempt::{description_failure, start_reason};
+use super::describe::described;
+use super::events::{Events, observation};
+use super::job::{Description, Job, Kind, Request, Route, Setting, Source, Trial};
+use super::remembered::{self, Depends, Said};
+use super::{Attempt, Message, Observation, own_program};
+use speedwell_model::{Case, Cause, Length};
+use speedwell_process::{Spec, run};
+
+/// Who calls start and end of the measured section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loop {
+    /// The file: it is measured once per process.
+    OfTheFile,
+    /// The harness: it takes several samples and finds the number of iterations.
+    OfTheHarness,
+}
+
+/// Asks the process of `spec` for the cases of a file. Each becomes a copy of `draft`; `plain` is
+/// what repeats a failure by hand.
+pub(super) fn describe(
+    source: &Source,
+    request: &Request,
+    spec: &Spec,
+    plain: &Spec,
+    draft: &Job,
+) -> Description {
+    let spec = Spec {
+        limit: request.limit,
+        ..spec.clone()
+    };
+    let mut message = Message::new("describe")
+        .with("id", 2)
+        .with("path", source.file.display())
+        .with("root", source.root.display())
+        .with_list("args", &request.words());
+    if request.trial != Trial::No {
+        message = message.with("test", 1);
+    }
+    let mut events = Events::after([message]);
+    match remembered::ask(&spec, &mut events, said) {
+        Err(error) => {
+            let reason = start_reason(&spec, &error);
+            failed(source, Cause::Start { reason }, plain)
+        }
+        Ok(outcome) => match events
+            .error()
+            .or_else(|| outcome.as_ref()?.cause(spec.limit))
+        {
+            Some(cause) => Description {
+                failure: Some(description_failure(
+                    &source.name,
+                    cause,
+                    plain,
+                    outcome.as_ref(),
+                )),
+                ..Description::default()
+            },
+            None => described(source, request, &events, draft),
+        },
+    }
+}
+
+/// What the answer depends on: the last event says it, of languages that know.
+fn said(line: &[u8]) -> Option<Said> {
+    let last = Message::parse(line).filter(|message| message.verb == "described")?;
+    Some(Said {
+        program: last.get("program")?.into(),
+        depends: Depends {
+            files: last.list("files").into_iter().map(Into::into).collect(),
+            environment: last.list("env"),
+            volatile: last.get("volatile").is_some() || last.get("more").is_some(),
+        },
+    })
+}
+
+/// A description that came to nothing before a process could be asked.
+pub(super) fn failed(source: &Source, cause: Cause, spec: &Spec) -> Description {
+    let failure = Some(description_failure(&source.name, cause, spec, None));
+    Description {
+        failure,
+        ..Description::default()
+    }
+}
+
+/// A description of a file that cannot be read, or says something that has no meaning.
+pub(super) fn unreadable(source: &Source, error: &anyhow::Error) -> Description {
+    let reason = format!("{error:#}");
+    failed(source, Cause::Invalid { reason }, &Spec::new(own_program()))
+}
+
+/// A job without values: what the cases of `source` have in common.
+pub(super) fn draft(source: &Source, request: &Request) -> Job {
+    Job {
+        source: source.clone(),
+        label: source.name.clone(),
+        route: Route::Direct,
+        flags: Vec::new(),
+        arguments: Vec::new(),
+        names: Vec::new(),
+        test: request.trial != Trial::No,
+        http_tool: None,
+        unavailable: None,
+        case: None,
+        code: None,
+        measured: None,
+    }
+}
+
+/// The job of a case whose values are all known.
+pub(super) fn job_of(source: &Source, request: &Request, case: Case) -> Job {
+    let values = case.values.iter();
+    Job {
+        label: case.id(),
+        arguments: values
+            .map(|(name, value)| format!("{name}={}", value.plain()))
+            .collect(),
+        case: Some(case),
+        ..draft(source, request)
+    }
+}
+
+/// Has the process of `spec` perform one case. `plain` is what repeats it by hand.
+pub(super) fn perform(
+    job: &Job,
+    setting: &Setting<'_>,
+    spec: &Spec,
+    plain: &Spec,
+    owner: Loop,
+) -> Attempt {
+    let mut events = Events::after([load(job, setting), measure(job, setting, owner)]);
+    match run(spec, &mut events) {
+        Err(error) => Attempt::not_started(spec, &error, job, setting),
+        Ok(outcome) => {
+            let (seen, fault) = observation(job, &events);
+            // Elsewhere a benchmark may say how long something took, such as a device of its own.
+            let is_clocked = job.source.kind == Kind::Node;
+            let wall_ns = outcome.wall_ns;
+            let fault = fault
+                .or_else(|| longer_than_it_lived(seen.as_ref().filter(|_| is_clocked)?, wall_ns));
+            let seen = seen.into_iter().collect();
+            Attempt::new(plain, &outcome, seen, fault, job, setting)
+        }
+    }
+}
+
+/// A section that took longer than the process that measured it has not been measured.
+fn longer_than_it_lived(seen: &Observation, wall_ns: u64) -> Option<Cause> {
+    let elapsed = seen.samples.iter().filter_map(|sample| sample.elapsed_ns);
+    let longest = elapsed.max().filter(|longest| *longest > wall_ns)?;
+    let reason =
+        format!("reported a section of {longest} ns, but its process lived for {wall_ns} ns only");
+    Some(Cause::Invalid { reason })
+}
+
+fn load(job: &Job, setting: &Setting<'_>) -> Message {
+    let mut message = Message::new("load")
+        .with("id", 2)
+        .with("job", "case")
+        .with("form", "case")
+        .with("path", job.source.file.display())
+        .with("root", job.source.root.display());
+    if let Some(benchmark) = job.benchmark_under(&setting.variant.name) {
+        message = message.with("benchmark", benchmark);
+    }
+    if job.test {
+        message = message.with("test", 1);
+    }
+    for word in &job.arguments {
+        if let Some((name, value)) = word.split_once('=') {
+            message = message.with(format!("value.{name}"), value);
+        }
+    }
+    message
+}
+
+fn measure(job: &Job, setting: &Setting<'_>, owner: Loop) -> Message {
+    let run = Message::new("run").with("id", 3).with("jobs", "case");
+    // A trial only asks whether the case works.
+    if owner == Loop::OfTheFile || job.test {
+        return run.with("mode", "once");
+    }
+    let samples = &setting.samples;
+    let run = run
+        .with("mode", "timed")
+        .with("samples", samples.count)
+        .with("warmup_ns", samples.warmup_ns);
+    match samples.length {
+        Length::TimeNs(ns) => run.with("sample_ns", ns),
+        Length::Iterations(count) => run.with("loop", count),
+    }
+}

@@ -1,0 +1,250 @@
+//! What files said of their cases, kept so that a file which has not changed is not asked again.
+//!
+//! An answer depends on more than the file: on the program that executes it, on what it was asked, on
+//! the files that it reads and on variables of the environment. The describing process says which
+//! ([`Depends`]); all of them are compared before an answer is used. What cannot be compared is not
+//! kept. Start at [`ask`].
+
+use super::cache_folder;
+use super::fingerprint::Fingerprint;
+use serde::{Deserialize, Serialize};
+use speedwell_process::{Conversation, Ended, Next, Outcome, Spec, run};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// More answers than this are not kept; the oldest go.
+const KEPT: usize = 2000;
+
+/// What an answer depends on, as the process says it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub(super) struct Depends {
+    /// Files that were loaded or read.
+    #[serde(default)]
+    pub files: Vec<PathBuf>,
+    /// Variables of the environment that were looked at.
+    #[serde(default, rename = "env")]
+    pub environment: Vec<String>,
+    /// More was looked at than can be compared.
+    #[serde(default)]
+    pub volatile: bool,
+}
+
+/// The end of an answer: who gave it, and what it depends on.
+pub(super) struct Said {
+    /// The program that executed the file, as it calls itself.
+    pub program: PathBuf,
+    /// What the answer depends on.
+    pub depends: Depends,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    files: Vec<(PathBuf, u64)>,
+    environment: BTreeMap<String, Option<String>>,
+    lines: Vec<String>,
+}
+
+/// Has the conversation with the process of `spec`, or repeats what it said before: then there is no
+/// outcome. `said` finds in a line what the answer depends on, once it is complete and good.
+pub(super) fn ask<C: Conversation>(
+    spec: &Spec,
+    conversation: &mut C,
+    said: fn(&[u8]) -> Option<Said>,
+) -> io::Result<Option<Outcome>> {
+    let opening = conversation.opening();
+    let Some(place) = Place::of(spec, &opening) else {
+        let mut listened = Listened::new(conversation, opening, said);
+        return run(spec, &mut listened).map(Some);
+    };
+    if let Some(entry) = place.entry(spec) {
+        for line in &entry.lines {
+            conversation.received(line.as_bytes());
+        }
+        return Ok(None);
+    }
+    let mut listened = Listened::new(conversation, opening, said);
+    let outcome = run(spec, &mut listened)?;
+    let Listened { lines, said, .. } = listened;
+    if let (Some(said), Some(lines)) = (said, lines)
+        && outcome.ended == Ended::Exit(0)
+    {
+        place.keep(spec, &said, lines);
+    }
+    Ok(Some(outcome))
+}
+
+/// Where the answer to one question of one program lies.
+struct Place {
+    file: PathBuf,
+    /// The program, its links resolved.
+    program: PathBuf,
+}
+
+impl Place {
+    /// `None` if the program cannot be found.
+    fn of(spec: &Spec, opening: &[u8]) -> Option<Place> {
+        let program = fs::canonicalize(in_path(&spec.program)?).ok()?;
+        let metadata = program.metadata().ok()?;
+        let mut key = Fingerprint::default();
+        key.add(env!("CARGO_PKG_VERSION").as_bytes());
+        key.add(program.as_os_str().as_encoded_bytes());
+        for number in [
+            metadata.dev(),
+            metadata.ino(),
+            metadata.len(),
+            metadata.mtime() as u64,
+            metadata.mtime_nsec() as u64,
+        ] {
+            key.add(&number.to_le_bytes());
+        }
+        for argument in &spec.arguments {
+            key.add(argument.as_bytes());
+        }
+        let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
+        key.add(directory.as_os_str().as_encoded_bytes());
+        key.add(opening);
+        let mut own: Vec<_> = std::env::vars_os()
+            .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"NODE_"))
+            .collect();
+        own.sort();
+        for (name, value) in own {
+            key.add(name.as_encoded_bytes());
+            key.add(value.as_encoded_bytes());
+        }
+        let name = format!("{:016x}.json", key.value());
+        let file = cache_folder().join("described").join(name);
+        Some(Place { file, program })
+    }
+
+    /// The answer, if nothing that it depends on has changed.
+    fn entry(&self, spec: &Spec) -> Option<Entry> {
+        let entry: Entry = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
+        let same_file = |(file, known): &(PathBuf, u64)| content(file) == Some(*known);
+        let same_variable =
+            |(name, known): (&String, &Option<String>)| variable(name, spec) == *known;
+        let same = entry.files.iter().all(same_file) && entry.environment.iter().all(same_variable);
+        same.then_some(entry)
+    }
+
+    /// Keeps the answer, unless it depends on what cannot be compared or comes from another program:
+    /// a wrapper may choose one by things that nobody here knows.
+    fn keep(&self, spec: &Spec, said: &Said, lines: Vec<String>) {
+        let by_itself = fs::canonicalize(&said.program).is_ok_and(|own| own == self.program);
+        if said.depends.volatile || said.depends.files.is_empty() || !by_itself {
+            return;
+        }
+        let files: Option<Vec<(PathBuf, u64)>> = said
+            .depends
+            .files
+            .iter()
+            .map(|file| Some((file.clone(), content(file)?)))
+            .collect();
+        let Some(files) = files else { return };
+        // What we set for the process ourselves differs from one to the next.
+        let ours = |name: &&String| {
+            spec.environment.iter().all(|(own, _)| own != *name) && !spec.unset.contains(name)
+        };
+        let environment = said.depends.environment.iter().filter(ours);
+        let entry = Entry {
+            files,
+            environment: environment
+                .map(|name| (name.clone(), variable(name, spec)))
+                .collect(),
+            lines,
+        };
+        // Without a place to keep it the file is asked again the next time, which is all.
+        let _ = self.write(&entry);
+    }
+
+    fn write(&self, entry: &Entry) -> io::Result<()> {
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        forget_oldest(folder)?;
+        // Written beside and moved: another process may read or write the same answer.
+        let draft = self.file.with_extension(format!("{}", std::process::id()));
+        fs::write(&draft, serde_json::to_vec(entry)?)?;
+        fs::rename(&draft, &self.file)
+    }
+}
+
+/// The program as it is started: by its path, or from `PATH`.
+fn in_path(program: &Path) -> Option<PathBuf> {
+    if program.components().count() > 1 {
+        return Some(program.to_owned());
+    }
+    let path = std::env::var_os("PATH")?;
+    let places = std::env::split_paths(&path).map(|folder| folder.join(program));
+    places.into_iter().find(|file| file.is_file())
+}
+
+fn variable(name: &str, spec: &Spec) -> Option<String> {
+    match spec.unset.iter().any(|unset| unset == name) {
+        true => None,
+        false => std::env::var(name).ok(),
+    }
+}
+
+fn content(file: &Path) -> Option<u64> {
+    let mut content = Fingerprint::default();
+    content.add(&fs::read(file).ok()?);
+    Some(content.value())
+}
+
+/// Makes room for one more.
+fn forget_oldest(folder: &Path) -> io::Result<()> {
+    let mut known: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)?
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    if known.len() >= KEPT {
+        known.sort();
+        for (_, file) in &known[..known.len() - KEPT / 2] {
+            fs::remove_file(file)?;
+        }
+    }
+    Ok(())
+}
+
+/// Passes on what is said and takes it down.
+struct Listened<'a, C> {
+    inner: &'a mut C,
+    opening: Vec<u8>,
+    find: fn(&[u8]) -> Option<Said>,
+    said: Option<Said>,
+    /// `None` once a line was no text.
+    lines: Option<Vec<String>>,
+}
+
+impl<'a, C> Listened<'a, C> {
+    fn new(inner: &'a mut C, opening: Vec<u8>, find: fn(&[u8]) -> Option<Said>) -> Self {
+        Listened {
+            inner,
+            opening,
+            find,
+            said: None,
+            lines: Some(Vec::new()),
+        }
+    }
+}
+
+impl<C: Conversation> Conversation for Listened<'_, C> {
+    fn opening(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.opening)
+    }
+
+    fn received(&mut self, line: &[u8]) -> Next {
+        self.said = self.said.take().or_else(|| (self.find)(line));
+        match std::str::from_utf8(line) {
+            Ok(text) => self
+                .lines
+                .iter_mut()
+                .for_each(|lines| lines.push(text.to_owned())),
+            Err(_) => self.lines = None,
+        }
+        self.inner.received(line)
+    }
+}

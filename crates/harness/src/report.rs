@@ -1,0 +1,250 @@
+//! From a process's report of a rate to an [`Observation`], and what is wrong with it if anything.
+//!
+//! The original tools let every one of these pass: no figure, NaN, zero, infinity, a figure as
+//! text, a count where a rate is meant, and load in which requests failed.
+
+use super::Observation;
+use serde_json::Value as Json;
+use speedwell_model::{Better, Case, Cause, Metric, Sample};
+use std::sync::Arc;
+
+/// Name of the metric that keeps what the process said where we had to correct it.
+pub const REPORTED: &str = "reported";
+
+/// One reported rate.
+#[derive(Debug, Clone, Default)]
+pub struct Rate {
+    /// The rate as it came: a number, or a text, or nothing usable.
+    pub rate: Json,
+    /// Length of the measured section, if it could be read.
+    pub elapsed_ns: Option<u64>,
+    /// What the HTTP tool told besides, if the harness kept it.
+    pub http: Option<Json>,
+}
+
+/// Turns `rate` into an observation of `case`. In a trial (`test`) zero and infinite rates pass,
+/// because nothing is concluded from them.
+pub fn observe(case: Case, rate: &Rate, test: bool) -> (Observation, Option<Cause>) {
+    let mut seen = Observation {
+        case,
+        samples: Vec::new(),
+        metrics: vec![Metric::throughput()],
+        notes: Vec::new(),
+        check: None,
+        load: None,
+    };
+    let value = match number(&rate.rate, &mut seen.notes) {
+        Ok(value) => value,
+        Err(reason) => return (seen, Some(Cause::Invalid { reason })),
+    };
+    if !test && let Some(reason) = implausible(value) {
+        return (seen, Some(Cause::Invalid { reason }));
+    }
+    let value = corrected(value, rate, &mut seen);
+    let iterations = rate
+        .elapsed_ns
+        .map(|elapsed_ns| value * elapsed_ns as f64 / 1e9);
+    seen.samples.insert(
+        0,
+        Sample {
+            metric: Arc::from(Metric::THROUGHPUT),
+            value,
+            elapsed_ns: rate.elapsed_ns,
+            iterations: iterations.map(f64::round).filter(|count| count.is_finite()),
+        },
+    );
+    let cause = rate
+        .http
+        .as_ref()
+        .and_then(|http| http_figures(http, &mut seen));
+    (seen, cause)
+}
+
+/// Reads seconds written as a decimal text (`"0.003686740"`) or number, exactly to the nanosecond.
+pub fn elapsed_ns(time: &Json) -> Option<u64> {
+    let text = match time {
+        Json::String(text) => text.clone(),
+        Json::Number(number) => format!("{:.9}", number.as_f64()?),
+        _ => return None,
+    };
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let digits: String = fraction
+        .chars()
+        .chain(std::iter::repeat('0'))
+        .take(9)
+        .collect();
+    whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_000_000_000)?
+        .checked_add(digits.parse().ok()?)
+}
+
+fn number(rate: &Json, notes: &mut Vec<String>) -> Result<f64, String> {
+    match rate {
+        Json::Number(number) => number
+            .as_f64()
+            .ok_or_else(|| "reported no finite rate".to_owned()),
+        Json::String(text) => match text.trim().parse::<f64>() {
+            Ok(value) => {
+                notes.push("The rate was reported as text and converted to a number.".to_owned());
+                Ok(value)
+            }
+            Err(_) => Err(format!("reported the rate '{text}', which is not a number")),
+        },
+        Json::Null => Err("reported no rate (null, which also stands for NaN)".to_owned()),
+        other => Err(format!("reported the rate {other}, which is not a number")),
+    }
+}
+
+fn implausible(value: f64) -> Option<String> {
+    if value.is_nan() || value.is_infinite() || value == f64::MAX {
+        Some(format!("reported the impossible rate {value:e}"))
+    } else if value <= 0.0 {
+        Some(format!(
+            "reported the rate {value}, but a rate is above zero"
+        ))
+    } else {
+        None
+    }
+}
+
+/// The stand-in for an HTTP tool that Node.js carries reports how many requests it made, which its
+/// callers print as a rate. We divide by its time and keep the original figure beside.
+fn corrected(value: f64, rate: &Rate, seen: &mut Observation) -> f64 {
+    let tool = seen
+        .case
+        .value("benchmarker")
+        .map(speedwell_model::Value::plain)
+        .unwrap_or_default();
+    if !tool.starts_with("test-double") {
+        return value;
+    }
+    let told = rate.http.as_ref().and_then(|http| http["seconds"].as_f64());
+    let Some(seconds) = told
+        .or(rate.elapsed_ns.map(|ns| ns as f64 / 1e9))
+        .filter(|s| *s > 0.0)
+    else {
+        return value;
+    };
+    seen.notes.push(format!(
+        "The test double reported a count of {value} requests, here divided by its {seconds} s."
+    ));
+    seen.metrics.push(Metric::new(REPORTED, "", Better::Higher));
+    seen.samples.push(Sample {
+        metric: Arc::from(REPORTED),
+        value,
+        elapsed_ns: None,
+        iterations: None,
+    });
+    value / seconds
+}
+
+/// Keeps latency and counts; load in which requests failed is no measurement of the server.
+fn http_figures(http: &Json, seen: &mut Observation) -> Option<Cause> {
+    let mut keep = |name: &str, unit: &str, value: Option<f64>| {
+        let Some(value) = value else { return };
+        seen.metrics.push(Metric::new(name, unit, Better::Lower));
+        let metric = Arc::from(name);
+        seen.samples.push(Sample {
+            metric,
+            value,
+            elapsed_ns: None,
+            iterations: None,
+        });
+    };
+    for name in ["mean", "p50", "p75", "p90", "p99", "max"] {
+        let ms = http["latency_ms"][name].as_f64();
+        keep(&format!("latency_{name}"), "ns", ms.map(|ms| ms * 1e6));
+    }
+    let errors = http["errors"].as_f64();
+    let non2xx = http["non2xx"].as_f64();
+    keep("http_errors", "", errors);
+    keep("http_non2xx", "", non2xx);
+    let failed = errors.unwrap_or(0.0) + non2xx.unwrap_or(0.0);
+    (failed > 0.0).then(|| Cause::Invalid {
+        reason: format!(
+            "{failed} requests failed ({} errors, {} answers other than 2xx): the rate is not that \
+             of a working server",
+            errors.unwrap_or(0.0),
+            non2xx.unwrap_or(0.0)
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn rate(rate: Json) -> Rate {
+        Rate {
+            rate,
+            elapsed_ns: Some(2_000_000_000),
+            http: None,
+        }
+    }
+
+    fn case(tool: &str) -> Case {
+        let value = speedwell_model::Value::Text(tool.into());
+        Case::new("http/simple.js", vec![("benchmarker".into(), value)])
+    }
+
+    #[test]
+    fn nine_digits_of_time_are_nine_digits() {
+        assert_eq!(elapsed_ns(&json!("0.003686740")), Some(3_686_740));
+        assert_eq!(elapsed_ns(&json!("12.5")), Some(12_500_000_000));
+        assert_eq!(elapsed_ns(&json!(1.5)), Some(1_500_000_000));
+        assert_eq!(elapsed_ns(&json!("x")), None);
+    }
+
+    #[test]
+    fn a_figure_as_text_is_converted_and_noted() {
+        let (seen, cause) = observe(case("h2load"), &rate(json!("549.52")), false);
+        assert_eq!((seen.samples[0].value, cause), (549.52, None));
+        assert_eq!(seen.notes.len(), 1);
+    }
+
+    #[test]
+    fn impossible_rates_are_failures() {
+        for wrong in [
+            json!(null),
+            json!(0),
+            json!(-1.0),
+            json!(f64::MAX),
+            json!("abc"),
+            json!([]),
+        ] {
+            let (_, cause) = observe(case("wrk"), &rate(wrong.clone()), false);
+            assert!(matches!(cause, Some(Cause::Invalid { .. })), "{wrong}");
+        }
+        assert_eq!(
+            observe(case("wrk"), &rate(json!(0)), true).1,
+            None,
+            "a trial may report 0"
+        );
+    }
+
+    #[test]
+    fn the_test_doubles_count_becomes_a_rate() {
+        let (seen, _) = observe(case("test-double-http"), &rate(json!(2473)), false);
+        assert_eq!(seen.samples[0].value, 1236.5);
+        assert_eq!(
+            (&*seen.samples[1].metric, seen.samples[1].value),
+            (REPORTED, 2473.0)
+        );
+    }
+
+    #[test]
+    fn load_with_failed_requests_is_not_averaged() {
+        let mut rate = rate(json!(1000.0));
+        rate.http = Some(json!({"tool": "wrk", "errors": 3, "latency_ms": {"p99": 4.2}}));
+        let (seen, cause) = observe(case("wrk"), &rate, false);
+        assert!(cause.unwrap().to_string().contains("3 requests failed"));
+        assert!(
+            seen.samples
+                .iter()
+                .any(|s| &*s.metric == "latency_p99" && s.value == 4.2e6)
+        );
+    }
+}

@@ -1,0 +1,310 @@
+//! The harnesses written in other languages: embedded in the program, unpacked on first use.
+//!
+//! Only what a harness needs to run is embedded, not its tests, nor what its own tools leave beside them. A process of
+//! Node.js pays for every file that it opens, so those that each sample needs are unpacked joined in one as well.
+
+use super::cache::{self, cache_folder};
+use super::fingerprint::Fingerprint;
+use anyhow::Context;
+use include_dir::{Dir, include_dir};
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// One harness: its files, and where they lie once they have been unpacked.
+pub struct Sources {
+    name: &'static str,
+    /// Files by their names.
+    files: &'static [(&'static str, &'static str)],
+    /// Folders with all that is in them.
+    folders: &'static [(&'static str, Dir<'static>)],
+    /// Folders whose scripts are joined in one file, with those beside the folders.
+    joined: &'static [&'static str],
+    // Held while unpacking: files are described by several threads at once.
+    unpacked: Mutex<Option<PathBuf>>,
+}
+
+/// A file of a harness with its name, which can be anywhere else than in this crate.
+macro_rules! file {
+    ($folder:literal, $name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../languages/", $folder, "/", $name)),
+        )
+    };
+}
+
+/// The Node.js harness.
+pub static NODE: Sources = Sources::new(
+    "node",
+    &[
+        file!("node", "index.js"),
+        file!("node", "common.js"),
+        file!("node", "harness.cjs"),
+        file!("node", "probe.cjs"),
+        file!("node", "register.cjs"),
+        file!("node", "package.json"),
+    ],
+    &[(
+        "lib",
+        include_dir!("$CARGO_MANIFEST_DIR/languages/node/lib"),
+    )],
+)
+.joining(&["", "lib", "lib/harness", "lib/probe"]);
+
+/// The C++ header.
+pub static CPP: Sources = Sources::new(
+    "cpp",
+    &[],
+    &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/cpp"))],
+);
+
+/// What measures code in C; and in C++, with `code.hpp` of [`CPP`].
+pub static C: Sources = Sources::new(
+    "c",
+    &[],
+    &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/c"))],
+);
+
+/// What measures code in Rust: a crate of its own.
+pub static RUST: Sources = Sources::new(
+    "rust",
+    &[],
+    &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/rust"))],
+);
+
+/// What measures code in Go: a module.
+pub static GO: Sources = Sources::new(
+    "go",
+    &[],
+    &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/go"))],
+);
+
+/// What measures code in Java: a package.
+pub static JAVA: Sources = Sources::new(
+    "java",
+    &[],
+    &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/java"))],
+);
+
+/// The Python harness.
+pub static PYTHON: Sources = Sources::new(
+    "python",
+    &[file!("python", "harness.py")],
+    &[(
+        "speedwell",
+        include_dir!("$CARGO_MANIFEST_DIR/languages/python/speedwell"),
+    )],
+);
+
+/// The Erlang application, whose harness measures Elixir as well.
+pub static ERLANG: Sources = Sources::new(
+    "erlang",
+    &[],
+    &[(
+        "src",
+        include_dir!("$CARGO_MANIFEST_DIR/languages/erlang/src"),
+    )],
+);
+
+impl Sources {
+    const fn new(
+        name: &'static str,
+        files: &'static [(&'static str, &'static str)],
+        folders: &'static [(&'static str, Dir<'static>)],
+    ) -> Sources {
+        Sources {
+            name,
+            files,
+            folders,
+            joined: &[],
+            unpacked: Mutex::new(None),
+        }
+    }
+
+    const fn joining(mut self, folders: &'static [&'static str]) -> Sources {
+        self.joined = folders;
+        self
+    }
+
+    /// The folder with the harness.
+    ///
+    /// # Errors
+    /// The cache folder cannot be written.
+    pub fn folder(&self) -> anyhow::Result<PathBuf> {
+        let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = &*unpacked {
+            return Ok(folder.clone());
+        }
+        let folder = unpack(self.name, &self.content(), &cache_folder())?;
+        *unpacked = Some(folder.clone());
+        Ok(folder)
+    }
+
+    /// All that is unpacked.
+    fn content(&self) -> Vec<Unpacked> {
+        let listed = self.files.iter().map(|(name, text)| Unpacked {
+            name: name.into(),
+            content: text.as_bytes().into(),
+        });
+        let mut content: Vec<Unpacked> = listed.collect();
+        for (name, dir) in self.folders {
+            let inside = files(dir).into_iter().map(|file| Unpacked {
+                name: Path::new(name).join(file.path()),
+                content: file.contents().into(),
+            });
+            content.extend(inside);
+        }
+        if !self.joined.is_empty() {
+            let joined = joined(&content, self.joined);
+            content.push(joined);
+        }
+        content
+    }
+}
+
+/// A file as it lies in the folder.
+struct Unpacked {
+    name: PathBuf,
+    content: Cow<'static, [u8]>,
+}
+
+/// The scripts in these folders as one: an object of functions by the names of the files. Each function is what
+/// Node.js makes of a file when it requires it.
+fn joined(content: &[Unpacked], folders: &[&str]) -> Unpacked {
+    let mut text = b"({\n".to_vec();
+    for Unpacked { name, content } in content {
+        let folder = name.parent().and_then(Path::to_str).unwrap_or_default();
+        if name.extension().is_some_and(|ending| ending == "js") && folders.contains(&folder) {
+            let head = "function (exports, require, module, __filename, __dirname) {";
+            text.extend(format!("{:?}: {head}", name.to_string_lossy()).as_bytes());
+            text.extend(content.iter());
+            text.extend(b"\n},\n");
+        }
+    }
+    text.extend(b"})\n");
+    Unpacked {
+        name: "bundle.js".into(),
+        content: text.into(),
+    }
+}
+
+/// Unpacks a harness below `cache`, under a name that changes with the content.
+fn unpack(name: &str, content: &[Unpacked], cache: &Path) -> anyhow::Result<PathBuf> {
+    let folder = cache.join(format!("harness-{name}-{:016x}", fingerprint(content)));
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let hint = "set XDG_CACHE_HOME to a folder that can be written";
+    fs::create_dir_all(cache).with_context(|| {
+        format!(
+            "cannot create the cache folder '{}'; {hint}",
+            cache.display()
+        )
+    })?;
+    cache::remove_drafts(cache);
+    // Written beside and moved into place in one step: two processes may unpack at once.
+    let draft = cache.join(format!("draft-{name}-{}", std::process::id()));
+    write(content, &draft)
+        .with_context(|| format!("cannot unpack the {name} harness to '{}'", draft.display()))?;
+    if fs::rename(&draft, &folder).is_err() {
+        let _ = fs::remove_dir_all(&draft);
+    }
+    anyhow::ensure!(
+        folder.is_dir(),
+        "cannot unpack the {name} harness to '{}'",
+        folder.display()
+    );
+    Ok(folder)
+}
+
+fn write(content: &[Unpacked], target: &Path) -> std::io::Result<()> {
+    for file in content {
+        let path = target.join(&file.name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(path, &file.content)?;
+    }
+    Ok(())
+}
+
+/// Every file in the folder, except what Python compiled.
+fn files<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
+    let mut found: Vec<_> = dir.files().collect();
+    for inner in dir.dirs() {
+        if !inner.path().ends_with("__pycache__") {
+            found.extend(files(inner));
+        }
+    }
+    found
+}
+
+/// Tells one version of the sources from another, by names and contents.
+fn fingerprint(content: &[Unpacked]) -> u64 {
+    let mut fingerprint = Fingerprint::default();
+    for file in content {
+        fingerprint.add(file.name.as_os_str().as_encoded_bytes());
+        fingerprint.add(&file.content);
+    }
+    fingerprint.value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unpacking_twice_gives_the_same_complete_folder() {
+        let cache = tempfile::tempdir().unwrap();
+        let first = unpack("node", &NODE.content(), cache.path()).unwrap();
+        let second = unpack("node", &NODE.content(), cache.path()).unwrap();
+        assert_eq!(first, second);
+        for needed in ["index.js", "harness.cjs", "probe.cjs", "package.json"] {
+            assert!(first.join(needed).is_file(), "{needed}");
+        }
+        assert!(!first.join("test").exists());
+    }
+
+    #[test]
+    fn joined_scripts_are_functions_by_their_names() {
+        let bundle = NODE.content().pop().unwrap();
+        let text = String::from_utf8(bundle.content.into_owned()).unwrap();
+        for needed in ["index.js", "lib/benchmark.js", "lib/harness/session.js"] {
+            assert!(
+                text.contains(&format!("\n\"{needed}\": function (exports, ")),
+                "{needed}"
+            );
+        }
+        // What is needed rarely stays outside.
+        assert!(!text.contains("\"lib/http/"));
+    }
+
+    #[test]
+    fn every_harness_brings_what_starts_it_and_no_tests() {
+        let all = [
+            (&NODE, "harness.cjs"),
+            (&CPP, "speedwell.hpp"),
+            (&C, "code.h"),
+            (&RUST, "speedwell.rs"),
+            (&GO, "speedwell.go"),
+            (&JAVA, "speedwell/Code.java"),
+            (&PYTHON, "harness.py"),
+            (&ERLANG, "src/speedwell_harness.erl"),
+        ];
+        for (sources, needed) in all {
+            let names: Vec<PathBuf> = sources
+                .content()
+                .into_iter()
+                .map(|file| file.name)
+                .collect();
+            assert!(names.contains(&PathBuf::from(needed)), "{needed}");
+            let begins = |name: &PathBuf, folder| name.starts_with(folder);
+            let stray = names
+                .iter()
+                .find(|name| begins(name, "test") || begins(name, "_build"));
+            assert_eq!(stray, None, "{}", sources.name);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The same thing measured against itself, and what follows from it for later comparisons on this machine.
+//!
+//! Decides how many runs a calibration takes. What counts as a false alarm is decided by the analysis. Start at [`plans`].
+
+use super::{Listener, MeasureRequest, Plans, resumed};
+use anyhow::ensure;
+use speedwell_harness::plan::Plan;
+use speedwell_model::{Runs, Stopping, Variant};
+use speedwell_results::store::Store;
+use std::time::Duration;
+
+/// Runs a side of one comparison. Five blocks of four have 7776 arrangements, all of which are counted,
+/// and give p values fine enough for a true error rate of 4.5 %; four blocks would give 4.2 %
+/// (docs/why/statistics.md, "Calibration").
+const RUNS: u32 = 10;
+
+/// Fewest runs a side of which a p value says anything.
+const FEWEST_RUNS: u32 = 8;
+
+/// The tag of every session that was measured for a calibration.
+pub const TAG: &str = "calibration";
+
+/// The runs a side of one comparison.
+///
+/// # Errors
+/// Too few are requested.
+pub fn runs(requested: Option<u32>) -> anyhow::Result<u32> {
+    let runs = requested.unwrap_or(RUNS);
+    ensure!(
+        runs >= FEWEST_RUNS,
+        "--runs {runs} is too few: below {FEWEST_RUNS} runs a side a comparison claims nothing"
+    );
+    Ok(runs)
+}
+
+/// Plans to measure what is requested against itself: so many comparisons in all, spread evenly over the cases.
+///
+/// # Errors
+/// Unknown targets or values.
+pub fn plans(
+    mut request: MeasureRequest,
+    runs: u32,
+    comparisons: u32,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Plans> {
+    request.variants.given = ["a", "b"].map(Variant::plain).to_vec();
+    // Sequential until the number of cases is known.
+    request.plan.sampling.runs = None;
+    let mut plans = Plans::read(&request, listener)?;
+    lengthen(&mut plans.plan, runs, comparisons);
+    Ok(plans)
+}
+
+/// The rest of a calibration that was interrupted.
+///
+/// # Errors
+/// No such session, or one that is no calibration.
+pub fn rest(store: &Store, session: &str, budget: Option<Duration>) -> anyhow::Result<Plans> {
+    let plans = resumed(store, session, budget)?;
+    ensure!(
+        is_one_thing(&plans.plan.variants),
+        "{session} compares different things, so it says nothing about the machine"
+    );
+    Ok(plans)
+}
+
+/// Gives every case its share of the comparisons, in whole blocks.
+fn lengthen(plan: &mut Plan, runs: u32, comparisons: u32) {
+    let block = plan.design.runs_per_block.max(1);
+    let runs = runs.div_ceil(block).saturating_mul(block);
+    let cases = plan.jobs.len().max(1) as u32;
+    let runs = comparisons.div_ceil(cases).saturating_mul(runs);
+    plan.sampling.runs = Runs::Fixed(runs);
+    plan.design.stopping = Stopping::Fixed { runs };
+}
+
+/// Whether the variants differ in nothing but their names.
+fn is_one_thing(variants: &[Variant]) -> bool {
+    let [a, b] = variants else { return false };
+    let named_alike = Variant {
+        name: a.name.clone(),
+        ..b.clone()
+    };
+    *a == named_alike
+}

@@ -1,0 +1,141 @@
+//! Pieces of code: which are variants of one case, and which are cases of their own. Start at [`plans`].
+
+mod search;
+
+pub use search::{search, search_plans};
+
+use super::{PlanRequest, Plans, VariantRequest};
+use anyhow::ensure;
+use speedwell_harness::discover::Suite;
+use speedwell_harness::{Job, Kind, Route, Source};
+use speedwell_model::{Case, Code, Language, Length, Samples, Value, Variant};
+
+/// A run of a command: as many executions as there is time for, and one at least. A process does not grow warm by
+/// being executed before, and slow commands are not to be executed in vain.
+const EXECUTIONS: Samples = Samples {
+    count: 1,
+    length: Length::TimeNs(300_000_000),
+    warmup_ns: 0,
+};
+
+/// A piece of code under a name of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedCode {
+    /// What it is called in tables.
+    pub name: String,
+    /// The code.
+    pub code: Code,
+}
+
+/// Pieces of code to be measured.
+#[derive(Debug, Clone)]
+pub struct EvalRequest {
+    /// The language of all.
+    pub language: Language,
+    /// The codes.
+    pub codes: Vec<NamedCode>,
+    /// The numbers of workers; none where nothing is requested, because then it is no parameter.
+    pub levels: Vec<u32>,
+    /// Programs that are compared.
+    pub variants: VariantRequest,
+    /// How runs are planned.
+    pub plan: PlanRequest,
+    /// Whether all codes are measured in one process.
+    pub shares_process: bool,
+    /// Whether codes are only tried.
+    pub is_trial: bool,
+}
+
+/// Several codes are variants of one case, so that they are compared. Programs that are compared perform each
+/// code as a case of its own.
+///
+/// # Errors
+/// Variants that contradict each other or what else is requested.
+pub fn plans(request: EvalRequest) -> anyhow::Result<Plans> {
+    let named = !request.variants.given.is_empty();
+    let shared = request.shares_process && request.codes.len() > 1;
+    ensure!(
+        !(shared && named),
+        "programs that are compared cannot share a process\nhint: leave out --shared and --order parallel"
+    );
+    ensure!(
+        !(request.shares_process && request.language.is_compiled()),
+        "{} is compiled, so every snippet is a program of its own\nhint: leave out --shared and --order parallel",
+        request.language
+    );
+    let levels: Vec<Option<u32>> = match request.levels.as_slice() {
+        [] => vec![None],
+        levels => levels.iter().copied().map(Some).collect(),
+    };
+    let compares_codes = !named && request.codes.len() > 1;
+    let mut jobs = Vec::new();
+    if compares_codes {
+        for level in &levels {
+            jobs.push(job(&request, None, *level)?);
+        }
+    } else {
+        for code in &request.codes {
+            for level in &levels {
+                jobs.push(job(&request, Some(code), *level)?);
+            }
+        }
+    }
+    let compared = match compares_codes {
+        true => of_codes(&request.codes),
+        false => Vec::new(),
+    };
+    let variants = request.variants.variants(compared)?;
+    let suite = Suite {
+        files: jobs.len(),
+        jobs,
+        ..Suite::default()
+    };
+    let mut plan = request.plan.plan(variants, &suite);
+    plan.shared = shared;
+    if request.language == Language::Sh && !request.plan.sampling.divides_runs() {
+        plan.sampling.samples = EXECUTIONS;
+    }
+    Ok(Plans::new(plan, suite))
+}
+
+/// Codes as things that are compared.
+fn of_codes(codes: &[NamedCode]) -> Vec<Variant> {
+    let variant = |named: &NamedCode| Variant {
+        code: Some(named.code.clone()),
+        ..Variant::plain(&named.name)
+    };
+    codes.iter().map(variant).collect()
+}
+
+/// The case of a code, or of all that are compared, at a concurrency.
+///
+/// # Errors
+/// The current folder is gone.
+fn job(request: &EvalRequest, code: Option<&NamedCode>, level: Option<u32>) -> anyhow::Result<Job> {
+    let benchmark = format!("eval/{}", request.language);
+    let name = code.map(|code| ("code".to_owned(), Value::Text(code.name.clone())));
+    let level = level.map(|level| ("concurrency".to_owned(), Value::Number(level.into())));
+    let case = Case::new(&benchmark, name.into_iter().chain(level).collect());
+    let here = std::env::current_dir()?;
+    Ok(Job {
+        source: Source {
+            kind: Kind::Code(request.language),
+            name: benchmark,
+            file: here.clone(),
+            root: here.clone(),
+            directory: here,
+            definition: None,
+        },
+        label: case.id(),
+        route: Route::Direct,
+        flags: Vec::new(),
+        arguments: Vec::new(),
+        names: Vec::new(),
+        test: request.is_trial,
+        http_tool: None,
+        unavailable: None,
+        case: Some(case),
+        code: code.map(|named| named.code.clone()),
+        measured: None,
+    })
+}

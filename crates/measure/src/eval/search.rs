@@ -1,0 +1,240 @@
+//! More and more workers, until throughput grows no further.
+//!
+//! Each code has a process of its own for the whole search, whose workers persist from level to level. Which level
+//! is next is decided in `analysis`; here it is carried out, kept and told. Start at [`search`].
+
+use super::{EvalRequest, plans};
+use crate::{Listener, Plans, SessionRequest, header};
+use anyhow::ensure;
+use speedwell_analysis::scaling::{self, Level, Next, Rules};
+use speedwell_harness::code::{self, Gone, Live, expected};
+use speedwell_harness::{self as harness, Job, Setting};
+use speedwell_model::Measured;
+use speedwell_model::{Case, Event, Length, Observer, Run, Samples, Session, Value, Variant};
+use speedwell_process::{interrupted, unix_ms};
+use speedwell_results::store::{Recorder, Store};
+use speedwell_runner::Ended;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The length of a visit. Many short visits tell more than few long ones: the spread inside a visit does not show
+/// how much visits differ.
+const VISIT: Samples = Samples {
+    count: 3,
+    length: Length::TimeNs(100_000_000),
+    warmup_ns: 100_000_000,
+};
+
+/// The plans of a search, in which every code has a process of its own.
+///
+/// # Errors
+/// What contradicts a search.
+pub fn search_plans(request: EvalRequest) -> anyhow::Result<Plans> {
+    let sampling = request.plan.sampling.clone();
+    ensure!(
+        !matches!(sampling.length, Some(Length::Iterations(_))),
+        "a search compares throughput in windows of time, so --iterations has no meaning\nhint: -t 200ms"
+    );
+    ensure!(
+        !request.shares_process,
+        "a search measures each snippet in a process of its own\nhint: leave out --shared and --order parallel"
+    );
+    let mut plans = plans(request)?;
+    plans.plan.sampling.samples = sampling.samples(VISIT);
+    plans.plan.is_search = true;
+    Ok(plans)
+}
+
+/// Searches, code after code; the session, and whether every search went well.
+///
+/// # Errors
+/// A store that cannot be written.
+pub fn search(
+    plans: Plans,
+    rules: Rules,
+    request: &SessionRequest,
+    store: &mut Store,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<(Session, Ended)> {
+    let Plans { plan, suite, .. } = plans;
+    let header = header(&plan, suite, request);
+    let recorder = store.begin(&header, &serde_json::to_string(&plan)?)?;
+    let number = recorder.number();
+    let mut search = Search {
+        rules,
+        samples: plan.sampling.samples,
+        limit: Duration::from_millis(plan.sampling.timeout_ms),
+        listener,
+        recorder,
+        slot: 0,
+    };
+    let mut failed = false;
+    for job in &plan.jobs {
+        for variant in &plan.variants {
+            let program = variant.program.clone();
+            let usual = || harness::of(job.source.kind).usual_program(&job.source);
+            let setting = Setting {
+                variant,
+                program: program.unwrap_or_else(usual),
+                slot: search.slot,
+                ordinal: 0,
+                seed: 0,
+                experiment: None,
+                limit: search.limit,
+                samples: search.samples,
+                pin: plan.pin.as_ref(),
+            };
+            failed |= !search.climb(job, variant, &setting)?;
+        }
+    }
+    let is_interrupted = interrupted();
+    search.recorder.observe(&Event::Finished {
+        interrupted: is_interrupted,
+    })?;
+    drop(search);
+    let ended = match (is_interrupted, failed) {
+        (true, _) => Ended::Interrupted,
+        (false, true) => Ended::Failed,
+        (false, false) => Ended::Complete,
+    };
+    Ok((store.session(number)?, ended))
+}
+
+struct Search<'a, 'l> {
+    rules: Rules,
+    samples: Samples,
+    limit: Duration,
+    listener: &'a mut Listener<'l>,
+    recorder: Recorder<'a>,
+    slot: u32,
+}
+
+impl Search<'_, '_> {
+    /// Climbs with one code; whether that went well. What was measured before something went wrong is kept.
+    fn climb(
+        &mut self,
+        job: &Job,
+        variant: &Variant,
+        setting: &Setting<'_>,
+    ) -> anyhow::Result<bool> {
+        let Some(own) = variant.code.as_ref().or(job.code.as_ref()) else {
+            return Ok(true);
+        };
+        let mut spec = match code::start(own, &setting.program, variant) {
+            Ok(spec) => spec,
+            Err(failed) => return self.fail(&failed.into(), job, setting),
+        };
+        spec.pin = setting.pin.cloned();
+        spec.directory = Some(job.source.directory.clone());
+        spec.limit = Duration::from_secs(24 * 3600);
+        let (mut live, _) = match Live::start(spec) {
+            Ok(started) => started,
+            Err(gone) => return self.fail(&gone, job, setting),
+        };
+        let loaded = live.load("code", own).map(|answer| answer.fault("code"));
+        if let Some(gone) = fault(loaded) {
+            return self.fail(&gone, job, setting);
+        }
+        let mut levels: Vec<Level> = Vec::new();
+        while let Next::Visit(level) = scaling::next(&levels, &self.rules) {
+            if interrupted() {
+                break;
+            }
+            let begin = (unix_ms(), Instant::now());
+            match self.visit(&mut live, level) {
+                Ok(Some(measured)) if !interrupted() => {
+                    self.keep(&measured, level, begin, job, variant, &mut levels)?
+                }
+                Ok(_) => break,
+                Err(gone) => return self.fail(&gone, job, setting),
+            }
+        }
+        match fault(live.end().map(|answer| answer.fault("code"))) {
+            Some(gone) => self.fail(&gone, job, setting),
+            None => Ok(true),
+        }
+    }
+
+    /// One visit of a level; nothing if the user ended it before there was a figure.
+    fn visit(&self, live: &mut Live, level: u32) -> Result<Option<Measured>, Gone> {
+        let answer = live.workers("code", level)?;
+        if let Some(cause) = answer.fault("code") {
+            return Err(Gone::of(cause));
+        }
+        let limit = expected(&self.samples, self.limit);
+        let jobs = ["code".to_owned()];
+        let answer = live.run(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
+        match answer.fault("code") {
+            Some(cause) => Err(Gone::of(cause)),
+            None => Ok(answer.measured("code", &self.samples)),
+        }
+    }
+
+    fn keep(
+        &mut self,
+        measured: &Measured,
+        level: u32,
+        (started_unix_ms, begin): (i64, Instant),
+        job: &Job,
+        variant: &Variant,
+        levels: &mut Vec<Level>,
+    ) -> anyhow::Result<()> {
+        let per_s = measured.per_s.unwrap_or(0.0);
+        self.listener.observe(&Event::Visited { level, per_s })?;
+        match levels.iter_mut().find(|known| known.concurrency == level) {
+            Some(known) => known.throughputs.push(per_s),
+            None => levels.push(Level {
+                concurrency: level,
+                throughputs: vec![per_s],
+                is_spoilt: false,
+            }),
+        }
+        let visits = levels.iter().find(|known| known.concurrency == level);
+        let block = visits.map_or(0, |known| known.throughputs.len() as u32 - 1);
+        let seen = code::observation(measured, &at_level(job, level));
+        for metric in &seen.metrics {
+            self.recorder.observe(&Event::Declared(metric))?;
+        }
+        self.recorder.observe(&Event::RunFinished(&Run {
+            case: Arc::new(seen.case),
+            variant: Arc::from(variant.name.as_str()),
+            slot: self.slot,
+            block,
+            started_unix_ms,
+            wall_ns: begin.elapsed().as_nanos() as u64,
+            usage: None,
+            samples: seen.samples,
+            notes: seen.notes,
+            load: None,
+        }))?;
+        self.recorder.observe(&Event::SlotDone(self.slot))?;
+        self.slot += 1;
+        Ok(())
+    }
+
+    fn fail(&mut self, gone: &Gone, job: &Job, setting: &Setting<'_>) -> anyhow::Result<bool> {
+        let failure = code::failure_of(gone, job, setting);
+        self.recorder.observe(&Event::Failed(&failure))?;
+        Ok(false)
+    }
+}
+
+/// The case of a job with so many workers.
+fn at_level(job: &Job, level: u32) -> Job {
+    let mut job = job.clone();
+    let case = job
+        .case
+        .get_or_insert_with(|| Case::new(&job.source.name, Vec::new()));
+    let concurrency = Value::Number(level.into());
+    case.values.push(("concurrency".to_owned(), concurrency));
+    job.label = case.id();
+    job
+}
+
+/// What an answer says to have gone wrong.
+fn fault(answer: Result<Option<speedwell_model::Cause>, Gone>) -> Option<Gone> {
+    match answer {
+        Ok(cause) => cause.map(Gone::of),
+        Err(gone) => Some(gone),
+    }
+}

@@ -1,0 +1,88 @@
+//! How long an experiment would take, as far as that can be told from having tried everything once.
+
+use speedwell_harness::plan::Plan;
+use speedwell_model::Case;
+use speedwell_model::assignment::{Traffic, Warmup, Work};
+use speedwell_suite::experiment::{Experiment, control};
+use std::time::Duration;
+
+/// What all runs of an experiment would take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Estimate {
+    /// Time, as far as it is known.
+    pub time: Duration,
+    /// Requests, whose time is not known.
+    pub requests: u64,
+}
+
+/// What the loads of all runs take, which is known before anything was tried; `None` where there are none.
+///
+/// # Errors
+/// The definition is that of another version.
+pub fn of_loads(plan: &Plan) -> anyhow::Result<Option<Estimate>> {
+    let untimed = vec![Some(0); plan.jobs.len() * plan.variants.len()];
+    of_trial(plan, &untimed)
+}
+
+/// What all runs would take, if it is something; `None` where nothing is an experiment. `lived_ns` are the lives of the
+/// tried runs, in the order in which `runner::try_all` counts them: all variants of a job, then the next job.
+///
+/// # Errors
+/// The definition is that of another version.
+pub fn of_trial(plan: &Plan, lived_ns: &[Option<u64>]) -> anyhow::Result<Option<Estimate>> {
+    let Some(experiment) = plan.experiment()? else {
+        return Ok(None);
+    };
+    let all = estimate(plan, &experiment, lived_ns);
+    Ok(Some(all).filter(|all| *all != Estimate::default()))
+}
+
+/// `lived_ns` is what each run takes besides its load, `None` for one that is not counted.
+fn estimate(plan: &Plan, experiment: &Experiment, lived_ns: &[Option<u64>]) -> Estimate {
+    let runs = u64::from(plan.runs_per_variant());
+    let mut all = Estimate::default();
+    for (at, lived_ns) in lived_ns.iter().enumerate() {
+        let (job, variant) = (at / plan.variants.len(), at % plan.variants.len());
+        let (Some(lived_ns), Some(job)) = (lived_ns, plan.jobs.get(job)) else {
+            continue;
+        };
+        all.time += Duration::from_nanos(lived_ns * runs);
+        let name = &plan.variants[variant].name;
+        let case = job.case.as_ref();
+        if let Some(traffic) = case.and_then(|case| traffic(experiment, case, name)) {
+            let (time, count) = length(&traffic);
+            all.time += time * u32::try_from(runs).unwrap_or(u32::MAX);
+            all.requests += count * runs;
+        }
+    }
+    all
+}
+
+fn traffic(experiment: &Experiment, case: &Case, variant: &str) -> Option<Traffic> {
+    let group = experiment.group_of(case)?;
+    let assignment = experiment
+        .assignment(group, case, control::origin(variant), 0)
+        .ok()?;
+    match assignment.work {
+        Work::Server(service) => Some(service.load),
+        Work::Load(spec) => Some(Traffic {
+            spec: *spec,
+            warmup: Warmup::None,
+        }),
+        Work::Command => None,
+    }
+}
+
+/// Time and requests of a load with its warm-up.
+fn length(traffic: &Traffic) -> (Duration, u64) {
+    let time = traffic.spec.time.unwrap_or_default();
+    let (warm_time, warm_requests) = match traffic.warmup {
+        Warmup::None => (0, 0),
+        Warmup::Requests(count) => (0, count),
+        Warmup::DurationMs(ms) | Warmup::SteadyMs(ms) => (ms, 0),
+    };
+    (
+        time + Duration::from_millis(warm_time),
+        traffic.spec.count.unwrap_or(0) + warm_requests,
+    )
+}

@@ -1,0 +1,161 @@
+//! Experiments: what a definition file asks for as a plan, with what it needs checked before.
+//!
+//! It decides which parts of a request take the place of what the file says. Start at [`plans`].
+
+mod estimate;
+mod record;
+mod requirements;
+
+pub use estimate::{Estimate, of_loads, of_trial};
+pub use record::record;
+
+use super::{Listener, MeasureRequest, PlanRequest, Plans};
+use anyhow::{Context, ensure};
+use speedwell_harness::discover;
+use speedwell_harness::discover::Selection;
+use speedwell_harness::plan::Plan;
+use speedwell_model::{
+    DefinitionFile, Order, Runs, Sampling, Stopping, Value, Variant, milliseconds,
+};
+use speedwell_suite::experiment::{Experiment, Group, control};
+use std::path::Path;
+
+/// Reads an experiment and plans it.
+///
+/// # Errors
+/// The file says something that has no meaning, or what it needs is missing.
+pub fn plans(
+    file: &Path,
+    request: &MeasureRequest,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Plans> {
+    ensure!(
+        request.variants.given.is_empty(),
+        "'{}' declares its variants itself\nhint: --variant, --old and --new are for benchmark files",
+        file.display()
+    );
+    let mut selection = request.selection.clone();
+    let target = file.to_string_lossy().into_owned();
+    let sources = discover::sources(&target, &std::env::current_dir()?)?;
+    let written = DefinitionFile {
+        set: selection.sets.clone(),
+        ..sources[0].definition()?.clone()
+    };
+    let experiment = Experiment::of(&written)?;
+    let renamed = experiment.renamed();
+    let renamed =
+        renamed.with_context(|| format!("in the definition file '{}'", file.display()))?;
+    if !request.only_lists {
+        requirements::check(&experiment, listener)?;
+    }
+    divide_values(&experiment, &mut selection);
+    let variants = variants(&experiment, request)?;
+    let mut suite = discover::read(sources, &selection, &variants[0], &|_, _| ())?;
+    suite.warnings.extend(renamed);
+    suite.warnings.extend(shared_processors(&experiment));
+    let mut plan = request.plan.plan(variants, &suite);
+    plan.design.experiment = Some(written);
+    apply(&experiment, &request.plan, &mut plan);
+    Ok(Plans::new(plan, suite))
+}
+
+/// A sentence where the file divides processors of which there are too few.
+fn shared_processors(experiment: &Experiment) -> Option<String> {
+    let is_shared = experiment.plan.pins.is_some() && experiment.shares.is_none();
+    is_shared.then(|| {
+        format!(
+            "The plan divides the processors, but {} are too few to be divided: what sends the load takes time away \
+             from the target.",
+            experiment.cpus
+        )
+    })
+}
+
+/// Benchmark files get the values that their group gives their parameters, and know of no others.
+fn divide_values(experiment: &Experiment, selection: &mut Selection) {
+    for group in &experiment.groups {
+        let values = group.parameters.iter().flat_map(|(name, values)| {
+            let value = |value: &Value| (name.clone(), value.plain());
+            values.iter().map(value).collect::<Vec<_>>()
+        });
+        let values: Vec<(String, String)> = values.collect();
+        let own = group
+            .files
+            .iter()
+            .map(|file| (file.clone(), values.clone()));
+        selection.of_files.extend(own);
+    }
+    let has = |group: &Group, name: &str| group.parameters.iter().any(|(known, _)| known == name);
+    let own = |name: &str| {
+        let mut others = experiment
+            .groups
+            .iter()
+            .filter(|group| group.files.is_empty());
+        others.any(|group| has(group, name))
+    };
+    selection
+        .sets
+        .retain(|(name, _)| own(name) || experiment.params.iter().any(|(known, _)| known == name));
+}
+
+/// What is measured under which name; the control stands behind the variant that it repeats.
+fn variants(experiment: &Experiment, request: &MeasureRequest) -> anyhow::Result<Vec<Variant>> {
+    let current = |name: &str| std::env::var(name).ok();
+    let mut found = Vec::new();
+    for variant in &experiment.variants {
+        let usual = experiment.harness_variant(&variant.name, &current);
+        // A variant that replaces the command has no meaning for benchmark files, and needs none.
+        let mut plain = usual.unwrap_or_else(|_| Variant::plain(&variant.name));
+        let all = request.variants.arguments.iter().cloned();
+        plain.arguments.splice(0..0, all);
+        found.push(plain.clone());
+        if experiment.plan.control.as_ref() == Some(&variant.name) {
+            found.push(Variant {
+                name: control::again(&variant.name),
+                ..plain
+            });
+        }
+    }
+    let named = request.variants.baseline.as_ref();
+    let baseline = named.unwrap_or(&experiment.compare.baseline);
+    let at = found.iter().position(|variant| variant.name == *baseline);
+    let at = at.with_context(|| format!("no variant is named '{baseline}'"))?;
+    found[..=at].rotate_right(1);
+    Ok(found)
+}
+
+/// What the file says of the plan, where nothing else was requested.
+fn apply(experiment: &Experiment, request: &PlanRequest, plan: &mut Plan) {
+    let said = &experiment.plan;
+    let sampling = &request.sampling;
+    if sampling.runs.is_none()
+        && let Some(runs) = said.runs
+    {
+        plan.sampling.runs = Runs::Fixed(runs);
+        plan.design.stopping = Stopping::Fixed { runs };
+    }
+    plan.sampling = Sampling {
+        precision: sampling.precision.or(said.precision),
+        timeout_ms: milliseconds(said.timeout),
+        budget_ms: plan.sampling.budget_ms.or(said
+            .budget
+            .filter(|_| sampling.runs.is_none())
+            .map(milliseconds)),
+        ..plan.sampling.clone()
+    };
+    if request.order == Order::Blocks {
+        plan.design.order = match said.order {
+            Order::Alternate => Order::Alternate,
+            _ => Order::Blocks,
+        };
+    }
+    plan.design.threshold = plan.design.threshold.or(experiment.compare.threshold);
+    if let Stopping::Sequential { alpha, delta, .. } = &mut plan.design.stopping {
+        if request.confidence.is_none() {
+            *alpha = 1.0 - experiment.compare.confidence;
+        }
+        if let Some(threshold) = plan.design.threshold {
+            *delta = threshold;
+        }
+    }
+}

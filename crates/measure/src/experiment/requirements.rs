@@ -1,0 +1,186 @@
+//! What an experiment needs: looked for before anything starts, all of it, so that one message names everything
+//! that is missing.
+
+use crate::Listener;
+use anyhow::bail;
+use regex::Regex;
+use speedwell_model::Event;
+use speedwell_suite::experiment::{Experiment, Need, Requirement};
+use std::cmp::Ordering;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Checks everything; packages that are missing are installed as their lockfile says.
+///
+/// # Errors
+/// Something is missing, too old, or could not be installed.
+pub fn check(experiment: &Experiment, listener: &mut Listener<'_>) -> anyhow::Result<()> {
+    let missing: Vec<String> = experiment
+        .requirements
+        .iter()
+        .filter_map(|requirement| missing(requirement, listener))
+        .collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => bail!(
+            "'{}' needs what is not here:\n  {}",
+            experiment.name,
+            missing.join("\n  ")
+        ),
+    }
+}
+
+/// What is missing, in one line.
+fn missing(requirement: &Requirement, listener: &mut Listener<'_>) -> Option<String> {
+    let why = match &requirement.need {
+        Need::Program {
+            command,
+            pattern,
+            at_least,
+        } => program(command, pattern, at_least.as_deref()).err()?,
+        Need::Packages {
+            directory,
+            lockfile,
+        } => packages(directory, *lockfile, listener).err()?,
+    };
+    let hint = requirement.hint.as_ref().map(|hint| format!(" ({hint})"));
+    Some(format!(
+        "{}: {why}{}",
+        requirement.name,
+        hint.unwrap_or_default()
+    ))
+}
+
+/// Whether a program is there and new enough.
+fn program(command: &[String], pattern: &str, at_least: Option<&str>) -> Result<(), String> {
+    let [program, arguments @ ..] = command else {
+        return Err("no command says how it is looked for".to_owned());
+    };
+    let shown = command.join(" ");
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output();
+    let output = output.map_err(|error| format!("'{program}' cannot be started: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    let known = Regex::new(pattern).map_err(|error| error.to_string())?;
+    let found = known.captures(&text);
+    let version = found
+        .as_ref()
+        .and_then(|found| found.name("version").or_else(|| found.get(0)));
+    let Some(version) = version else {
+        return Err(format!(
+            "'{shown}' does not tell its version: {}",
+            text.lines().next().unwrap_or_default()
+        ));
+    };
+    match at_least {
+        Some(least) if compare(version.as_str(), least) == Ordering::Less => Err(format!(
+            "version {} is older than {least}",
+            version.as_str()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Versions by their numbers, one after the other.
+fn compare(one: &str, other: &str) -> Ordering {
+    let numbers = |text: &str| -> Vec<u64> {
+        let parts = text.split(|c: char| !c.is_ascii_digit());
+        parts.filter_map(|part| part.parse().ok()).collect()
+    };
+    let (one, other) = (numbers(one), numbers(other));
+    let part = |version: &[u64], at: usize| version.get(at).copied().unwrap_or(0);
+    // As many parts as are asked for decide: 20.20.2 is at least 20.
+    (0..other.len())
+        .map(|at| part(&one, at).cmp(&part(&other, at)))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+/// Installs packages that are not there, once, exactly as locked. Scripts of packages are not executed: none of
+/// what is measured should depend on what a package does to the machine.
+fn packages(directory: &Path, lockfile: bool, listener: &mut Listener<'_>) -> Result<(), String> {
+    let shown = directory.display();
+    if !directory.join("package.json").is_file() {
+        return Err(format!("there is no package.json in '{shown}'"));
+    }
+    let lock = directory.join("package-lock.json");
+    if lockfile && !lock.is_file() {
+        return Err(format!("there is no package-lock.json in '{shown}'"));
+    }
+    // npm leaves a copy of what it installed.
+    let installed = directory.join("node_modules/.package-lock.json");
+    let age = |file: &Path| {
+        std::fs::metadata(file)
+            .and_then(|about| about.modified())
+            .ok()
+    };
+    if age(&installed)
+        .zip(age(&lock))
+        .is_some_and(|(installed, lock)| installed >= lock)
+    {
+        return Ok(());
+    }
+    let doing = format!("installing the packages of '{shown}' as locked");
+    listener
+        .observe(&Event::Note(&doing))
+        .map_err(|error| error.to_string())?;
+    let words: &[&str] = match lock.is_file() {
+        true => &["ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+        false => &["install", "--ignore-scripts", "--no-audit", "--no-fund"],
+    };
+    let output = Command::new("npm")
+        .args(words)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output();
+    let output = output.map_err(|error| format!("'npm' cannot be started: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last = errors
+        .lines()
+        .rev()
+        .find(|line| line.contains("error") || line.contains("ERR"));
+    Err(format!(
+        "'npm {}' in '{shown}' failed: {}",
+        words.join(" "),
+        last.unwrap_or("it said nothing")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_number_by_number() {
+        assert_eq!(compare("20.9.1", "20.10"), Ordering::Less);
+        assert_eq!(compare("20.20.2", "20"), Ordering::Equal);
+        assert_eq!(compare("v22.1", "18"), Ordering::Greater);
+        assert_eq!(compare("9", "18.0.1"), Ordering::Less);
+    }
+
+    #[test]
+    fn a_program_is_asked_for_its_version() {
+        let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
+        let pattern = r"(?P<version>\d+\S*)";
+        let echo = words("echo v3.2.1");
+        assert_eq!(program(&echo, pattern, Some("3.2")), Ok(()));
+        assert!(
+            program(&echo, pattern, Some("4"))
+                .unwrap_err()
+                .contains("3.2.1 is older than 4")
+        );
+        let gone = program(&words("no-such-program --version"), pattern, None);
+        assert!(gone.unwrap_err().contains("cannot be started"));
+        assert!(
+            program(&words("echo hello"), pattern, None)
+                .unwrap_err()
+                .contains("does not tell")
+        );
+    }
+}

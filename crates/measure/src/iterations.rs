@@ -1,0 +1,272 @@
+//! How many iterations make benchmark files long and steady enough.
+//!
+//! Decides which files are measured with which number, first in single runs until samples are long enough, then in as
+//! many as show how they vary. What is enough, and which number comes next, is decided by `analysis::iterations`.
+//! Start at [`search_iterations`].
+
+use super::{Listener, MeasureRequest, Plans, SessionRequest, carry_out, warn, warn_if_busy};
+use anyhow::{bail, ensure};
+use indexmap::IndexMap;
+use speedwell_analysis::iterations::{Level, Results, Search};
+use speedwell_harness::plan::Plan;
+use speedwell_model::{Case, Event, Failure, Session};
+use speedwell_results::store::Store;
+use speedwell_runner::Ended;
+
+/// A search for a number of iterations.
+#[derive(Debug, Clone)]
+pub struct IterationsRequest {
+    /// The files, and how they are measured.
+    pub measuring: MeasureRequest,
+    /// Runs of every case and variant with each number, from which the variation is computed.
+    pub runs: u32,
+    /// The parameter that counts the iterations.
+    pub parameter: String,
+    /// The search of every file at its beginning.
+    pub search: Search,
+}
+
+/// A benchmark file with its search.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Its name.
+    pub name: String,
+    /// What is known of its numbers.
+    pub search: Search,
+    /// Whether it cannot be measured.
+    pub failed: bool,
+    /// Whether its samples are long enough.
+    is_long: bool,
+}
+
+/// What a search gave.
+#[derive(Debug)]
+pub struct Searched {
+    /// The files that have the parameter.
+    pub files: Vec<File>,
+    /// What failed.
+    pub failures: Vec<Failure>,
+    /// How it ended.
+    pub ended: Ended,
+}
+
+/// Measures files with larger and larger numbers, until every search is over. Nothing is stored.
+///
+/// # Errors
+/// Unknown targets, no file with such a parameter.
+pub fn search_iterations(
+    request: &IterationsRequest,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Searched> {
+    let mut rounds = Rounds {
+        request,
+        failures: Vec::new(),
+        listener,
+    };
+    let mut files = rounds.files()?;
+    let ended = rounds.search(&mut files)?;
+    Ok(Searched {
+        files,
+        failures: rounds.failures,
+        ended,
+    })
+}
+
+/// What measures the files that are still searched.
+struct Rounds<'a, 'l> {
+    request: &'a IterationsRequest,
+    failures: Vec<Failure>,
+    listener: &'a mut Listener<'l>,
+}
+
+impl Rounds<'_, '_> {
+    /// The files that have the parameter, each at the beginning of its search.
+    fn files(&mut self) -> anyhow::Result<Vec<File>> {
+        let plans = Plans::read(&self.request.measuring, self.listener)?;
+        ensure!(
+            plans.plan.design.experiment.is_none(),
+            "an experiment says itself how long its runs are\nhint: 'plan' in its definition file"
+        );
+        let mut files: IndexMap<String, Vec<Case>> = IndexMap::new();
+        for job in &plans.plan.jobs {
+            let case = job.case.clone().or_else(|| job.label_as_case());
+            files
+                .entry(job.source.name.clone())
+                .or_default()
+                .extend(case);
+        }
+        let has = |cases: &[Case]| {
+            // What a file does not tell beforehand, it may have.
+            cases.is_empty()
+                || cases
+                    .iter()
+                    .any(|case| case.value(&self.request.parameter).is_some())
+        };
+        let without = files.iter().filter(|(_, cases)| !has(cases));
+        let without: Vec<String> = without
+            .map(|(name, cases)| self.lacks(name, cases))
+            .collect();
+        files.retain(|_, cases| has(cases));
+        if files.is_empty() && !without.is_empty() {
+            bail!(
+                "{}\nhint: --parameter names the one that counts iterations; where the harness counts them itself (C++, \
+                 Python), 'run --time' says how long a sample is",
+                without.join("; ")
+            );
+        }
+        for sentence in without {
+            warn(self.listener, &format!("{sentence}; it is left out."))?;
+        }
+        for warning in &plans.suite.warnings {
+            warn(self.listener, warning)?;
+        }
+        warn_if_busy(self.listener)?;
+        self.failures = plans.suite.failures;
+        let file = |name| File {
+            name,
+            search: self.request.search.clone(),
+            is_long: false,
+            failed: false,
+        };
+        Ok(files.into_keys().map(file).collect())
+    }
+
+    fn lacks(&self, file: &str, cases: &[Case]) -> String {
+        let names = cases.iter().flat_map(|case| &case.values);
+        let mut names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let known = match names.is_empty() {
+            true => "has no parameters".to_owned(),
+            false => format!(
+                "has no parameter '{}' but {}",
+                self.request.parameter,
+                names.join(", ")
+            ),
+        };
+        format!("'{file}' {known}")
+    }
+
+    /// Round after round, until every search is over.
+    fn search(&mut self, files: &mut [File]) -> anyhow::Result<Ended> {
+        loop {
+            let is_open = |file: &&mut File| !file.failed && file.search.n().is_some();
+            let mut open: Vec<&mut File> = files.iter_mut().filter(is_open).collect();
+            // Runs that are too short need no others beside them.
+            let some_short = open.iter().any(|file| !file.is_long);
+            open.retain(|file| file.is_long != some_short);
+            if open.is_empty() {
+                return Ok(Ended::Complete);
+            }
+            let runs = if some_short { 1 } else { self.request.runs };
+            let (plan, session, ended) = self.round(&open, runs)?;
+            if ended != Ended::Complete {
+                return Ok(ended);
+            }
+            let mut levels = levels(&plan, &session, &open, &self.request.parameter);
+            for file in open {
+                match levels.swap_remove(&file.name) {
+                    None => file.failed = true,
+                    Some(level) if some_short => match level.shortest_ns {
+                        Some(shortest_ns) if !file.search.is_long(level.shortest_ns) => {
+                            file.search.pass_over(shortest_ns);
+                        }
+                        _ => file.is_long = true,
+                    },
+                    Some(level) => {
+                        file.search.observe(level);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Measures the files, each with its own number.
+    fn round(&mut self, open: &[&mut File], runs: u32) -> anyhow::Result<(Plan, Session, Ended)> {
+        let parameter = &self.request.parameter;
+        let own = |file: &&mut File| {
+            let n = file.search.n().unwrap_or_default();
+            (file.name.clone(), (parameter.clone(), n.to_string()))
+        };
+        let own: Vec<_> = open.iter().map(own).collect();
+        if runs > 1 {
+            let tried = |(name, (parameter, n)): &(_, (_, _))| format!("{name} {parameter}={n}");
+            let tried: Vec<String> = own.iter().map(tried).collect();
+            let doing = format!("measuring {}", tried.join(", "));
+            self.listener.observe(&Event::Note(&doing))?;
+        }
+        let mut request = self.request.measuring.clone();
+        request.plan.sampling.runs = Some(runs);
+        request.selection.of_benchmarks.extend(own);
+        let mut plans = Plans::read(&request, self.listener)?;
+        let is_open = |name: &str| open.iter().any(|file| file.name == name);
+        plans.plan.jobs.retain(|job| is_open(&job.source.name));
+        let broken = std::mem::take(&mut plans.suite.failures).into_iter();
+        self.failures
+            .extend(broken.filter(|failure| is_open(&failure.benchmark)));
+        let plan = plans.plan.clone();
+        let (session, mut store) = (SessionRequest::default(), Store::in_memory()?);
+        let measured = carry_out(plans, &session, &mut store, self.listener)?;
+        let session = measured.session;
+        self.failures.extend(session.failures.iter().cloned());
+        Ok((plan, session, measured.ended?))
+    }
+}
+
+/// What each file of `plan` gave, without those of which a run failed.
+fn levels(
+    plan: &Plan,
+    session: &Session,
+    open: &[&mut File],
+    parameter: &str,
+) -> IndexMap<String, Level> {
+    let slots = plan.slots();
+    let file = |slot: u32| {
+        slots
+            .get(slot as usize)
+            .map(|slot| plan.jobs[slot.job].source.name.as_str())
+    };
+    let failed: Vec<&str> = session
+        .failures
+        .iter()
+        .filter_map(|failure| file(failure.slot?))
+        .collect();
+    let mut files: IndexMap<String, IndexMap<String, Results>> = IndexMap::new();
+    let metric = session.metrics.first().map(|metric| metric.name.as_str());
+    for run in &session.runs {
+        let Some(name) = file(run.slot).filter(|name| !failed.contains(name)) else {
+            continue;
+        };
+        let samples = run
+            .samples
+            .iter()
+            .filter(|sample| Some(&*sample.metric) == metric);
+        let (mut sum, mut count) = (0.0, 0);
+        let results = files.entry(name.to_owned()).or_default();
+        let results = results
+            .entry(series(&run.case, &run.variant, plan, parameter))
+            .or_default();
+        for sample in samples {
+            (sum, count) = (sum + sample.value, count + 1);
+            results.lengths_ns.extend(sample.elapsed_ns);
+        }
+        if count > 0 {
+            results.rates.push(sum / f64::from(count));
+        }
+    }
+    let level = |(name, cases): (String, IndexMap<String, Results>)| {
+        let n = open.iter().find(|file| file.name == name)?.search.n()?;
+        Some((name, Level::of(n, cases)))
+    };
+    files.into_iter().filter_map(level).collect()
+}
+
+/// A case without the number that is searched, with its variant if there are several.
+fn series(case: &Case, variant: &str, plan: &Plan, parameter: &str) -> String {
+    let mut case = case.clone();
+    case.values.retain(|(name, _)| name != parameter);
+    match plan.variants.len() {
+        1 => case.id(),
+        _ => format!("{} [{variant}]", case.id()),
+    }
+}

@@ -1,0 +1,40 @@
+//! How sessions are made, whoever asks for them: requests in, measured sessions out.
+//!
+//! A request is plain data ([`MeasureRequest`], [`SessionRequest`]) that the command line fills in. What is to be said
+//! meanwhile goes to a [`Listener`]; nothing here prints, or knows options, reports and exit statuses. Start at
+//! [`Plans::read`], then [`measure`].
+
+pub mod calibration;
+pub mod eval;
+pub mod experiment;
+mod iterations;
+pub mod load;
+mod plans;
+mod request;
+mod resume;
+mod scripts;
+mod session;
+mod trial;
+
+pub use iterations::{File, IterationsRequest, Searched, search_iterations};
+pub use plans::{Plans, Resumed, draw_seed};
+pub use request::{
+    MeasureRequest, PlanRequest, SamplingRequest, SearchRequest, SessionRequest, VariantRequest,
+};
+pub use resume::resumed;
+pub use scripts::{Script, ScriptsRequest, execute_scripts};
+pub use session::{Measured, carry_out, header, measure, reach_warning, warn_if_busy};
+pub use trial::{Tried, try_out};
+
+use speedwell_model::{Event, Observer};
+
+/// Observes measuring, and the reading of benchmarks before it.
+pub type Listener<'a> = dyn Observer + Send + 'a;
+
+/// Passes on a sentence that a reader of the figures should know.
+///
+/// # Errors
+/// The listener's.
+pub fn warn(listener: &mut Listener<'_>, sentence: &str) -> anyhow::Result<()> {
+    listener.observe(&Event::Warning(sentence))
+}

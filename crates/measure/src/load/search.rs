@@ -1,0 +1,176 @@
+//! Loads of several levels of concurrency or of several rates.
+//!
+//! It carries out one visit after the other, as the analysis says or as a list says. Which level is next is decided in
+//! `analysis`. Start at [`visits`].
+
+use super::{LoadEvent, LoadRequest, Wish, one, order};
+use crate::SearchRequest;
+use anyhow::ensure;
+use speedwell_analysis as analysis;
+use speedwell_analysis::load::{NextRate, RateRules};
+use speedwell_analysis::scaling::{Next, Rules};
+use speedwell_model::load_spec::LoadSpec;
+use speedwell_process as process;
+use speedwell_runner::load::{LoadRun, Notice, Url, stop};
+use std::time::Duration;
+
+/// How long a visit lasts, and its warm-up, when nothing else is said. Many short visits tell more than
+/// few long ones: a visit's own spread does not show how much visits differ.
+const CONCURRENCY_TIME: Duration = Duration::from_secs(1);
+const RATE_TIME: Duration = Duration::from_secs(2);
+const WARMUP: Duration = Duration::from_millis(500);
+
+/// The first rate, the highest, and how exactly the answer is to be known.
+const RATES: RateRules = RateRules {
+    first: 100.0,
+    limit: 10e6,
+    resolution: 0.05,
+};
+
+/// Searches, or goes through a list, address by address.
+///
+/// # Errors
+/// A load could not be begun.
+pub fn visits(
+    request: &LoadRequest,
+    runs: &mut Vec<LoadRun>,
+    tell: &mut dyn FnMut(LoadEvent<'_>),
+) -> anyhow::Result<()> {
+    let mut search = Search {
+        request,
+        runs,
+        tell,
+    };
+    match &request.wish {
+        Wish::Loads => Ok(()),
+        Wish::Levels(levels) => search.list(levels),
+        Wish::Concurrency(rules) => search.climb(rules),
+        Wish::Rate => search.rates(),
+    }
+}
+
+/// The load of one visit, which has one level or rate.
+fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
+    let usual = if is_rate { RATE_TIME } else { CONCURRENCY_TIME };
+    LoadSpec {
+        rate: is_rate.then_some(level),
+        concurrency: if is_rate {
+            spec.concurrency
+        } else {
+            Some(level as u32)
+        },
+        time: spec.time.or(Some(usual)),
+        warmup: spec.warmup.or(Some(WARMUP)),
+        ..spec.clone()
+    }
+}
+
+/// Every level must be divisible among threads and processes, and fill the streams of a connection.
+fn rules(request: &LoadRequest, search: &SearchRequest) -> Rules {
+    let parts = request.specs.first().map(|spec| {
+        let streams = spec.streams.or(spec.pipeline);
+        [streams, spec.threads, spec.clients]
+    });
+    let first = parts.iter().flatten().flatten().product();
+    search.rules(first, Rules::default().limit)
+}
+
+/// A search in progress.
+struct Search<'a, 't> {
+    request: &'a LoadRequest,
+    runs: &'a mut Vec<LoadRun>,
+    tell: &'a mut (dyn FnMut(LoadEvent<'_>) + 't),
+}
+
+impl Search<'_, '_> {
+    fn climb(&mut self, search: &SearchRequest) -> anyhow::Result<()> {
+        let rules = rules(self.request, search);
+        ensure!(
+            rules.first <= rules.limit,
+            "--concurrency-limit {} is less than the {} that threads, processes and streams need\n\
+             hint: a greater --concurrency-limit",
+            rules.limit,
+            rules.first
+        );
+        self.visit_while(|own| {
+            let own: Vec<&LoadRun> = own.iter().collect();
+            match analysis::load::next(&own, &rules) {
+                Next::Visit(level) => Some(f64::from(level)),
+                _ => None,
+            }
+        })
+    }
+
+    fn rates(&mut self) -> anyhow::Result<()> {
+        let conditions = &self.request.conditions;
+        self.visit_while(|own| {
+            let own: Vec<_> = own.iter().map(analysis::load::of).collect();
+            match analysis::load::next_rate(&own, conditions, &RATES) {
+                NextRate::Try(rate) => Some(rate),
+                _ => None,
+            }
+        })
+    }
+
+    /// Address by address, visits the level or rate that its loads so far call for, until they call for none.
+    fn visit_while(&mut self, next: impl Fn(&[LoadRun]) -> Option<f64>) -> anyhow::Result<()> {
+        for at in 0..self.request.specs.len() {
+            let begin = self.runs.len();
+            while let Some(level) = next(&self.runs[begin..]) {
+                self.visit(at, level)?;
+                if self.is_over() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What did not last to its end would be visited again.
+    fn is_over(&self) -> bool {
+        process::interrupted() || self.runs.last().is_some_and(|run| run.is_partial)
+    }
+
+    /// The levels of a list, in rounds of shuffled order over levels and addresses.
+    fn list(&mut self, levels: &[u32]) -> anyhow::Result<()> {
+        let request = self.request;
+        let rounds = request.runs.unwrap_or(Rules::default().visits);
+        for turn in order::turns(request.specs.len() * levels.len(), rounds, request.seed) {
+            let (at, level) = (turn.url / levels.len(), levels[turn.url % levels.len()]);
+            self.visit(at, f64::from(level))?;
+            if process::interrupted() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One load of a level or rate. Its round is the number of loads of the same before it.
+    fn visit(&mut self, at: usize, level: f64) -> anyhow::Result<()> {
+        let is_rate = self.request.wish == Wish::Rate;
+        let mut spec = visit_spec(&self.request.specs[at], level, is_rate);
+        let label = Url::parse(&spec.url)?.to_string();
+        let is_first = !self.runs.iter().any(|run| run.label == label);
+        // The server was seen once, unless it is a new one each time.
+        spec.no_verify |= !(is_first || spec.serve.is_some() || spec.location);
+        let tell = &mut *self.tell;
+        let mut run = one(
+            &spec,
+            stop(&spec),
+            self.request.seed,
+            &mut |event| match event {
+                LoadEvent::Notice(Notice::Seen(..)) if !is_first => {}
+                event => tell(event),
+            },
+        )?;
+        // Redirects lead away; what was typed is what it is known by.
+        run.label = label;
+        let same =
+            |other: &&LoadRun| other.label == run.label && other.asked.pace == run.asked.pace;
+        run.round = self.runs.iter().filter(same).count() as u32;
+        run.slot = self.runs.len() as u32;
+        (self.tell)(LoadEvent::Visited(level, run.measured.throughput()));
+        self.runs.push(run);
+        Ok(())
+    }
+}

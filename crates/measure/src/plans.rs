@@ -1,0 +1,88 @@
+//! From a request to what is executed.
+
+use super::{Listener, MeasureRequest, PlanRequest, experiment};
+use speedwell_harness::discover::{self, Selection, Side, Suite};
+use speedwell_harness::plan::Plan;
+use speedwell_model::{Event, Run};
+use speedwell_process as process;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+/// A plan, and what is known beside it.
+pub struct Plans {
+    /// What will be executed.
+    pub plan: Plan,
+    /// What describing the benchmarks brought up.
+    pub suite: Suite,
+    /// The session that is resumed, and what it has done.
+    pub resumed: Option<Resumed>,
+}
+
+/// An earlier session.
+pub struct Resumed {
+    /// Its number.
+    pub number: i64,
+    /// Its finished slots.
+    pub done: BTreeSet<u32>,
+    /// Its runs.
+    pub runs: Vec<Run>,
+}
+
+impl Plans {
+    /// The plan of a new session.
+    pub fn new(plan: Plan, suite: Suite) -> Plans {
+        Plans {
+            plan,
+            suite,
+            resumed: None,
+        }
+    }
+
+    /// Reads the targets and plans their execution.
+    ///
+    /// # Errors
+    /// Unknown targets, values or variants.
+    pub fn read(request: &MeasureRequest, listener: &mut Listener<'_>) -> anyhow::Result<Plans> {
+        process::adopt_orphans();
+        process::on_interrupt()?;
+        let here = std::env::current_dir()?;
+        if let Some(file) = discover::experiment(&request.targets, &here)? {
+            return experiment::plans(&file, request, listener);
+        }
+        let sources = discover::all_sources(&request.targets, &here)?;
+        let declared = match request.variants.given.is_empty() {
+            true => discover::declared_variants(&sources)?,
+            false => Vec::new(),
+        };
+        let variants = request.variants.variants(declared)?;
+        let listener = Mutex::new(listener);
+        let suite = discover::read(sources, &request.selection, &variants[0], &|done, all| {
+            let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
+            // A listener that fails here fails again when measuring begins.
+            let _ = listener.observe(&Event::Described { done, all });
+        })?;
+        Ok(Plans::new(request.plan.plan(variants, &suite), suite))
+    }
+
+    /// Plans the measuring of programs against each other; `word` stands for what their parts match.
+    ///
+    /// # Errors
+    /// Programs that cannot be asked or have nothing in common.
+    pub fn of_sides(
+        sides: &[Side],
+        word: Option<&str>,
+        selection: &Selection,
+        request: &PlanRequest,
+    ) -> anyhow::Result<Plans> {
+        process::adopt_orphans();
+        process::on_interrupt()?;
+        let suite = discover::common_benchmarks(sides, word, selection)?;
+        let variants = sides.iter().map(|side| side.variant.clone()).collect();
+        Ok(Plans::new(request.plan(variants, &suite), suite))
+    }
+}
+
+/// A seed nobody chose. Kept below 2^53, so that JSON readers of other languages keep every digit.
+pub fn draw_seed() -> u64 {
+    uuid::Uuid::now_v7().as_u128() as u64 >> 11
+}

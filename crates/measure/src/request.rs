@@ -1,0 +1,238 @@
+//! What can be asked of measuring, as plain data. What is not given follows the usual rules, which are decided here.
+
+use anyhow::{Context, bail};
+use speedwell_analysis::Settings;
+use speedwell_analysis::scaling::Rules;
+use speedwell_harness::discover::{Selection, Suite};
+use speedwell_harness::plan::Plan;
+use speedwell_model::{
+    Design, Length, Order, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
+};
+use speedwell_process::{CpuSet, resolve};
+use std::time::Duration;
+
+use super::draw_seed;
+
+/// The fewest runs whose smallest and largest value are a 95 % interval of the median
+/// (1 - 2 / 2^6 = 96.9 %): the default where nothing is compared.
+const RUNS_OF_ONE_VARIANT: u32 = 6;
+
+/// Where measuring until a precision is reached gives up.
+const RUNS_FOR_PRECISION: u32 = 40;
+
+/// Benchmarks to be measured.
+#[derive(Debug, Clone, Default)]
+pub struct MeasureRequest {
+    /// Files, folders, group names.
+    pub targets: Vec<String>,
+    /// Which benchmarks of them, with which values.
+    pub selection: Selection,
+    /// What is compared.
+    pub variants: VariantRequest,
+    /// How runs are planned.
+    pub plan: PlanRequest,
+    /// Whether cases are only to be listed, for which nothing has to be installed.
+    pub only_lists: bool,
+}
+
+/// What is compared with what.
+#[derive(Debug, Clone, Default)]
+pub struct VariantRequest {
+    /// The variants; none for those that files declare.
+    pub given: Vec<Variant>,
+    /// The variant that is the reference; the first if not given.
+    pub baseline: Option<String>,
+    /// Arguments for every measured program, before those of a variant's own.
+    pub arguments: Vec<String>,
+}
+
+/// How runs are planned, whatever is measured.
+#[derive(Debug, Clone, Default)]
+pub struct PlanRequest {
+    /// How much is measured.
+    pub sampling: SamplingRequest,
+    /// In which order.
+    pub order: Order,
+    /// Seed of every random choice; drawn if not given.
+    pub seed: Option<u64>,
+    /// Processors that measured processes may use.
+    pub pin: Option<CpuSet>,
+    /// The time that all measuring may take.
+    pub budget: Option<Duration>,
+    /// Confidence of intervals and verdicts.
+    pub confidence: Option<f64>,
+    /// The smallest change that matters, as a share.
+    pub threshold: Option<f64>,
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Default)]
+pub struct SamplingRequest {
+    /// Runs of every case and variant.
+    pub runs: Option<u32>,
+    /// Without comparison: measure until the interval's half width is below this share.
+    pub precision: Option<f64>,
+    /// Samples in one run.
+    pub samples: Option<u32>,
+    /// What ends a sample.
+    pub length: Option<Length>,
+    /// Time of iterations that are thrown away before the first sample.
+    pub warmup_ns: Option<u64>,
+    /// Time limit of one run.
+    pub timeout: Option<Duration>,
+}
+
+/// A search for the concurrency beyond which there is no more throughput.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SearchRequest {
+    /// Levels are multiples of this; they are doubled if not given.
+    pub step: Option<u32>,
+    /// The highest level.
+    pub limit: Option<u32>,
+    /// Levels without growth after which it climbs no further.
+    pub patience: Option<u32>,
+    /// Visits of each level.
+    pub visits: Option<u32>,
+}
+
+/// A session to be measured and kept.
+#[derive(Debug, Clone, Default)]
+pub struct SessionRequest {
+    /// The analysis that decides when a case needs no more runs.
+    pub settings: Settings,
+    /// Names of the session.
+    pub tags: Vec<String>,
+    /// The words typed, which are kept with it.
+    pub command: Vec<String>,
+    /// End at the first failure.
+    pub fail_fast: bool,
+    /// Whether the division of runs into samples was asked for.
+    pub divides_runs: bool,
+}
+
+impl SearchRequest {
+    /// The rules of the search, from level `first` up to `limit` if no other is given.
+    pub fn rules(&self, first: u32, limit: u32) -> Rules {
+        let usual = Rules::default();
+        let visits = self.visits.unwrap_or(usual.visits);
+        Rules {
+            first,
+            step: self.step,
+            limit: self.limit.unwrap_or(limit),
+            patience: self.patience.unwrap_or(usual.patience),
+            visits,
+            most_visits: usual.most_visits.max(visits),
+        }
+    }
+}
+
+impl VariantRequest {
+    /// The variants in the order given, the baseline first; those that files declare when none is
+    /// given, or else one plain variant.
+    ///
+    /// # Errors
+    /// Two variants of the same name, an unknown baseline, a missing program.
+    pub fn variants(&self, declared: Vec<Variant>) -> anyhow::Result<Vec<Variant>> {
+        let mut variants = self.given.clone();
+        if variants.is_empty() {
+            variants = declared;
+            for program in variants.iter_mut().flat_map(|v| &mut v.program) {
+                *program = resolve(program)?;
+            }
+        }
+        if variants.is_empty() {
+            variants.push(Variant::plain("default"));
+        }
+        for (at, variant) in variants.iter().enumerate() {
+            let is_same = |earlier: &Variant| earlier.name == variant.name;
+            if variants[..at].iter().any(is_same) {
+                bail!("two variants are named '{}'", variant.name);
+            }
+        }
+        if let Some(name) = &self.baseline {
+            let known: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
+            let at = known.iter().position(|known| known == name);
+            let at = at.with_context(|| {
+                let known = known.join(", ");
+                format!("no variant is named '{name}'\nhint: they are {known}")
+            })?;
+            variants.swap(0, at);
+        }
+        for variant in &mut variants {
+            let all = self.arguments.iter().cloned();
+            variant.arguments.splice(0..0, all);
+        }
+        Ok(variants)
+    }
+}
+
+impl PlanRequest {
+    /// The plan for what was found.
+    pub fn plan(&self, variants: Vec<Variant>, suite: &Suite) -> Plan {
+        let sampling = Sampling {
+            budget_ms: self.budget.map(milliseconds),
+            ..self.sampling.sampling(variants.len())
+        };
+        let stopping = match sampling.runs {
+            Runs::Fixed(runs) => Stopping::Fixed { runs },
+            Runs::Sequential => Stopping::Sequential {
+                looks: Settings::DEFAULT_LOOKS.to_vec(),
+                alpha: 1.0 - self.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
+                delta: self.threshold.unwrap_or(Settings::DEFAULT_DELTA),
+            },
+        };
+        let design = Design {
+            order: self.order,
+            stopping,
+            baseline: variants[0].name.clone(),
+            seed: self.seed.unwrap_or_else(draw_seed),
+            runs_per_block: if variants.len() > 1 { 2 } else { 1 },
+            threshold: self.threshold,
+            experiment: None,
+            definitions: suite.definitions(),
+            conditions: Vec::new(),
+        };
+        Plan {
+            jobs: suite.jobs.clone(),
+            variants,
+            design,
+            sampling,
+            pin: self.pin.clone(),
+            shared: false,
+            is_search: false,
+        }
+    }
+}
+
+impl SamplingRequest {
+    /// The sampling for this many variants.
+    pub fn sampling(&self, variants: usize) -> Sampling {
+        let runs = match (self.runs, self.precision) {
+            (Some(runs), _) => Runs::Fixed(runs),
+            (None, Some(_)) if variants == 1 => Runs::Fixed(RUNS_FOR_PRECISION),
+            (None, _) if variants == 1 => Runs::Fixed(RUNS_OF_ONE_VARIANT),
+            (None, _) => Runs::Sequential,
+        };
+        Sampling {
+            runs,
+            precision: self.precision.filter(|_| variants == 1),
+            timeout_ms: milliseconds(self.timeout.unwrap_or(Sampling::USUAL_TIMEOUT)),
+            budget_ms: None,
+            samples: self.samples(Samples::default()),
+        }
+    }
+
+    /// How a run is divided, where `usual` is how it is if nothing else is asked for.
+    pub fn samples(&self, usual: Samples) -> Samples {
+        Samples {
+            count: self.samples.unwrap_or(usual.count),
+            length: self.length.unwrap_or(usual.length),
+            warmup_ns: self.warmup_ns.unwrap_or(usual.warmup_ns),
+        }
+    }
+
+    /// Whether a run is to be divided in another way than usual.
+    pub fn divides_runs(&self) -> bool {
+        self.samples.is_some() || self.length.is_some() || self.warmup_ns.is_some()
+    }
+}

@@ -1,0 +1,77 @@
+//! The plan of an interrupted session, with what it has done.
+
+use super::{Plans, Resumed};
+use anyhow::{Context, bail, ensure};
+use speedwell_harness::discover::Suite;
+use speedwell_harness::plan::Plan;
+use speedwell_harness::{Job, Kind};
+use speedwell_model::{DefinitionFile, milliseconds};
+use speedwell_process as process;
+use speedwell_results::store::{Reference, Store};
+use speedwell_suite as suite;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The plan of the session that `reference` names. What is left of it may take the time of `budget`, or else its own anew.
+///
+/// # Errors
+/// No such session, or one that was imported and so has no plan.
+pub fn resumed(store: &Store, reference: &str, budget: Option<Duration>) -> anyhow::Result<Plans> {
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    let number = store.find(&reference.parse::<Reference>()?)?;
+    let Some(text) = store.plan(number)? else {
+        bail!("session @{number} was imported: there is nothing to resume");
+    };
+    let mut plan: Plan = serde_json::from_str(&text)
+        .with_context(|| format!("the plan of session @{number} cannot be read"))?;
+    ensure!(
+        !plan.is_search,
+        "session @{number} searched for the best concurrency, where each level follows from those before it: it \
+         cannot be resumed\nhint: start it again; 'speedwell report @{number}' shows what was measured"
+    );
+    plan.sampling.budget_ms = budget.map(milliseconds).or(plan.sampling.budget_ms);
+    attach_definitions(&mut plan)?;
+    // The text of a definition file is kept with its plan.
+    let is_kept =
+        |job: &Job| job.source.kind == Kind::Experiment || job.source.definition.is_some();
+    let is_gone = |job: &&Job| !is_kept(job) && !job.source.file.exists();
+    let missing = plan.jobs.iter().find(is_gone);
+    if let Some(job) = missing {
+        bail!(
+            "'{}' of session @{number} is gone",
+            job.source.file.display()
+        );
+    }
+    let runs = store.session(number)?.runs;
+    let done = store.finished_slots(number)?;
+    let resumed = Some(Resumed { number, done, runs });
+    Ok(Plans {
+        plan,
+        suite: Suite::default(),
+        resumed,
+    })
+}
+
+/// Gives jobs the text of their definition file, as it was when the session began. Plans of earlier versions do
+/// not hold it, so that the file is read, once.
+fn attach_definitions(plan: &mut Plan) -> anyhow::Result<()> {
+    let known = plan.design.definitions.iter().cloned().map(Arc::new);
+    let mut known: Vec<Arc<DefinitionFile>> = known.collect();
+    let loads = plan.jobs.iter_mut().map(|job| &mut job.source);
+    for source in loads.filter(|source| source.kind == Kind::Load) {
+        let own = known
+            .iter()
+            .find(|known| known.file == source.file)
+            .cloned();
+        let own = match own {
+            Some(own) => own,
+            None => {
+                known.push(Arc::new(suite::source(&source.file, &[])?));
+                known[known.len() - 1].clone()
+            }
+        };
+        source.definition = Some(own);
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! Benchmark scripts measured as the drivers that Node.js brings along measure them: file after file, told as it happens.
+//!
+//! Decides how a request becomes plans. It must not know how results are printed. Start at [`execute_scripts`].
+
+use super::{PlanRequest, SamplingRequest};
+use anyhow::Context;
+use speedwell_harness::discover::{self, Selection, Suite};
+use speedwell_harness::plan::Plan;
+use speedwell_harness::{Description, Source, Trial, UsualTool};
+use speedwell_model::{Event, Observer, Order, Run, Variant};
+use speedwell_process as process;
+use speedwell_runner::{self as runner, Ended, Judge, Orders};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Time limit of one run: the originals have none and hang.
+const TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
+/// A benchmark script as a driver names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// `group/name.js`; `group/name` for a directory with an `index.js`.
+    pub name: String,
+    /// Where it lies.
+    pub path: PathBuf,
+}
+
+/// Scripts to be measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScriptsRequest {
+    /// The folder that holds the groups and `common.js`; `None` for a script outside of one.
+    pub folder: Option<PathBuf>,
+    /// The scripts in order. A script that stands there twice is measured twice.
+    pub scripts: Vec<Script>,
+    /// `--set`: parameters and texts, in the order given. A name given several times has several
+    /// values.
+    pub sets: Vec<(String, String)>,
+    /// Runs of each case under each variant.
+    pub runs: u32,
+    /// `old` and `new`, or a single one without a program, which stands for `node` from `PATH`.
+    pub variants: Vec<Variant>,
+    /// Whether scripts are executed with `--test`, besides what `sets` says.
+    pub test: bool,
+    /// The processors that measured processes are bound to, in the form `0,2-4`.
+    pub processors: Option<String>,
+}
+
+/// Measures everything that `request` asks for. `observer` hears of every script that was planned, in order, before the
+/// first run. A case that fails is an event; the others go on.
+///
+/// The benchmark of a [`Run`] is the name that the script reported; the label of [`Event::RunStarted`] begins with the
+/// name of [`Script`].
+///
+/// # Errors
+/// Measuring as a whole is impossible, or the observer cannot print.
+pub fn execute_scripts(
+    request: &ScriptsRequest,
+    observer: &mut dyn Observer,
+) -> anyhow::Result<()> {
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    let sources: Vec<Source> = request
+        .scripts
+        .iter()
+        .map(|script| source(script, request))
+        .collect::<Result<_, _>>()?;
+    let selection = Selection {
+        sets: request.sets.clone(),
+        trial: if request.test { Trial::Own } else { Trial::No },
+        usual_tool: UsualTool::AsNodeCore,
+        ..Selection::default()
+    };
+    let described = discover::describe(&sources, &selection, &request.variants[0], &|_, _| ());
+    for (script, description) in request.scripts.iter().zip(&described) {
+        let cases = description.jobs.len();
+        observer.observe(&Event::Planned {
+            benchmark: &script.name,
+            cases: description.failure.is_none().then_some(cases),
+        })?;
+    }
+    let plans: Vec<(Description, Plan)> = described
+        .into_iter()
+        .map(|description| plan(&description, request).map(|plan| (description, plan)))
+        .collect::<anyhow::Result<_>>()?;
+    follow(&plans, observer)
+}
+
+/// Executes file after file, as the originals do; within a file, the runs of several variants are randomised.
+fn follow(plans: &[(Description, Plan)], observer: &mut dyn Observer) -> anyhow::Result<()> {
+    let runs = plans.iter().map(|(_, plan)| plan.slots().len()).sum();
+    let cases = plans.iter().map(|(_, plan)| plan.jobs.len()).sum();
+    observer.observe(&Event::Started {
+        runs,
+        cases,
+        done: 0,
+    })?;
+    let mut ended = Ended::Complete;
+    for (description, plan) in plans {
+        if let Some(failure) = &description.failure {
+            observer.observe(&Event::Failed(failure))?;
+        }
+        let mut inner = Inner(observer);
+        ended = runner::execute(plan, Orders::default(), &mut Never, &mut [&mut inner])?;
+        if ended != Ended::Complete {
+            break;
+        }
+    }
+    observer.observe(&Event::Finished {
+        interrupted: ended == Ended::Interrupted,
+    })
+}
+
+fn source(script: &Script, request: &ScriptsRequest) -> anyhow::Result<Source> {
+    if let Some(folder) = &request.folder {
+        let file = match script.path.is_dir() {
+            true => script.path.join("index.js"),
+            false => script.path.clone(),
+        };
+        return Ok(discover::core_source(&script.path, file, folder));
+    }
+    let here = std::env::current_dir()?;
+    let found = discover::sources(&script.path.to_string_lossy(), &here)?;
+    let source = found.into_iter().next().context("no benchmark in it")?;
+    Ok(Source {
+        name: script.name.clone(),
+        ..source
+    })
+}
+
+fn plan(description: &Description, request: &ScriptsRequest) -> anyhow::Result<Plan> {
+    let compares = request.variants.len() > 1;
+    let planned = PlanRequest {
+        sampling: SamplingRequest {
+            runs: Some(request.runs),
+            timeout: Some(TIMEOUT),
+            ..SamplingRequest::default()
+        },
+        order: match compares {
+            true => Order::Blocks,
+            false => Order::Alternate,
+        },
+        pin: request.processors.as_deref().map(str::parse).transpose()?,
+        ..PlanRequest::default()
+    };
+    let suite = Suite {
+        jobs: description.jobs.clone(),
+        ..Suite::default()
+    };
+    Ok(planned.plan(request.variants.clone(), &suite))
+}
+
+/// Hands on the events of one file; beginning and end belong to the whole request.
+struct Inner<'a>(&'a mut dyn Observer);
+
+impl Observer for Inner<'_> {
+    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        match event {
+            Event::Started { .. } | Event::Finished { .. } => Ok(()),
+            other => self.0.observe(other),
+        }
+    }
+}
+
+/// The originals measure everything they were asked for.
+struct Never;
+
+impl Judge for Never {
+    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+        vec![false; cases.len()]
+    }
+}

@@ -1,0 +1,217 @@
+//! A session: measured as planned, kept while it is measured, read back.
+//!
+//! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
+
+use super::{Listener, Plans, SessionRequest, warn};
+use speedwell_analysis::{self as analysis, Settings};
+use speedwell_environment as environment;
+use speedwell_harness as harness;
+use speedwell_harness::discover::Suite;
+use speedwell_harness::plan::Plan;
+use speedwell_model::{Environment, Event, Observer, Run, Session, State, Variant};
+use speedwell_process as process;
+use speedwell_results::store::Store;
+use speedwell_runner::{self as runner, Ended, Judge, Orders};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A session that was measured.
+pub struct Measured {
+    /// What the store holds of it.
+    pub session: Session,
+    /// How measuring ended. An error ended it early, too: what was measured until then is part of the session.
+    pub ended: anyhow::Result<Ended>,
+    /// The largest number of runs that the plan needed.
+    pub planned: usize,
+}
+
+/// Executes the plan, stored while it runs, and reads the session back.
+///
+/// # Errors
+/// The store cannot be read or begun. Failing benchmarks are part of the session.
+pub fn measure(
+    plans: Plans,
+    request: &SessionRequest,
+    store: &mut Store,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Measured> {
+    warn_before(&plans, request, listener)?;
+    carry_out(plans, request, store, listener)
+}
+
+/// Like [`measure`], for those who measure several times and have warned themselves.
+///
+/// # Errors
+/// As for [`measure`].
+pub fn carry_out(
+    plans: Plans,
+    request: &SessionRequest,
+    store: &mut Store,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Measured> {
+    let Plans {
+        plan,
+        suite,
+        resumed,
+    } = plans;
+    let mut orders = Orders {
+        fail_fast: request.fail_fast,
+        budget: plan.sampling.budget_ms.map(Duration::from_millis),
+        ..Orders::default()
+    };
+    let mut recorder = match resumed {
+        Some(earlier) => {
+            (orders.done, orders.earlier) = (earlier.done, earlier.runs);
+            store.resume(earlier.number)?
+        }
+        None => store.begin(
+            &header(&plan, suite, request),
+            &serde_json::to_string(&plan)?,
+        )?,
+    };
+    let number = recorder.number();
+    let mut judge = Decider::new(&plan, &request.settings);
+    let ended = runner::execute(&plan, orders, &mut judge, &mut [&mut recorder, listener]);
+    if ended.is_err() {
+        // A full disk ends the measuring, but what was kept until then has been paid for. Where even this cannot be
+        // written, the end of this process says the same.
+        let end = Event::Finished { interrupted: true };
+        let _ = recorder.observe(&end);
+        let _ = listener.observe(&end);
+    }
+    drop(recorder);
+    process::forget_interrupt();
+    Ok(Measured {
+        session: store.session(number)?,
+        ended,
+        planned: plan.slots().len(),
+    })
+}
+
+/// Warns of what would distort the figures, before any time is spent on them.
+fn warn_before(
+    plans: &Plans,
+    request: &SessionRequest,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<()> {
+    let own = plans.suite.warnings.iter().cloned();
+    let own = own.chain(reach_warning(&plans.plan, &request.settings));
+    let undivided = request
+        .divides_runs
+        .then(|| undivided_warning(&plans.plan))
+        .flatten();
+    for sentence in own.chain(undivided) {
+        warn(listener, &sentence)?;
+    }
+    warn_if_busy(listener)
+}
+
+/// Says that the machine is busy with other things, if it is.
+///
+/// # Errors
+/// The listener's.
+pub fn warn_if_busy(listener: &mut Listener<'_>) -> anyhow::Result<()> {
+    match environment::busy_machine() {
+        Some(sentence) => listener.observe(&Event::Busy(&sentence)),
+        None => Ok(()),
+    }
+}
+
+/// A sentence where a fixed number of runs cannot give a verdict. Files that measure several cases in a run, and `--metric all`,
+/// make more comparisons than are counted here. What an experiment claims is judged by its own rules.
+pub fn reach_warning(plan: &Plan, settings: &Settings) -> Option<String> {
+    if plan.design.experiment.is_some() {
+        return None;
+    }
+    let candidates = plan.variants.len() - 1;
+    let metrics = match settings.wants_all_metrics() {
+        true => 1,
+        false => settings.metrics.len().max(1),
+    };
+    let comparisons = plan.jobs.len() * candidates * metrics;
+    analysis::out_of_reach(&plan.design, settings, comparisons)
+}
+
+/// Options that divide a run into samples say nothing to files that measure once per process.
+fn undivided_warning(plan: &Plan) -> Option<String> {
+    let undivided = |job: &&harness::Job| !harness::of(job.source.kind).divides_runs();
+    let job = plan.jobs.iter().find(undivided)?;
+    Some(format!(
+        "'{}' decides itself what it measures in a run: --samples, --time, --iterations and \
+         --warmup do not reach it.",
+        job.source.name
+    ))
+}
+
+/// The session before its first run.
+pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
+    Session {
+        id: uuid::Uuid::now_v7().to_string(),
+        number: None,
+        started_unix_ms: process::unix_ms(),
+        state: State::Running,
+        tags: request.tags.clone(),
+        command: request.command.clone(),
+        design: plan.design.clone(),
+        variants: plan.variants.clone(),
+        metrics: Vec::new(),
+        environment: surroundings(plan, suite.versions),
+        runs: Vec::new(),
+        failures: suite.failures,
+        profiles: Vec::new(),
+    }
+}
+
+/// Machine and programs, asked once, before anything is measured. `known` are the versions of the
+/// baseline's program as it described its files; others are asked for theirs.
+fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
+    let usual = plan
+        .jobs
+        .first()
+        .map(|job| harness::of(job.source.kind).usual_program(&job.source));
+    let program_of = |variant: &Variant| variant.program.clone().or_else(|| usual.clone());
+    let described = program_of(&plan.variants[0]);
+    let harnesses = plan.jobs.iter().map(|job| harness::of(job.source.kind));
+    let asks_version = harnesses.into_iter().all(|harness| harness.has_version());
+    let mut programs = Vec::new();
+    let mut versions = Vec::new();
+    for variant in &plan.variants {
+        let Some(program) = program_of(variant) else {
+            continue;
+        };
+        let is_known = described.as_ref() == Some(&program);
+        let path = process::resolve(&program).unwrap_or(program);
+        let version = match asks_version {
+            true if is_known && known.contains_key("node") => {
+                environment::ProgramVersion::of_node(known.clone())
+            }
+            true => environment::program_version(&path),
+            false => environment::ProgramVersion::default(),
+        };
+        programs.push((variant.name.clone(), path, version.text));
+        versions.push(version.parts);
+    }
+    let mut environment = environment::capture(&programs);
+    for (program, parts) in environment.programs.iter_mut().zip(versions) {
+        program.versions = parts;
+    }
+    environment
+}
+
+/// The analysis as judge of when a case is decided.
+struct Decider(analysis::Judge);
+
+impl Decider {
+    fn new(plan: &Plan, settings: &Settings) -> Decider {
+        Decider(match plan.sampling.precision {
+            Some(share) => analysis::Judge::precision(share, settings),
+            None => analysis::Judge::new(&plan.design, settings),
+        })
+    }
+}
+
+impl Judge for Decider {
+    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+        self.0.decided(cases)
+    }
+}

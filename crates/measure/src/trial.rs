@@ -1,0 +1,86 @@
+//! Every case once: does it work at all?
+
+use super::{Listener, Plans};
+use speedwell_model::{Event, Failure, Observer};
+use speedwell_runner::{self as runner, Ended};
+use std::collections::BTreeMap;
+use std::iter::repeat_n;
+
+/// What a trial saw.
+#[derive(Debug)]
+pub struct Tried {
+    /// How many of its cases passed and failed, by the name of a file.
+    pub files: BTreeMap<String, (usize, usize)>,
+    /// What failed, files that could not be described first.
+    pub failures: Vec<Failure>,
+    /// How long the process of each slot lived.
+    pub lived_ns: Vec<Option<u64>>,
+    /// How it ended.
+    pub ended: Ended,
+    file_of_slot: Vec<String>,
+}
+
+/// Executes each case once under the first variant, those of an experiment under all.
+///
+/// # Errors
+/// The listener's.
+pub fn try_out(
+    plans: &Plans,
+    fail_fast: bool,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Tried> {
+    let mut tried = Tried::new(plans);
+    for failure in &plans.suite.failures {
+        tried.fail(failure);
+    }
+    tried.ended = runner::try_all(&plans.plan, fail_fast, &mut [&mut tried, listener])?;
+    for job in &plans.plan.jobs {
+        tried.files.entry(job.source.name.clone()).or_default();
+    }
+    Ok(tried)
+}
+
+impl Tried {
+    fn new(plans: &Plans) -> Tried {
+        // An experiment is tried under all its variants (`runner::try_all`).
+        let times = match plans.plan.design.experiment {
+            Some(_) => plans.plan.variants.len(),
+            None => 1,
+        };
+        let jobs = plans.plan.jobs.iter();
+        let files: Vec<String> = jobs
+            .flat_map(|job| repeat_n(job.source.name.clone(), times))
+            .collect();
+        Tried {
+            files: BTreeMap::new(),
+            failures: Vec::new(),
+            lived_ns: vec![None; files.len()],
+            ended: Ended::Complete,
+            file_of_slot: files,
+        }
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        self.files.entry(failure.benchmark.clone()).or_default().1 += 1;
+        self.failures.push(failure.clone());
+    }
+}
+
+impl Observer for Tried {
+    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        match event {
+            Event::RunFinished(run) => {
+                if let Some(lived_ns) = self.lived_ns.get_mut(run.slot as usize) {
+                    *lived_ns = Some(run.wall_ns);
+                }
+                // A file may hold several benchmarks, so their names do not tell it.
+                let file = self.file_of_slot.get(run.slot as usize);
+                let file = file.unwrap_or(&run.case.benchmark).clone();
+                self.files.entry(file).or_default().0 += 1;
+            }
+            Event::Failed(failure) => self.fail(failure),
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! A child that works beside us until we have no more need of it: a server under load.
+//!
+//! It lives through Ctrl-C, because what is under way with it has to be brought to an end first.
+//! Start at [`Service::start`].
+
+use super::listen::run_until;
+use super::{Conversation, Outcome, Spec, channel};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A process that has lost its connections and lives for longer than this is not dying; a large one whose memory is
+/// written to a file takes its time.
+const DYING: Duration = Duration::from_secs(2);
+const PULSE: Duration = Duration::from_millis(5);
+
+/// A running child; dropping it ends the child and all it started.
+#[derive(Debug)]
+pub struct Service {
+    pid: i32,
+    /// Closing it is the order to end.
+    order: Option<OwnedFd>,
+    listener: Option<JoinHandle<io::Result<Outcome>>>,
+}
+
+impl Service {
+    /// Starts a child. The limit of `spec` is the longest that it may live.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(spec: Spec) -> io::Result<Service> {
+        Service::conversing(spec, ())
+    }
+
+    /// Starts a child that is talked with over its private line, in a thread of its own.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn conversing(
+        spec: Spec,
+        mut conversation: impl Conversation + Send + 'static,
+    ) -> io::Result<Service> {
+        let (end, order) = channel::pipe()?;
+        let (sender, started) = mpsc::channel();
+        // The thread that starts the child must outlive it: the kernel ends a child with the thread
+        // that started it (prctl(2), PR_SET_PDEATHSIG).
+        let listener = std::thread::Builder::new()
+            .name("service".into())
+            .spawn(move || {
+                run_until(&spec, &mut conversation, Some(end), |pid| {
+                    // Only a panic of the receiver, who waits for this, makes it go away.
+                    let _ = sender.send(pid);
+                })
+            })?;
+        match started.recv() {
+            Ok(pid) => Ok(Service {
+                pid,
+                order: Some(order),
+                listener: Some(listener),
+            }),
+            Err(_) => match joined(listener) {
+                Err(error) => Err(error),
+                Ok(_) => Err(io::Error::other("it ended before it was started")),
+            },
+        }
+    }
+
+    /// The number of its process and of its process group.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        self.listener.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Whether it has ended by itself, or is about to: a process that dies closes its connections before anybody can see
+    /// that it has ended.
+    pub fn is_dying(&self) -> bool {
+        let begin = Instant::now();
+        while !self.has_ended() && begin.elapsed() < DYING {
+            std::thread::sleep(PULSE);
+        }
+        self.has_ended()
+    }
+
+    /// Asks it to end, waits, and says what became of it.
+    ///
+    /// # Errors
+    /// Its end could not be waited for.
+    pub fn stop(mut self) -> io::Result<Outcome> {
+        self.order = None;
+        match self.listener.take() {
+            Some(listener) => joined(listener),
+            None => Err(io::Error::other("it was stopped before")),
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.order = None;
+        if let Some(listener) = self.listener.take() {
+            // What became of it is of no interest to one who only drops it.
+            let _ = joined(listener);
+        }
+    }
+}
+
+fn joined(listener: JoinHandle<io::Result<Outcome>>) -> io::Result<Outcome> {
+    listener
+        .join()
+        .unwrap_or_else(|_| Err(io::Error::other("the thread that listened to it panicked")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ended;
+    use std::time::{Duration, Instant};
+
+    fn shell(script: &str) -> Service {
+        let mut spec = Spec::new("/bin/sh").args(["-c", script]);
+        // Time enough to say goodbye, even on a busy machine.
+        spec.farewell.grace = Duration::from_secs(30);
+        Service::start(spec).unwrap()
+    }
+
+    fn until(done: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !done() && begin.elapsed() < Duration::from_secs(50) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn it_is_asked_to_end_and_may_say_goodbye() {
+        let folder = tempfile::tempdir().unwrap();
+        let ready = folder.path().join("ready");
+        let service = shell(&format!(
+            "trap 'echo bye; exit 7' TERM; touch '{}'; while :; do sleep 0.05; done",
+            ready.display()
+        ));
+        until(|| ready.exists());
+        assert!(!service.has_ended());
+        let outcome = service.stop().unwrap();
+        assert_eq!(outcome.stdout.text(), "bye\n");
+        assert_eq!(outcome.ended, Ended::Interrupted);
+    }
+
+    #[test]
+    fn one_that_ends_by_itself_is_told_with_its_status() {
+        let service = shell("echo oops >&2; exit 3");
+        until(|| service.has_ended());
+        let outcome = service.stop().unwrap();
+        assert_eq!(outcome.ended, Ended::Exit(3));
+        assert_eq!(outcome.stderr.last_lines(1), "oops");
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_an_error() {
+        let error = Service::start(Spec::new("/nowhere/x")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,234 @@
+//! The same thing against itself: whether this machine gives the false alarms that are expected, and how
+//! noisy each case is. The report of `doctor --calibrate`, and its line among the checks of `doctor`.
+
+use super::case_fields::parameters;
+use super::case_labels::{CaseLabels, Line as LabelLine};
+use super::checks::CheckLine;
+use super::document::{Block, Document};
+use super::duration::moment;
+use super::failures::failures;
+use super::field::{Field, row_of};
+use super::metric_words::count;
+use super::output::{Output, Verbosity};
+use super::quantity::{setting, share};
+use super::table::{Cell, Column, Kind, Name, Row, Table};
+use serde_json::json;
+use speedwell_analysis::{Calibrated, CalibratedCase, CalibrationFindings};
+use speedwell_model::Calibration;
+use std::sync::Arc;
+
+/// What to type for a first calibration, and after something was changed.
+const COMMAND: &str = "speedwell doctor --calibrate FILE";
+
+/// The report.
+pub fn calibration(found: &CalibrationFindings, output: &Output) -> Document {
+    let mut document = Document::new("calibration");
+    for warning in &found.warnings {
+        document.push(Block::Warning(warning.clone()));
+    }
+    document.push(Block::Headline(headline(found)));
+    if !found.cases.is_empty() {
+        document.push(Block::Table(table(found)));
+        if output.verbosity != Verbosity::Quiet {
+            notes(found)
+                .into_iter()
+                .for_each(|note| document.push(Block::Note(note)));
+        }
+    }
+    document.attach("calibration", data(found));
+    document.append(failures(&found.failures, output.verbosity));
+    document
+}
+
+/// The line of a machine among the checks of `doctor`; `None` for a machine never calibrated.
+pub fn calibration_check(known: Option<&Calibration>) -> CheckLine {
+    let (state, found, remedy) = match known {
+        None => ("unknown", "never calibrated".to_owned(), COMMAND.to_owned()),
+        Some(known) => {
+            let when = format!("@{}, {}", known.session, moment(known.started_unix_ms));
+            let found = format!("{} ({when})", counts(known));
+            match known.is_in_range() {
+                true => ("ok", found, String::new()),
+                false => {
+                    let remedy = format!("fix what else is reported here, then: {COMMAND}");
+                    ("warning", found, remedy)
+                }
+            }
+        }
+    };
+    CheckLine {
+        name: "calibration".to_owned(),
+        state: state.to_owned(),
+        found,
+        remedy,
+    }
+}
+
+fn headline(found: &CalibrationFindings) -> String {
+    let counts = counts(&found.counts);
+    match found.outcome {
+        Calibrated::Yes => format!("this machine is calibrated: {counts}."),
+        Calibrated::TooManyAlarms => format!(
+            "this machine is not calibrated: {counts}. Differences are seen where there are none."
+        ),
+        Calibrated::TooFewAlarms => format!(
+            "this machine is not calibrated: {counts}. The test is more careful here than it says, and \
+             changes are overlooked."
+        ),
+        Calibrated::Unknown => unknown(found),
+    }
+}
+
+fn unknown(found: &CalibrationFindings) -> String {
+    let alarms = alarms(&found.counts);
+    match (found.counts.comparisons, found.needed) {
+        (0, _) => "nothing was compared".to_owned(),
+        (_, None) => format!("{alarms}: the runs do not vary enough to tell anything."),
+        (_, Some(needed)) => {
+            format!("{alarms}: too few comparisons to say; at least {needed} are needed.")
+        }
+    }
+}
+
+fn alarms(counts: &Calibration) -> String {
+    format!(
+        "{} in {} of the same thing",
+        count(counts.false_alarms as usize, "false alarm", "false alarms"),
+        count(counts.comparisons as usize, "comparison", "comparisons"),
+    )
+}
+
+fn counts(counts: &Calibration) -> String {
+    let Calibration {
+        expected_low: low,
+        expected_high: high,
+        ..
+    } = counts;
+    format!("{}, where {low} to {high} are expected", alarms(counts))
+}
+
+/// A case with its name in the table.
+struct Entry<'a> {
+    case: &'a CalibratedCase,
+    name: Name,
+}
+
+fn table(found: &CalibrationFindings) -> Table {
+    let cases: Vec<_> = found.cases.iter().map(|of| Arc::clone(&of.case)).collect();
+    let labels = CaseLabels::of(&cases);
+    let fields = fields();
+    let row = |label| match label {
+        LabelLine::Group(name) => Row::Group(name),
+        LabelLine::Case { index, name } => {
+            let case = &found.cases[index];
+            row_of(&fields, &Entry { case, name })
+        }
+    };
+    let rows = labels.lines.into_iter().map(row).collect();
+    let metric = found.metric.iter().map(|metric| metric.name.clone());
+    let caption = Some(labels.shared).filter(|text| !text.is_empty());
+    let runs = format!("{} + {} runs a comparison", found.runs, found.runs);
+    let line: Vec<String> = metric.chain([runs]).collect();
+    Table {
+        caption: caption.into_iter().chain([line.join(", ")]).collect(),
+        columns: fields.into_iter().map(|field| field.column).collect(),
+        rows,
+        ..Table::new("calibrated_cases")
+    }
+}
+
+fn fields<'a>() -> Vec<Field<Entry<'a>>> {
+    let counted = |number: u32| Cell::value(number).shown(number.to_string());
+    let share_of = |of: Option<f64>| Cell::figure(of).shown(of.map(share).unwrap_or_default());
+    vec![
+        Field::new(
+            Column::new("case", "case", Kind::Label),
+            |row: &Entry<'_>| Cell::value(row.case.case.id()).named(&row.name),
+        ),
+        Field::machine("benchmark", |row: &Entry<'_>| {
+            Cell::value(row.case.case.benchmark.clone())
+        }),
+        Field::machine("parameters", |row: &Entry<'_>| {
+            Cell::value(parameters(&row.case.case))
+        }),
+        Field::new(
+            Column::new("comparisons", "comparisons", Kind::Figure),
+            move |row: &Entry<'_>| counted(row.case.comparisons),
+        ),
+        Field::new(
+            Column::new("false_alarms", "false alarms", Kind::Figure),
+            move |row: &Entry<'_>| counted(row.case.false_alarms),
+        ),
+        Field::new(
+            Column::new("variation", "CV", Kind::Figure),
+            move |row: &Entry<'_>| share_of(row.case.variation),
+        ),
+        Field::new(
+            Column::new("autocorrelation", "autocorrelation", Kind::Figure),
+            |row: &Entry<'_>| {
+                let mark = if row.case.is_dependent { "*" } else { "" };
+                let known = row.case.autocorrelation;
+                let shown = known.map(|r1| format!("{r1:+.2}{mark}"));
+                Cell::figure(known).shown(shown.unwrap_or_default())
+            },
+        ),
+        Field::new(
+            Column::new("detectable", "32 runs find", Kind::Figure),
+            move |row: &Entry<'_>| share_of(row.case.detectable),
+        ),
+    ]
+}
+
+/// Said below the table.
+fn notes(found: &CalibrationFindings) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(rate) = &found.rate {
+        notes.push(format!(
+            "false alarms: a difference was found at {}; that is {} of the comparisons, [{}, {}]. With \
+             {} runs a side the test itself would give {}.",
+            setting(found.alpha),
+            share(rate.value),
+            share(rate.low),
+            share(rate.high),
+            found.runs,
+            share(found.level),
+        ));
+    }
+    notes.push(
+        "CV: standard deviation of all runs divided by their mean; 32 runs find: the smallest change \
+         that 32 runs a side find in 80 % of cases."
+            .into(),
+    );
+    if found.cases.iter().any(|case| case.is_dependent) {
+        notes.push(
+            "autocorrelation with *: runs depend on those before them (it is beyond 2 / sqrt(runs)); the \
+             randomised blocks protect the test."
+                .into(),
+        );
+    }
+    notes
+}
+
+fn data(found: &CalibrationFindings) -> serde_json::Value {
+    let outcome = match found.outcome {
+        Calibrated::Yes => "calibrated",
+        Calibrated::TooManyAlarms => "too many false alarms",
+        Calibrated::TooFewAlarms => "too few false alarms",
+        Calibrated::Unknown => "unknown",
+    };
+    json!({
+        "result": outcome,
+        "session": found.counts.session,
+        "comparisons": found.counts.comparisons,
+        "false_alarms": found.counts.false_alarms,
+        "expected_low": found.counts.expected_low,
+        "expected_high": found.counts.expected_high,
+        "rate": found.rate.map(|rate| rate.value),
+        "rate_low": found.rate.map(|rate| rate.low),
+        "rate_high": found.rate.map(|rate| rate.high),
+        "alpha": found.alpha,
+        "level": found.level,
+        "runs_per_side": found.runs,
+        "metric": found.metric.as_ref().map(|metric| metric.name.clone()),
+    })
+}

@@ -1,0 +1,306 @@
+//! Short names for the cases of one table.
+//!
+//! What all cases share is said once above the table, what the cases of one benchmark share stands
+//! in that benchmark's heading, and only what differs is left for the rows. Everything dropped from a
+//! row is therefore visible further up; full ids stay in the columns for machines. The short form of
+//! a name leaves out the names of parameters, which then stand in the heading.
+
+use super::table::Name;
+use indexmap::{IndexMap, IndexSet};
+use speedwell_model::{Case, Value};
+use std::hash::Hash;
+use std::sync::Arc;
+use unicode_width::UnicodeWidthStr as _;
+
+/// The names of a list of cases.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CaseLabels {
+    /// What all cases share, for the caption: a benchmark, a folder, parameters. May be empty.
+    pub shared: String,
+    /// Headings and rows in the order of the table.
+    pub lines: Vec<Line>,
+    /// Whether the lines so far end below a heading.
+    is_open: bool,
+}
+
+/// A line of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Line {
+    /// A heading over the lines that follow; an empty one ends the group before.
+    Group(Name),
+    /// The case at `index` of the list given.
+    Case {
+        /// Position in the list.
+        index: usize,
+        /// Its name, given everything further up.
+        name: Name,
+    },
+}
+
+type Pair<'a> = (&'a str, &'a Value);
+
+impl CaseLabels {
+    /// Names for `cases`. Cases of one benchmark are brought together; otherwise their order stays.
+    pub fn of(cases: &[Arc<Case>]) -> CaseLabels {
+        let everywhere: Vec<&Case> = cases.iter().map(|case| &**case).collect();
+        let shared = if cases.len() > 1 {
+            constants(&everywhere)
+        } else {
+            Vec::new()
+        };
+        let names = distinct(everywhere.iter().map(|case| case.benchmark.as_str()));
+        let folder = common_folder(&names);
+        let mut labels = CaseLabels {
+            shared: caption(&names, folder, &shared),
+            ..CaseLabels::default()
+        };
+        let mut members: IndexMap<&str, Vec<usize>> = IndexMap::new();
+        for (at, case) in cases.iter().enumerate() {
+            members.entry(&case.benchmark).or_default().push(at);
+        }
+        for (name, members) in members {
+            let of_benchmark: Vec<&Case> = members.iter().map(|&at| &*cases[at]).collect();
+            let constant = constants(&of_benchmark);
+            let own: Vec<_> = constant
+                .iter()
+                .copied()
+                .filter(|p| !shared.contains(p))
+                .collect();
+            let short = if names.len() == 1 {
+                ""
+            } else {
+                &name[folder.len()..]
+            };
+            let heading = join(short, &own);
+            if distinct(of_benchmark.iter().map(|case| case.id())).len() == 1 {
+                let full = if heading.is_empty() {
+                    name.to_owned()
+                } else {
+                    heading
+                };
+                // The only case of a benchmark is recognised by the benchmark.
+                let short = if short.is_empty() {
+                    full.clone()
+                } else {
+                    short.to_owned()
+                };
+                labels.add_single(&members, &Name { full, short });
+            } else {
+                let varying = varying(&of_benchmark, &constant);
+                labels.add_group(heading, &varying, &members, &of_benchmark);
+            }
+        }
+        labels
+    }
+
+    /// Adds the only case of a benchmark, once for each of its `members`.
+    fn add_single(&mut self, members: &[usize], name: &Name) {
+        if self.is_open {
+            self.lines.push(Line::Group(Name::default()));
+            self.is_open = false;
+        }
+        let line = |&index: &usize| Line::Case {
+            index,
+            name: name.clone(),
+        };
+        self.lines.extend(members.iter().map(line));
+    }
+
+    /// Adds the cases of a benchmark below their heading.
+    fn add_group(&mut self, heading: String, varying: &[&str], members: &[usize], cases: &[&Case]) {
+        let short = format!("{heading} ({})", varying.join(", "))
+            .trim_start()
+            .to_owned();
+        self.lines.push(Line::Group(Name {
+            full: heading,
+            short,
+        }));
+        self.is_open = true;
+        let pairs = widths(cases, varying, pair);
+        let values = widths(cases, varying, bare);
+        for (&index, case) in members.iter().zip(cases) {
+            let full = aligned(case, &pairs, pair);
+            let short = aligned(case, &values, bare);
+            self.lines.push(Line::Case {
+                index,
+                name: Name { full, short },
+            });
+        }
+    }
+}
+
+/// The parameters that every case has with the same value, in the order of the first case.
+fn constants<'a>(cases: &[&'a Case]) -> Vec<Pair<'a>> {
+    let Some(first) = cases.first() else {
+        return Vec::new();
+    };
+    let same = |name: &str, value: &Value| cases.iter().all(|case| case.value(name) == Some(value));
+    first
+        .values
+        .iter()
+        .filter(|(name, value)| same(name, value))
+        .map(|(name, value)| (name.as_str(), value))
+        .collect()
+}
+
+fn distinct<T: Hash + Eq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    items.collect::<IndexSet<T>>().into_iter().collect()
+}
+
+/// The folder, with its slash, in which all of several benchmarks are; else nothing.
+fn common_folder<'a>(names: &[&'a str]) -> &'a str {
+    let folder_of = |name: &'a str| &name[..name.rfind('/').map_or(0, |slash| slash + 1)];
+    match names {
+        [first, _, ..] if names.iter().all(|name| folder_of(name) == folder_of(first)) => {
+            folder_of(first)
+        }
+        _ => "",
+    }
+}
+
+fn caption(names: &[&str], folder: &str, shared: &[Pair<'_>]) -> String {
+    match names {
+        [only] => join(only, shared),
+        _ if folder.is_empty() => join("", shared),
+        _ => join(&format!("{folder}*"), shared),
+    }
+}
+
+fn join(name: &str, pairs: &[Pair<'_>]) -> String {
+    let mut words = vec![name.to_owned()];
+    words.extend(pairs.iter().map(|(name, value)| format!("{name}={value}")));
+    words.retain(|word| !word.is_empty());
+    words.join(" ")
+}
+
+/// The parameters that differ between cases.
+fn varying<'a>(cases: &[&'a Case], constant: &[Pair<'_>]) -> Vec<&'a str> {
+    let names = cases
+        .iter()
+        .flat_map(|case| &case.values)
+        .map(|(name, _)| name.as_str());
+    distinct(names.filter(|name| !constant.iter().any(|(known, _)| known == name)))
+}
+
+/// How a parameter is written: `name=value`.
+fn pair(name: &str, value: &Value) -> String {
+    format!("{name}={value}")
+}
+
+/// How a parameter is written below a heading that names it.
+fn bare(_: &str, value: &Value) -> String {
+    value.to_string()
+}
+
+type Spelling = fn(&str, &Value) -> String;
+
+/// Each parameter with the width of its longest spelling.
+fn widths<'a>(cases: &[&Case], names: &[&'a str], spell: Spelling) -> Vec<(&'a str, usize)> {
+    let width = |name: &str| {
+        let values = cases.iter().filter_map(|case| case.value(name));
+        values
+            .map(|value| spell(name, value).width())
+            .max()
+            .unwrap_or(0)
+    };
+    names.iter().map(|name| (*name, width(name))).collect()
+}
+
+/// Each parameter, filled up so that parameters stand below each other.
+fn aligned(case: &Case, widths: &[(&str, usize)], spell: Spelling) -> String {
+    let mut label = String::new();
+    for (name, width) in widths {
+        let text = case
+            .value(name)
+            .map(|value| spell(name, value))
+            .unwrap_or_default();
+        label.push_str(&text);
+        label.push_str(&" ".repeat(width - text.width() + 1));
+    }
+    label.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(ids: &[&str]) -> (String, Vec<String>) {
+        let cases: Vec<_> = ids
+            .iter()
+            .map(|id| Arc::new(Case::parse(id).unwrap()))
+            .collect();
+        let labels = CaseLabels::of(&cases);
+        let lines = labels.lines.into_iter().map(|line| match line {
+            Line::Group(name) => format!("# {} | {}", name.full, name.short),
+            Line::Case { index, name } => format!("{index} {} | {}", name.full, name.short),
+        });
+        (labels.shared, lines.collect())
+    }
+
+    #[test]
+    fn one_benchmark_leaves_only_what_differs_aligned() {
+        let (shared, lines) =
+            labels(&["g/a.js enc=utf8 len=16 n=5", "g/a.js enc=hex len=1024 n=5"]);
+        assert_eq!(shared, "g/a.js n=5");
+        assert_eq!(
+            lines,
+            [
+                "#  | (enc, len)",
+                "0 enc=utf8 len=16 | utf8 16",
+                "1 enc=hex  len=1024 | hex  1024",
+            ]
+        );
+    }
+
+    #[test]
+    fn several_benchmarks_become_headings_below_their_common_folder() {
+        let (shared, lines) = labels(&[
+            "g/a n=5 x=1",
+            "g/b n=5 y=1 z=7",
+            "g/a n=5 x=2",
+            "g/b n=5 y=2 z=7",
+            "g/c n=5 v=3",
+        ]);
+        assert_eq!(shared, "g/* n=5");
+        assert_eq!(
+            lines,
+            [
+                "# a | a (x)",
+                "0 x=1 | 1",
+                "2 x=2 | 2",
+                "# b z=7 | b z=7 (y)",
+                "1 y=1 | 1",
+                "3 y=2 | 2",
+                "#  | ",
+                "4 c v=3 | c",
+            ]
+        );
+    }
+
+    #[test]
+    fn benchmarks_of_different_folders_keep_their_names() {
+        let (shared, lines) = labels(&["g/a", "h/a"]);
+        assert_eq!(shared, "");
+        assert_eq!(lines, ["0 g/a | g/a", "1 h/a | h/a"]);
+    }
+
+    #[test]
+    fn a_single_case_is_named_by_its_parameters_or_its_benchmark() {
+        let (shared, lines) = labels(&["g/a n=5"]);
+        assert_eq!((shared.as_str(), lines[0].as_str()), ("g/a", "0 n=5 | n=5"));
+        assert_eq!(labels(&["g/a"]).1, ["0 g/a | g/a"]);
+    }
+
+    #[test]
+    fn a_parameter_that_some_cases_lack_leaves_a_gap() {
+        let (_, lines) = labels(&["a x=1 y=1", "a y=2"]);
+        assert_eq!(lines[1..], ["0 x=1 y=1 | 1 1", "1     y=2 |   2"]);
+    }
+
+    #[test]
+    fn the_same_case_of_two_variants_keeps_its_name() {
+        let (shared, lines) = labels(&["g/a n=5", "g/a n=5"]);
+        assert_eq!(shared, "g/a n=5");
+        assert_eq!(lines, ["0 g/a | g/a", "1 g/a | g/a"]);
+    }
+}

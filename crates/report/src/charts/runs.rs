@@ -1,0 +1,293 @@
+//! Charts of the runs themselves: boxes, bars, histograms, values in order of execution.
+
+use super::gather::{Category, Compared, Panel, panels};
+use crate::document::Chart;
+use crate::metric_words::direction;
+use crate::unit::UnitChoice;
+use speedwell_analysis::{CaseSummary, Findings};
+use speedwell_plot as plot;
+
+/// One box chart per metric. The cases of a comparison, which may differ by orders of magnitude, are
+/// shown relative to their baseline, so that the boxes of each can be told apart.
+pub fn boxes(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
+    let compared = Compared::of(&findings.comparisons);
+    let baseline = findings.comparisons.first().map(|first| &first.baseline);
+    let draw = |panel: &Panel<'_>| match baseline {
+        Some(baseline) if panel.categories.len() > 1 => relative_boxes(panel, baseline, &compared),
+        _ => absolute_boxes(panel, &compared),
+    };
+    panels(&findings.summaries, unit).iter().map(draw).collect()
+}
+
+fn absolute_boxes(panel: &Panel<'_>, compared: &Compared) -> Chart {
+    let shown = |stored: f64| panel.scale.shown(stored);
+    let category = |category: &Category<'_>| box_category(category, compared, shown);
+    let categories: Vec<_> = panel.categories.iter().map(category).collect();
+    let all = categories
+        .iter()
+        .flat_map(|c| &c.boxes)
+        .flat_map(|b| b.values.iter().copied());
+    box_chart(panel, panel.axis(all), categories)
+}
+
+fn relative_boxes(panel: &Panel<'_>, baseline: &str, compared: &Compared) -> Chart {
+    let category = |category: &Category<'_>| {
+        let reference = category
+            .variants
+            .iter()
+            .find(|summary| *summary.variant == *baseline)?;
+        let own = || reference.center.value;
+        let reference = compared.side(reference).map_or_else(own, |side| side.value);
+        let distance = |stored: f64| (stored / reference - 1.0) * 100.0;
+        Some(box_category(category, compared, distance))
+    };
+    let categories = panel.categories.iter().filter_map(category).collect();
+    let label = format!(
+        "{}, distance from {baseline} in % ({})",
+        panel.metric.name,
+        direction(panel.metric.better)
+    );
+    box_chart(panel, plot::Axis::linear(label), categories)
+}
+
+fn box_category(
+    category: &Category<'_>,
+    compared: &Compared,
+    shown: impl Fn(f64) -> f64,
+) -> plot::BoxCategory {
+    let series = |summary: &&CaseSummary| plot::BoxSeries {
+        name: summary.variant.to_string(),
+        values: summary.runs.iter().map(|run| shown(run.value)).collect(),
+        center: compared.side(summary).map(|side| shown(side.value)),
+    };
+    plot::BoxCategory {
+        label: category.label.clone(),
+        boxes: category.variants.iter().map(series).collect(),
+    }
+}
+
+fn box_chart(
+    panel: &Panel<'_>,
+    value_axis: plot::Axis,
+    categories: Vec<plot::BoxCategory>,
+) -> Chart {
+    let title = format!("{}, every run", panel.metric.name);
+    Chart {
+        picture: plot::Chart::Box(plot::BoxChart {
+            title: title.clone(),
+            subtitle: panel.subtitle(),
+            value_axis,
+            categories,
+        }),
+        title,
+        shown_elsewhere: true,
+    }
+}
+
+/// One bar chart per metric: medians with their intervals, or what is compared with the intervals of
+/// the changes.
+pub fn bars(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
+    let compared = Compared::of(&findings.comparisons);
+    let draw = |panel: &Panel<'_>| bar_chart(panel, &compared);
+    panels(&findings.summaries, unit).iter().map(draw).collect()
+}
+
+fn bar_chart(panel: &Panel<'_>, compared: &Compared) -> Chart {
+    let bar = |summary: &&CaseSummary| {
+        let known = compared.side(summary).unwrap_or(summary.center);
+        let end = |end: f64| {
+            let has_end = end != known.value && end.is_finite();
+            has_end.then(|| panel.scale.shown(end))
+        };
+        plot::Bar {
+            name: summary.variant.to_string(),
+            value: panel.scale.shown(known.value),
+            low: end(known.low),
+            high: end(known.high),
+        }
+    };
+    let category = |category: &Category<'_>| plot::BarCategory {
+        label: category.label.clone(),
+        bars: category.variants.iter().map(bar).collect(),
+    };
+    let categories: Vec<_> = panel.categories.iter().map(category).collect();
+    let all = categories.iter().flat_map(|c| &c.bars).map(|bar| bar.value);
+    let words = match compared.is_empty() {
+        true => "medians with their intervals",
+        false => "with the intervals of the changes",
+    };
+    let title = format!("{}, {words}", panel.metric.name);
+    Chart {
+        picture: plot::Chart::Bar(plot::BarChart {
+            title: title.clone(),
+            subtitle: panel.subtitle(),
+            value_axis: panel.axis(all),
+            categories,
+        }),
+        title,
+        shown_elsewhere: false,
+    }
+}
+
+/// The values of every case and how often they occur: a panel for each case, a sheet for each metric and every
+/// [`MOST_PANELS`] cases.
+pub fn histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
+    let draw = |panel: &Panel<'_>| {
+        let series = |name: &str, summary: Option<&&CaseSummary>| plot::HistogramSeries {
+            name: name.to_owned(),
+            values: summary.map_or(Vec::new(), |summary| panel.values(summary)),
+            counts: Vec::new(),
+        };
+        sheets(Sheets {
+            panel,
+            title: format!("{}, distribution of the runs", panel.metric.name),
+            x: common_axis(panel),
+            y: plot::Axis::default(),
+            marks: |category: &Category<'_>| {
+                plot::GridMarks::Values(by_variant(panel, category, series))
+            },
+        })
+    };
+    panels(summaries, unit).iter().flat_map(draw).collect()
+}
+
+/// Values along the order of execution, in which drift can be seen: a panel for each case, as for
+/// [`histograms`].
+pub fn in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
+    let draw = |panel: &Panel<'_>| {
+        let point = |run: &speedwell_model::RunValue| {
+            plot::Point::new(f64::from(run.slot), panel.scale.shown(run.value))
+        };
+        let series = |name: &str, summary: Option<&&CaseSummary>| plot::PointSeries {
+            name: name.to_owned(),
+            points: summary
+                .into_iter()
+                .flat_map(|summary| &summary.runs)
+                .map(point)
+                .collect(),
+            colour: None,
+        };
+        sheets(Sheets {
+            panel,
+            title: format!("{} in order of execution", panel.metric.name),
+            x: plot::Axis::linear("position in the order of execution"),
+            y: common_axis(panel),
+            marks: |category: &Category<'_>| {
+                plot::GridMarks::Points(by_variant(panel, category, series))
+            },
+        })
+    };
+    panels(summaries, unit).iter().flat_map(draw).collect()
+}
+
+/// More panels are hard to survey, and a sheet of them leaves no screen.
+const MOST_PANELS: usize = 24;
+
+/// What the sheets of one metric show.
+struct Sheets<'a, M> {
+    panel: &'a Panel<'a>,
+    title: String,
+    x: plot::Axis,
+    y: plot::Axis,
+    /// The marks of one case.
+    marks: M,
+}
+
+fn sheets<M: Fn(&Category<'_>) -> plot::GridMarks>(sheets: Sheets<'_, M>) -> Vec<Chart> {
+    let categories = &sheets.panel.categories;
+    let (total, mut first) = (categories.len(), 1);
+    let parts = categories.chunks(MOST_PANELS);
+    let sheet = |part: &[Category<'_>]| {
+        let last = first + part.len() - 1;
+        let title = match total > MOST_PANELS {
+            true => format!("{}, cases {first} to {last} of {total}", sheets.title),
+            false => sheets.title.clone(),
+        };
+        first = last + 1;
+        Chart {
+            picture: sheets.picture(part, &title),
+            title,
+            shown_elsewhere: false,
+        }
+    };
+    parts.map(sheet).collect()
+}
+
+impl<M: Fn(&Category<'_>) -> plot::GridMarks> Sheets<'_, M> {
+    /// A case by itself has the whole sheet.
+    fn picture(&self, cases: &[Category<'_>], title: &str) -> plot::Chart {
+        let (title, x, y) = (title.to_owned(), self.x.clone(), self.y.clone());
+        if let [only] = cases {
+            let subtitle = Some(case_id(only));
+            return match (self.marks)(only) {
+                plot::GridMarks::Points(series) => plot::Chart::Scatter(plot::ScatterChart {
+                    title,
+                    subtitle,
+                    x,
+                    y,
+                    series,
+                }),
+                plot::GridMarks::Values(series) => plot::Chart::Histogram(plot::HistogramChart {
+                    title,
+                    subtitle,
+                    x,
+                    series,
+                }),
+            };
+        }
+        let panel = |case: &Category<'_>| plot::GridPanel {
+            title: case.label.clone(),
+            marks: (self.marks)(case),
+        };
+        plot::Chart::Grid(plot::GridChart {
+            title,
+            subtitle: self.panel.subtitle(),
+            x,
+            y,
+            panels: cases.iter().map(panel).collect(),
+        })
+    }
+}
+
+/// An axis that suits each case by itself: that cases lie far apart is no reason for a logarithmic one.
+fn common_axis(panel: &Panel<'_>) -> plot::Axis {
+    let values = |category: &Category<'_>| {
+        let summaries = category.variants.iter();
+        summaries
+            .flat_map(|summary| panel.values(summary))
+            .collect::<Vec<_>>()
+    };
+    let mut axes = panel
+        .categories
+        .iter()
+        .map(|category| panel.axis(values(category).into_iter()));
+    let logarithmic = axes.find(|axis| axis.scale != plot::Scale::Linear);
+    logarithmic.unwrap_or_else(|| panel.axis(std::iter::empty()))
+}
+
+/// A series for each variant of the metric, in every case at the same place: so it looks the same in all panels.
+fn by_variant<S>(
+    panel: &Panel<'_>,
+    category: &Category<'_>,
+    series: impl Fn(&str, Option<&&CaseSummary>) -> S,
+) -> Vec<S> {
+    let mut names: Vec<&str> = Vec::new();
+    for summary in panel.categories.iter().flat_map(|case| &case.variants) {
+        if !names.contains(&&*summary.variant) {
+            names.push(&summary.variant);
+        }
+    }
+    let of_name = |name: &str| {
+        let mut variants = category.variants.iter();
+        series(name, variants.find(|summary| *summary.variant == *name))
+    };
+    names.into_iter().map(of_name).collect()
+}
+
+fn case_id(category: &Category<'_>) -> String {
+    category
+        .variants
+        .first()
+        .map(|summary| summary.case.id())
+        .unwrap_or_default()
+}

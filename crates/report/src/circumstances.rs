@@ -1,0 +1,247 @@
+//! How and on what the figures were obtained: what another person must know to judge them, or to
+//! obtain them again. Reference matter behind every report about sessions.
+
+use super::comparison::{correction_words, method_words};
+use super::digits::spell;
+use super::document::{Block, Document, Fact};
+use super::duration::moment;
+use super::environment::environment;
+use super::metric_words::count;
+use super::quantity::setting;
+use serde_json::{Value, json};
+use speedwell_analysis::{Comparison, Findings};
+use speedwell_model::{Design, Order, Session, State, Stopping, Variant};
+
+/// Circumstances of `findings`, which come from these sessions; each has the name by which the user
+/// calls it, where there are several. For machines member `sources`.
+pub fn circumstances(sources: &[(Option<&str>, &Session)], findings: &Findings) -> Document {
+    let mut document = Document::new("circumstances");
+    let analysis = findings
+        .comparisons
+        .first()
+        .map(|c| of_comparison(c, findings));
+    let mut blocks: Vec<Block> = analysis.into_iter().map(Block::Facts).collect();
+    for (name, session) in sources {
+        if let Some(name) = name {
+            blocks.push(Block::Heading {
+                level: 3,
+                text: (*name).to_owned(),
+            });
+        }
+        blocks.push(Block::Facts(of_session(session)));
+    }
+    document.push(Block::Appendix {
+        title: "How it was measured".into(),
+        instead: None,
+        blocks,
+    });
+    for (name, session) in sources {
+        document.append(environment(&session.environment, *name));
+    }
+    document.attach("sources", sources.iter().map(data).collect());
+    document
+}
+
+fn fact(name: &str, value: impl Into<String>) -> Fact {
+    (name.to_owned(), value.into())
+}
+
+/// How the answers were found. All comparisons of one report are made in the same way.
+fn of_comparison(comparison: &Comparison, findings: &Findings) -> Vec<Fact> {
+    let mut candidates: Vec<&str> = Vec::new();
+    for other in &findings.comparisons {
+        if !candidates.contains(&other.candidate.as_str()) {
+            candidates.push(&other.candidate);
+        }
+    }
+    let delta = setting(comparison.delta);
+    vec![
+        fact("baseline", comparison.baseline.as_str()),
+        fact("compared with it", candidates.join(", ")),
+        fact("test", method_words(comparison.method)),
+        fact("confidence", setting(comparison.confidence)),
+        fact(
+            "correction for many cases",
+            correction_words(comparison.correction),
+        ),
+        fact("counts as the same", format!("a change within {delta}")),
+    ]
+}
+
+/// How one session was measured.
+fn of_session(session: &Session) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    facts.extend(
+        session
+            .number
+            .map(|number| fact("session", format!("@{number}"))),
+    );
+    let started = moment(session.started_unix_ms);
+    facts.push(fact("started", format!("{started} UTC")));
+    let state = match session.state {
+        State::Complete => None,
+        State::Running => Some("still running, or killed"),
+        State::Interrupted => Some("interrupted; what was measured is shown"),
+        State::Imported => Some("imported from a file"),
+    };
+    facts.extend(state.map(|words| fact("state", words)));
+    if !session.tags.is_empty() {
+        facts.push(fact("tags", session.tags.join(" ")));
+    }
+    if !session.command.is_empty() {
+        facts.push(fact("command", shell_words::join(&session.command)));
+    }
+    facts.extend(session.variants.iter().filter_map(variant));
+    facts.extend(of_design(&session.design));
+    facts.push(fact("runs", runs(session)));
+    let speedwell = session.environment.speedwell.as_deref();
+    facts.extend(speedwell.map(|version| fact("measured by", format!("Speedwell {version}"))));
+    facts
+}
+
+/// What sets a variant apart, unless its name says all.
+fn variant(variant: &Variant) -> Option<Fact> {
+    let mut words: Vec<String> = variant
+        .environment
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    words.extend(
+        variant
+            .program
+            .iter()
+            .map(|path| path.display().to_string()),
+    );
+    words.extend(variant.arguments.iter().cloned());
+    let name = format!("variant {}", variant.name);
+    (!words.is_empty()).then(|| (name, shell_words::join(words)))
+}
+
+fn of_design(design: &Design) -> Vec<Fact> {
+    let number = u64::from(design.runs_per_block);
+    let order = match design.order {
+        Order::Blocks => format!(
+            "randomised blocks of {number} runs of every variant, shuffled, spread over the session"
+        ),
+        Order::Alternate => "fixed alternation of the variants".into(),
+        Order::Parallel => "all variants at the same time".into(),
+        Order::Imported => "not known".into(),
+    };
+    let mut facts = vec![fact("order of runs", order)];
+    // The plan of imported results is unknown; what stands in the session is a filler.
+    if design.order == Order::Imported {
+        return facts;
+    }
+    facts.push(fact("seed", design.seed.to_string()));
+    facts.push(fact("end of measuring", stopping(&design.stopping)));
+    let threshold = design.threshold.map(setting);
+    facts.extend(threshold.map(|share| fact("threshold named before measuring", share)));
+    facts
+}
+
+fn stopping(stopping: &Stopping) -> String {
+    match stopping {
+        Stopping::Fixed { runs } => {
+            let runs = count(*runs as usize, "run", "runs");
+            format!("after {runs} of every variant")
+        }
+        Stopping::Sequential {
+            looks,
+            alpha,
+            delta,
+        } => {
+            let looks: Vec<_> = looks.iter().map(u32::to_string).collect();
+            format!(
+                "when a sequential test decides, with looks at {} runs a side; error rate {} over all \
+                 looks together, equal means within {}",
+                looks.join(", "),
+                setting(*alpha),
+                setting(*delta)
+            )
+        }
+    }
+}
+
+fn runs(session: &Session) -> String {
+    let failed = session
+        .failures
+        .iter()
+        .filter(|f| !f.cause.is_skip())
+        .count();
+    let mut words = spell(session.runs.len() as f64, 0);
+    if failed > 0 {
+        words.push_str(&format!(", and {} failed", spell(failed as f64, 0)));
+    }
+    words
+}
+
+/// The model's own form is the contract; it has no value that JSON lacks.
+fn data((name, session): &(Option<&str>, &Session)) -> Value {
+    json!({
+        "source": name,
+        "session": session.id,
+        "number": session.number,
+        "started_unix_ms": session.started_unix_ms,
+        "state": session.state,
+        "tags": session.tags,
+        "command": session.command,
+        "design": session.design,
+        "variants": session.variants,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequential_design_is_told_in_full() {
+        let design = Design {
+            order: Order::Blocks,
+            stopping: Stopping::Sequential {
+                looks: vec![8, 14],
+                alpha: 0.05,
+                delta: 0.02,
+            },
+            baseline: "old".into(),
+            seed: 7,
+            runs_per_block: 2,
+            threshold: Some(0.05),
+            experiment: None,
+            definitions: Vec::new(),
+            conditions: Vec::new(),
+        };
+        let facts = of_design(&design);
+        let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "order of runs",
+                "seed",
+                "end of measuring",
+                "threshold named before measuring"
+            ]
+        );
+        assert_eq!(
+            facts[2].1,
+            "when a sequential test decides, with looks at 8, 14 runs a side; error rate 5 % over all \
+             looks together, equal means within 2 %"
+        );
+    }
+
+    #[test]
+    fn the_plan_of_imported_results_is_not_made_up() {
+        let design = Design {
+            order: Order::Imported,
+            stopping: Stopping::Fixed { runs: 1 },
+            baseline: String::new(),
+            seed: 0,
+            runs_per_block: 1,
+            threshold: None,
+            experiment: None,
+            definitions: Vec::new(),
+            conditions: Vec::new(),
+        };
+        assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
+    }
+}

@@ -1,0 +1,208 @@
+//! The grid of variants that differ in two respects: what each respect does, at one glance.
+
+use crate::charts::Compared;
+use crate::digits::Uncertainty;
+use crate::document::Chart;
+use crate::metric_words::in_unit;
+use crate::table::{Cell, Column, Kind, Row, Table, number};
+use crate::unit::Scale;
+use speedwell_analysis::experiment::{GroupFound, MetricFound};
+use speedwell_model::{Estimate, Metric};
+use speedwell_plot as plot;
+use speedwell_suite::experiment::Experiment;
+
+/// What every combination of the two respects gave in a case, by the headline metric.
+struct Grid<'a> {
+    case: String,
+    metric: &'a Metric,
+    scale: Scale,
+    across: String,
+    down: String,
+    columns: Vec<String>,
+    rows: Vec<(String, Vec<Option<Place<'a>>>)>,
+}
+
+/// One variant in the grid.
+struct Place<'a> {
+    variant: &'a str,
+    center: Estimate,
+}
+
+/// A table for each case; none unless all variants say two respects.
+pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
+    grids(group, experiment).iter().map(table).collect()
+}
+
+/// A picture for each case: bars in groups, so that one sees whether one respect does the same whatever the other is.
+pub fn charts(group: &GroupFound, experiment: &Experiment) -> Vec<Chart> {
+    grids(group, experiment).iter().map(chart).collect()
+}
+
+fn grids<'a>(group: &'a GroupFound, experiment: &'a Experiment) -> Vec<Grid<'a>> {
+    let Some((across, down)) = respects(experiment) else {
+        return Vec::new();
+    };
+    let Some(metric) = group.metrics.first() else {
+        return Vec::new();
+    };
+    let mut cases: Vec<String> = Vec::new();
+    for summary in &metric.findings.summaries {
+        let id = summary.case.id();
+        if !cases.contains(&id) {
+            cases.push(id);
+        }
+    }
+    cases
+        .into_iter()
+        .map(|case| grid(case, metric, experiment, &across, &down))
+        .collect()
+}
+
+/// The names of the two respects.
+fn respects(experiment: &Experiment) -> Option<(String, String)> {
+    let names = |factors: &[(String, String)]| -> Vec<String> {
+        factors.iter().map(|(name, _)| name.clone()).collect()
+    };
+    let first = names(&experiment.variants.first()?.factors);
+    let [across, down] = &first[..] else {
+        return None;
+    };
+    let all = experiment
+        .variants
+        .iter()
+        .all(|variant| names(&variant.factors) == first);
+    all.then(|| (across.clone(), down.clone()))
+}
+
+fn values(experiment: &Experiment, respect: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for (name, value) in experiment
+        .variants
+        .iter()
+        .flat_map(|variant| &variant.factors)
+    {
+        if name == respect && !found.contains(value) {
+            found.push(value.clone());
+        }
+    }
+    found
+}
+
+/// The variant that has these values of its respects.
+fn variant_of<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Option<&'a str> {
+    let has = |factors: &[(String, String)]| {
+        let is_in = |(name, value): &(&str, &str)| {
+            factors
+                .iter()
+                .any(|(known, own)| known == name && own == value)
+        };
+        wanted.iter().all(is_in)
+    };
+    let found = experiment
+        .variants
+        .iter()
+        .find(|variant| has(&variant.factors));
+    found.map(|variant| variant.name.as_str())
+}
+
+fn grid<'a>(
+    case: String,
+    metric: &'a MetricFound,
+    experiment: &'a Experiment,
+    across: &str,
+    down: &str,
+) -> Grid<'a> {
+    let summaries = &metric.findings.summaries;
+    let of_case: Vec<_> = summaries
+        .iter()
+        .filter(|summary| summary.case.id() == case)
+        .collect();
+    let all: Vec<f64> = of_case.iter().map(|summary| summary.center.value).collect();
+    let columns = values(experiment, across);
+    let compared = Compared::of(&metric.findings.comparisons);
+    let place = |row: &str, column: &str| {
+        let variant = variant_of(experiment, &[(across, column), (down, row)])?;
+        let mut own = of_case.iter();
+        let summary = own.find(|summary| *summary.variant == *variant)?;
+        Some(Place {
+            variant,
+            center: compared.side(summary).unwrap_or(summary.center),
+        })
+    };
+    let row = |name: String| {
+        let places = columns.iter().map(|column| place(&name, column)).collect();
+        (name, places)
+    };
+    Grid {
+        rows: values(experiment, down).into_iter().map(row).collect(),
+        scale: Scale::fitting(&metric.metric.unit, &all, None),
+        metric: &metric.metric,
+        across: across.to_owned(),
+        down: down.to_owned(),
+        columns,
+        case,
+    }
+}
+
+fn table(grid: &Grid<'_>) -> Table {
+    let scale = &grid.scale;
+    let rows = grid.rows.iter().map(|(name, places)| {
+        let known = places.iter().flatten();
+        let data =
+            known.filter_map(|place| Some((place.variant.to_owned(), number(place.center.value)?)));
+        let data: serde_json::Map<String, serde_json::Value> = data.collect();
+        let mut cells = vec![Cell::words(name), Cell::value(data)];
+        cells.extend(places.iter().map(|place| match place {
+            Some(Place { variant, center }) => {
+                let digits = scale.place(center.value, Uncertainty::Unknown);
+                Cell::text(format!("{} ({variant})", scale.bare(center.value, digits)))
+            }
+            None => Cell::text(""),
+        }));
+        Row::Cells(cells)
+    });
+    let rows = rows.collect();
+    let mut heads = vec![
+        Column::new("factor", &grid.down, Kind::Label),
+        Column::machine("values"),
+    ];
+    heads.extend(grid.columns.iter().map(|column| {
+        Column::new("shown", format!("{}: {column}", grid.across), Kind::Figure).for_people()
+    }));
+    Table {
+        caption: vec![grid.case.clone(), in_unit(&grid.metric.name, &scale.symbol)],
+        columns: heads,
+        rows,
+        ..Table::new("factors")
+    }
+}
+
+fn chart(grid: &Grid<'_>) -> Chart {
+    let bar = |(column, place): (&String, &Option<Place<'_>>)| {
+        let center = place.as_ref()?.center;
+        Some(plot::Bar {
+            name: format!("{}: {column}", grid.across),
+            value: grid.scale.shown(center.value),
+            low: Some(grid.scale.shown(center.low)),
+            high: Some(grid.scale.shown(center.high)),
+        })
+    };
+    let category = |(name, places): &(String, Vec<Option<Place<'_>>>)| plot::BarCategory {
+        label: format!("{}: {name}", grid.down),
+        bars: grid.columns.iter().zip(places).filter_map(bar).collect(),
+    };
+    let title = format!("{} by {} and {}", grid.metric.name, grid.down, grid.across);
+    Chart {
+        picture: plot::Chart::Bar(plot::BarChart {
+            title: title.clone(),
+            subtitle: Some(format!("{}; with the intervals of the changes", grid.case)),
+            value_axis: plot::Axis::linear(format!(
+                "{} in {}",
+                grid.metric.name, grid.scale.symbol
+            )),
+            categories: grid.rows.iter().map(category).collect(),
+        }),
+        title,
+        shown_elsewhere: false,
+    }
+}

@@ -1,0 +1,361 @@
+//! Who was served within which time: pictures of the percentages of requests, one for each case or each variant.
+
+use super::answer::label;
+use super::percentiles::curves_by_case;
+use crate::digits::{Uncertainty, place, spell};
+use crate::document::Chart;
+use speedwell_analysis::experiment::{Curve, GroupFound};
+use speedwell_plot as plot;
+use speedwell_suite::experiment::{Experiment, Series};
+use std::ops::RangeInclusive;
+
+const NS_PER_MS: f64 = 1e6;
+
+/// The picture ends at the first of these percentages at which it is not ruled by the slowest requests: on a linear axis
+/// a starved hundredth would press all others to the ground. Their times are told as text.
+const ENDS: [u32; 4] = [98, 97, 95, 90];
+
+/// How many times the time at 90 % is too high for a picture of them all.
+const TOO_HIGH: f64 = 4.0;
+
+/// With more lines than these, the spread of the runs would hide the lines.
+const MOST_WITH_RUNS: usize = 2;
+
+/// The curves of one picture.
+struct Picture<'a> {
+    /// What they have in common.
+    about: String,
+    /// Each with the name of its line.
+    curves: Vec<(String, &'a Curve)>,
+    /// A shorter name of a line.
+    short: fn(&Curve) -> String,
+    colours: Vec<Option<plot::Rgb>>,
+}
+
+/// Percentage served against time: a picture for each case and stage of the story.
+pub fn served(
+    group: &GroupFound,
+    series: Series,
+    stages: &[Vec<String>],
+    experiment: &Experiment,
+) -> Vec<Chart> {
+    let whole = [experiment.variants.iter().map(|v| v.name.clone()).collect()];
+    let stages = match stages.is_empty() {
+        true => &whole,
+        false => stages,
+    };
+    let pictures = pictures(group, series, experiment);
+    let pairs = pictures.iter().flat_map(|picture| {
+        let part =
+            |stage: &Vec<String>| picture.part(|curve| stage.contains(&curve.variant.to_string()));
+        stages.iter().filter_map(part).collect::<Vec<_>>()
+    });
+    pairs.map(|part| part.up_to_most()).collect()
+}
+
+/// The last tenth of the requests, each further nine the same distance.
+pub fn tail(group: &GroupFound, series: Series, experiment: &Experiment) -> Vec<Chart> {
+    let pictures = pictures(group, series, experiment);
+    pictures.iter().map(Picture::of_the_slow).collect()
+}
+
+fn pictures<'a>(
+    group: &'a GroupFound,
+    series: Series,
+    experiment: &Experiment,
+) -> Vec<Picture<'a>> {
+    let cases = curves_by_case(group, experiment);
+    if series == Series::Variants {
+        let pictures = cases.into_iter().map(|(case, curves)| Picture {
+            about: case.id(),
+            short: |curve| curve.variant.to_string(),
+            colours: curves
+                .iter()
+                .map(|curve| colour(experiment, curve))
+                .collect(),
+            curves: curves
+                .into_iter()
+                .map(|curve| (label(experiment, &curve.variant), curve))
+                .collect(),
+        });
+        return pictures.collect();
+    }
+    let mut pictures: Vec<Picture<'_>> = Vec::new();
+    for curve in cases.into_iter().flat_map(|(_, curves)| curves) {
+        let line = (curve.case.id(), curve);
+        let about = label(experiment, &curve.variant);
+        match pictures.iter_mut().find(|picture| picture.about == about) {
+            Some(picture) => picture.curves.push(line),
+            None => pictures.push(Picture {
+                about,
+                short: |curve| curve.case.id(),
+                curves: vec![line],
+                colours: Vec::new(),
+            }),
+        }
+    }
+    pictures
+}
+
+fn colour(experiment: &Experiment, curve: &Curve) -> Option<plot::Rgb> {
+    let mut variants = experiment.variants.iter();
+    let variant = variants.find(|variant| variant.name == *curve.variant)?;
+    variant.color.as_ref()?.parse().ok()
+}
+
+impl<'a> Picture<'a> {
+    /// The picture with some of its curves; `None` without any.
+    fn part(&self, is_shown: impl Fn(&Curve) -> bool) -> Option<Picture<'a>> {
+        let colours = self.colours.iter().copied().chain(std::iter::repeat(None));
+        let all = self.curves.iter().cloned().zip(colours);
+        let (curves, colours): (Vec<_>, Vec<_>) =
+            all.filter(|((_, curve), _)| is_shown(curve)).unzip();
+        (!curves.is_empty()).then(|| Picture {
+            about: self.about.clone(),
+            short: self.short,
+            curves,
+            colours,
+        })
+    }
+
+    fn up_to_most(&self) -> Chart {
+        let end = self.end();
+        let longest = self.curves.iter().filter_map(|(_, curve)| {
+            let ms = curve.at(100)? / NS_PER_MS;
+            let name = (self.short)(curve);
+            Some(format!(
+                "{name} {}",
+                spell(ms, place(ms, Uncertainty::Unknown))
+            ))
+        });
+        let longest: Vec<String> = longest.collect();
+        let subtitle = format!(
+            "{}; up to {end} %, the slowest request in ms: {}",
+            self.about,
+            longest.join(", ")
+        );
+        let axes = (
+            plot::Axis::linear("percentage of the requests"),
+            plot::Axis::linear("served within, ms"),
+        );
+        self.lines("Percentage served", subtitle, axes, 0..=end)
+    }
+
+    /// The percentage at which the picture ends.
+    fn end(&self) -> u32 {
+        let highest = |percent: u32| {
+            let times = self
+                .curves
+                .iter()
+                .filter_map(|(_, curve)| curve.at(percent));
+            times.fold(0.0, f64::max)
+        };
+        let [most, .., least] = ENDS;
+        let fits = |percent: &u32| highest(*percent) <= TOO_HIGH * highest(least);
+        ENDS.into_iter().find(fits).unwrap_or(most)
+    }
+
+    fn of_the_slow(&self) -> Chart {
+        let axes = (
+            plot::Axis::nines("percentage of the requests"),
+            plot::Axis::log10("served within, ms"),
+        );
+        let title = "Percentage served, the slow ones";
+        self.lines(title, self.about.clone(), axes, 50..=99)
+    }
+
+    fn lines(
+        &self,
+        title: &str,
+        subtitle: String,
+        (x, y): (plot::Axis, plot::Axis),
+        percents: RangeInclusive<u32>,
+    ) -> Chart {
+        let colours = self.colours.iter().copied().chain(std::iter::repeat(None));
+        let series = self.curves.iter().zip(colours);
+        let series: Vec<plot::PointSeries> = series
+            .map(|((name, curve), colour)| plot::PointSeries {
+                name: name.clone(),
+                points: points(curve, &percents, self.curves.len() <= MOST_WITH_RUNS),
+                colour,
+            })
+            .collect();
+        Chart {
+            title: title.to_owned(),
+            picture: plot::Chart::Line(plot::LineChart {
+                title: title.to_owned(),
+                subtitle: Some(subtitle),
+                x,
+                y,
+                observations: Vec::new(),
+                curves: series.len(),
+                series,
+            }),
+            shown_elsewhere: false,
+        }
+    }
+}
+
+/// The medians of the runs; every tenth with the fastest and the slowest run if these are to be shown.
+fn points(curve: &Curve, percents: &RangeInclusive<u32>, with_runs: bool) -> Vec<plot::Point> {
+    let wanted = curve
+        .points
+        .iter()
+        .filter(|(percent, _)| percents.contains(percent));
+    let point = |(percent, times): &(u32, [f64; 3])| {
+        let x = f64::from(*percent);
+        let [middle, low, high] = times.map(|ns| ns / NS_PER_MS);
+        match with_runs && curve.runs > 1 && percent % 10 == 0 {
+            true => plot::Point::with_interval(x, middle, low, high),
+            false => plot::Point::new(x, middle),
+        }
+    };
+    wanted.map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::{Case, DefinitionFile, Value};
+    use std::sync::Arc;
+
+    const FILE: &str = r##"
+[[variant]]
+name = "old"
+color = "#c0392b"
+[[variant]]
+name = "new"
+label = "with a cache"
+[[group]]
+name = "web"
+kind = "server"
+[group.target]
+command = ["serve"]
+[group.load]
+url = "http://127.0.0.1:{port}/"
+connections = 1
+requests = 10
+"##;
+
+    fn experiment() -> Experiment {
+        Experiment::of(&DefinitionFile {
+            file: "web.toml".into(),
+            text: FILE.to_owned(),
+            set: Vec::new(),
+            cpus: 2,
+        })
+        .unwrap()
+    }
+
+    /// Curves of two pages under two variants: the percentage itself in milliseconds, times `of_case`.
+    fn group() -> GroupFound {
+        let curve = |(variant, page, times): (&str, &str, f64)| Curve {
+            case: Arc::new(Case::new(
+                "web",
+                vec![("page".to_owned(), Value::Text(page.to_owned()))],
+            )),
+            variant: variant.into(),
+            points: (0..=100)
+                .map(|percent| {
+                    let ns = f64::from(percent) * times * NS_PER_MS;
+                    (percent, [ns, ns / 2.0, ns * 2.0])
+                })
+                .collect(),
+            effective_concurrency: None,
+            asked_concurrency: None,
+            runs: 3,
+        };
+        let curves = [
+            ("new", "home", 1.0),
+            ("old", "home", 2.0),
+            ("new", "cart", 3.0),
+            ("old", "cart", 4.0),
+        ];
+        GroupFound {
+            name: "web".to_owned(),
+            metrics: Vec::new(),
+            curves: curves.into_iter().map(curve).collect(),
+        }
+    }
+
+    fn line_chart(chart: &Chart) -> &plot::LineChart {
+        match &chart.picture {
+            plot::Chart::Line(picture) => picture,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn names(chart: &Chart) -> Vec<&str> {
+        let series = line_chart(chart).series.iter();
+        series.map(|series| series.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_picture_shows_the_variants_of_a_case_or_the_cases_of_a_variant() {
+        let experiment = experiment();
+        let by_case = served(&group(), Series::Variants, &[], &experiment);
+        assert_eq!(by_case.len(), 2);
+        assert!(
+            by_case
+                .iter()
+                .all(|chart| names(chart) == ["old", "new (with a cache)"])
+        );
+        let old = &line_chart(&by_case[0]).series[0];
+        assert_eq!(old.colour, "#c0392b".parse().ok());
+        let by_variant = served(&group(), Series::Cases, &[], &experiment);
+        assert_eq!(by_variant.len(), 2);
+        let pages = ["web page=home", "web page=cart"];
+        assert!(by_variant.iter().all(|chart| names(chart) == pages));
+        let about = line_chart(&by_variant[1]).subtitle.clone().unwrap();
+        assert_eq!(
+            about,
+            "new (with a cache); up to 98 %, the slowest request in ms: web page=home 100, web page=cart 300"
+        );
+        assert_eq!(tail(&group(), Series::Cases, &experiment).len(), 2);
+    }
+
+    #[test]
+    fn a_stage_shows_its_variants_with_their_colours() {
+        let experiment = experiment();
+        let stages = [
+            vec!["new".to_owned()],
+            vec!["old".to_owned(), "new".to_owned()],
+        ];
+        let charts = served(&group(), Series::Variants, &stages, &experiment);
+        assert_eq!(charts.len(), 4, "two stages of two cases");
+        assert_eq!(names(&charts[0]), ["new (with a cache)"]);
+        assert_eq!(line_chart(&charts[0]).series[0].colour, None);
+        assert_eq!(names(&charts[1]), ["old", "new (with a cache)"]);
+    }
+
+    #[test]
+    fn a_picture_ends_before_a_starved_hundredth_rules_it() {
+        let ends_at = |starved: std::ops::RangeInclusive<u32>| {
+            let mut group = group();
+            for (percent, times) in &mut group.curves[0].points {
+                if starved.contains(percent) {
+                    *times = [1e12; 3];
+                }
+            }
+            let charts = served(&group, Series::Variants, &[], &experiment());
+            line_chart(&charts[0]).series[0].points.len() - 1
+        };
+        assert_eq!(
+            [99..=100, 98..=100, 97..=100, 91..=100].map(ends_at),
+            [98, 97, 95, 90]
+        );
+    }
+
+    #[test]
+    fn every_tenth_percentage_has_the_fastest_and_the_slowest_run() {
+        let experiment = experiment();
+        let charts = served(&group(), Series::Variants, &[], &experiment);
+        let points = &line_chart(&charts[0]).series[1].points;
+        assert_eq!(points.len(), 99, "clipped");
+        assert_eq!(
+            points[50],
+            plot::Point::with_interval(50.0, 50.0, 25.0, 100.0)
+        );
+        assert_eq!(points[51], plot::Point::new(51.0, 51.0));
+    }
+}

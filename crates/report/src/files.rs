@@ -1,0 +1,266 @@
+//! Files asked for with `-o`: their kind by extension, pictures numbered, all written or a reason.
+
+use super::document::{Chart, Document};
+use super::format::Format;
+use super::output::renderer;
+use anyhow::{Context as _, bail};
+use std::path::{Path, PathBuf};
+
+/// Pictures are painted twice as large as laid out, for screens of high density and for print.
+const PNG_ZOOM: u32 = 2;
+
+/// What a file is to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text(Format),
+    /// The chart at this position.
+    Svg(usize),
+    /// The chart at this position.
+    Png(usize),
+}
+
+/// A file to write.
+#[derive(Debug)]
+pub struct Planned {
+    path: PathBuf,
+    kind: Kind,
+}
+
+/// Decides the kind of each file.
+///
+/// # Errors
+/// A name without a known extension; a picture of a document that has none.
+pub fn plan(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<Planned>> {
+    let mut planned = Vec::new();
+    for path in paths {
+        let picture: fn(usize) -> Kind = match kind_of(path)? {
+            Kind::Svg(_) => Kind::Svg,
+            Kind::Png(_) => Kind::Png,
+            kind => {
+                planned.push(Planned {
+                    path: path.clone(),
+                    kind,
+                });
+                continue;
+            }
+        };
+        let charts = document.charts().count();
+        if charts == 0 {
+            bail!(
+                "cannot write '{}': there is nothing to draw",
+                path.display()
+            );
+        }
+        let each = (0..charts).map(|at| Planned {
+            path: numbered(path, at),
+            kind: picture(at),
+        });
+        planned.extend(each);
+    }
+    Ok(planned)
+}
+
+fn kind_of(path: &Path) -> anyhow::Result<Kind> {
+    let extension = path
+        .extension()
+        .and_then(|end| end.to_str())
+        .unwrap_or_default();
+    let extension = extension.to_ascii_lowercase();
+    match extension.as_str() {
+        "svg" => return Ok(Kind::Svg(0)),
+        "png" => return Ok(Kind::Png(0)),
+        _ => {}
+    }
+    if let Ok(format) = extension.parse() {
+        return Ok(Kind::Text(format));
+    }
+    let known: Vec<_> = Format::NAMES
+        .iter()
+        .map(|(_, names)| format!(".{}", names[0]))
+        .collect();
+    let known = known.join(" ");
+    bail!(
+        "cannot write '{}': unknown kind of file (known: {known} .svg .png)",
+        path.display()
+    )
+}
+
+/// Checks, before anything is measured for them, that files can be written one day.
+///
+/// # Errors
+/// A name without a known extension, or as for [`check_writable`].
+pub fn check(paths: &[PathBuf]) -> anyhow::Result<()> {
+    for path in paths {
+        kind_of(path)?;
+        check_writable(path)?;
+    }
+    Ok(())
+}
+
+/// Checks that a file can be written, by opening it; what was there stays as it is.
+///
+/// # Errors
+/// A folder that is missing, or one or a file that must not be written.
+pub fn check_writable(path: &Path) -> anyhow::Result<()> {
+    let there = std::fs::metadata(path).ok();
+    // Opening a pipe would wait for its reader.
+    if there
+        .as_ref()
+        .is_some_and(|there| !there.is_file() && !there.is_dir())
+    {
+        return Ok(());
+    }
+    let mut options = std::fs::OpenOptions::new();
+    let opened = options.append(true).create(true).open(path);
+    opened.with_context(|| format!("cannot write '{}'", path.display()))?;
+    if there.is_none() {
+        // It was made by this look alone.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+/// The path of the chart at `position`: the first has the name given.
+fn numbered(path: &Path, position: usize) -> PathBuf {
+    if position == 0 {
+        return path.to_owned();
+    }
+    let number = position + 1;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}-{number}.{extension}"))
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What a picture shows.
+    pub shows: Option<String>,
+}
+
+/// Writes the files and returns which.
+///
+/// # Errors
+/// The first file that cannot be drawn or written.
+pub fn write(document: &Document, plan: &[Planned]) -> anyhow::Result<Vec<Written>> {
+    let charts: Vec<&Chart> = document.charts().collect();
+    for Planned { path, kind } in plan {
+        let bytes = match *kind {
+            Kind::Text(format) => text(document, format, pictures(plan, path))?,
+            Kind::Svg(at) => svg(charts[at]),
+            Kind::Png(at) => png(charts[at])?,
+        };
+        std::fs::write(path, bytes)
+            .with_context(|| format!("cannot write '{}'", path.display()))?;
+    }
+    let written = |planned: &Planned| Written {
+        path: planned.path.clone(),
+        shows: match planned.kind {
+            Kind::Text(_) => None,
+            Kind::Svg(at) | Kind::Png(at) => Some(charts[at].title.clone()),
+        },
+    };
+    Ok(plan.iter().map(written).collect())
+}
+
+fn text(document: &Document, format: Format, pictures: Vec<String>) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    renderer(format, pictures).render(document, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The pictures written beside the text file `path`, one per chart, by the names under which it can
+/// show them. Where a chart is written as SVG and as PNG, the first one asked for is shown.
+fn pictures(plan: &[Planned], path: &Path) -> Vec<String> {
+    let beside = plan
+        .iter()
+        .filter(|planned| planned.path.parent() == path.parent());
+    let mut names: Vec<String> = Vec::new();
+    for planned in beside {
+        let (Kind::Svg(at) | Kind::Png(at)) = planned.kind else {
+            continue;
+        };
+        let name = planned
+            .path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy();
+        if at == names.len() {
+            names.push(name.into_owned());
+        }
+    }
+    names
+}
+
+fn svg(chart: &Chart) -> Vec<u8> {
+    chart.picture.svg(chart.picture.natural_size()).into_bytes()
+}
+
+fn png(chart: &Chart) -> anyhow::Result<Vec<u8>> {
+    let size = chart.picture.natural_size();
+    chart
+        .picture
+        .png_zoomed(size, PNG_ZOOM)
+        .with_context(|| format!("cannot draw '{}'", chart.title))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Block;
+
+    fn with_charts(number: usize) -> Document {
+        let picture = speedwell_plot::Chart::Bar(speedwell_plot::BarChart::default());
+        let chart = |_| {
+            Block::Chart(Box::new(Chart {
+                title: "t".into(),
+                picture: picture.clone(),
+                shown_elsewhere: false,
+            }))
+        };
+        Document {
+            blocks: (0..number).map(chart).collect(),
+            ..Document::new("t")
+        }
+    }
+
+    fn planned(number: usize, paths: &[&str]) -> anyhow::Result<Vec<String>> {
+        let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+        let plan = plan(&with_charts(number), &paths)?;
+        Ok(plan
+            .iter()
+            .map(|planned| planned.path.display().to_string())
+            .collect())
+    }
+
+    #[test]
+    fn further_charts_are_numbered() {
+        let paths = planned(3, &["out/r.svg", "r.md"]).unwrap();
+        assert_eq!(paths, ["out/r.svg", "out/r-2.svg", "out/r-3.svg", "r.md"]);
+    }
+
+    #[test]
+    fn unknown_kinds_name_the_known_ones() {
+        let message = planned(1, &["r.pdf"]).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "cannot write 'r.pdf': unknown kind of file (known: .txt .md .csv .json .html .svg .png)"
+        );
+        assert!(planned(1, &["report"]).is_err());
+        let message = planned(0, &["r.PNG"]).unwrap_err().to_string();
+        assert_eq!(message, "cannot write 'r.PNG': there is nothing to draw");
+    }
+
+    #[test]
+    fn markdown_shows_the_pictures_beside_it() {
+        let paths = ["r.md", "a.svg", "a.png", "else/b.svg"].map(PathBuf::from);
+        let plan = plan(&with_charts(2), &paths).unwrap();
+        assert_eq!(pictures(&plan, Path::new("r.md")), ["a.svg", "a-2.svg"]);
+        assert_eq!(
+            pictures(&plan, Path::new("else/r.md")),
+            ["b.svg", "b-2.svg"]
+        );
+    }
+}

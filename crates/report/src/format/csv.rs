@@ -1,0 +1,136 @@
+//! The main table of a document as comma-separated values (RFC 4180), for spreadsheets and R.
+//!
+//! The main table is the first one together with all later tables of the same name: every metric
+//! and candidate of a comparison, one row per case. Values have every digit and the stored unit;
+//! unknown ones are empty. Columns are the same whatever the data; lists (values of single runs) are
+//! only in JSON. A spreadsheet executes nothing of it: see [`inert`].
+
+use super::Render;
+use crate::document::Document;
+use crate::table::{Cell, Table};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// Comma-separated values.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Csv;
+
+impl Render for Csv {
+    fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+        let mut tables = document.tables().peekable();
+        let Some(main) = tables.peek().map(|table| table.name) else {
+            return Ok(());
+        };
+        let tables: Vec<&Table> = tables.filter(|table| table.name == main).collect();
+        let shown = columns(&tables);
+        let header = shown.iter().map(|&at| quoted(tables[0].columns[at].key));
+        writeln!(out, "{}", header.collect::<Vec<_>>().join(","))?;
+        for cells in tables.iter().flat_map(|table| table.cells()) {
+            let fields = shown.iter().map(|&at| field(&cells[at]));
+            writeln!(out, "{}", fields.collect::<Vec<_>>().join(","))?;
+        }
+        Ok(())
+    }
+}
+
+/// The columns for machines that hold no list and no object in any row.
+fn columns(tables: &[&Table]) -> Vec<usize> {
+    let nested = |at: usize| {
+        let mut cells = tables.iter().flat_map(|table| table.cells());
+        cells.any(|cells| matches!(cells[at].value, Some(Value::Array(_) | Value::Object(_))))
+    };
+    tables[0]
+        .for_machines()
+        .into_iter()
+        .filter(|&at| !nested(at))
+        .collect()
+}
+
+fn field(cell: &Cell) -> String {
+    match &cell.value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => quoted(&inert(text)),
+        Some(other) => quoted(&other.to_string()),
+    }
+}
+
+/// Text that a spreadsheet would execute as a formula gets an apostrophe in front, which makes it text there (OWASP,
+/// "CSV injection"). Numbers stay as they are. Text that begins with apostrophes before such a letter gets one more,
+/// so that taking one away always gives the original.
+fn inert(text: &str) -> Cow<'_, str> {
+    let first = text.trim_start_matches('\'');
+    let is_formula = first.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    match is_formula && text.parse::<f64>().is_err() {
+        true => Cow::Owned(format!("'{text}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Block;
+    use crate::table::{Column, Kind, Row};
+
+    fn table(name: &'static str, case: &str, figure: Option<f64>) -> Block {
+        let columns = vec![
+            Column::new("case", "", Kind::Label),
+            Column::new("pretty", "", Kind::Figure).for_people(),
+            Column::machine("x"),
+            Column::machine("values"),
+        ];
+        let list = Cell::value(vec![1, 2]);
+        let row = Row::Cells(vec![
+            Cell::words(case),
+            Cell::text("1.2 M/s"),
+            Cell::figure(figure),
+            list,
+        ]);
+        Block::Table(Table {
+            columns,
+            rows: vec![row],
+            ..Table::new(name)
+        })
+    }
+
+    #[test]
+    fn tables_of_the_same_name_are_one_and_awkward_names_are_quoted() {
+        let mut document = Document::new("t");
+        document.push(table("changes", "a s=\"x,y\"", Some(1_234_567.891)));
+        document.push(table("other", "no", None));
+        document.push(table("changes", "b", None));
+        let mut out = Vec::new();
+        Csv.render(&document, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "case,x\n\"a s=\"\"x,y\"\"\",1234567.891\nb,\n");
+    }
+
+    #[test]
+    fn spreadsheets_execute_nothing_and_one_apostrophe_less_is_the_original() {
+        for (text, written) in [
+            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+            ("@SUM(1+1)", "'@SUM(1+1)"),
+            ("+x", "'+x"),
+            ("-x", "'-x"),
+            ("\t=1", "'\t=1"),
+            ("'=1", "''=1"),
+            ("-1.5e3", "-1.5e3"),
+            ("+7", "+7"),
+            ("a=1 -b", "a=1 -b"),
+            ("'quoted'", "'quoted'"),
+        ] {
+            assert_eq!(inert(text), written);
+        }
+        let cell = Cell::words("=HYPERLINK(\"http://a\",1)");
+        assert_eq!(field(&cell), "\"'=HYPERLINK(\"\"http://a\"\",1)\"");
+        assert_eq!(field(&Cell::figure(Some(-2.5))), "-2.5");
+    }
+}

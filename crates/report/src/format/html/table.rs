@@ -1,0 +1,398 @@
+//! Tables as markup: names that lead to their case, drawings in their column, and what the script needs to
+//! sort and to choose rows.
+
+use super::escape::escape;
+use super::room::ROWS;
+use super::writer::{Writer, class_of};
+use crate::footnotes::mark;
+use crate::metric_words::count;
+use crate::table::{Cell, Kind, Row, Table};
+use crate::urgency::{most_urgent, urgency};
+use serde_json::Value;
+use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+/// Width of the drawings in a column, in CSS pixels.
+const DRAWING_PX: u32 = 190;
+/// A longer heading, the path of a file say, is broken anywhere.
+const LONG_HEADER: usize = 24;
+/// A table with more rows gets a window of its own, in which its header stays.
+const LONG: usize = 60;
+
+/// A whole table with what stands around it.
+pub fn table(table: &Table, top: bool, writer: &mut Writer) {
+    let shown = table.for_pages();
+    if shown.is_empty() {
+        captions(table, "", writer);
+    } else {
+        sheet(&Sheet::of(table, shown), top, writer);
+    }
+}
+
+/// A table prepared for writing.
+struct Sheet<'t> {
+    table: &'t Table,
+    /// Positions of the columns shown.
+    shown: Vec<usize>,
+    /// The column by whose values rows are chosen.
+    facet: Option<usize>,
+    /// The column of drawings, and its drawings in the order of the rows.
+    drawn: Option<(usize, ForestStrips)>,
+    /// Numbers, among all rows with cells, of those that there is room for.
+    kept: HashSet<usize>,
+    /// How many rows have cells.
+    rows: usize,
+}
+
+impl<'t> Sheet<'t> {
+    fn of(table: &'t Table, shown: Vec<usize>) -> Sheet<'t> {
+        let position = |wanted: fn(&crate::table::Column) -> bool| {
+            shown.iter().copied().find(|&at| wanted(&table.columns[at]))
+        };
+        let facet = position(|column| column.facet);
+        let emphases = table.emphases();
+        let drawn = position(|column| column.kind == Kind::Drawn)
+            .and_then(|at| Some((at, strips(table, at)?)));
+        Sheet {
+            table,
+            facet,
+            drawn,
+            kept: most_urgent(&emphases, ROWS).into_iter().collect(),
+            rows: emphases.len(),
+            shown,
+        }
+    }
+}
+
+/// The drawings of a column, all on one axis.
+fn strips(table: &Table, at: usize) -> Option<ForestStrips> {
+    let row = |cells: &Vec<Cell>| match &cells[at].drawn {
+        Some(drawn) => (**drawn).clone(),
+        None => ForestRow {
+            label: String::new(),
+            estimate: f64::NAN,
+            low: f64::NAN,
+            high: f64::NAN,
+            mark: speedwell_plot::Mark::Unclear,
+        },
+    };
+    let chart = ForestChart {
+        band: table.band,
+        percent: true,
+        rows: table.cells().map(row).collect(),
+        ..ForestChart::default()
+    };
+    chart.strips(DRAWING_PX)
+}
+
+/// Writes the lines above a table that are not the title of the page already; `false` if there are none.
+fn captions(table: &Table, id: &str, writer: &mut Writer) -> bool {
+    let lines = &table.caption[..];
+    let lines = match lines.split_first() {
+        Some((first, others)) if writer.subject.as_ref() == Some(first) => others,
+        _ => lines,
+    };
+    if lines.is_empty() {
+        return false;
+    }
+    writer.raw(&format!("<div class=\"caption\" id=\"{id}\">\n"));
+    for line in lines {
+        writer.element("p", "", line);
+    }
+    writer.raw("</div>\n");
+    true
+}
+
+fn sheet(sheet: &Sheet<'_>, top: bool, writer: &mut Writer) {
+    let table = sheet.table;
+    let id = writer.new_id(table.name);
+    // Further tables stand below headings, which lead to them.
+    if top && writer.contents.is_empty() {
+        writer
+            .contents
+            .push((id.clone(), capital(&table.name.replace('_', " "))));
+    }
+    writer.raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
+    let caption = format!("{id}-caption");
+    let label = if captions(table, &caption, writer) {
+        format!("aria-labelledby=\"{caption}\"")
+    } else {
+        let title = table.caption.first().map_or(table.name, String::as_str);
+        format!("aria-label=\"{}\"", escape(title))
+    };
+    tally(sheet, writer);
+    let long = if sheet.rows > LONG { " long" } else { "" };
+    // A few columns of nothing but figures are not stretched over the page.
+    let figures = sheet
+        .shown
+        .iter()
+        .all(|&at| table.columns[at].kind == Kind::Figure);
+    let class = if figures { " class=\"figures\"" } else { "" };
+    writer.raw(&format!(
+        "<div class=\"scroll{long}\" role=\"region\" tabindex=\"0\" {label}>\n<table{class} {label}>\n"
+    ));
+    header(sheet, writer);
+    rows(sheet, writer);
+    writer.raw("</table>\n</div>\n");
+    footnotes(sheet, writer);
+    writer.raw("</section>\n");
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
+}
+
+/// How many rows have each value of the facet.
+fn tally(sheet: &Sheet<'_>, writer: &mut Writer) {
+    let Some(facet) = sheet.facet else { return };
+    let mut values: Vec<(&str, &Cell, usize)> = Vec::new();
+    for cells in sheet.table.cells() {
+        let cell = &cells[facet];
+        let Some(Value::String(value)) = &cell.value else {
+            continue;
+        };
+        match values.iter_mut().find(|(known, ..)| known == value) {
+            Some((.., number)) => *number += 1,
+            None => values.push((value, cell, 1)),
+        }
+    }
+    values.sort_by_key(|(_, cell, _)| urgency(cell.emphasis));
+    let key = escape(sheet.table.columns[facet].key);
+    writer.raw(&format!("<ul class=\"tally\" data-facet=\"{key}\">\n"));
+    for (value, cell, number) in values {
+        let symbol = cell.text.chars().next().filter(|c| !c.is_alphanumeric());
+        let symbol = symbol.map(String::from).unwrap_or_default();
+        writer.raw(&format!(
+            "<li class=\"{}\" data-v=\"{1}\"><i aria-hidden=\"true\">{2}</i> {number} {1}</li>\n",
+            class_of(cell.emphasis),
+            escape(value),
+            escape(&symbol)
+        ));
+    }
+    writer.raw("</ul>\n");
+}
+
+fn header(sheet: &Sheet<'_>, writer: &mut Writer) {
+    let mut out = String::from("<thead><tr>");
+    for &at in &sheet.shown {
+        let column = &sheet.table.columns[at];
+        let class = class_of_kind(column.kind);
+        let (key, text) = (escape(column.key), escape(&column.header));
+        let _ = match &sheet.drawn {
+            Some((drawn, strips)) if *drawn == at => write!(
+                out,
+                "<th scope=\"col\" class=\"{class}\"><span class=\"unseen\">{text}, drawn</span>{}</th>",
+                strips.axis
+            ),
+            _ => {
+                let long = if column.header.chars().count() > LONG_HEADER {
+                    " long"
+                } else {
+                    ""
+                };
+                let title = match explanation(column.key) {
+                    "" => String::new(),
+                    words => format!(" title=\"{}\"", escape(words)),
+                };
+                write!(
+                    out,
+                    "<th scope=\"col\" class=\"{class}{long}\" data-k=\"{key}\"{title}>{text}</th>"
+                )
+            }
+        };
+    }
+    writer.raw(&out);
+    writer.raw("</tr></thead>\n");
+}
+
+/// What a column of a comparison means, for a reader who has never seen one; nothing for others.
+fn explanation(key: &str) -> &'static str {
+    match key {
+        "change_shown" => "The estimated change from the baseline to the candidate",
+        "interval_shown" => "Where the true change lies, with this confidence",
+        "p" => "How often two equal programs would differ at least as much",
+        "q" => "p corrected for the number of cases: what the verdict is held against",
+        "detectable" => "The smallest change that so many runs would find four times out of five",
+        "more_runs" => "How many more runs a side would probably decide this case",
+        _ => "",
+    }
+}
+
+fn class_of_kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Label => "n",
+        Kind::Identifier => "i",
+        Kind::Words => "w",
+        Kind::Figure => "f",
+        Kind::Drawn => "d",
+    }
+}
+
+/// The rows, in one body per group, so that a group is a unit for those who listen.
+fn rows(sheet: &Sheet<'_>, writer: &mut Writer) {
+    writer.raw("<tbody>\n");
+    let mut group = "";
+    let mut number = 0;
+    let mut rest = sheet.table.rows.iter().peekable();
+    while let Some(row) = rest.next() {
+        match row {
+            Row::Group(name) => {
+                group = &name.full;
+                let class = if group.is_empty() {
+                    ""
+                } else {
+                    " class=\"grouped\""
+                };
+                writer.raw(&format!("</tbody>\n<tbody{class}>\n"));
+                if !group.is_empty() {
+                    writer.raw(&format!(
+                        "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
+                        sheet.shown.len(),
+                        escape(group)
+                    ));
+                }
+            }
+            Row::Cells(cells) => {
+                let mut remarks = Vec::new();
+                while let Some(Row::Remark(text)) =
+                    rest.next_if(|next| matches!(next, Row::Remark(_)))
+                {
+                    remarks.push(text.as_str());
+                }
+                if sheet.kept.contains(&number) {
+                    let markup = Line {
+                        sheet,
+                        cells,
+                        group,
+                        number,
+                        remarks,
+                    }
+                    .markup(writer);
+                    writer.raw(&markup);
+                }
+                number += 1;
+            }
+            // A remark without a row is about the group.
+            Row::Remark(text) => writer.raw(&format!(
+                "<tr class=\"group\"><td colspan=\"{}\">{}</td></tr>\n",
+                sheet.shown.len(),
+                escape(text)
+            )),
+        }
+    }
+    writer.raw("</tbody>\n");
+}
+
+/// One row with cells.
+struct Line<'l> {
+    sheet: &'l Sheet<'l>,
+    cells: &'l [Cell],
+    group: &'l str,
+    number: usize,
+    remarks: Vec<&'l str>,
+}
+
+impl Line<'_> {
+    fn markup(&self, writer: &Writer) -> String {
+        let mut out = String::from("<tr class=\"row\">");
+        for (number, &at) in self.sheet.shown.iter().enumerate() {
+            let (column, cell) = (&self.sheet.table.columns[at], &self.cells[at]);
+            let first = number == 0;
+            let (tag, scope) = if first {
+                ("th", " scope=\"row\"")
+            } else {
+                ("td", "")
+            };
+            let class = [class_of_kind(column.kind), class_of(cell.emphasis)].join(" ");
+            let _ = write!(
+                out,
+                "<{tag}{scope} class=\"{}\" data-l=\"{}\"{}>{}",
+                class.trim_end(),
+                escape(&column.header),
+                sort_value(cell),
+                self.content(at, first, writer)
+            );
+            if first {
+                for remark in &self.remarks {
+                    let _ = write!(out, "<small>{}</small>", escape(remark));
+                }
+            }
+            let _ = write!(out, "</{tag}>");
+        }
+        out + "</tr>\n"
+    }
+
+    fn content(&self, at: usize, first: bool, writer: &Writer) -> String {
+        let cell = &self.cells[at];
+        match &self.sheet.drawn {
+            Some((drawn, strips)) if *drawn == at => {
+                return strips.rows[self.number].clone().unwrap_or_default();
+            }
+            _ => {}
+        }
+        let text = unbroken_options(&escape(&cell.text));
+        if !first {
+            return text;
+        }
+        // The name of the group is shown where rows of several groups are mixed.
+        let group = match self.group {
+            "" => String::new(),
+            group => format!("<span class=\"of\">{} </span>", escape(group)),
+        };
+        let case = cell.value.as_ref().and_then(Value::as_str);
+        match case.and_then(|case| writer.anchor(case)) {
+            Some(anchor) => format!("<a href=\"#{anchor}\">{group}{text}</a>"),
+            None => group + &text,
+        }
+    }
+}
+
+/// Options of a command in one piece: browsers break lines behind their hyphens.
+fn unbroken_options(text: &str) -> String {
+    if !text.starts_with('-') && !text.contains(" -") {
+        return text.to_owned();
+    }
+    let word = |word: &str| match word.trim_start_matches('-').chars().next() {
+        Some(letter) if word.starts_with('-') && letter.is_alphabetic() => {
+            format!("<span class=\"option\">{word}</span>")
+        }
+        _ => word.to_owned(),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// What a row is sorted by where that is not the text of its cell.
+fn sort_value(cell: &Cell) -> String {
+    match &cell.value {
+        Some(Value::Number(number)) => format!(" data-v=\"{number}\""),
+        Some(Value::String(text)) if *text != cell.text => {
+            format!(" data-v=\"{}\"", escape(text))
+        }
+        _ => String::new(),
+    }
+}
+
+fn footnotes(sheet: &Sheet<'_>, writer: &mut Writer) {
+    let left_out = sheet.rows - sheet.kept.len();
+    if left_out > 0 {
+        let text = format!(
+            "{} of {} are left out to keep this page small; -o report.csv has all of them.",
+            count(left_out, "row", "rows"),
+            sheet.rows
+        );
+        writer.element("p", "left-out", &text);
+    }
+    if sheet.table.footnotes.is_empty() {
+        return;
+    }
+    writer.raw("<div class=\"footnotes\">\n");
+    for (at, footnote) in sheet.table.footnotes.iter().enumerate() {
+        writer.element("p", "", &format!("{} {footnote}", mark(at + 1)));
+    }
+    writer.raw("</div>\n");
+}

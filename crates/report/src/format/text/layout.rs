@@ -1,0 +1,321 @@
+//! Fits a table onto a screen: which columns are shown, how wide they are, and the lines.
+//!
+//! Rows have their full names as long as these leave room for every important column, else their
+//! short ones; those are shortened further only if even the indispensable columns do not fit beside
+//! them. Expendable columns fill what room is left. What was left out is said below.
+
+use super::paint::paint;
+use super::wrap::{shorten, width, wrap};
+use crate::document::Emphasis;
+use crate::table::{Cell, Column, Kind, Name, Row, Table};
+
+/// Blanks between columns.
+const GAP: usize = 2;
+/// Columns up to this order are worth more than full names.
+const IMPORTANT: u8 = 2;
+/// Names are never shortened below this; the table rather is too wide.
+const LEAST_NAME: usize = 8;
+/// Blanks before rows that stand under a heading.
+const INDENT: usize = 2;
+
+/// A column on the screen: its position in the table and its width.
+type Placed = (usize, usize);
+
+/// Appends `table` to `out`, at most `room` columns wide where that is possible.
+pub fn table(table: &Table, room: Option<usize>, color: bool, out: &mut String) {
+    let page = Page::fit(table, room.unwrap_or(usize::MAX), color);
+    if page.layout.is_empty() {
+        return;
+    }
+    page.header(out);
+    let mut indent = 0;
+    for row in &table.rows {
+        match row {
+            Row::Group(name) => indent = page.group(name, out),
+            Row::Cells(cells) => page.cells(cells, indent, out),
+            Row::Remark(text) => page.remark(text, indent + INDENT, out),
+        }
+    }
+    page.left_out(out);
+}
+
+struct Page<'a> {
+    table: &'a Table,
+    room: usize,
+    /// Positions of the columns that people see.
+    people: Vec<usize>,
+    layout: Vec<Placed>,
+    /// Whether rows have their short names.
+    short: bool,
+    color: bool,
+}
+
+impl<'a> Page<'a> {
+    /// The columns that fit into `room`.
+    fn fit(table: &'a Table, room: usize, color: bool) -> Page<'a> {
+        let mut page = Page {
+            table,
+            room,
+            people: table.for_people(),
+            layout: Vec::new(),
+            short: false,
+            color,
+        };
+        page.layout = page.columns(IMPORTANT);
+        page.short = page.width() > room;
+        page.layout = page.columns(0);
+        let excess = page.width().saturating_sub(room);
+        if let Some((_, width)) = page.layout.iter_mut().find(|(at, _)| is_name(table, *at)) {
+            *width = (*width).saturating_sub(excess).max(LEAST_NAME.min(*width));
+        }
+        page.add_expendable();
+        page
+    }
+
+    /// The columns whose order is at most `expendable`; 0 are those that must be shown.
+    fn columns(&self, expendable: u8) -> Vec<Placed> {
+        let shown = self.people.iter().copied();
+        let taken = shown.filter(|&at| self.table.columns[at].expendable <= expendable);
+        taken.map(|at| (at, self.natural(at))).collect()
+    }
+
+    /// Adds the other columns, the most important ones first, as far as there is room.
+    fn add_expendable(&mut self) {
+        let columns = &self.table.columns;
+        let mut others = self.people.clone();
+        others.retain(|&at| columns[at].expendable > 0);
+        others.sort_by_key(|&at| columns[at].expendable);
+        for at in others {
+            let width = self.natural(at);
+            if self.width() + GAP + width <= self.room {
+                let place = self.layout.partition_point(|&(other, _)| other < at);
+                self.layout.insert(place, (at, width));
+            }
+        }
+    }
+
+    /// The width that a column takes when nothing is shortened.
+    fn natural(&self, at: usize) -> usize {
+        let mut widest = width(&self.table.columns[at].header);
+        let mut indent = 0;
+        for row in &self.table.rows {
+            match row {
+                Row::Group(name) => {
+                    indent = if self.name(name).is_empty() {
+                        0
+                    } else {
+                        INDENT
+                    }
+                }
+                Row::Cells(cells) if self.is_first(at) => {
+                    widest = widest.max(indent + width(self.text(&cells[at])));
+                }
+                Row::Cells(cells) => widest = widest.max(width(self.text(&cells[at]))),
+                Row::Remark(_) => {}
+            }
+        }
+        widest
+    }
+
+    fn is_first(&self, at: usize) -> bool {
+        self.people.first() == Some(&at)
+    }
+
+    fn name<'n>(&self, name: &'n Name) -> &'n str {
+        if self.short { &name.short } else { &name.full }
+    }
+
+    fn text<'c>(&self, cell: &'c Cell) -> &'c str {
+        cell.short
+            .as_deref()
+            .filter(|_| self.short)
+            .unwrap_or(&cell.text)
+    }
+
+    fn width(&self) -> usize {
+        let gaps = self.layout.len().saturating_sub(1) * GAP;
+        self.layout.iter().map(|(_, width)| width).sum::<usize>() + gaps
+    }
+
+    fn header(&self, out: &mut String) {
+        let columns = self
+            .layout
+            .iter()
+            .map(|&(at, width)| header(&self.table.columns[at], width));
+        let line = columns.collect::<Vec<_>>().join(&" ".repeat(GAP));
+        if line.trim().is_empty() {
+            return;
+        }
+        self.line(line.trim_end(), Emphasis::Strong, out);
+        self.line(&"─".repeat(self.width()), Emphasis::Muted, out);
+    }
+
+    /// Writes a heading and returns the indent of the rows below.
+    fn group(&self, name: &Name, out: &mut String) -> usize {
+        let name = self.name(name);
+        if name.is_empty() {
+            return 0;
+        }
+        self.line(&shorten(name, self.room), Emphasis::Strong, out);
+        INDENT
+    }
+
+    fn cells(&self, cells: &[Cell], indent: usize, out: &mut String) {
+        let mut line = String::new();
+        let mut owed = 0;
+        for (position, &(at, room)) in self.layout.iter().enumerate() {
+            let indent = if position == 0 { indent } else { 0 };
+            let mut text = self.text(&cells[at]).to_owned();
+            if is_name(self.table, at) {
+                text = shorten(&text, room.saturating_sub(indent));
+            }
+            let text = " ".repeat(indent) + &text;
+            let free = room.saturating_sub(width(&text));
+            let to_the_right = self.table.columns[at].kind == Kind::Figure;
+            let (before, after) = if to_the_right { (free, 0) } else { (0, free) };
+            line.push_str(&" ".repeat(owed + before));
+            line.push_str(&paint(&text, cells[at].emphasis, self.color));
+            owed = after + GAP;
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+
+    fn remark(&self, text: &str, margin: usize, out: &mut String) {
+        let room = self.room.min(self.width().max(80));
+        for line in wrap(text, room.saturating_sub(margin)) {
+            out.push_str(&" ".repeat(margin));
+            self.line(&line, Emphasis::Muted, out);
+        }
+    }
+
+    fn left_out(&self, out: &mut String) {
+        let shown = |at: &usize| self.layout.iter().any(|(known, _)| known == at);
+        let missing = self.people.iter().copied().filter(|at| !shown(at));
+        let names: Vec<_> = missing
+            .map(|at| self.table.columns[at].header.as_str())
+            .collect();
+        if !names.is_empty() {
+            for line in wrap(&format!("(no room for: {})", names.join(", ")), self.room) {
+                self.line(&line, Emphasis::Muted, out);
+            }
+        }
+    }
+
+    fn line(&self, text: &str, emphasis: Emphasis, out: &mut String) {
+        out.push_str(&paint(text, emphasis, self.color));
+        out.push('\n');
+    }
+}
+
+fn is_name(table: &Table, at: usize) -> bool {
+    table.columns[at].kind == Kind::Label
+}
+
+fn header(column: &Column, room: usize) -> String {
+    let text = shorten(&column.header, room);
+    let free = " ".repeat(room.saturating_sub(width(&text)));
+    if column.kind == Kind::Figure {
+        free + &text
+    } else {
+        text + &free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Table {
+        let columns = vec![
+            Column::new("case", "", Kind::Label),
+            Column::new("old", "old", Kind::Figure),
+            Column::new("p", "p", Kind::Figure).expendable(3),
+            Column::new("q", "q", Kind::Figure).expendable(1),
+            Column::new("verdict", "verdict", Kind::Words),
+        ];
+        let row = |full: &str, short: &str| {
+            let name = Name {
+                full: full.into(),
+                short: short.into(),
+            };
+            Row::Cells(vec![
+                Cell::words(full).named(&name),
+                Cell::words("1.23"),
+                Cell::words("<0.001"),
+                Cell::words("0.02"),
+                Cell::words("▲ better"),
+            ])
+        };
+        let heading = Name {
+            full: "decoder n=5".into(),
+            short: "decoder n=5 (encoding, len)".into(),
+        };
+        let rows = vec![
+            Row::Group(heading),
+            row("encoding=base64-utf8 len=16", "base64-utf8 16"),
+            Row::Remark("mean +9 %".into()),
+            Row::Group(Name::default()),
+            row("compare", "compare"),
+        ];
+        Table {
+            columns,
+            rows,
+            ..Table::new("t")
+        }
+    }
+
+    fn lines(room: Option<usize>) -> Vec<String> {
+        let mut out = String::new();
+        table(&sample(), room, false, &mut out);
+        out.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_table_with_room_shows_everything_aligned() {
+        assert_eq!(
+            lines(None),
+            [
+                "                                old       p     q  verdict",
+                "───────────────────────────────────────────────────────────",
+                "decoder n=5",
+                "  encoding=base64-utf8 len=16  1.23  <0.001  0.02  ▲ better",
+                "    mean +9 %",
+                "compare                        1.23  <0.001  0.02  ▲ better",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_stay_whole_if_only_unimportant_columns_have_to_go() {
+        let narrow = lines(Some(55));
+        assert_eq!(
+            narrow[3],
+            "  encoding=base64-utf8 len=16  1.23  0.02  ▲ better"
+        );
+        assert_eq!(narrow[6], "(no room for: p)");
+    }
+
+    #[test]
+    fn short_names_need_their_longer_heading() {
+        let narrow = lines(Some(45));
+        assert_eq!(narrow[2], "decoder n=5 (encoding, len)");
+        assert_eq!(narrow[3], "  base64-utf8 16  1.23  0.02  ▲ better");
+        let narrower = lines(Some(26));
+        assert_eq!(narrower[3], "  ba…f8 16  1.23  ▲ better");
+        assert!(lines(Some(30)).iter().all(|line| width(line) <= 30));
+    }
+
+    #[test]
+    fn colours_do_not_change_the_layout() {
+        let (mut plain, mut painted) = (String::new(), String::new());
+        table(&sample(), Some(60), false, &mut plain);
+        table(&sample(), Some(60), true, &mut painted);
+        let bare = regex::Regex::new("\x1b\\[[0-9]*m")
+            .unwrap()
+            .replace_all(&painted, "")
+            .into_owned();
+        assert!(painted.len() > plain.len());
+        assert_eq!(bare, plain);
+    }
+}

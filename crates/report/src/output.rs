@@ -1,0 +1,270 @@
+//! Where a document goes: standard output in one format, and files each in the kind their name says.
+
+use super::charts::ChartKind;
+use super::document::Document;
+use super::files::{self, Written};
+use super::format::{Csv, Format, Html, Json, Markdown, Render, Text};
+use super::unit::UnitChoice;
+use super::{code, comparison, iterations, load, study, summary};
+use anyhow::{Context as _, bail};
+use std::borrow::Cow;
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+/// What the output options asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Output {
+    /// Files to write, besides standard output. The extension decides the kind.
+    pub files: Vec<PathBuf>,
+    /// The format of standard output; text if not given.
+    pub format: Option<Format>,
+    /// The unit to show figures in, where it fits; else the one in which they are short.
+    pub unit: Option<UnitChoice>,
+    /// Whether standard output is coloured.
+    pub color: bool,
+    /// Columns of the terminal; `None` lays tables out as wide as they are.
+    pub width: Option<usize>,
+    /// The chart drawn; else those that suit the findings.
+    pub chart: Option<ChartKind>,
+    /// Whether flame graphs are drawn whatever other charts are.
+    pub flames: bool,
+    /// The column, by its key for machines, by which tables are sorted, largest first; with a `-` in
+    /// front smallest first. Tables without it keep their order.
+    pub sort: Option<String>,
+    /// How much is said.
+    pub verbosity: Verbosity,
+}
+
+/// How much a report says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// The answer and its table.
+    Quiet,
+    /// And what is needed to judge it.
+    #[default]
+    Normal,
+    /// Everything.
+    Verbose,
+}
+
+impl Output {
+    /// The document with its tables sorted as asked for; tables without that column stay as they are.
+    fn sorted<'d>(&self, document: &'d Document) -> Cow<'d, Document> {
+        let Some(sort) = &self.sort else {
+            return Cow::Borrowed(document);
+        };
+        let (key, descending) = match sort.strip_prefix('-') {
+            Some(key) => (key, false),
+            None => (sort.as_str(), true),
+        };
+        let mut document = document.clone();
+        document.for_each_table(&mut |table| {
+            table.sort_by(key, descending);
+        });
+        Cow::Owned(document)
+    }
+}
+
+/// Writes `document` to `stdout` and to every file asked for. Returns the files written: a document
+/// with several charts makes `FILE.svg`, `FILE-2.svg` and so on.
+///
+/// # Errors
+/// A file of unknown kind or an unknown column to sort by (before anything is written), a chart file for a document without a chart,
+/// or a file that cannot be written. A reader of `stdout` that closes it early (`| head`) is no error.
+pub fn print(
+    document: &Document,
+    output: &Output,
+    stdout: &mut dyn Write,
+) -> anyhow::Result<Vec<Written>> {
+    check_sort(document, output)?;
+    let document = &*output.sorted(document);
+    let plan = files::plan(document, &output.files)?;
+    let render: Box<dyn Render> = match output.format.unwrap_or(Format::Text) {
+        Format::Text => Box::new(Text {
+            width: output.width,
+            color: output.color,
+            brief: output.verbosity < Verbosity::Verbose,
+        }),
+        other => renderer(other, Vec::new()),
+    };
+    match render
+        .render(document, stdout)
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        other => other.context("cannot write to standard output")?,
+    }
+    files::write(document, &plan)
+}
+
+fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
+    let mut keys: Vec<&str> = Vec::new();
+    for table in document.tables() {
+        keys.extend(
+            table
+                .for_machines()
+                .into_iter()
+                .map(|at| table.columns[at].key),
+        );
+    }
+    match keys.is_empty() {
+        true => Ok(()),
+        false => sorts_by(output.sort.as_deref(), keys),
+    }
+}
+
+/// What a report that does not exist yet will be of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Runs of one variant.
+    Runs,
+    /// Runs of several variants.
+    Comparison,
+    /// Runs by the values of a parameter.
+    Study,
+    /// Pieces of code.
+    Codes,
+    /// Numbers of iterations of benchmark files.
+    Iterations,
+    /// A piece of code with more and more workers.
+    CodeSearch,
+    /// HTTP loads.
+    Loads,
+    /// HTTP loads of more and more concurrency.
+    LoadLevels,
+    /// HTTP loads of higher and higher rates.
+    LoadRates,
+}
+
+/// Checks what was typed about a report before anything is measured for it.
+///
+/// # Errors
+/// An unknown column to sort by, or a file that cannot be written.
+pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
+    files::check(&output.files)?;
+    let keys = match measured {
+        Subject::Runs => summary::sort_keys(),
+        Subject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
+        Subject::Study => study::sort_keys(),
+        Subject::Codes => [code::sort_keys(), comparison::sort_keys()].concat(),
+        Subject::Iterations => iterations::sort_keys(),
+        Subject::CodeSearch => code::search_sort_keys(),
+        Subject::Loads => load::sort_keys(),
+        Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
+        Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
+    };
+    sorts_by(output.sort.as_deref(), keys)
+}
+
+fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
+    let Some(sort) = sort else {
+        return Ok(());
+    };
+    let key = sort.strip_prefix('-').unwrap_or(sort);
+    if keys.contains(&key) {
+        return Ok(());
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    bail!(
+        "there is no column '{key}' to sort by (known: {})",
+        keys.join(" ")
+    )
+}
+
+/// The renderer of a format for a file: not coloured and as wide as it has to be.
+pub(super) fn renderer(format: Format, pictures: Vec<String>) -> Box<dyn Render> {
+    match format {
+        Format::Text => Box::new(Text::default()),
+        Format::Markdown => Box::new(Markdown { pictures }),
+        Format::Csv => Box::new(Csv),
+        Format::Json => Box::new(Json),
+        Format::Html => Box::new(Html),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Block;
+    use crate::table::{Cell, Column, Kind, Row, Table};
+    use std::io;
+
+    /// A reader that goes away, or a disk that is full.
+    struct Broken(ErrorKind);
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_unknown_column_to_sort_by_names_the_known_ones() {
+        let mut document = Document::new("t");
+        let columns = vec![Column::machine("q"), Column::machine("change")];
+        document.push(Block::Table(Table {
+            columns,
+            ..Table::new("changes")
+        }));
+        let output = Output {
+            sort: Some("-p".into()),
+            ..Output::default()
+        };
+        let error = print(&document, &output, &mut Vec::new()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "there is no column 'p' to sort by (known: change q)"
+        );
+    }
+
+    #[test]
+    fn every_table_with_the_column_is_sorted() {
+        let row = |value: f64| Row::Cells(vec![Cell::figure(Some(value)).shown(value.to_string())]);
+        let table = |key, values: [f64; 3]| {
+            Block::Table(Table {
+                columns: vec![Column::new(key, "v", Kind::Figure)],
+                rows: values.map(row).into(),
+                ..Table::new("t")
+            })
+        };
+        let mut document = Document::new("t");
+        document.push(table("change", [1.0, 3.0, 2.0]));
+        document.push(table("other", [5.0, 6.0, 4.0]));
+        document.push(Block::Appendix {
+            title: "more".into(),
+            instead: None,
+            blocks: vec![table("change", [7.0, 9.0, 8.0])],
+        });
+        let printed = |sort: &str| {
+            let output = Output {
+                sort: Some(sort.into()),
+                format: Some(Format::Csv),
+                ..Output::default()
+            };
+            let mut bytes = Vec::new();
+            print(&document, &output, &mut bytes).unwrap();
+            let text = String::from_utf8(bytes).unwrap();
+            let figures = text.chars().filter(char::is_ascii_digit);
+            figures.collect::<String>()
+        };
+        assert_eq!(printed("change"), "321564987");
+        assert_eq!(printed("-change"), "123564789");
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_is_no_error_but_a_full_disk_is() {
+        let document = Document {
+            blocks: vec![Block::Paragraph("x".into())],
+            ..Document::new("t")
+        };
+        let output = Output::default();
+        assert!(print(&document, &output, &mut Broken(ErrorKind::BrokenPipe)).is_ok());
+        let error = print(&document, &output, &mut Broken(ErrorKind::StorageFull)).unwrap_err();
+        assert_eq!(error.to_string(), "cannot write to standard output");
+    }
+}

@@ -1,0 +1,209 @@
+//! Two profiles as a document: the sentence, the table of the extra cost, and four flame graphs.
+//!
+//! Decides how costs are worded. What they are is known before (`analysis::profile`). Start at [`profiles`]; the
+//! flame graphs are in `pictures.rs`, all profiles of a session in `sections.rs`.
+
+mod pictures;
+mod sections;
+mod table;
+
+pub use sections::sections;
+
+use super::document::{Block, Document};
+use super::metric_words::count;
+use super::quantity::{quantity, share};
+use super::table::number;
+use super::{Output, Uncertainty, Verbosity};
+use speedwell_analysis::profile::{Direction, Entry, Explanation, ExtraCost};
+use speedwell_model::{Profile, WeightUnit};
+
+/// With fewer samples a share of 3 %, the smallest that is shown, is uncertain by more than a third of itself:
+/// its standard error is sqrt(p (1 - p) / n).
+const FEW_SAMPLES: u64 = 300;
+
+/// Said where nothing is drawn.
+const DRAWS: &str = "-o FILE.html draws flame graphs.";
+
+/// One side.
+#[derive(Debug, Clone, Copy)]
+pub struct ProfileSide<'a> {
+    /// What it is called.
+    pub label: &'a str,
+    /// Where its time went.
+    pub profile: &'a Profile,
+}
+
+/// The report of two profiles, the baseline first, and what they say about each other.
+pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Output) -> Document {
+    let mut document = Document::new("profiles");
+    for warning in warnings(sides) {
+        document.push(Block::Warning(warning));
+    }
+    document.push(Block::Headline(headline(sides, &found.extra)));
+    if let Some(entry) = &found.extra.entry
+        && let Some(sentence) = below(entry)
+    {
+        document.push(Block::Paragraph(sentence));
+    }
+    if found.extra.direction != Direction::Alike {
+        document.push(Block::Table(table::of(sides, &found.extra)));
+    }
+    if output.verbosity > Verbosity::Quiet {
+        let notes = notes(sides, &found.extra);
+        notes
+            .into_iter()
+            .for_each(|note| document.push(Block::Note(note)));
+        if output.files.is_empty() && output.format.is_none() {
+            document.push(Block::Note(DRAWS.into()));
+        }
+    }
+    for chart in pictures::of(sides, found) {
+        document.push(Block::Chart(Box::new(chart)));
+    }
+    attach(&mut document, sides, &found.extra);
+    document
+}
+
+/// A weight with its unit.
+fn weight(profile: &Profile, weight: u64) -> String {
+    let weight = weight as f64;
+    // Counts stay whole.
+    if matches!(profile.unit, WeightUnit::Events | WeightUnit::Unknown) && weight < 1000.0 {
+        return format!("{weight}");
+    }
+    let (figure, unit) = match profile.unit {
+        WeightUnit::Nanoseconds => (weight, "ns"),
+        WeightUnit::Microseconds => (weight * 1e3, "ns"),
+        WeightUnit::Events | WeightUnit::Unknown => (weight, "1"),
+    };
+    quantity(figure, unit, Uncertainty::Unknown)
+}
+
+fn headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> String {
+    let costs = |side: ProfileSide<'_>| weight(side.profile, side.profile.total());
+    let both = format!("{} → {}", costs(old), costs(new));
+    let change =
+        (extra.candidate as f64 - extra.baseline as f64).abs() / extra.baseline.max(1) as f64;
+    let (more, extra_cost) = match extra.direction {
+        Direction::Alike => {
+            return format!(
+                "{} costs the same as {}, within 1 % ({both})",
+                new.label, old.label
+            );
+        }
+        Direction::Costlier => ("more", "extra cost"),
+        Direction::Cheaper => ("less", "saved cost"),
+    };
+    let place = match &extra.entry {
+        Some(Entry { row, .. }) if row.new => {
+            let side = if more == "more" { old.label } else { new.label };
+            let part = share(row.share.min(1.0));
+            format!(
+                "; {part} of the {extra_cost} is in '{}', which {side} does not have",
+                row.frame
+            )
+        }
+        Some(Entry { row, .. }) => {
+            let part = share(row.share.min(1.0));
+            format!(
+                "; {part} of the {extra_cost} is in '{}', which both sides have",
+                row.frame
+            )
+        }
+        None => String::new(),
+    };
+    format!(
+        "{} costs {} {more} than {} ({both}){place}",
+        new.label,
+        share(change),
+        old.label
+    )
+}
+
+/// What the function called by which the cost enters.
+fn below(entry: &Entry) -> Option<String> {
+    let called = entry.below.iter();
+    let called: Vec<String> = called
+        .map(|row| format!("{} ({})", row.frame, share(row.share)))
+        .collect();
+    match called.is_empty() {
+        true => None,
+        false => Some(format!("Below it: {}.", called.join(", "))),
+    }
+}
+
+fn warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if old.profile.tool != new.profile.tool {
+        warnings.push(
+            "The sides were recorded by different tools, which see different functions; \
+             what only one of them sees looks new."
+                .to_owned(),
+        );
+    }
+    for side in [old, new] {
+        if let Some(samples) = side.profile.samples
+            && samples < FEW_SAMPLES
+        {
+            warnings.push(format!(
+                "{} was looked at only {}: shares of a few percent are chance.",
+                side.label,
+                times(samples)
+            ));
+        }
+    }
+    warnings
+}
+
+fn times(number: u64) -> String {
+    count(
+        usize::try_from(number).unwrap_or(usize::MAX),
+        "time",
+        "times",
+    )
+}
+
+fn notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> {
+    let mut notes = Vec::new();
+    if extra.direction != Direction::Alike {
+        let word = match extra.direction {
+            Direction::Cheaper => "GONE",
+            _ => "NEW",
+        };
+        notes.push(format!(
+            "A cost includes what a function called, so shares overlap. Both sides must have done the same work: \
+             costs are compared as they are, not in percent. {word}: the cheaper side spent less than 0.2 % there."
+        ));
+    }
+    for side in sides {
+        let blind = side.profile.tool.blind_spot().map(str::to_owned);
+        for told in blind.iter().chain(&side.profile.remarks) {
+            if !notes.contains(told) {
+                notes.push(told.clone());
+            }
+        }
+    }
+    notes
+}
+
+fn attach(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) {
+    let side = |side: ProfileSide<'_>, total: u64| {
+        serde_json::json!({
+            "name": side.label,
+            "tool": side.profile.tool,
+            "unit": side.profile.unit,
+            "samples": side.profile.samples,
+            "weight": total,
+        })
+    };
+    document.attach("baseline", side(old, extra.baseline));
+    document.attach("candidate", side(new, extra.candidate));
+    let entry = extra.entry.as_ref().map(|entry| {
+        serde_json::json!({
+            "frame": entry.row.frame,
+            "new": entry.row.new,
+            "share": number(entry.row.share),
+        })
+    });
+    document.attach("entry", entry.unwrap_or_default());
+}

@@ -1,0 +1,198 @@
+//! The flame graphs of two profiles: each side by itself, and the difference in the shape of either side.
+//!
+//! All four have one scale, so a box that is twice as wide cost twice as much. A difference in the candidate's
+//! shape cannot show what vanished; the one in the baseline's shape does.
+
+use super::{ProfileSide, weight};
+use crate::document::Chart;
+use crate::quantity::share;
+use speedwell_analysis::profile::{CallNode, Explanation};
+use speedwell_model::ProfileTool;
+use speedwell_plot::{self as plot, FlameChart, FlameFrame, FlamePart};
+
+/// Kinds of code, in the order of their colours.
+const KINDS: [&str; 2] = ["script", "native code"];
+
+/// A change of this part of everything has its full colour; smaller ones fade.
+const FADED_BELOW: f64 = 0.005;
+
+/// Which side's costs are the widths.
+#[derive(Clone, Copy)]
+enum Shape {
+    Baseline,
+    Candidate,
+}
+
+impl Shape {
+    fn of(self, node: &CallNode) -> u64 {
+        match self {
+            Shape::Baseline => node.baseline,
+            Shape::Candidate => node.candidate,
+        }
+    }
+}
+
+/// What a reader must know of the tool to trust what is not in a picture.
+fn seen_by(tool: ProfileTool) -> &'static str {
+    match tool {
+        ProfileTool::Perf => " (perf: without frame pointers callers are missing)",
+        ProfileTool::V8 => " (V8's profiler: JavaScript only)",
+        ProfileTool::Folded => "",
+    }
+}
+
+/// What all boxes of a picture have in common.
+struct Picture<'a> {
+    sides: [ProfileSide<'a>; 2],
+    shape: Shape,
+    /// Whether colours show changes.
+    is_difference: bool,
+    root: &'a CallNode,
+}
+
+/// The pictures: baseline, candidate, difference in the candidate's shape and in the baseline's.
+pub fn of(sides: [ProfileSide<'_>; 2], found: &Explanation) -> Vec<Chart> {
+    let [old, new] = sides;
+    let root = &found.tree;
+    let picture = |shape, is_difference| Picture {
+        sides,
+        shape,
+        is_difference,
+        root,
+    };
+    let both = format!("{} against {}", new.label, old.label);
+    vec![
+        picture(Shape::Baseline, false).chart(format!("Where the time goes: {}", old.label)),
+        picture(Shape::Candidate, false).chart(format!("Where the time goes: {}", new.label)),
+        picture(Shape::Candidate, true).chart(format!("{both}: what {} does", new.label)),
+        picture(Shape::Baseline, true).chart(format!("{both}: what {} did", old.label)),
+    ]
+}
+
+/// How much of a function's cost only one side has, as colours show it. Changes below a share of everything that
+/// chance gives as well are faded: else the smallest boxes would be the brightest.
+fn change(node: &CallNode, full: f64) -> f64 {
+    let larger = node.baseline.max(node.candidate).max(1) as f64;
+    let certainty = (node.change().abs() / (FADED_BELOW * full)).min(1.0);
+    node.change() / larger * certainty
+}
+
+impl Picture<'_> {
+    fn chart(&self, title: String) -> Chart {
+        let frames = self.frames(&self.root.children);
+        let full = self.full();
+        let subtitle = match self.is_difference {
+            false => format!(
+                "{}; a function is below the one that called it, as wide as its cost{}",
+                self.costs(),
+                seen_by(self.side().profile.tool)
+            ),
+            true => format!(
+                "Widths are {}'s costs ({}), colours how much of them the other side does not have{}",
+                self.side().label,
+                self.costs(),
+                seen_by(self.side().profile.tool)
+            ),
+        };
+        let kinds = match self.is_difference {
+            false => KINDS.map(str::to_owned).to_vec(),
+            true => Vec::new(),
+        };
+        Chart {
+            title: title.clone(),
+            picture: plot::Chart::Flame(FlameChart {
+                title,
+                subtitle: Some(subtitle),
+                full,
+                kinds,
+                frames,
+            }),
+            shown_elsewhere: false,
+        }
+    }
+
+    /// The weight that all pictures are wide: that of the costlier side.
+    fn full(&self) -> f64 {
+        self.root.baseline.max(self.root.candidate) as f64
+    }
+
+    fn side(&self) -> ProfileSide<'_> {
+        match self.shape {
+            Shape::Baseline => self.sides[0],
+            Shape::Candidate => self.sides[1],
+        }
+    }
+
+    fn costs(&self) -> String {
+        weight(self.side().profile, self.shape.of(self.root))
+    }
+
+    fn frames(&self, nodes: &[CallNode]) -> Vec<FlameFrame> {
+        let shown = nodes.iter().filter(|node| self.shape.of(node) > 0);
+        shown.map(|node| self.frame(node)).collect()
+    }
+
+    fn frame(&self, node: &CallNode) -> FlameFrame {
+        FlameFrame {
+            name: node.name.clone(),
+            weight: self.shape.of(node) as f64,
+            part: match self.is_difference {
+                false => FlamePart::Kind(kind(&node.name)),
+                true => FlamePart::Change(change(node, self.full())),
+            },
+            tooltip: self.tooltip(node),
+            children: self.frames(&node.children),
+        }
+    }
+
+    fn tooltip(&self, node: &CallNode) -> String {
+        let part = |side: ProfileSide<'_>, cost: u64, whole: u64| {
+            let of_all = share(cost as f64 / whole.max(1) as f64);
+            format!("{}: {} ({of_all})", side.label, weight(side.profile, cost))
+        };
+        let [old, new] = self.sides;
+        let old = part(old, node.baseline, self.root.baseline);
+        let new = part(new, node.candidate, self.root.candidate);
+        match (self.is_difference, self.shape) {
+            (true, _) => format!("{}\n{old}\n{new}", node.name),
+            (false, Shape::Baseline) => format!("{}\n{old}", node.name),
+            (false, Shape::Candidate) => format!("{}\n{new}", node.name),
+        }
+    }
+}
+
+/// Code of a script says where it stands: `name file:line` or, in Erlang, `module:name/arguments`.
+fn kind(name: &str) -> usize {
+    let ends_in_number = |after: char| {
+        name.rsplit_once(after).is_some_and(|(_, end)| {
+            !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    let erlang = ends_in_number('/') && name.contains(':');
+    usize::from(!(ends_in_number(':') || erlang))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_told_from_native_code_by_their_names() {
+        for script in [
+            "JS:fib lib/w.js:1:13",
+            "log node:console:377",
+            "lists:map/2",
+        ] {
+            assert_eq!(KINDS[kind(script)], "script", "{script}");
+        }
+        for native in [
+            "node::Start",
+            "a::b<c::d>",
+            "(program)",
+            "main",
+            "operator/",
+        ] {
+            assert_eq!(KINDS[kind(native)], "native code", "{native}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Figures as people read them: `1.23 M/s`, `+8.2 %`, `[+6.9, +9.6]`, `p < 0.001`.
+//!
+//! The one place where a figure meets its unit and its rounding. Units are chosen in `unit.rs`,
+//! digits in `digits.rs`.
+
+use super::digits::{Uncertainty, first_place, place, spell, spell_signed, supported_place};
+use super::unit::Scale;
+use speedwell_model::Estimate;
+
+/// The 95 % quantile of the normal distribution, two-sided, by which a standard error becomes half
+/// the width of an interval.
+const NORMAL_95: f64 = 1.96;
+/// Standard error of a median over that of a mean for normal data: sqrt(pi / 2), Laplace 1818.
+const MEDIAN_OVER_MEAN: f64 = 1.2533;
+
+/// What the spread of `runs` runs says about their median, before any interval is known. The unit is
+/// that of `median`.
+pub fn uncertainty_of_median(median: f64, variation: Option<f64>, runs: usize) -> Uncertainty {
+    match variation {
+        Some(0.0) => Uncertainty::Exact,
+        Some(variation) if runs > 1 => {
+            let standard_error = MEDIAN_OVER_MEAN * variation * median.abs() / (runs as f64).sqrt();
+            Uncertainty::Half(NORMAL_95 * standard_error)
+        }
+        _ => Uncertainty::Unknown,
+    }
+}
+
+/// Half the width of an estimate's interval; unknown without an interval.
+pub fn uncertainty_of(estimate: &Estimate) -> Uncertainty {
+    let half = (estimate.high - estimate.low) / 2.0;
+    if half > 0.0 && half.is_finite() {
+        Uncertainty::Half(half)
+    } else {
+        Uncertainty::Unknown
+    }
+}
+
+impl Scale {
+    /// The place at which `stored` is rounded once it is shown on this scale.
+    pub fn place(&self, stored: f64, uncertainty: Uncertainty) -> i32 {
+        let shown = match uncertainty {
+            Uncertainty::Half(half) => Uncertainty::Half(self.shown(half)),
+            other => other,
+        };
+        place(self.shown(stored), shown)
+    }
+
+    /// The place of the first digit of `stored` on this scale, if it has one.
+    pub fn first_place(&self, stored: f64) -> Option<i32> {
+        first_place(self.shown(stored))
+    }
+
+    /// `stored` on this scale, rounded at `place`, without the unit.
+    pub fn bare(&self, stored: f64, place: i32) -> String {
+        spell(self.shown(stored), place)
+    }
+
+    /// The same with the unit behind it: `1.23 M/s`, but `1,234/s`.
+    pub fn full(&self, stored: f64, place: i32) -> String {
+        with_unit(&self.bare(stored, place), &self.symbol)
+    }
+}
+
+/// A spelled number and its unit. Only `/s` stands without a blank, as it is no unit by itself.
+pub fn with_unit(number: &str, symbol: &str) -> String {
+    match symbol {
+        "" => number.to_owned(),
+        _ if symbol.starts_with('/') => format!("{number}{symbol}"),
+        _ => format!("{number} {symbol}"),
+    }
+}
+
+/// A stored figure alone, on the scale that suits it.
+pub fn quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
+    let scale = Scale::fitting(unit, &[stored], None);
+    scale.full(stored, scale.place(stored, uncertainty))
+}
+
+/// No change has more decimals than this: thousandths of a percent.
+const MOST_PERCENT_PLACES: i32 = 3;
+
+/// The last place of a change in percent that its interval supports, at most three behind the point.
+/// Whole percents always stay: rounded to tens, an end could no longer be told from the threshold
+/// of a few percent that decides the verdict. For the same reason an end beside zero has a digit of
+/// its own, or `[-8, 0]` would stand beside a verdict that says that there is a change.
+fn percent_place(change: &Estimate) -> i32 {
+    if has_no_width(change) {
+        return 1;
+    }
+    let half = (change.high - change.low) / 2.0 * 100.0;
+    let supported = supported_place(half).unwrap_or(0);
+    let excludes_zero = change.low > 0.0 || change.high < 0.0;
+    let nearest = change.low.abs().min(change.high.abs()) * 100.0;
+    let told_from_zero = match excludes_zero {
+        true => (0..MOST_PERCENT_PLACES).find(|place| nearest * 10f64.powi(*place) >= 0.5),
+        false => Some(0),
+    };
+    supported
+        .max(told_from_zero.unwrap_or(MOST_PERCENT_PLACES))
+        .clamp(0, MOST_PERCENT_PLACES)
+}
+
+/// Whether an estimate comes without an interval.
+fn has_no_width(estimate: &Estimate) -> bool {
+    estimate.low == estimate.high || estimate.low.is_nan() || estimate.high.is_nan()
+}
+
+/// A change as a percentage with its sign: `+8.2 %`.
+pub fn change(change: &Estimate) -> String {
+    format!(
+        "{} %",
+        spell_signed(change.value * 100.0, percent_place(change))
+    )
+}
+
+/// The interval of a change in percent: `[+6.9, +9.6]`; empty if there is none.
+pub fn change_interval(change: &Estimate) -> String {
+    if has_no_width(change) {
+        return String::new();
+    }
+    let place = percent_place(change);
+    let end = |share: f64| spell_signed(share * 100.0, place);
+    format!("[{}, {}]", end(change.low), end(change.high))
+}
+
+/// Both, for sentences: `+8.2 % [+6.9, +9.6]`.
+pub fn change_with_interval(estimate: &Estimate) -> String {
+    format!("{} {}", change(estimate), change_interval(estimate))
+        .trim_end()
+        .to_owned()
+}
+
+/// A smaller percentage than this is not told from others.
+const LEAST_PERCENT: f64 = 0.001;
+
+/// A share as a percentage with two significant digits, without sign: `1.2 %`.
+pub fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < LEAST_PERCENT {
+        return format!("<{LEAST_PERCENT} %");
+    }
+    let place = if percent == 0.0 {
+        0
+    } else {
+        1 - percent.abs().log10().floor() as i32
+    };
+    format!("{} %", spell(percent, place.clamp(0, 3)))
+}
+
+/// A setting given by the user as a percentage, with the digits given: `2 %`, `0.5 %`, `99.9 %`.
+pub fn setting(share: f64) -> String {
+    let percent = share * 100.0;
+    format!("{} %", spell(percent, place(percent, Uncertainty::Exact)))
+}
+
+/// A p or q value: three decimals below 0.1, two above; never 0.
+pub fn probability(p: f64) -> String {
+    match p {
+        p if p < 0.001 => "<0.001".to_owned(),
+        p if p < 0.0995 => format!("{p:.3}"),
+        p => format!("{p:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(value: f64, low: f64, high: f64) -> Estimate {
+        Estimate { value, low, high }
+    }
+
+    #[test]
+    fn changes_show_what_their_interval_supports() {
+        for (change, text) in [
+            (estimate(0.0823, 0.0691, 0.0958), "+8.2 % [+6.9, +9.6]"),
+            (
+                estimate(-0.001_234, -0.0016, -0.0008),
+                "-0.12 % [-0.16, -0.08]",
+            ),
+            (estimate(1.234, 0.78, 1.68), "+123 % [+78, +168]"),
+            (estimate(0.05, 0.05, 0.05), "+5.0 %"),
+            (estimate(0.05, f64::NEG_INFINITY, 0.2), "+5 % [-∞, +20]"),
+            (estimate(12.34, 12.1, 12.6), "+1,234 % [+1,210, +1,260]"),
+            (estimate(-0.041, -0.08, -0.0042), "-4.1 % [-8.0, -0.4]"),
+            (estimate(-0.000_2, -0.06, 0.05), "0 % [-6, +5]"),
+            (estimate(-1e-8, -3e-6, 2e-6), "0.000 % [0.000, 0.000]"),
+        ] {
+            assert_eq!(change_with_interval(&change), text);
+        }
+    }
+
+    #[test]
+    fn figures_carry_their_unit() {
+        assert_eq!(
+            quantity(1_234_567.0, "1/s", Uncertainty::Half(12_000.0)),
+            "1.235 M/s"
+        );
+        assert_eq!(quantity(1_234.0, "1/s", Uncertainty::Half(4.0)), "1,234/s");
+        assert_eq!(quantity(810.0, "ns", Uncertainty::Unknown), "810 ns");
+        assert_eq!(quantity(1_500_000.0, "ns", Uncertainty::Unknown), "1.50 ms");
+        assert_eq!(quantity(1_572_864.0, "B", Uncertainty::Exact), "1.5 MiB");
+    }
+
+    #[test]
+    fn a_median_is_rounded_by_the_spread_of_its_runs() {
+        // 1.2533 * 0.02 / sqrt(25) * 1.96 is 0.98 % of the median.
+        let rounded = uncertainty_of_median(1000.0, Some(0.02), 25);
+        assert_eq!(quantity(1000.0, "ns", rounded), "1.000 µs");
+        assert_eq!(uncertainty_of_median(5.0, Some(0.0), 9), Uncertainty::Exact);
+        assert_eq!(uncertainty_of_median(5.0, None, 1), Uncertainty::Unknown);
+    }
+
+    #[test]
+    fn percentages_and_probabilities() {
+        assert_eq!((share(0.0123), share(0.5), share(0.000_04)).0, "1.2 %");
+        assert_eq!(share(0.5), "50 %");
+        assert_eq!(share(0.000_04), "0.004 %");
+        assert_eq!(share(1e-8), "<0.001 %");
+        assert_eq!((setting(0.02), setting(0.005), setting(0.999)).1, "0.5 %");
+        assert_eq!(setting(0.95), "95 %");
+        for (p, text) in [
+            (0.0, "<0.001"),
+            (0.0123, "0.012"),
+            (0.0996, "0.10"),
+            (0.34, "0.34"),
+            (1.0, "1.00"),
+        ] {
+            assert_eq!(probability(p), text);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The list of stored sessions, a page at a time.
+
+use super::digits::spell;
+use super::document::{Block, Document, Emphasis};
+use super::duration::{duration, moment};
+use super::field::{Field, table_of};
+use super::table::{Cell, Column, Kind};
+use speedwell_model::State;
+use speedwell_results::store::Overview;
+
+/// Some of the stored sessions.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'a> {
+    /// The sessions shown.
+    pub sessions: &'a [Overview],
+    /// Which page it is, from 1 for the newest ones.
+    pub number: u32,
+    /// How many sessions there are.
+    pub all: usize,
+}
+
+/// The list.
+pub fn sessions(page: &Page<'_>) -> Document {
+    let sessions = page.sessions;
+    let mut document = Document::new("sessions");
+    if sessions.is_empty() {
+        let words = match page.all {
+            0 => "no sessions are stored yet".to_owned(),
+            all => format!(
+                "there is no page {}: {all} sessions are stored",
+                page.number
+            ),
+        };
+        document.push(Block::Paragraph(words));
+    }
+    let table = table_of("sessions", fields(), sessions);
+    document.push(Block::Table(table));
+    if sessions.len() < page.all && !sessions.is_empty() {
+        document.push(Block::Note(format!(
+            "{} of {} sessions; earlier ones: --page {}, all: --limit 0",
+            sessions.len(),
+            spell(page.all as f64, 0),
+            page.number + 1
+        )));
+    }
+    if let Some(killed) = sessions.iter().rev().find(|session| session.is_killed) {
+        document.push(Block::Note(format!(
+            "killed: the process that measured it is gone; what it measured is kept, resume with --resume @{}",
+            killed.number
+        )));
+    }
+    document
+}
+
+fn fields() -> Vec<Field<Overview>> {
+    let mut fields = who();
+    fields.extend(what());
+    fields
+}
+
+fn who() -> Vec<Field<Overview>> {
+    vec![
+        Field::new(
+            Column::new("number", "session", Kind::Figure),
+            |session: &Overview| Cell::value(session.number).shown(format!("@{}", session.number)),
+        ),
+        Field::machine("id", |session: &Overview| Cell::value(session.id.clone())),
+        Field::new(
+            Column::new("started_unix_ms", "started (UTC)", Kind::Words),
+            |session: &Overview| {
+                Cell::value(session.started_unix_ms).shown(moment(session.started_unix_ms))
+            },
+        ),
+        Field::new(
+            Column::new("state", "state", Kind::Words),
+            |session: &Overview| {
+                let (word, emphasis) = match session.is_killed {
+                    true => ("killed", Emphasis::Caution),
+                    false => state(session.state),
+                };
+                // The usual state is not worth a word.
+                let shown = if session.state == State::Complete {
+                    ""
+                } else {
+                    word
+                };
+                Cell::value(word).shown(shown).emphasised(emphasis)
+            },
+        ),
+        Field::new(
+            Column::new("tags", "tags", Kind::Words).expendable(1),
+            |session: &Overview| Cell::words(session.tags.join(" ")).emphasised(Emphasis::Strong),
+        ),
+        Field::new(
+            Column::new("variants", "variants", Kind::Words).expendable(2),
+            |session: &Overview| Cell::words(session.variants.join(" ")),
+        ),
+    ]
+}
+
+fn what() -> Vec<Field<Overview>> {
+    let counted = |number: usize| Cell::value(number).shown(spell(number as f64, 0));
+    vec![
+        Field::new(
+            Column::new("cases", "cases", Kind::Figure),
+            move |session: &Overview| counted(session.cases),
+        ),
+        Field::new(
+            Column::new("runs", "runs", Kind::Figure),
+            move |session: &Overview| counted(session.runs),
+        ),
+        Field::new(
+            Column::new("failures", "failed", Kind::Figure),
+            move |session: &Overview| {
+                let cell = counted(session.failures).emphasised(Emphasis::Bad);
+                if session.failures == 0 {
+                    cell.shown("")
+                } else {
+                    cell
+                }
+            },
+        ),
+        Field::new(
+            Column::new("elapsed_ms", "took", Kind::Figure).expendable(3),
+            |session: &Overview| {
+                Cell::value(session.elapsed_ms).shown(duration(session.elapsed_ms))
+            },
+        ),
+        Field::new(
+            Column::new("command", "command", Kind::Label),
+            |session: &Overview| {
+                Cell::words(session.command.join(" ")).shown(spoken(&session.command))
+            },
+        ),
+    ]
+}
+
+/// The words typed, the program without its folders.
+fn spoken(command: &[String]) -> String {
+    let Some((program, words)) = command.split_first() else {
+        return String::new();
+    };
+    let program = program.rsplit('/').next().unwrap_or_default();
+    let line = [&[program.to_owned()], words].concat().join(" ");
+    // Code may have several lines.
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn state(state: State) -> (&'static str, Emphasis) {
+    match state {
+        State::Running => ("running", Emphasis::Caution),
+        State::Complete => ("complete", Emphasis::None),
+        State::Interrupted => ("interrupted", Emphasis::Caution),
+        State::Imported => ("imported", Emphasis::Muted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Output;
+    use crate::output::print;
+
+    fn session(number: i64, state: State, failures: usize) -> Overview {
+        Overview {
+            number,
+            id: format!("id-{number}"),
+            started_unix_ms: 1_769_868_300_000,
+            elapsed_ms: 245_000,
+            state,
+            is_killed: false,
+            tags: Vec::new(),
+            variants: vec!["old".into(), "new".into()],
+            benchmarks: 3,
+            cases: 12,
+            runs: 1344,
+            failures,
+            skipped: 0,
+            command: ["/usr/bin/speedwell", "run", "buffers"]
+                .map(String::from)
+                .to_vec(),
+        }
+    }
+
+    fn printed(lines: &[Overview], output: &Output) -> String {
+        let mut out = Vec::new();
+        let page = Page {
+            sessions: lines,
+            number: 1,
+            all: lines.len(),
+        };
+        print(&sessions(&page), output, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn usual_states_and_no_failures_take_no_room() {
+        let text = printed(&[session(2, State::Complete, 0)], &Output::default());
+        assert_eq!(
+            text,
+            "session  started (UTC)     variants  cases   runs        took  command\n\
+             ────────────────────────────────────────────────────────────────────────────────────\n\
+             \x20    @2  2026-01-31 14:05  old new      12  1,344  4 min 05 s  speedwell run buffers\n"
+        );
+    }
+
+    #[test]
+    fn sorting_follows_the_figures_not_their_text() {
+        let lines = [
+            session(9, State::Complete, 2),
+            session(10, State::Interrupted, 0),
+        ];
+        let output = Output {
+            sort: Some("number".into()),
+            ..Output::default()
+        };
+        let text = printed(&lines, &output);
+        assert!(
+            text.find("@10").unwrap() < text.find(" @9").unwrap(),
+            "{text}"
+        );
+        assert!(text.contains("interrupted"));
+    }
+
+    #[test]
+    fn an_empty_store_says_so() {
+        assert_eq!(
+            printed(&[], &Output::default()),
+            "no sessions are stored yet\n"
+        );
+    }
+}

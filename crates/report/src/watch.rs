@@ -1,0 +1,229 @@
+//! Lines of what is watched while it happens: throughput, gauges of the language, what the machine does.
+//!
+//! Text for people has a header again and again, CSV one, JSON an object a line. Start at [`WatchLines::line`].
+
+use super::digits::Uncertainty;
+use super::format::Format;
+use super::quantity::{quantity, share};
+use super::unit::Scale;
+use serde_json::{Map, Value, json};
+use speedwell_model::{Measured, Snapshot};
+use std::collections::BTreeMap;
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+/// Lines of text below one header.
+const LINES_PER_HEADER: usize = 30;
+
+/// The least width of a column of text.
+const WIDTH: usize = 8;
+
+/// What is known at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct WatchLine {
+    /// Iterations per second and workers of each code, in the order of the codes.
+    pub codes: Vec<(f64, u32)>,
+    /// What the language tells, by name.
+    pub gauges: BTreeMap<String, String>,
+    /// What the processes and the machine do.
+    pub machine: Snapshot,
+}
+
+/// Makes lines.
+#[derive(Debug)]
+pub struct WatchLines {
+    format: Format,
+    codes: Vec<String>,
+    /// Names and units.
+    gauges: Vec<(String, String)>,
+    written: usize,
+}
+
+/// One column: its header, its key for machines, its figure, its words.
+struct Figure {
+    key: String,
+    header: String,
+    value: Value,
+    words: String,
+}
+
+impl WatchLines {
+    /// Lines of these codes, and of gauges declared as `name:unit`.
+    pub fn new(format: Format, codes: Vec<String>, gauges: &[String]) -> WatchLines {
+        let gauge = |text: &String| {
+            let (name, unit) = text.split_once(':').unwrap_or((text, ""));
+            (name.to_owned(), unit.to_owned())
+        };
+        WatchLines {
+            format,
+            codes,
+            gauges: gauges.iter().map(gauge).collect(),
+            written: 0,
+        }
+    }
+
+    /// The line, with its header where one is due, and its line feed.
+    pub fn line(&mut self, line: &WatchLine) -> String {
+        let figures = self.figures(line);
+        let now = OffsetDateTime::now_utc();
+        let at = self.written;
+        self.written += 1;
+        match self.format {
+            Format::Json => {
+                let mut object = Map::new();
+                let unix_ms = (now.unix_timestamp_nanos() / 1_000_000) as i64;
+                object.insert("unix_ms".into(), unix_ms.into());
+                object.extend(figures.into_iter().map(|one| (one.key, one.value)));
+                format!("{}\n", Value::Object(object))
+            }
+            Format::Csv => {
+                let unix_ms = (now.unix_timestamp_nanos() / 1_000_000).to_string();
+                let cell = |value: &Value| match value {
+                    Value::Null => String::new(),
+                    other => other.to_string(),
+                };
+                let keys = figures.iter().map(|one| format!("{:?}", one.key));
+                let header: Vec<String> = std::iter::once("\"unix_ms\"".to_owned())
+                    .chain(keys)
+                    .collect();
+                let cells = figures.iter().map(|one| cell(&one.value));
+                let cells: Vec<String> = std::iter::once(unix_ms).chain(cells).collect();
+                let header = if at == 0 {
+                    header.join(",") + "\n"
+                } else {
+                    String::new()
+                };
+                format!("{header}{}\n", cells.join(","))
+            }
+            _ => text(&figures, now, at),
+        }
+    }
+
+    fn figures(&self, line: &WatchLine) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for (at, (name, (per_s, workers))) in self.codes.iter().zip(&line.codes).enumerate() {
+            let alone = self.codes.len() == 1;
+            let header = if alone {
+                "rate".to_owned()
+            } else {
+                short(name)
+            };
+            figures.push(Figure {
+                key: format!("code{at}_per_s"),
+                header,
+                value: json!(per_s),
+                words: quantity(*per_s, "1/s", Uncertainty::Unknown),
+            });
+            if alone {
+                let time_ns = f64::from(*workers) / per_s * 1e9;
+                figures.push(Figure {
+                    key: "time_ns".into(),
+                    header: "time".into(),
+                    value: json!(time_ns),
+                    words: quantity(time_ns, "ns", Uncertainty::Unknown),
+                });
+            }
+        }
+        figures.extend(
+            self.gauges
+                .iter()
+                .map(|(name, unit)| gauge(name, unit, line)),
+        );
+        figures.extend(machine(&line.machine));
+        figures
+    }
+
+    /// What a code did in all of the time, when it ended; nothing for machines, which can add.
+    pub fn conclusion(&self, name: &str, measured: Option<&Measured>) -> Option<String> {
+        if matches!(self.format, Format::Json | Format::Csv) {
+            return None;
+        }
+        let measured = measured?;
+        let per_s = quantity(measured.per_s?, "1/s", Uncertainty::Unknown);
+        let batches = measured.batches.map(|batches| {
+            let time = quantity(batches.median_ns, "ns", Uncertainty::Unknown);
+            format!(", {time} in the median batch")
+        });
+        Some(format!(
+            "{}: {per_s}{}",
+            short(name),
+            batches.unwrap_or_default()
+        ))
+    }
+}
+
+fn gauge(name: &str, unit: &str, line: &WatchLine) -> Figure {
+    let told = line.gauges.get(name);
+    let number = told.and_then(|told| told.parse::<f64>().ok());
+    let (key, header) = (name.to_owned(), name.replace('_', " "));
+    let words = match (number, unit) {
+        (None, _) => told.cloned().unwrap_or_default(),
+        (Some(value), "count" | "") => Scale::fitting("", &[value], None).full(value, 0),
+        (Some(value), "percent") => format!("{value:.1} %"),
+        (Some(value), "bytes" | "B") => quantity(value, "B", Uncertainty::Unknown),
+        (Some(value), unit) => quantity(value, unit, Uncertainty::Unknown),
+    };
+    Figure {
+        key,
+        header,
+        value: json!(number),
+        words,
+    }
+}
+
+fn machine(glance: &Snapshot) -> Vec<Figure> {
+    let figure = |key: &str, header: &str, value: Option<f64>, words: fn(f64) -> String| Figure {
+        key: key.to_owned(),
+        header: header.to_owned(),
+        value: json!(value),
+        words: value.map(words).unwrap_or_default(),
+    };
+    let bytes = glance.rss_bytes.map(|bytes| bytes as f64);
+    let plain = |value: f64| Scale::fitting("", &[value], None).full(value, 0);
+    vec![
+        figure("cpus", "cpus", glance.cpus, |cpus| format!("{cpus:.2}")),
+        figure("rss_bytes", "rss", bytes, |bytes| {
+            quantity(bytes, "B", Uncertainty::Unknown)
+        }),
+        figure(
+            "voluntary_switches_per_s",
+            "waits/s",
+            glance.voluntary_per_s,
+            plain,
+        ),
+        figure(
+            "involuntary_switches_per_s",
+            "forced/s",
+            glance.involuntary_per_s,
+            plain,
+        ),
+        figure("steal", "steal", glance.steal, share),
+        figure("cpu_pressure", "pressure", glance.pressure, share),
+    ]
+}
+
+fn text(figures: &[Figure], now: OffsetDateTime, at: usize) -> String {
+    let width = |one: &Figure| WIDTH.max(one.header.chars().count());
+    let mut text = String::new();
+    if at.is_multiple_of(LINES_PER_HEADER) {
+        let headers = figures
+            .iter()
+            .map(|one| format!("{:>1$}", one.header, width(one)));
+        text = format!("time      {}\n", headers.collect::<Vec<_>>().join("  "));
+    }
+    let format = format_description!("[hour]:[minute]:[second]");
+    let time = now.format(&format).unwrap_or_default();
+    let cells = figures
+        .iter()
+        .map(|one| format!("{:>1$}", one.words, width(one)));
+    text + &format!("{time}  {}\n", cells.collect::<Vec<_>>().join("  "))
+}
+
+/// The beginning of a code that may be long.
+fn short(name: &str) -> String {
+    let line = name.lines().next().unwrap_or_default();
+    match line.chars().count() {
+        0..=24 => line.to_owned(),
+        _ => format!("{}…", line.chars().take(23).collect::<String>()),
+    }
+}

@@ -1,0 +1,108 @@
+//! The `context` of a file: machine, library, program.
+//!
+//! Decides which facts are worth comparing and which spoil figures. It must not know rows. The
+//! entry point is [`environment`].
+
+use crate::foreign::json::Node;
+use anyhow::Result;
+use speedwell_model::{Environment, Program};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Keys that are read here or that mean nothing for a comparison. All other texts are facts: the
+/// library writes custom context (`--benchmark_context`) at the same level.
+const NO_FACTS: [&str; 3] = ["date", "host_name", "executable"];
+
+/// Circumstances of the measuring, with the program as that of a variant.
+///
+/// # Errors
+/// A known key has a value of another type.
+pub fn environment(context: &Node<'_>, variant: &str) -> Result<Environment> {
+    let text = |key: &str| context.get(key).map(|node| node.text()).transpose();
+    let number = |key: &str| context.get(key).map(|node| node.number()).transpose();
+    let flag = |key: &str| context.get(key).map(|node| node.is_true());
+    let mut environment = Environment {
+        host: text("host_name")?.map(str::to_owned),
+        cpus: number("num_cpus")?.map(|count| count as u32),
+        aslr: flag("aslr_enabled"),
+        load: load(context)?,
+        ..Environment::default()
+    };
+    let facts = &mut environment.facts;
+    for (key, value) in context.members().filter(|(key, _)| !NO_FACTS.contains(key)) {
+        let fact = value.as_str().map(|fact| (key.to_owned(), fact.to_owned()));
+        facts.extend(fact);
+    }
+    let mhz = number("mhz_per_cpu")?.map(|mhz| ("mhz_per_cpu".to_owned(), mhz.to_string()));
+    facts.extend(mhz);
+    facts.extend(caches(context)?.map(|caches| ("caches".to_owned(), caches)));
+    let scaling = flag("cpu_scaling_enabled").map(|on| if on { "on" } else { "off" });
+    facts.extend(scaling.map(|state| ("cpu_scaling".to_owned(), state.to_owned())));
+    environment
+        .programs
+        .extend(text("executable")?.map(|path| Program {
+            variant: variant.to_owned(),
+            path: path.into(),
+            ..Program::default()
+        }));
+    Ok(environment)
+}
+
+/// `L1 Data 32768 B, L2 Unified 1048576 B shared by 2`.
+fn caches(context: &Node<'_>) -> Result<Option<String>> {
+    let Some(list) = context.get("caches") else {
+        return Ok(None);
+    };
+    let mut caches = Vec::new();
+    for cache in list.elements()? {
+        let level = cache.need("level")?.number()?;
+        let kind = cache.need("type")?.text()?;
+        let size = cache.need("size")?.number()?;
+        let sharing = cache.get("num_sharing").map(|count| count.number());
+        let shared = match sharing.transpose()? {
+            Some(count) if count > 1.0 => format!(" shared by {count}"),
+            _ => String::new(),
+        };
+        caches.push(format!("L{level} {kind} {size} B{shared}"));
+    }
+    Ok((!caches.is_empty()).then(|| caches.join(", ")))
+}
+
+/// Three averages, or none where the system does not give them.
+fn load(context: &Node<'_>) -> Result<Option<[f64; 3]>> {
+    let Some(list) = context.get("load_avg") else {
+        return Ok(None);
+    };
+    let numbers: Vec<f64> = list
+        .elements()?
+        .iter()
+        .map(Node::number)
+        .collect::<Result<_>>()?;
+    Ok(numbers.try_into().ok())
+}
+
+/// When the program ran, unless the date has no offset from UTC, as in old files.
+pub fn started_unix_ms(context: &Node<'_>) -> Option<i64> {
+    let date = context.get("date")?.text().ok()?;
+    let date = OffsetDateTime::parse(date, &Rfc3339).ok()?;
+    Some(date.unix_timestamp() * 1_000)
+}
+
+/// What spoils all figures. The library itself warns of the same when it runs.
+pub fn remarks(context: &Node<'_>) -> Vec<String> {
+    let mut remarks = Vec::from_iter(remark_on_build(context));
+    if context
+        .get("cpu_scaling_enabled")
+        .is_some_and(|node| node.is_true())
+    {
+        remarks.push("the processor could change its clock while measuring".to_owned());
+    }
+    remarks
+}
+
+/// Whether the library itself was built without optimisation.
+pub fn remark_on_build(context: &Node<'_>) -> Option<String> {
+    let build = context.get("library_build_type")?;
+    (build.value() == "debug")
+        .then(|| "the benchmark library is a debug build, so times are too long".to_owned())
+}

@@ -1,0 +1,384 @@
+//! What HTTP tools print: rate, latency, errors and answers other than 2xx. Figures that a tool does
+//! not give are left out.
+//!
+//! Decides what the words of each tool mean, for the tools that Node core's `common.js` starts and
+//! throws most of their words away, and for files of their output. Start at [`HttpOutput::read`].
+
+use serde_json::{Map, Value as Json, json};
+
+/// One finished load test, in the words of its tool.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HttpOutput {
+    /// The tool.
+    pub tool: &'static str,
+    /// The address, if it is printed.
+    pub url: Option<String>,
+    /// Connections at once.
+    pub connections: Option<f64>,
+    /// Requests at once on a connection, where that is more than one.
+    pub pipelining: Option<f64>,
+    /// Length of the test.
+    pub seconds: Option<f64>,
+    /// Answers counted.
+    pub requests: Option<f64>,
+    /// Answers per second.
+    pub rate: Option<f64>,
+    /// Bytes received per second.
+    pub bytes_per_second: Option<f64>,
+    /// Requests without a good end.
+    pub errors: f64,
+    /// Answers other than 2xx; wrk does not count 3xx among them.
+    pub non2xx: f64,
+    /// `mean`, `p50`, `p99_9`, `max` and the like.
+    pub latency_ms: Vec<(String, f64)>,
+    /// Whether the tool tells that it sent requests at a fixed rate.
+    pub has_fixed_rate: bool,
+    /// What spoils figures, as fragments of sentences.
+    pub remarks: Vec<String>,
+}
+
+impl HttpOutput {
+    /// Reads the output of `tool`; `None` when it is not that of a finished measurement.
+    pub fn read(tool: &str, output: &str) -> Option<HttpOutput> {
+        match tool {
+            "wrk" => wrk(output),
+            "autocannon" => autocannon(&serde_json::from_str(output.trim()).ok()?),
+            "h2load" => h2load(output),
+            "speedwell" => speedwell(&serde_json::from_str(output.trim()).ok()?),
+            _ => None,
+        }
+    }
+
+    /// Latency and errors in the form that our own package for Node.js reports.
+    pub fn figures(&self) -> Json {
+        let latency = self.latency_ms.iter();
+        let latency: Map<String, Json> = latency
+            .map(|(name, ms)| (name.clone(), json!(ms)))
+            .collect();
+        json!({
+            "errors": self.errors, "non2xx": self.non2xx, "latency_ms": latency, "tool": self.tool
+        })
+    }
+
+    fn keep_latency(&mut self, name: &str, ms: Option<f64>) {
+        let is_new = self.latency_ms.iter().all(|(known, _)| known != name);
+        self.latency_ms
+            .extend(ms.filter(|_| is_new).map(|ms| (name.to_owned(), ms)));
+    }
+}
+
+/// The name of a percentile: `p50`, `p99_9` for `99.900`, `max` for `100`.
+pub fn percentile(percent: &str) -> String {
+    let short = match percent.split_once('.') {
+        Some((whole, part)) => match part.trim_end_matches('0') {
+            "" => whole.to_owned(),
+            part => format!("{whole}_{part}"),
+        },
+        None => percent.to_owned(),
+    };
+    match short.as_str() {
+        "100" => "max".to_owned(),
+        short => format!("p{short}"),
+    }
+}
+
+/// wrk 4.x, with or without `--latency`, and wrk2.
+fn wrk(output: &str) -> Option<HttpOutput> {
+    let words = |prefix: &str| -> Option<Vec<&str>> {
+        let line = output
+            .lines()
+            .find_map(|line| line.trim_start().strip_prefix(prefix));
+        Some(line?.split_whitespace().collect())
+    };
+    let first = |prefix: &str| words(prefix)?.first().copied();
+    let mut found = HttpOutput {
+        tool: "wrk",
+        rate: Some(first("Requests/sec:")?.parse().ok()?),
+        url: output
+            .lines()
+            .find_map(|line| line.strip_prefix("Running ")?.split_once(" @ "))
+            .map(|(_, url)| url.trim().to_owned()),
+        bytes_per_second: first("Transfer/sec:").and_then(bytes),
+        // Only wrk2 names its histogram, and it always has a rate.
+        has_fixed_rate: output.contains("HdrHistogram"),
+        ..HttpOutput::default()
+    };
+    for line in output.lines() {
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            [_, "threads", "and", count, "connections"] => found.connections = count.parse().ok(),
+            [count, "requests", "in", time, ..] => {
+                found.requests = count.parse().ok();
+                let ms = milliseconds(time.trim_end_matches(','));
+                found.seconds = ms.map(|ms| ms / 1e3);
+            }
+            _ => {}
+        }
+    }
+    let stats = words("Latency  ").unwrap_or_default();
+    found.keep_latency("mean", stats.first().and_then(|text| milliseconds(text)));
+    // wrk2 repeats its percentiles uncorrected below a second headline; the first ones count.
+    for line in output.lines() {
+        if let [percent, time] = line.split_whitespace().collect::<Vec<_>>()[..]
+            && let Some(percent) = percent.strip_suffix('%')
+            && percent.parse::<f64>().is_ok_and(|percent| percent < 100.0)
+        {
+            found.keep_latency(&percentile(percent), milliseconds(time));
+        }
+    }
+    found.keep_latency("max", stats.get(2).and_then(|text| milliseconds(text)));
+    found.errors = words("Socket errors:").map_or(0.0, |words| {
+        let counts = words.iter();
+        counts
+            .filter_map(|word| word.trim_end_matches(',').parse::<f64>().ok())
+            .fold(0.0, |sum, count| sum + count)
+    });
+    let non2xx = first("Non-2xx or 3xx responses:").and_then(|count| count.parse().ok());
+    found.non2xx = non2xx.unwrap_or(0.0);
+    Some(found)
+}
+
+/// autocannon with `-j`.
+pub fn autocannon(result: &Json) -> Option<HttpOutput> {
+    let count = |key: &str| result[key].as_f64();
+    let requests = result["requests"]["total"].as_f64();
+    let seconds = count("duration").filter(|seconds| *seconds > 0.0);
+    let mut found = HttpOutput {
+        tool: "autocannon",
+        url: result["url"].as_str().map(str::to_owned),
+        connections: count("connections"),
+        pipelining: count("pipelining").filter(|requests| *requests > 1.0),
+        seconds,
+        requests,
+        // Its own average is one of whole seconds out of a histogram with rounded values.
+        rate: requests
+            .zip(seconds)
+            .map(|(requests, seconds)| requests / seconds),
+        bytes_per_second: result["throughput"]["total"]
+            .as_f64()
+            .zip(seconds)
+            .map(|(bytes, seconds)| bytes / seconds),
+        errors: count("errors")? + count("timeouts").unwrap_or(0.0),
+        non2xx: count("non2xx").unwrap_or(0.0),
+        ..HttpOutput::default()
+    };
+    let latency = &result["latency"];
+    let mean = latency["average"].as_f64();
+    found.keep_latency("mean", mean);
+    // Its smallest value leaves out all that it rounded down to 0 ms, and may then be above the mean.
+    let least = latency["min"].as_f64();
+    found.keep_latency(
+        "min",
+        least.filter(|least| mean.is_none_or(|mean| *least <= mean)),
+    );
+    for name in [
+        "p50", "p75", "p90", "p97_5", "p99", "p99_9", "p99_99", "max",
+    ] {
+        found.keep_latency(name, latency[name].as_f64());
+    }
+    let recorded = latency["totalCount"].as_f64();
+    if let Some((recorded, requests)) = recorded.zip(requests)
+        && recorded > requests
+    {
+        found.has_fixed_rate = true;
+        found.remarks.push(format!(
+            "its {recorded} latencies belong to {requests} answers: autocannon made the others up to \
+             correct for a constant rate, in steps of 1 ms, which corrects too much"
+        ));
+    }
+    let under_way = count("connections").unwrap_or(1.0) * count("pipelining").unwrap_or(1.0);
+    if let Some((sent, requests)) = result["requests"]["sent"].as_f64().zip(requests) {
+        let lost = sent - requests - found.errors;
+        if lost > under_way {
+            found.remarks.push(format!(
+                "{lost} of {sent} requests were sent and neither answered nor counted as errors"
+            ));
+        }
+    }
+    Some(found)
+}
+
+/// Our own generator as the tool of an HTTP benchmark (`speedwell load --benchmarker`).
+fn speedwell(line: &Json) -> Option<HttpOutput> {
+    let figure = |key: &str| line[key].as_f64();
+    let mut found = HttpOutput {
+        tool: "speedwell",
+        seconds: figure("seconds"),
+        requests: figure("requests"),
+        rate: Some(figure("rate")?),
+        bytes_per_second: figure("bytes_per_second"),
+        errors: figure("errors")?,
+        non2xx: figure("non2xx")?,
+        ..HttpOutput::default()
+    };
+    for (name, ms) in line["latency_ms"].as_object()? {
+        found.keep_latency(name, ms.as_f64());
+    }
+    Some(found)
+}
+
+/// h2load: its counts of requests and status codes, and the mean time for a request.
+fn h2load(output: &str) -> Option<HttpOutput> {
+    let line = |prefix: &str| output.lines().find_map(|line| line.strip_prefix(prefix));
+    let counted = |line: &str, name: &str| -> Option<f64> {
+        let part = line.split(',').find(|part| part.trim().ends_with(name))?;
+        part.split_whitespace().next()?.parse().ok()
+    };
+    let requests = line("requests:")?;
+    let codes = line("status codes:").unwrap_or_default();
+    let finished: Vec<&str> = line("finished in ")
+        .unwrap_or_default()
+        .split(", ")
+        .collect();
+    let clients = output.lines().filter_map(|line| {
+        let (before, _) = line.split_once(" total client(s)")?;
+        before.rsplit(' ').next()?.parse::<f64>().ok()
+    });
+    let clients: f64 = clients.sum();
+    let rate = finished.get(1).and_then(|text| text.strip_suffix(" req/s"));
+    let bandwidth = finished.get(2).and_then(|text| text.strip_suffix("/s"));
+    let mut found = HttpOutput {
+        tool: "h2load",
+        connections: (clients > 0.0).then_some(clients),
+        seconds: finished
+            .first()
+            .and_then(|time| milliseconds(time))
+            .map(|ms| ms / 1e3),
+        requests: counted(requests, "done"),
+        rate: rate.and_then(|rate| rate.parse().ok()),
+        bytes_per_second: bandwidth.and_then(bytes),
+        errors: counted(requests, "failed")? + counted(requests, "timeout").unwrap_or(0.0),
+        non2xx: ["3xx", "4xx", "5xx"]
+            .iter()
+            .filter_map(|code| counted(codes, code))
+            // The sum of no floats is -0.
+            .fold(0.0, |sum, count| sum + count),
+        ..HttpOutput::default()
+    };
+    let times = line("time for request:").unwrap_or_default();
+    let times: Vec<&str> = times.split_whitespace().collect();
+    for (name, at) in [("min", 0), ("mean", 2), ("max", 1)] {
+        let ms = times.get(at).and_then(|text| milliseconds(text));
+        found.keep_latency(name, ms);
+    }
+    Some(found)
+}
+
+/// `353.21us`, `1.29ms`, `2.01s`, `1.00m` in milliseconds.
+fn milliseconds(text: &str) -> Option<f64> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let factor = match &text[split..] {
+        "us" => 1e-3,
+        "ms" => 1.0,
+        "s" => 1e3,
+        "m" => 60e3,
+        "h" => 3_600e3,
+        _ => return None,
+    };
+    Some(text[..split].parse::<f64>().ok()? * factor)
+}
+
+/// `22.73KB`: wrk and h2load count 1024 bytes in a kilobyte.
+fn bytes(text: &str) -> Option<f64> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let power = match &text[split..] {
+        "B" => 0,
+        "KB" => 1,
+        "MB" => 2,
+        "GB" => 3,
+        _ => return None,
+    };
+    Some(text[..split].parse::<f64>().ok()? * 1024_f64.powi(power))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(tool: &str, output: &str) -> Option<Json> {
+        HttpOutput::read(tool, output).map(|output| output.figures())
+    }
+
+    const WRK: &str = "Running 1s test @ http://127.0.0.1:12346/
+  2 threads and 50 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency    12.50ms  353.21us   1.01s    91.93%
+    Req/Sec     1.90k   210.00      2.20k    70.00%
+  Latency Distribution
+     50%   12.40ms
+     99%   15.00ms
+  3790 requests in 1.01s, 1.20MB read
+  Socket errors: connect 0, read 2, write 0, timeout 1
+  Non-2xx or 3xx responses: 7
+Requests/sec:   3752.47
+";
+
+    #[test]
+    fn wrk_tells_latency_and_errors() {
+        let seen = figures("wrk", WRK).unwrap();
+        assert_eq!(
+            (&seen["errors"], &seen["non2xx"]),
+            (&json!(3.0), &json!(7.0))
+        );
+        let latency = &seen["latency_ms"];
+        assert_eq!(latency["mean"], 12.5);
+        assert_eq!(
+            (&latency["p99"], &latency["max"]),
+            (&json!(15.0), &json!(1010.0))
+        );
+    }
+
+    #[test]
+    fn autocannon_tells_latency_and_errors() {
+        let json = r#"{"requests":{"average":814},"latency":{"average":1.2,"p99":4,"max":20},
+                       "errors":0,"timeouts":2,"non2xx":1}"#;
+        let seen = figures("autocannon", json).unwrap();
+        assert_eq!(
+            (&seen["errors"], &seen["non2xx"]),
+            (&json!(2.0), &json!(1.0))
+        );
+        assert_eq!(seen["latency_ms"]["p99"], 4.0);
+    }
+
+    #[test]
+    fn h2load_tells_counts_and_the_mean() {
+        let text = "finished in 182.01ms, 549.41 req/s, 123.46MB/s
+requests: 100 total, 100 started, 100 done, 98 succeeded, 2 failed, 1 errored, 1 timeout
+status codes: 95 2xx, 0 3xx, 3 4xx, 0 5xx
+                     min         max         mean         sd        +/- sd
+time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
+";
+        let seen = figures("h2load", text).unwrap();
+        assert_eq!(
+            (&seen["errors"], &seen["non2xx"]),
+            (&json!(3.0), &json!(3.0))
+        );
+        assert_eq!(
+            seen["latency_ms"],
+            json!({"min": 1.02, "mean": 3.5, "max": 20.5})
+        );
+    }
+
+    #[test]
+    fn our_own_line_is_read() {
+        let line = r#"{"tool":"speedwell","requests":90,"seconds":0.5,"rate":178.0,"errors":1.0,
+                       "non2xx":0.0,"latency_ms":{"mean":2.5,"p99":9.0}}"#;
+        let seen = figures("speedwell", line).unwrap();
+        assert_eq!(
+            (&seen["tool"], &seen["errors"]),
+            (&json!("speedwell"), &json!(1.0))
+        );
+        assert_eq!(seen["latency_ms"], json!({"mean": 2.5, "p99": 9.0}));
+    }
+
+    #[test]
+    fn a_help_text_or_garbage_is_no_measurement() {
+        for (tool, text) in [
+            ("wrk", "Usage: wrk <options> <url>"),
+            ("autocannon", "x"),
+            ("h2load", ""),
+            ("speedwell", "{}"),
+        ] {
+            assert_eq!(figures(tool, text), None, "{tool}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What other programs print, read into plain figures.
+//!
+//! Decides the meaning of their words, units and names, for files that are imported and for
+//! programs that are measured alike. It must not know where the bytes came from or what becomes of
+//! the figures.
+
+pub mod google_benchmark;
+pub mod http_output;
+pub mod json;
+pub mod profile;
+
+use anyhow::{Result, anyhow};
+
+/// Bytes as text.
+///
+/// # Errors
+/// They are not UTF-8; the message names the line.
+pub fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        match error.error_len() {
+            Some(_) => anyhow!("line {line} is not UTF-8"),
+            None => anyhow!("line {line} ends within a letter\nhint: is the file cut short?"),
+        }
+    })
+}

@@ -1,0 +1,196 @@
+//! `.cpuprofile` files: V8's own profiler, as `node --cpu-prof` and the browsers' tools write it
+//! (<https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>).
+//!
+//! Weights are times, not counts of samples: V8 looks at the program at uneven distances. Start at [`read`].
+
+use super::FrameNames;
+use crate::foreign::json;
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use speedwell_model::{Profile, ProfileTool, WeightUnit};
+use std::collections::HashMap;
+
+/// Time in which nothing was to be done is no cost.
+const IDLE: &str = "(idle)";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    nodes: Vec<Node>,
+    end_time: i64,
+    start_time: i64,
+    samples: Vec<u64>,
+    time_deltas: Vec<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Node {
+    id: u64,
+    call_frame: CallFrame,
+    #[serde(default)]
+    children: Vec<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallFrame {
+    function_name: String,
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    line_number: i64,
+}
+
+/// Whether the beginning of a file is that of such a profile.
+pub fn recognises(beginning: &[u8]) -> bool {
+    if !beginning.trim_ascii_start().starts_with(b"{") {
+        return false;
+    }
+    let keys = json::keys(beginning);
+    keys.contains(&(1, b"nodes")) && keys.contains(&(3, b"callFrame"))
+}
+
+/// Reads a profile; weights are microseconds.
+///
+/// # Errors
+/// The JSON is broken or a part of it refers to one that is not there.
+pub fn read(text: &str, names: &FrameNames) -> Result<Profile> {
+    let file: File = serde_json::from_str(text).context("it is no profile of V8")?;
+    let stacks = Stacks::of(&file.nodes, &names.or_from_files(own_files(&file.nodes)));
+    let mut profile = Profile::new(ProfileTool::V8, WeightUnit::Microseconds);
+    let mut samples = 0;
+    for (&node, weight) in file.samples.iter().zip(weights_us(&file)) {
+        let frames = stacks.of_node(node)?;
+        if frames.first().is_some_and(|frame| *frame == IDLE) {
+            continue;
+        }
+        samples += 1;
+        profile.add(frames, weight);
+    }
+    if samples == 0 {
+        bail!("it holds no samples");
+    }
+    profile.samples = Some(samples);
+    Ok(profile)
+}
+
+/// The files of the program itself, as paths; not those of its packages, which may lie anywhere.
+fn own_files(nodes: &[Node]) -> impl Iterator<Item = &str> {
+    let urls = nodes.iter().map(|node| node.call_frame.url.as_str());
+    let paths = urls.map(|url| url.strip_prefix("file://").unwrap_or(url));
+    paths.filter(|path| path.starts_with('/') && !path.contains("/node_modules/"))
+}
+
+/// How long the program stayed in the state of each sample: until the next one, and in that of the last until
+/// the end. V8 stores distances to the sample before, and a clock that jumps back makes them negative.
+fn weights_us(file: &File) -> impl Iterator<Item = u64> {
+    let whole = file.end_time.saturating_sub(file.start_time);
+    let sum = file
+        .time_deltas
+        .iter()
+        .fold(0_i64, |a, b| a.saturating_add(*b));
+    let rest = whole.saturating_sub(sum);
+    let following = file.time_deltas.iter().skip(1).copied();
+    following
+        .chain([rest])
+        .map(|delta_us| u64::try_from(delta_us).unwrap_or(0))
+}
+
+/// The tree of calls, by the ids of its nodes.
+struct Stacks {
+    names: HashMap<u64, String>,
+    parents: HashMap<u64, u64>,
+}
+
+impl Stacks {
+    fn of(nodes: &[Node], names: &FrameNames) -> Stacks {
+        let parent = |node: &Node| {
+            let id = node.id;
+            node.children
+                .iter()
+                .map(move |child| (*child, id))
+                .collect::<Vec<_>>()
+        };
+        let name = |node: &Node| (node.id, node.call_frame.name(names));
+        Stacks {
+            names: nodes.iter().map(name).collect(),
+            parents: nodes.iter().flat_map(parent).collect(),
+        }
+    }
+
+    /// The frames of a node, outermost first, without the root, which is no function.
+    fn of_node(&self, node: u64) -> Result<Vec<&str>> {
+        let mut frames = Vec::new();
+        let mut at = node;
+        loop {
+            let name = self.names.get(&at);
+            let name = name.with_context(|| format!("there is no node {at}"))?;
+            let Some(parent) = self.parents.get(&at) else {
+                break;
+            };
+            frames.push(name.as_str());
+            if frames.len() > self.names.len() {
+                bail!("node {at} is called by itself");
+            }
+            at = *parent;
+        }
+        if frames.is_empty() {
+            frames.extend(self.names.get(&node).map(String::as_str));
+        }
+        frames.reverse();
+        Ok(frames)
+    }
+}
+
+impl CallFrame {
+    /// `name file:line`; lines count from 0 in the file.
+    fn name(&self, names: &FrameNames) -> String {
+        let function = match self.function_name.as_str() {
+            "" => "(anonymous)",
+            name => name,
+        };
+        match names.short(&self.url) {
+            url if url.is_empty() => function.to_owned(),
+            url => format!("{function} {url}:{}", self.line_number.saturating_add(1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A root, `f` in it, and idle time.
+    fn file(samples: &str, deltas: &str, children: &str) -> String {
+        let frame = |name: &str| format!(r#"{{"functionName":"{name}","url":"","lineNumber":-1}}"#);
+        format!(
+            r#"{{"nodes":[{{"id":1,"callFrame":{},"children":{children}}},{{"id":2,"callFrame":{}}},
+                {{"id":3,"callFrame":{}}}],"startTime":100,"endTime":200,"samples":{samples},
+                "timeDeltas":{deltas}}}"#,
+            frame("(root)"),
+            frame("f"),
+            frame("(idle)"),
+        )
+    }
+
+    fn read_it(text: &str) -> Result<String> {
+        assert!(recognises(text.as_bytes()));
+        Ok(read(text, &FrameNames::default())?.to_string())
+    }
+
+    #[test]
+    fn a_sample_weighs_as_long_as_it_lasts_and_idle_time_nothing() {
+        // Looked at after 10, 30, 60 and 65 us of 100: f, idle, f, f.
+        let text = file("[2,3,2,2]", "[10,20,30,5]", "[2,3]");
+        assert_eq!(read_it(&text).unwrap(), "f 60\n");
+    }
+
+    #[test]
+    fn a_tree_that_is_none_is_an_error_and_no_endless_loop() {
+        let broken = |text: String| read_it(&text).unwrap_err().to_string();
+        assert_eq!(broken(file("[9]", "[1]", "[2]")), "there is no node 9");
+        assert!(broken(file("[1]", "[1]", "[1,2]")).ends_with("is called by itself"));
+        assert_eq!(broken(file("[]", "[]", "[2]")), "it holds no samples");
+    }
+}

@@ -1,0 +1,254 @@
+//! Text of `perf script`: one paragraph for a sample, a line that tells the thread and the event, then the
+//! stack with its innermost function first (perf-script(1)).
+//!
+//! Read line by line, because minutes of recording are hundreds of megabytes. Start at [`read`].
+
+use super::FrameNames;
+use anyhow::{Context, Result, bail};
+use regex::Regex;
+use speedwell_model::{Profile, ProfileTool, WeightUnit};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::io::BufRead;
+use std::sync::LazyLock;
+
+/// A stack that was cut short still shows its beginning; more frames than this are no help to anybody.
+const MOST_FRAMES: usize = 1000;
+
+/// The line above a stack: `node 23391 47089.602086:    1003009 cpu-clock: `, with a process in front of the
+/// thread, a processor behind it, without the weight, or with modifiers of the event, as options had it.
+static HEADER: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "the pattern is a constant, and every test compiles it")]
+    Regex::new(
+        r"^(\S.*?)\s+(-?\d+)(?:/(-?\d+))?\s+(?:\[\d+\]\s+)?(?:\d+\.\d+:\s+)?(?:(\d+)\s+)?(\S*[a-zA-Z]\S*?):\s*$",
+    )
+    .expect("the pattern is well formed")
+});
+
+/// What such a text holds.
+#[derive(Debug)]
+pub struct PerfScript {
+    /// Its stacks.
+    pub profile: Profile,
+    /// The processes that were seen, where the text tells them.
+    pub processes: BTreeSet<i32>,
+}
+
+/// Whether the beginning of a text is one: a sample's line, and below it a frame.
+pub fn recognises(beginning: &str) -> bool {
+    let mut lines = beginning
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let (header, below) = (lines.next(), lines.next());
+    header.is_some_and(|line| HEADER.is_match(line))
+        && below.is_some_and(|line| frame(line).is_some())
+}
+
+/// Reads a text. Weights are what each sample stands for: nanoseconds where the event is a clock, else events.
+///
+/// # Errors
+/// It cannot be read, or holds no sample with a stack.
+pub fn read(mut text: impl BufRead, names: &FrameNames) -> Result<PerfScript> {
+    let mut reader = Reader::new(names);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = text.read_until(b'\n', &mut line);
+        if read.context("cannot read what perf wrote")? == 0 {
+            break;
+        }
+        reader.line(&String::from_utf8_lossy(&line));
+    }
+    reader.finish()
+}
+
+/// A sample whose stack is being read.
+struct Sample {
+    thread: String,
+    weight: u64,
+    /// Innermost first.
+    frames: Vec<String>,
+}
+
+struct Reader<'a> {
+    names: &'a FrameNames,
+    profile: Profile,
+    processes: BTreeSet<i32>,
+    sample: Option<Sample>,
+    /// The one event that is read.
+    event: Option<String>,
+    samples: u64,
+    of_other_events: u64,
+}
+
+impl<'a> Reader<'a> {
+    fn new(names: &'a FrameNames) -> Reader<'a> {
+        Reader {
+            names,
+            profile: Profile::new(ProfileTool::Perf, WeightUnit::Events),
+            processes: BTreeSet::new(),
+            sample: None,
+            event: None,
+            samples: 0,
+            of_other_events: 0,
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let line = line.trim_end();
+        if line.is_empty() {
+            self.end_sample();
+        } else if line.starts_with(char::is_whitespace) {
+            if let (Some(sample), Some((symbol, module))) = (&mut self.sample, frame(line))
+                && sample.frames.len() < MOST_FRAMES
+            {
+                let name = self.names.short(&named(symbol, module)).into_owned();
+                sample.frames.push(name);
+            }
+        } else if let Some(found) = HEADER.captures(line) {
+            self.end_sample();
+            let text = |at: usize| found.get(at).map_or("", |part| part.as_str());
+            // With a single number it is the thread's.
+            if found.get(3).is_some()
+                && let Ok(process) = text(2).parse()
+            {
+                self.processes.insert(process);
+            }
+            if self.event.get_or_insert_with(|| text(5).to_owned()) != text(5) {
+                self.of_other_events += 1;
+                return;
+            }
+            self.sample = Some(Sample {
+                thread: self.names.thread(text(1)),
+                weight: text(4).parse().unwrap_or(1),
+                frames: Vec::new(),
+            });
+        }
+    }
+
+    fn end_sample(&mut self) {
+        let Some(sample) = self.sample.take() else {
+            return;
+        };
+        self.samples += 1;
+        let callers = sample.frames.iter().rev().map(String::as_str);
+        let frames = [sample.thread.as_str()].into_iter().chain(callers);
+        self.profile.add(frames, sample.weight);
+    }
+
+    fn finish(mut self) -> Result<PerfScript> {
+        self.end_sample();
+        if self.samples == 0 {
+            bail!(
+                "it holds no samples\nhint: did the program use a processor while it was recorded?"
+            );
+        }
+        let event = self.event.unwrap_or_default();
+        let (kind, modifiers) = event.split_once(':').unwrap_or((&event, ""));
+        if kind == "cpu-clock" || kind == "task-clock" {
+            self.profile.unit = WeightUnit::Nanoseconds;
+        }
+        if modifiers.contains('u') {
+            let remark = "Time in the kernel was not recorded (kernel.perf_event_paranoid does not allow it).";
+            self.profile.remarks.push(remark.into());
+        }
+        if self.of_other_events > 0 {
+            self.profile.remarks.push(format!(
+                "Only the event '{event}' is shown; {} samples of others were left out.",
+                self.of_other_events
+            ));
+        }
+        self.profile.samples = Some(self.samples);
+        Ok(PerfScript {
+            profile: self.profile,
+            processes: self.processes,
+        })
+    }
+}
+
+/// The function and the file of a frame: `\t   8e2a do_lookup_x (/usr/lib/ld-linux.so.2)`. Both may hold blanks
+/// and brackets.
+fn frame(line: &str) -> Option<(&str, &str)> {
+    let (address, rest) = line.trim().split_once(' ')?;
+    if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let rest = rest.trim().strip_suffix(')')?;
+    let rest = rest.strip_suffix(" (deleted)").unwrap_or(rest);
+    rest.rsplit_once(" (")
+        .map(|(symbol, module)| (symbol.trim(), module))
+}
+
+/// A function that has no name is called after its file.
+fn named<'s>(symbol: &'s str, module: &'s str) -> Cow<'s, str> {
+    let file = module.rsplit('/').next().unwrap_or_default();
+    match symbol {
+        "[unknown]" if !file.is_empty() && !file.starts_with('[') && file != "unknown" => {
+            Cow::Owned(format!("[{file}]"))
+        }
+        "[unknown]" if file.starts_with('[') => Cow::Borrowed(file),
+        symbol => Cow::Borrowed(symbol),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+# captured on some day
+Web Content 11/12 [001] 47023.406179:    1003009 cpu-clock:u: 
+\t            11ec heavy(int) const+0x1c (/opt/a b/two (deleted))
+\t           2724a (anonymous namespace)::run (/usr/lib/libc.so.6)
+
+Web Content 11/12 47023.506179:    1003009 cpu-clock:u: 
+\tffffffff8100 [unknown] ([kernel.kallsyms])
+\t           2724b [unknown] (/usr/lib/libc.so.6)
+
+other-3 13/13 47023.606179:    1003009 page-faults: 
+\t            11ec heavy (/opt/two)
+
+";
+
+    #[test]
+    fn a_sample_is_a_stack_below_its_thread() {
+        assert!(recognises(TEXT));
+        let script = read(TEXT.as_bytes(), &FrameNames::default()).unwrap();
+        assert_eq!(
+            script.profile.to_string(),
+            "Web Content;(anonymous namespace)::run;heavy(int) const 1003009\n\
+             Web Content;[libc.so.6];[kernel.kallsyms] 1003009\n"
+        );
+        assert_eq!(script.processes, BTreeSet::from([11, 13]));
+        assert_eq!(script.profile.samples, Some(2));
+        assert_eq!(script.profile.unit, WeightUnit::Nanoseconds);
+        let remarks = script.profile.remarks.join(" ");
+        assert!(
+            remarks.contains("kernel") && remarks.contains("1 samples of others"),
+            "{remarks}"
+        );
+    }
+
+    #[test]
+    fn headers_are_read_in_every_form() {
+        for (line, thread, weight) in [
+            (
+                "node 23391 47089.602086:    1003009 cpu-clock: ",
+                "node",
+                "1003009",
+            ),
+            ("node  23391 [000] 47089.602086: cycles:P:", "node", ""),
+            (
+                ":-1 -1/-1 47089.602086: 250000 cycles:ppp: ",
+                ":-1",
+                "250000",
+            ),
+            ("a b c 5/6 1 cycles: ", "a b c", "1"),
+        ] {
+            let found = HEADER.captures(line).unwrap_or_else(|| panic!("{line}"));
+            assert_eq!(&found[1], thread);
+            assert_eq!(found.get(4).map_or("", |part| part.as_str()), weight);
+        }
+        assert!(!HEADER.is_match("[ perf record: Woken up 1 times to write data ]"));
+    }
+}

@@ -1,0 +1,146 @@
+//! Rows of every kind that the library and its older versions write.
+
+use super::*;
+use speedwell_model::Better;
+
+fn rows(rows: &str) -> (Session, Vec<String>) {
+    let mut warnings = Vec::new();
+    let text = format!(r#"{{"benchmarks":[{rows}]}}"#);
+    let session = read("f.json", text.as_bytes(), &mut warnings).unwrap();
+    (session, warnings)
+}
+
+fn message(text: &str) -> String {
+    let read = read("f.json", text.as_bytes(), &mut Vec::new());
+    format!("{:#}", read.unwrap_err())
+}
+
+#[test]
+fn every_unit_becomes_nanoseconds() {
+    let (session, _) = rows(
+        r#"{"name":"a","real_time":2,"cpu_time":1,"time_unit":"ns"},
+           {"name":"b","real_time":2,"cpu_time":1,"time_unit":"us"},
+           {"name":"c","real_time":2,"cpu_time":1,"time_unit":"ms"},
+           {"name":"d","real_time":2,"cpu_time":1,"time_unit":"s"}"#,
+    );
+    let values = |metric: &str| -> Vec<f64> {
+        let value = |run: &speedwell_model::Run| run.value_of(metric).unwrap();
+        session.runs.iter().map(value).collect()
+    };
+    assert_eq!(values("real_time"), [2.0, 2e3, 2e6, 2e9]);
+    assert_eq!(values("cpu_time"), [1.0, 1e3, 1e6, 1e9]);
+}
+
+#[test]
+fn aggregates_stand_in_only_where_repetitions_are_missing() {
+    let row = |name: &str, time: u32| {
+        format!(
+            r#"{{"name":"a_{name}","run_name":"a","run_type":"aggregate","aggregate_name":"{name}",
+                "iterations":9,"real_time":{time},"cpu_time":{time},"time_unit":"ns"}}"#
+        )
+    };
+    let (mean, median, cv) = (row("mean", 7), row("median", 5), row("cv", 1));
+    let (session, warnings) = rows(&format!("{mean},{median},{cv}"));
+    assert_eq!(session.runs.len(), 1);
+    assert_eq!(session.runs[0].value_of("real_time"), Some(5.0));
+    assert_eq!(session.runs[0].samples[0].iterations, None);
+    assert_eq!(
+        session.runs[0].notes,
+        ["This is the median of 9 repetitions, which are not in the file."]
+    );
+    assert!(warnings[0].contains("aggregates only"), "{warnings:?}");
+
+    let single = r#"{"name":"a","run_type":"iteration","real_time":6,"time_unit":"ns"}"#;
+    let (session, warnings) = rows(&format!("{single},{mean},{median}"));
+    assert_eq!(session.runs.len(), 1);
+    assert_eq!(session.runs[0].value_of("real_time"), Some(6.0));
+    assert_eq!(warnings, [""; 0]);
+}
+
+#[test]
+fn old_files_tell_aggregates_by_their_names() {
+    let row = |name: &str| format!(r#"{{"name":"{name}","real_time":1,"time_unit":"ns"}}"#);
+    let all = ["a", "a", "a_mean", "a_stddev", "find_median"].map(row);
+    let (session, _) = rows(&all.join(","));
+    let names: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
+    assert_eq!(names, ["a", "a", "find_median"]);
+}
+
+#[test]
+fn counters_are_metrics_and_a_guess_is_admitted() {
+    let (session, warnings) = rows(
+        r#"{"name":"a","real_time":1,"time_unit":"ns","bytes_per_second":5,"Foo":NaN,"Bar":2,
+            "CYCLES":3,"label":"x","big":true}"#,
+    );
+    let kinds: Vec<_> = session
+        .metrics
+        .iter()
+        .map(|m| (m.name.as_str(), m.unit.as_str(), m.better))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            ("real_time", "ns", Better::Lower),
+            ("cpu_time", "ns", Better::Lower),
+            ("bytes_per_second", "B/s", Better::Higher),
+            ("Bar", "", Better::Lower),
+            ("CYCLES", "", Better::Lower),
+        ]
+    );
+    assert_eq!(
+        warnings,
+        ["'f.json': it does not tell whether more or less of 'Bar' is better; less is taken"]
+    );
+    assert_eq!(session.runs[0].notes, ["Its label is 'x'."]);
+}
+
+#[test]
+fn a_time_that_is_not_finite_is_a_failure() {
+    let (session, _) = rows(r#"{"name":"a","real_time":NaN,"cpu_time":1,"time_unit":"ns"}"#);
+    assert_eq!(
+        session.failures[0].cause.to_string(),
+        "there is no real_time"
+    );
+}
+
+#[test]
+fn what_spoils_all_figures_is_said() {
+    let mut warnings = Vec::new();
+    let text = br#"{"context":{"date":"2026-11-21T18:49:14+01:00","library_build_type":"debug",
+        "cpu_scaling_enabled":true,"load_avg":[]},
+        "benchmarks":[{"name":"a","real_time":1,"time_unit":"ns"}]}"#;
+    let session = read("f.json", text, &mut warnings).unwrap();
+    assert_eq!(
+        warnings,
+        [
+            "'f.json': the benchmark library is a debug build, so times are too long",
+            "'f.json': the processor could change its clock while measuring",
+        ]
+    );
+    assert_eq!(session.started_unix_ms, 1_795_283_354_000);
+    assert_eq!(session.environment.load, None);
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    assert_eq!(
+        message(r#"{"benchmarks":[]}"#),
+        "there are no results in it"
+    );
+    assert_eq!(
+        message(r#"{"context":{}}"#),
+        "the key 'benchmarks' is missing"
+    );
+    assert_eq!(
+        message(r#"{"context":{"json_schema_version":2},"benchmarks":[]}"#),
+        "its json_schema_version is 2; 1 is known"
+    );
+    assert_eq!(
+        message(r#"{"benchmarks":[{"name":"a","real_time":1,"time_unit":"ps"}]}"#),
+        "in 'benchmarks[0]': 'time_unit' is 'ps', not ns, us, ms or s"
+    );
+    assert_eq!(
+        message(r#"{"benchmarks":[{"name":"a","real_time":"fast","time_unit":"ns"}]}"#),
+        "in 'benchmarks[0]': 'real_time': invalid type: string \"fast\", expected f64"
+    );
+}

@@ -1,0 +1,158 @@
+//! Logs of HdrHistogram (`.hlog`), ours and those of other programs, as percentiles.
+//!
+//! Decides what a line's tag says: `service/ok` of our own logs is a quantity and an outcome, any other
+//! tag names a case. Lines of one tag are intervals of one measurement and are added up. Start at
+//! [`read`]; how a log is encoded is decided in `crates/load`.
+
+use super::imported::Imported;
+use super::load_report::{LoadReport, NS_PER_SECOND};
+use super::measured::times;
+use crate::foreign::utf8;
+use anyhow::{Context, Result};
+use speedwell_load::latency::{Distribution, Logged, Service, read_log};
+use speedwell_model::{Better, Environment, Metric, Session, Value};
+use std::time::Duration;
+
+/// Quantities of our own logs, and what their metrics begin with.
+const QUANTITIES: [(&str, &str); 6] = [
+    ("service", "latency"),
+    ("response", "response"),
+    ("first-byte", "first_byte"),
+    ("connect", "connect"),
+    ("lag", "lag"),
+    ("own-lag", "own_lag"),
+];
+
+/// The benchmark of lines that name none.
+const BENCHMARK: &str = "load";
+
+/// Whether bytes are such a log: it says so in a comment, or has the usual heading of columns.
+pub fn recognises(bytes: &[u8]) -> bool {
+    let beginning = String::from_utf8_lossy(super::beginning(bytes));
+    beginning.lines().take(32).any(|line| {
+        line.starts_with("#[Histogram log format version")
+            || line.starts_with("\"StartTimestamp\",\"Interval_Length\"")
+    })
+}
+
+/// All lines of one quantity, outcome and benchmark.
+struct Total {
+    benchmark: String,
+    outcome: Option<String>,
+    quantity: &'static str,
+    times: Distribution<Service>,
+    length: Duration,
+}
+
+/// Reads the log. Times are taken as nanoseconds, as the format's own recorders write them.
+///
+/// # Errors
+/// A line that is none of a log, or a log without values.
+pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let mut totals: Vec<Total> = Vec::new();
+    let mut has_foreign = false;
+    for line in read_log(utf8(bytes)?)? {
+        let total = total_of(&line);
+        if total.times.count() == 0 {
+            continue;
+        }
+        has_foreign |= total.outcome.is_none();
+        // Of an open load's response time all requests together are told, whatever became of them.
+        if total.quantity == "response" && total.outcome.as_deref() != Some("ok") {
+            add(
+                &mut totals,
+                Total {
+                    outcome: Some("ok".to_owned()),
+                    length: Duration::ZERO,
+                    times: total.times.clone(),
+                    benchmark: total.benchmark.clone(),
+                    ..total
+                },
+            );
+        }
+        add(&mut totals, total);
+    }
+    let mut imported = Imported::default();
+    let mut remarks = Vec::new();
+    for total in &totals {
+        let is_first = |other: &&Total| same_case(other, total);
+        if totals
+            .iter()
+            .find(is_first)
+            .is_some_and(|first| std::ptr::eq(first, total))
+        {
+            report(total, &totals).add(&mut imported, &mut remarks);
+        }
+    }
+    if has_foreign {
+        warnings.push(format!("'{label}': its times are taken as nanoseconds"));
+    }
+    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    let session = imported.into_session(label, Environment::default(), None);
+    session.context("every histogram in it is empty")
+}
+
+/// What one line says. An outcome is only told by our own logs.
+fn total_of(line: &Logged) -> Total {
+    let tag = line.tag.as_deref().unwrap_or_default();
+    let ours = tag.split_once('/').and_then(|(name, outcome)| {
+        let (_, quantity) = QUANTITIES.iter().find(|(known, _)| *known == name)?;
+        Some((*quantity, outcome))
+    });
+    let (benchmark, quantity, outcome) = match ours {
+        Some((quantity, "all")) => (BENCHMARK, quantity, Some("ok")),
+        Some((quantity, outcome)) => (BENCHMARK, quantity, Some(outcome)),
+        None if tag.is_empty() => (BENCHMARK, "latency", None),
+        None => (tag, "latency", None),
+    };
+    Total {
+        benchmark: benchmark.to_owned(),
+        outcome: outcome.map(str::to_owned),
+        quantity,
+        times: line.times(),
+        length: line.length,
+    }
+}
+
+fn add(totals: &mut Vec<Total>, more: Total) {
+    let known = totals
+        .iter_mut()
+        .find(|total| total.quantity == more.quantity && same_case(total, &more));
+    match known {
+        Some(total) => {
+            total.times.merge(&more.times);
+            total.length += more.length;
+        }
+        None => totals.push(more),
+    }
+}
+
+fn same_case(one: &Total, other: &Total) -> bool {
+    (&one.benchmark, &one.outcome) == (&other.benchmark, &other.outcome)
+}
+
+/// All quantities of one case.
+fn report(case: &Total, totals: &[Total]) -> LoadReport {
+    let outcome = case.outcome.iter().filter(|outcome| *outcome != "ok");
+    let mut report = LoadReport {
+        target: case.benchmark.clone(),
+        parameters: outcome
+            .map(|outcome| ("outcome".to_owned(), Value::Text(outcome.clone())))
+            .collect(),
+        ..LoadReport::default()
+    };
+    for total in totals.iter().filter(|total| same_case(total, case)) {
+        let figures = times(total.quantity, &total.times, |_| true);
+        if total.quantity != "latency" {
+            let metric = |(name, ns)| (Metric::new(name, "ns", Better::Lower), ns);
+            report.others.extend(figures.into_iter().map(metric));
+            continue;
+        }
+        let elapsed_ns = total.length.as_nanos() as f64;
+        report.times_ns = figures;
+        report.requests = Some(total.times.count() as f64);
+        report.elapsed_ns = Some(elapsed_ns);
+        report.throughput = Some(total.times.count() as f64 * NS_PER_SECOND / elapsed_ns);
+    }
+    report
+}

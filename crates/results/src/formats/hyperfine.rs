@@ -1,0 +1,289 @@
+//! Results of `hyperfine --export-json`.
+//!
+//! Decides what its rows stand for: each measured time is one process, hence one run. It must not
+//! know where the file came from. Start at [`read`]. The format is described in hyperfine's README
+//! ("JSON"); keys that are not known here are ignored.
+
+use super::imported::{Imported, Process, sample};
+use crate::foreign::json::{self, Node};
+use anyhow::{Result, ensure};
+use speedwell_model::{Better, Case, Cause, Environment, Metric, Session, Value};
+
+const NS_PER_SECOND: f64 = 1e9;
+
+/// Why CPU times stand at one run of many.
+const NOTE_ON_CPU_TIMES: &str = "User and system time are means over all runs of this command.";
+
+/// Whether bytes are of this kind.
+pub fn recognises(bytes: &[u8]) -> bool {
+    let keys = json::keys(bytes);
+    keys.first() == Some(&(1, b"results"))
+}
+
+/// Reads a whole file. What the user should know is added to `warnings`.
+///
+/// # Errors
+/// The file is no JSON, or a value is missing or of another type; the message names its place.
+pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let parsed = json::parse(bytes)?;
+    let results = Node::root(&parsed).need("results")?.elements()?;
+    let results: Vec<Measured> = results.iter().map(Measured::read).collect::<Result<_>>()?;
+    let template = template(&results);
+    let mut imported = Imported::default();
+    imported.metric(Metric::new("time", "ns", Better::Lower));
+    for result in &results {
+        let benchmark = template.as_deref().unwrap_or(&result.command);
+        result.add(Case::new(benchmark, result.values()), &mut imported);
+        if !result.times.is_empty() && result.times.iter().all(|&(time, _)| time == 0.0) {
+            warnings.push(format!(
+                "'{label}': every time of '{}' is 0, as it takes less than the shell that \
+                 hyperfine subtracts; measure it with --shell=none",
+                result.command
+            ));
+        }
+    }
+    imported.into_session(label, Environment::default(), None)
+}
+
+/// One element of `results`.
+struct Measured {
+    command: String,
+    /// Parameters with the texts that were put into the command.
+    parameters: Vec<(String, String)>,
+    /// Seconds, and how the process ended.
+    times: Vec<(f64, Ending)>,
+    memory: Vec<f64>,
+    /// Means over all runs, in seconds.
+    user: Option<f64>,
+    system: Option<f64>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy)]
+enum Ending {
+    Status(i32),
+    /// hyperfine writes null for a process that a signal ended, without saying which.
+    Signal,
+}
+
+impl Measured {
+    fn read(result: &Node<'_>) -> Result<Measured> {
+        let seconds = |key| result.get(key).map(|node| node.number()).transpose();
+        let numbers = |key| match result.get(key) {
+            Some(list) => list.elements()?.iter().map(Node::number).collect(),
+            None => Ok(Vec::new()),
+        };
+        let times = result.need("times")?;
+        let times_s: Vec<f64> = times
+            .elements()?
+            .iter()
+            .map(Node::number)
+            .collect::<Result<_>>()?;
+        let endings = endings(result, times_s.len())?;
+        let parameters = result.get("parameters");
+        let parameters = parameters.iter().flat_map(Node::members);
+        Ok(Measured {
+            command: result.need("command")?.text()?.to_owned(),
+            parameters: parameters
+                .map(|(name, value)| (name.to_owned(), text_of(value)))
+                .collect(),
+            times: times_s.into_iter().zip(endings).collect(),
+            memory: numbers("memory_usage_byte")?,
+            user: seconds("user")?,
+            system: seconds("system")?,
+        })
+    }
+
+    fn values(&self) -> Vec<(String, Value)> {
+        let value = |(name, text): &(String, String)| (name.clone(), Value::guess(text));
+        self.parameters.iter().map(value).collect()
+    }
+
+    fn add(&self, case: Case, imported: &mut Imported) {
+        let all_succeeded = self
+            .times
+            .iter()
+            .all(|(_, ending)| matches!(ending, Ending::Status(0)));
+        for (index, &(time, ending)) in self.times.iter().enumerate() {
+            let cause = match ending {
+                Ending::Status(0) => None,
+                Ending::Status(code) => Some(Cause::Exit { code }),
+                Ending::Signal => Some(Cause::Invalid {
+                    reason: "was killed by a signal".to_owned(),
+                }),
+            };
+            if let Some(cause) = cause {
+                imported.failure(&case, cause, self.command.clone());
+                continue;
+            }
+            let mut process = self.process(time, self.memory.get(index).copied(), imported);
+            // The mean is one figure, so it stands once, and only if no failed run is part of it.
+            if index == 0 && all_succeeded {
+                self.add_cpu_times(&mut process, imported);
+            }
+            imported.run(case.clone(), process);
+        }
+    }
+
+    fn process(&self, time: f64, memory: Option<f64>, imported: &mut Imported) -> Process {
+        let wall_ns = time * NS_PER_SECOND;
+        let metric = imported.metric(Metric::new("time", "ns", Better::Lower));
+        let mut samples = vec![sample(&metric, wall_ns)];
+        if let Some(memory) = memory {
+            let metric = imported.metric(Metric::new("max_rss", "B", Better::Lower));
+            samples.push(sample(&metric, memory));
+        }
+        Process {
+            wall_ns,
+            samples,
+            notes: Vec::new(),
+        }
+    }
+
+    fn add_cpu_times(&self, process: &mut Process, imported: &mut Imported) {
+        for (name, seconds) in [("user_time", self.user), ("system_time", self.system)] {
+            let Some(seconds) = seconds else { continue };
+            let metric = imported.metric(Metric::new(name, "ns", Better::Lower));
+            process
+                .samples
+                .push(sample(&metric, seconds * NS_PER_SECOND));
+            if self.times.len() > 1 && process.notes.is_empty() {
+                process.notes.push(NOTE_ON_CPU_TIMES.to_owned());
+            }
+        }
+    }
+}
+
+/// How each of the `count` processes ended. Old versions do not tell; they stopped at a failure.
+fn endings(result: &Node<'_>, count: usize) -> Result<Vec<Ending>> {
+    let Some(codes) = result.get("exit_codes") else {
+        return Ok(vec![Ending::Status(0); count]);
+    };
+    let elements = codes.elements()?;
+    ensure!(
+        elements.len() == count,
+        "'{}' has {} values, but there are {count} times",
+        codes.place(),
+        elements.len()
+    );
+    let ending = |node: &Node<'_>| match node.is_null() {
+        true => Ok(Ending::Signal),
+        false => node.number().map(|code| Ending::Status(code as i32)),
+    };
+    elements.iter().map(ending).collect()
+}
+
+fn text_of(value: &serde_json::Value) -> String {
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_string(),
+    }
+}
+
+/// The command as it was typed, `sleep {n}`: all results are then one benchmark with parameters.
+///
+/// The file has only the commands with the values put in. A guess that gives each of them back,
+/// for more than one setting, is right; otherwise every command stays a benchmark of its own.
+fn template(results: &[Measured]) -> Option<String> {
+    let (first, others) = results.split_first()?;
+    let mut values: Vec<_> = first.parameters.iter().collect();
+    values.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
+    let mut guess = first.command.clone();
+    for (name, text) in values.iter().filter(|(_, text)| !text.is_empty()) {
+        guess = guess.replace(text, &format!("{{{name}}}"));
+    }
+    let gives_back = |result: &Measured| {
+        let filled = result
+            .parameters
+            .iter()
+            .fold(guess.clone(), |command, (name, text)| {
+                command.replace(&format!("{{{name}}}"), text)
+            });
+        filled == result.command
+    };
+    let varies = |at: usize| {
+        others
+            .iter()
+            .any(|other| other.parameters[at].1 != first.parameters[at].1)
+    };
+    let same_names = others.iter().all(|other| {
+        let names = |result: &Measured| -> Vec<String> {
+            result
+                .parameters
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect()
+        };
+        names(other) == names(first)
+    });
+    let sure = !first.parameters.is_empty()
+        && same_names
+        && (0..first.parameters.len()).all(varies)
+        && results.iter().all(gives_back);
+    sure.then_some(guess)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str) -> Result<Session> {
+        read("hf.json", text.as_bytes(), &mut Vec::new())
+    }
+
+    fn benchmarks(commands: &[(&str, &str)]) -> Vec<String> {
+        let results = commands.iter().map(|(command, n)| {
+            serde_json::json!({"command": command, "times": [1.0], "parameters": {"n": n}})
+        });
+        let file = serde_json::json!({"results": results.collect::<Vec<_>>()});
+        let session = read_text(&file.to_string()).unwrap();
+        session.runs.iter().map(|run| run.case.id()).collect()
+    }
+
+    #[test]
+    fn a_parameter_is_taken_out_of_the_command_only_if_that_is_certain() {
+        assert_eq!(
+            benchmarks(&[("t 1", "1"), ("t 2", "2")]),
+            ["t {n} n=1", "t {n} n=2"]
+        );
+        assert_eq!(
+            benchmarks(&[("t1 1", "1"), ("t1 2", "2")]),
+            ["t1 1 n=1", "t1 2 n=2"]
+        );
+        assert_eq!(benchmarks(&[("t 1", "1")]), ["t 1 n=1"]);
+    }
+
+    #[test]
+    fn a_process_ended_by_a_signal_is_a_failure() {
+        let session = read_text(
+            r#"{"results":[{"command":"a","times":[0.5,0.25],"exit_codes":[null,0],
+                "user":0.1,"memory_usage_byte":[1,2048]}]}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            session.failures[0].cause.to_string(),
+            "was killed by a signal"
+        );
+        let run = &session.runs[0];
+        assert_eq!(
+            (run.value_of("time"), run.value_of("max_rss")),
+            (Some(25e7), Some(2048.0))
+        );
+        // The mean covers the failed run as well.
+        assert_eq!(run.value_of("user_time"), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let message = |text| format!("{:#}", read_text(text).unwrap_err());
+        assert_eq!(message(r#"{"results":[]}"#), "there are no results in it");
+        assert_eq!(
+            message(r#"{"results":[{"command":"a"}]}"#),
+            "the key 'times' is missing in 'results[0]'"
+        );
+        assert_eq!(
+            message(r#"{"results":[{"command":"a","times":[1,2],"exit_codes":[0]}]}"#),
+            "'results[0].exit_codes' has 1 values, but there are 2 times"
+        );
+    }
+}

@@ -1,0 +1,380 @@
+//! Speedwell's own exchange format: everything that the store holds of a session, as JSON lines.
+//!
+//! The first line of a session is its header, `{"speedwell":"session","version":1,...}`; then
+//! comes one line per run, `{"run":{...}}`, one per failure, `{"failure":{...}}`, and one per profile,
+//! `{"profile":{...}}`. Several sessions may follow one another, so files can be joined with `cat`.
+//! Nothing is lost: a database can be rebuilt from such files. Start with `json_lines/line.rs`, which is the format.
+//!
+//! Compatibility: a reader ignores keys and kinds of lines that it does not know; whatever would
+//! make it misread a file is a new version, which older readers refuse.
+
+mod line;
+
+use self::line::{HeaderLine, Line, Number, ProfileLine, RunLine, SampleLine, VERSION};
+use anyhow::{Context, anyhow, bail, ensure};
+use serde::Deserialize;
+use speedwell_model::{Case, Recording, Run, Sample, Session, Value};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::sync::Arc;
+
+/// Writes `session` as lines. Writes often and little: hand over something with a buffer.
+///
+/// The session's local number and its plan are not part of the format: they mean something in one
+/// store only.
+///
+/// # Errors
+/// `out` fails, or the header holds a number that is not finite.
+pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
+    let header = serde_json::to_string(&HeaderLine {
+        speedwell: "session".to_owned(),
+        version: VERSION,
+        id: session.id.clone(),
+        started_unix_ms: session.started_unix_ms,
+        state: session.state,
+        tags: session.tags.clone(),
+        command: session.command.clone(),
+        design: session.design.clone(),
+        variants: session.variants.clone(),
+        metrics: session.metrics.clone(),
+        environment: session.environment.clone(),
+        runs: Some(session.runs.len()),
+        failures: Some(session.failures.len()),
+        profiles: (!session.profiles.is_empty()).then_some(session.profiles.len()),
+    })?;
+    serde_json::from_str::<HeaderLine>(&header)
+        .with_context(|| format!("cannot write the header of the session: {header}"))?;
+    writeln!(out, "{header}")?;
+    for run in &session.runs {
+        let line = Line {
+            run: Some(run_line(run)?),
+            ..Line::default()
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")?;
+    }
+    for failure in &session.failures {
+        let line = Line {
+            failure: Some(Cow::Borrowed(failure)),
+            ..Line::default()
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")?;
+    }
+    for recording in &session.profiles {
+        let line = Line {
+            profile: Some(profile_line(recording)),
+            ..Line::default()
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
+    Ok(RunLine {
+        benchmark: Cow::Borrowed(&run.case.benchmark),
+        parameters: parameters(&run.case),
+        variant: Cow::Borrowed(&run.variant),
+        slot: run.slot,
+        block: run.block,
+        started_unix_ms: run.started_unix_ms,
+        wall_ns: run.wall_ns,
+        usage: run.usage,
+        samples: run
+            .samples
+            .iter()
+            .map(|sample| SampleLine {
+                metric: Cow::Borrowed(&sample.metric),
+                value: Number(sample.value),
+                elapsed_ns: sample.elapsed_ns,
+                iterations: sample.iterations.map(Number),
+            })
+            .collect(),
+        notes: Cow::Borrowed(&run.notes),
+        load: run.load.as_deref().map(serde_json::from_str).transpose()?,
+    })
+}
+
+fn profile_line(recording: &Recording) -> ProfileLine<'_> {
+    ProfileLine {
+        benchmark: Cow::Borrowed(&recording.case.benchmark),
+        parameters: parameters(&recording.case),
+        variant: Cow::Borrowed(&recording.variant),
+        profile: recording.profile.clone(),
+    }
+}
+
+fn recording(line: ProfileLine<'_>) -> Recording {
+    Recording {
+        case: Case::new(line.benchmark, line.parameters.into_owned()),
+        variant: line.variant.into_owned(),
+        profile: line.profile,
+    }
+}
+
+/// A parameter that is a number but not finite becomes text: that has the same canonical form, so
+/// the case's id stays what it was.
+fn parameters(case: &Case) -> Cow<'_, [(String, Value)]> {
+    let is_odd = |value: &Value| value.as_number().is_some_and(|number| !number.is_finite());
+    if !case.values.iter().any(|(_, value)| is_odd(value)) {
+        return Cow::Borrowed(&case.values);
+    }
+    let mut values = case.values.clone();
+    for (_, value) in values.iter_mut().filter(|(_, value)| is_odd(value)) {
+        *value = Value::Text(value.to_string());
+    }
+    Cow::Owned(values)
+}
+
+/// Reads all sessions of `text`.
+///
+/// # Errors
+/// A line that is not what it should be (the message names it), a file cut short, or a version
+/// newer than this program knows.
+pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
+    let mut reading = Reading::default();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    for (line, number) in text
+        .lines()
+        .zip(1..)
+        .filter(|(line, _)| !line.trim().is_empty())
+    {
+        reading
+            .line(line, number)
+            .with_context(|| format!("line {number}"))?;
+    }
+    reading.end_session()?;
+    ensure!(!reading.sessions.is_empty(), "there is no session in it");
+    Ok(reading.sessions)
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Reading {
+    sessions: Vec<Session>,
+    /// What the header of the last session announced, and its line.
+    announced: [Option<usize>; 3],
+    header_line: usize,
+    /// Names and cases met so far: all runs share them.
+    names: HashSet<Arc<str>>,
+    cases: HashMap<String, Vec<Arc<Case>>>,
+}
+
+impl Reading {
+    fn line(&mut self, text: &str, number: usize) -> anyhow::Result<()> {
+        let line: Line<'_> = parse(text)?;
+        if let Some(kind) = line.speedwell {
+            self.end_session()?;
+            return self.header(text, number, &kind, line.version);
+        }
+        let run = line.run.map(|run| self.run(run));
+        let Some(session) = self.sessions.last_mut() else {
+            bail!("the header of a session, {{\"speedwell\":\"session\",...}}, is missing");
+        };
+        session.runs.extend(run);
+        session.failures.extend(line.failure.map(Cow::into_owned));
+        session.profiles.extend(line.profile.map(recording));
+        Ok(())
+    }
+
+    fn header(
+        &mut self,
+        text: &str,
+        number: usize,
+        kind: &str,
+        version: Option<u64>,
+    ) -> anyhow::Result<()> {
+        ensure!(
+            kind == "session",
+            "'{kind}' is not a kind of data that can be read here"
+        );
+        let version = version.context("the version is missing")?;
+        ensure!(
+            version <= VERSION,
+            "it was written by a newer speedwell (format {version}, this one knows {VERSION})\n\
+             hint: update speedwell"
+        );
+        let header: HeaderLine = parse(text)?;
+        self.announced = [header.runs, header.failures, header.profiles];
+        self.header_line = number;
+        self.sessions.push(Session {
+            id: header.id,
+            number: None,
+            started_unix_ms: header.started_unix_ms,
+            state: header.state,
+            tags: header.tags,
+            command: header.command,
+            design: header.design,
+            variants: header.variants,
+            metrics: header.metrics,
+            environment: header.environment,
+            runs: Vec::with_capacity(header.runs.unwrap_or(0).min(text.len())),
+            failures: Vec::new(),
+            profiles: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Checks that the last session is whole.
+    fn end_session(&self) -> anyhow::Result<()> {
+        let Some(session) = self.sessions.last() else {
+            return Ok(());
+        };
+        let [runs, failures, profiles] = self.announced;
+        for (what, announced, found) in [
+            ("runs", runs, session.runs.len()),
+            ("failures", failures, session.failures.len()),
+            ("profiles", profiles, session.profiles.len()),
+        ] {
+            if let Some(announced) = announced.filter(|&announced| announced != found) {
+                bail!(
+                    "line {}: the session has {announced} {what}, but {found} follow\n\
+                     hint: is the file cut short?",
+                    self.header_line
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, line: RunLine<'_>) -> Run {
+        let case = Case::new(line.benchmark, line.parameters.into_owned());
+        Run {
+            case: self.case(case),
+            variant: self.name(&line.variant),
+            slot: line.slot,
+            block: line.block,
+            started_unix_ms: line.started_unix_ms,
+            wall_ns: line.wall_ns,
+            usage: line.usage,
+            samples: line
+                .samples
+                .into_iter()
+                .map(|sample| Sample {
+                    metric: self.name(&sample.metric),
+                    value: sample.value.0,
+                    elapsed_ns: sample.elapsed_ns,
+                    iterations: sample.iterations.map(|number| number.0),
+                })
+                .collect(),
+            notes: line.notes.into_owned(),
+            load: line.load.map(|load| load.get().into()),
+        }
+    }
+
+    fn case(&mut self, case: Case) -> Arc<Case> {
+        // One id may stand for several orders of parameters.
+        let known = self.cases.entry(case.id()).or_default();
+        if let Some(same) = known.iter().find(|known| ***known == case) {
+            return same.clone();
+        }
+        known.push(Arc::new(case));
+        known[known.len() - 1].clone()
+    }
+
+    fn name(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
+        }
+        let name: Arc<str> = name.into();
+        self.names.insert(name.clone());
+        name
+    }
+}
+
+/// Parses one line. The parser counts from the beginning of the line, so its own line number is
+/// always 1 and is left out.
+fn parse<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
+    serde_json::from_str(line).map_err(|error| {
+        let words = error.to_string();
+        let words = words.split(" at line 1 column").next().unwrap_or_default();
+        anyhow!("{words} (column {})", error.column())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = concat!(
+        r#"{"speedwell":"session","version":1,"id":"x","started_unix_ms":0,"state":"complete","#,
+        r#""design":{"order":"blocks","stopping":{"kind":"fixed","runs":8},"baseline":"a","#,
+        r#""seed":1,"runs_per_block":2},"variants":[],"metrics":[]}"#
+    );
+
+    fn refusal(text: &str) -> String {
+        format!("{:#}", read(text).map(|_| "read").unwrap_err())
+    }
+
+    #[test]
+    fn a_file_written_by_hand_needs_only_what_cannot_be_guessed() {
+        let run = r#"{"run":{"benchmark":"g/b","parameters":[["len",16]],"variant":"a","slot":3,
+            "samples":[{"metric":"t","value":1},{"metric":"t","value":"-Infinity"}]}}"#
+            .replace('\n', "");
+        let sessions = read(&format!("\u{feff}{HEADER}\r\n\n{run}\n")).unwrap();
+        let run = &sessions[0].runs[0];
+        assert_eq!(run.case.id(), "g/b len=16");
+        let values: Vec<f64> = run.samples.iter().map(|sample| sample.value).collect();
+        assert_eq!((run.slot, values), (3, vec![1.0, f64::NEG_INFINITY]));
+    }
+
+    #[test]
+    fn keys_and_lines_of_later_times_are_passed_over() {
+        let header = HEADER.replace(r#""id""#, r#""mood":"good","id""#);
+        let failure = concat!(
+            r#"{"failure":{"step":"run","benchmark":"g/b","cause":{"kind":"silent"},"#,
+            r#""stderr_tail":"","replay":"","colour":"red"}}"#
+        );
+        let sessions = read(&format!("{header}\n{{\"weather\":{{}}}}\n{failure}")).unwrap();
+        assert_eq!(sessions[0].failures.len(), 1);
+    }
+
+    #[test]
+    fn a_newer_version_is_refused_with_both_numbers() {
+        let newer = HEADER.replace(r#""version":1"#, r#""version":7"#);
+        let words = refusal(&format!("{HEADER}\n{newer}"));
+        assert!(
+            words.starts_with("line 2: ") && words.contains("format 7"),
+            "{words}"
+        );
+        assert!(words.contains("hint: update speedwell"), "{words}");
+    }
+
+    #[test]
+    fn errors_name_the_line_and_the_column() {
+        let words = refusal(&format!("{HEADER}\n{{\"run\":{{\"benchmark\":5}}}}"));
+        assert!(
+            words.starts_with("line 2: ") && words.contains("(column 21)"),
+            "{words}"
+        );
+        assert!(!words.contains("at line 1"), "{words}");
+        let bad_number = r#"{"run":{"benchmark":"b","variant":"a","slot":0,
+            "samples":[{"metric":"t","value":"fast"}]}}"#
+            .replace('\n', "");
+        let words = refusal(&format!("{HEADER}\n\n{bad_number}"));
+        assert!(
+            words.starts_with("line 3: ") && words.contains("\"fast\""),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn a_run_before_any_header_is_refused() {
+        assert!(refusal("{\"cpu\":1}").contains("line 1: the header of a session"));
+        assert!(refusal("").contains("no session"));
+        assert!(refusal("{\"speedwell\":\"plan\"}").contains("'plan'"));
+    }
+
+    #[test]
+    fn a_file_cut_short_is_noticed() {
+        let header = HEADER.replace(r#""id""#, r#""runs":2,"failures":0,"id""#);
+        let words = refusal(&format!("{HEADER}\n{header}"));
+        assert!(
+            words.contains("line 2: the session has 2 runs, but 0 follow"),
+            "{words}"
+        );
+    }
+}

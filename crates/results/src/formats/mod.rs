@@ -1,0 +1,259 @@
+//! Result files of other programs, and our own exchange format, as sessions.
+//!
+//! Decides by its content what kind a file is; a file's name never matters. It must not know where
+//! the bytes came from or where the sessions go. A further format is a file beside this one and a
+//! line in `FORMATS`. Start at [`read`].
+
+pub mod ab;
+pub mod go_bench;
+pub mod google_benchmark;
+pub mod hdr_log;
+pub mod hey_oha;
+pub mod http_tools;
+pub mod hyperfine;
+mod imported;
+pub mod json_lines;
+mod load_report;
+pub mod markdown_tables;
+pub mod measured;
+mod merge;
+pub mod node_csv;
+pub mod pyperf;
+mod set;
+mod skipped;
+
+pub use skipped::Skipped;
+
+pub use merge::merge;
+pub use set::set;
+
+use crate::foreign::{json, utf8};
+use anyhow::{Context, Result, bail};
+use speedwell_model::{Case, Session};
+
+/// A kind of file that can be read.
+pub struct Format {
+    /// Its name in messages.
+    pub name: &'static str,
+    /// Whether bytes are of this kind, judged by their beginning.
+    pub recognises: fn(&[u8]) -> bool,
+    /// Reads all of it.
+    pub read: ReadAll,
+}
+
+/// Reads the bytes that the user calls by a label; sentences about what was left out are added to
+/// the last argument.
+pub type ReadAll = fn(&str, &[u8], &mut Vec<String>) -> Result<Vec<Session>>;
+
+/// Every kind known. The first that recognises a file reads it. Other programs' JSON may stand in
+/// one line, so it is looked for before JSON lines.
+pub const FORMATS: &[Format] = &[
+    Format {
+        name: "JSON of pyperf",
+        recognises: pyperf::recognises,
+        read: |label, bytes, _| one(pyperf::read(label, bytes)),
+    },
+    Format {
+        name: "JSON of google/benchmark",
+        recognises: google_benchmark::recognises,
+        read: |label, bytes, warnings| one(google_benchmark::read(label, bytes, warnings)),
+    },
+    Format {
+        name: "JSON of hyperfine",
+        recognises: hyperfine::recognises,
+        read: |label, bytes, warnings| one(hyperfine::read(label, bytes, warnings)),
+    },
+    Format {
+        name: "JSON of autocannon",
+        recognises: http_tools::recognises_autocannon,
+        read: |label, bytes, warnings| one(http_tools::read_autocannon(label, bytes, warnings)),
+    },
+    Format {
+        name: "JSON of oha",
+        recognises: hey_oha::recognises_json,
+        read: |label, bytes, warnings| one(hey_oha::read_json(label, bytes, warnings)),
+    },
+    Format {
+        name: "JSON of speedwell load",
+        recognises: measured::recognises,
+        read: |label, bytes, warnings| one(measured::read(label, bytes, warnings)),
+    },
+    Format {
+        name: "JSON lines of Speedwell",
+        recognises: is_json_lines,
+        read: |_, bytes, _| json_lines::read(utf8(bytes)?),
+    },
+    Format {
+        name: "CSV of Node.js run.js, compare.js or scatter.js",
+        recognises: |bytes| node_csv::layout::first_header(beginning(bytes)).is_some(),
+        read: |label, bytes, warnings| one(node_csv::sessions::read(label, bytes, warnings)),
+    },
+    Format {
+        name: "text of ab",
+        recognises: ab::recognises,
+        read: |label, bytes, warnings| one(ab::read(label, bytes, warnings)),
+    },
+    Format {
+        name: "CSV of ab -e",
+        recognises: ab::recognises_percentages,
+        read: |label, bytes, warnings| one(ab::read_percentages(label, bytes, warnings)),
+    },
+    Format {
+        name: "TSV of ab -g",
+        recognises: ab::recognises_requests,
+        read: |label, bytes, warnings| one(ab::read_requests(label, bytes, warnings)),
+    },
+    Format {
+        name: "text of wrk or h2load",
+        recognises: http_tools::recognises_text,
+        read: |label, bytes, warnings| one(http_tools::read_text(label, bytes, warnings)),
+    },
+    Format {
+        name: "text of hey or oha",
+        recognises: hey_oha::recognises_text,
+        read: |label, bytes, warnings| one(hey_oha::read_text(label, bytes, warnings)),
+    },
+    Format {
+        name: "log of HdrHistogram",
+        recognises: hdr_log::recognises,
+        read: |label, bytes, warnings| one(hdr_log::read(label, bytes, warnings)),
+    },
+    Format {
+        name: "text of go test -bench",
+        recognises: go_bench::recognises,
+        read: |label, bytes, warnings| one(go_bench::read(label, bytes, warnings)),
+    },
+    // Last, because all others may stand inside a document.
+    Format {
+        name: "tables of figures in Markdown",
+        recognises: markdown_tables::recognises,
+        read: markdown_tables::read,
+    },
+];
+
+fn one(session: Result<Session>) -> Result<Vec<Session>> {
+    session.map(|session| vec![session])
+}
+
+/// Reads results of any known kind. `label` is what the user calls the bytes: a path, or `-`.
+///
+/// # Errors
+/// The kind is not known, or the content is broken.
+pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
+    read_noting(label, bytes, &mut Vec::new())
+}
+
+/// Like [`read`]; what was left out is added to `warnings` as whole sentences.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    // Editors and shells of Windows put a mark of the byte order in front.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let Some(format) = FORMATS.iter().find(|format| (format.recognises)(bytes)) else {
+        let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+        let (found, hint) = what_else(bytes);
+        bail!("'{label}' {found}; expected {}{hint}", names.join(", or "));
+    };
+    (format.read)(label, bytes, warnings)
+        .and_then(|sessions| check_names(&sessions).map(|()| sessions))
+        .with_context(|| format!("cannot read '{label}' as {}", format.name))
+}
+
+/// Refuses names of parameters that would be read back from the store as others.
+fn check_names(sessions: &[Session]) -> Result<()> {
+    for run in sessions.iter().flat_map(|session| &session.runs) {
+        for (name, _) in &run.case.values {
+            if let Some(reason) = Case::refuses_name(name) {
+                bail!(
+                    "'{}' has a parameter '{}': {reason}\nhint: rename it in the file",
+                    run.case.benchmark,
+                    name.escape_debug()
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether bytes are of a kind that can be read. Their beginning is enough.
+pub fn is_known(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    FORMATS.iter().any(|format| (format.recognises)(bytes))
+}
+
+/// What bytes of no known kind are, and what may help.
+fn what_else(bytes: &[u8]) -> (&'static str, &'static str) {
+    if bytes.trim_ascii().is_empty() {
+        return (
+            "is empty",
+            "\nhint: did the program that wrote it end well?",
+        );
+    }
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        // PowerShell's `>` writes so.
+        return ("is UTF-16 text", "\nhint: save it as UTF-8");
+    }
+    if beginning(bytes).contains(&0) {
+        return ("is a binary file", "");
+    }
+    ("is of no known kind", "")
+}
+
+/// As many bytes of a file are looked at to find its kind.
+pub const BEGINNING_BYTES: u64 = 64 * 1024;
+
+/// As much of a file as is looked at to find its kind.
+fn beginning(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(BEGINNING_BYTES as usize)]
+}
+
+/// The first line of that format is an object with a key that only we write. Files cut short within
+/// that line are ours, too.
+fn is_json_lines(bytes: &[u8]) -> bool {
+    let ours: [&[u8]; 3] = [b"speedwell", b"run", b"failure"];
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let line = bytes.trim_ascii_start();
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    line.starts_with(b"{")
+        && json::keys(line)
+            .iter()
+            .any(|(depth, key)| *depth == 1 && ours.contains(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_kind_is_answered_with_the_known_ones() {
+        let error = read("notes.txt", b"hello\n").unwrap_err().to_string();
+        assert!(
+            error.starts_with("'notes.txt' is of no known kind; expected JSON of pyperf, or "),
+            "{error}"
+        );
+        assert!(
+            error.ends_with(", or tables of figures in Markdown"),
+            "{error}"
+        );
+        assert!(
+            read("-", b" \n")
+                .unwrap_err()
+                .to_string()
+                .starts_with("'-' is empty")
+        );
+    }
+
+    #[test]
+    fn a_header_below_chatter_still_makes_a_node_csv() {
+        let text = "> node compare.js\n\"filename\", \"configuration\", \"rate\", \"time\"\n\
+                    \"g/a.js\", \"n=1\", 5, 0.000000001\n";
+        let mut warnings = Vec::new();
+        let sessions = read_noting("run.csv", text.as_bytes(), &mut warnings).unwrap();
+        assert_eq!(sessions[0].runs[0].case.id(), "g/a.js n=1");
+        assert_eq!(
+            warnings,
+            ["'run.csv': 1 line that is no result was left out; the first is '> node compare.js'"]
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! The rows of a scatter file by columns: what a parameter study needs.
+//!
+//! Decides how the texts of a column are held (each different one once); it must not know what a
+//! text means. Start at [`Frame::read`].
+
+use super::layout::Layout;
+use super::reader::{Reader, Row};
+use crate::formats::Skipped;
+use anyhow::{Result, bail};
+use indexmap::IndexSet;
+use std::io::Read;
+
+/// The columns of a scatter file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Frame {
+    /// The name of the benchmark, a column like any other except that it is never pooled.
+    pub filenames: Column,
+    /// One column per parameter.
+    pub columns: Vec<Column>,
+    /// Operations per second, one per row.
+    pub rates: Vec<f64>,
+    /// Lines that were no rows.
+    pub skipped: Skipped,
+    /// Rows whose rate is missing or not finite; they are not in the columns.
+    pub without_rate: u64,
+}
+
+/// The texts of one parameter.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Column {
+    /// The parameter.
+    pub name: String,
+    /// The different texts, in order of first appearance.
+    pub texts: IndexSet<String>,
+    /// For each row the index of its text.
+    pub codes: Vec<usize>,
+}
+
+impl Column {
+    /// A column without rows.
+    pub fn new(name: impl Into<String>) -> Column {
+        Column {
+            name: name.into(),
+            ..Column::default()
+        }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, text: &str) {
+        let code = match self.texts.get_index_of(text) {
+            Some(code) => code,
+            None => self.texts.insert_full(text.to_owned()).0,
+        };
+        self.codes.push(code);
+    }
+}
+
+impl Frame {
+    /// Reads the output of `scatter.js`.
+    ///
+    /// # Errors
+    /// The source cannot be read, is empty, of another kind, without results, or a second header
+    /// announces other columns.
+    pub fn read(source: impl Read) -> Result<Frame> {
+        let mut reader = Reader::new(source);
+        let mut frame = Frame::default();
+        while let Some(row) = reader.next_row()? {
+            frame.add(&row)?;
+        }
+        frame.skipped = reader.skipped().clone();
+        if frame.rates.is_empty() {
+            bail!("{}", nothing_found(reader.layout(), &frame));
+        }
+        Ok(frame)
+    }
+
+    fn add(&mut self, row: &Row<'_>) -> Result<()> {
+        let Layout::Scatter { parameters } = row.layout else {
+            bail!("this is not the output of scatter.js but of run.js or compare.js");
+        };
+        if self.columns.is_empty() && self.rates.is_empty() {
+            self.columns = parameters.iter().map(Column::new).collect();
+        } else if !self
+            .columns
+            .iter()
+            .map(|column| &column.name)
+            .eq(parameters)
+        {
+            bail!("a second header announces other columns than the first one");
+        }
+        let texts = row.parameters().map(|(_, text, _)| text);
+        self.push(&row.filename(), texts, row.rate);
+        Ok(())
+    }
+
+    /// Adds one row; `texts` has one text per column.
+    pub fn push(
+        &mut self,
+        filename: &str,
+        texts: impl IntoIterator<Item = impl AsRef<str>>,
+        rate: f64,
+    ) {
+        if !rate.is_finite() {
+            self.without_rate += 1;
+            return;
+        }
+        self.filenames.push(filename);
+        for (column, text) in self.columns.iter_mut().zip(texts) {
+            column.push(text.as_ref());
+        }
+        self.rates.push(rate);
+    }
+
+    /// The column of that name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        match name {
+            "filename" => Some(&self.filenames),
+            _ => self.columns.iter().find(|column| column.name == name),
+        }
+    }
+
+    /// The benchmark's name in the first row; empty without rows.
+    pub fn filename(&self) -> &str {
+        self.filenames.texts.first().map_or("", String::as_str)
+    }
+
+    /// What was left out, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let without_rate = (self.without_rate > 0).then(|| {
+            format!(
+                "{} row{} without a rate left out",
+                self.without_rate,
+                if self.without_rate == 1 { "" } else { "s" }
+            )
+        });
+        self.skipped
+            .warning()
+            .into_iter()
+            .chain(without_rate)
+            .collect()
+    }
+}
+
+fn nothing_found(layout: Option<&Layout>, frame: &Frame) -> &'static str {
+    match layout {
+        _ if frame.without_rate > 0 => "no row has a usable rate",
+        Some(Layout::Scatter { .. }) => "there is a header but no result below it",
+        Some(_) => "this is not the output of scatter.js but of run.js or compare.js",
+        None if frame.skipped.lines == 0 => "the input is empty",
+        None => "this is not the output of scatter.js: its header is missing",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_different_text_is_held_once() {
+        let text = "\"filename\", \"n\", \"e\", \"rate\", \"time\"\n\"g/a.js\", 5, \"u\", 1, 1\n\
+                    \"g/a.js\", 5, \"v\", 2, 1\n\"g/a.js\", 5, \"u\", null, 1\n";
+        let frame = Frame::read(text.as_bytes()).unwrap();
+        assert_eq!(frame.filename(), "g/a.js");
+        assert_eq!(frame.rates, [1.0, 2.0]);
+        assert_eq!(frame.columns[0].codes, [0, 0]);
+        assert_eq!(
+            frame.columns[1].texts.iter().collect::<Vec<_>>(),
+            ["u", "v"]
+        );
+        assert_eq!(frame.warnings(), ["1 row without a rate left out"]);
+    }
+
+    #[test]
+    fn columns_that_change_are_refused() {
+        let text = "\"filename\",\"n\",\"rate\",\"time\"\n\"a\",5,1,1\n\
+                    \"filename\",\"m\",\"rate\",\"time\"\n\"a\",5,1,1\n";
+        let error = Frame::read(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "a second header announces other columns than the first one"
+        );
+    }
+}

@@ -1,0 +1,219 @@
+//! The rates of a compare file, by case and side: what a table of comparisons needs, and no more.
+//!
+//! Decides how a million rows are held compactly: one name per case, eight bytes per row. It must
+//! not know statistics. Names are kept as bytes, exactly as they stand in the file, because such a
+//! table compares texts and not cases. Start at [`Groups::read`].
+
+use super::layout::Layout;
+use super::reader::Reader;
+use crate::formats::Skipped;
+use anyhow::{Result, bail};
+use indexmap::IndexMap;
+use std::io::Read;
+
+/// The two programs that `compare.js` compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// `--old`, the reference.
+    Old,
+    /// `--new`.
+    New,
+}
+
+/// The rates of one case.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rates {
+    /// Operations per second of the reference, in order of appearance.
+    pub old: Vec<f64>,
+    /// Operations per second of the other side.
+    pub new: Vec<f64>,
+}
+
+/// All rates of a compare file.
+#[derive(Debug, Clone, Default)]
+pub struct Groups {
+    groups: IndexMap<Box<[u8]>, Rates>,
+    /// The index of the case that the next row most likely belongs to.
+    expected: usize,
+    /// Lines that were no rows.
+    pub skipped: Skipped,
+    /// Rows of neither `old` nor `new`.
+    pub of_other_binaries: u64,
+    /// Rows whose rate is missing or not finite.
+    pub without_rate: u64,
+}
+
+impl Groups {
+    /// Reads the output of `compare.js`.
+    ///
+    /// # Errors
+    /// The source cannot be read, is empty, of another kind, or without results.
+    pub fn read(source: impl Read) -> Result<Groups> {
+        let mut reader = Reader::new(source);
+        let mut groups = Groups::default();
+        let mut name = Vec::new();
+        while let Some(row) = reader.next_row()? {
+            if *row.layout != Layout::Compare {
+                bail!("a header of another kind of file stands among the rows");
+            }
+            let side = if row.is(0, b"old") {
+                Side::Old
+            } else if row.is(0, b"new") {
+                Side::New
+            } else {
+                groups.of_other_binaries += 1;
+                continue;
+            };
+            name.clear();
+            row.append_name(&mut name);
+            groups.add(&name, side, row.rate);
+        }
+        groups.skipped = reader.skipped().clone();
+        if groups.is_empty() {
+            bail!("{}", nothing_found(reader.layout(), &groups));
+        }
+        Ok(groups)
+    }
+
+    /// Adds one row; `name` is `filename configuration`.
+    pub fn add(&mut self, name: &[u8], side: Side, rate: f64) {
+        if !rate.is_finite() {
+            self.without_rate += 1;
+            return;
+        }
+        let index = self.index(name);
+        self.expected = index + 1;
+        let rates = &mut self.groups[index];
+        match side {
+            Side::Old => rates.old.push(rate),
+            Side::New => rates.new.push(rate),
+        }
+    }
+
+    /// The index of a case, which is added if it is new.
+    ///
+    /// The drivers go through the cases of a file in the same order again and again, so the case
+    /// behind the last one is tried first: comparing a name costs less than hashing it.
+    fn index(&mut self, name: &[u8]) -> usize {
+        match self.groups.get_index(self.expected) {
+            Some((expected, _)) if **expected == *name => self.expected,
+            _ => match self.groups.get_index_of(name) {
+                Some(index) => index,
+                None => self.groups.insert_full(name.into(), Rates::default()).0,
+            },
+        }
+    }
+
+    /// Name and rates of each case, in order of first appearance.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Rates)> {
+        self.groups.iter().map(|(name, rates)| (&**name, rates))
+    }
+
+    /// Number of cases.
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Whether there is no case.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// What was left out, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let counted = |count: u64, what: &str| {
+            (count > 0).then(|| {
+                format!(
+                    "{count} {}{what}",
+                    if count == 1 { "row " } else { "rows " }
+                )
+            })
+        };
+        [
+            self.skipped.warning(),
+            counted(
+                self.of_other_binaries,
+                "of neither 'old' nor 'new' left out",
+            ),
+            counted(self.without_rate, "without a rate left out"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn nothing_found(layout: Option<&Layout>, groups: &Groups) -> &'static str {
+    match layout {
+        _ if groups.of_other_binaries + groups.without_rate > 0 => "no row has a usable rate",
+        Some(Layout::Compare) => "there is a header but no result below it",
+        Some(_) => "this is not the output of compare.js but of run.js or scatter.js",
+        None if groups.skipped.lines == 0 => "the input is empty",
+        None => "this is not the output of compare.js: its header is missing",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
+
+    fn read(text: &str) -> Result<Groups> {
+        Groups::read(text.as_bytes())
+    }
+
+    #[test]
+    fn rates_are_kept_by_case_and_side() {
+        let groups = read(&format!(
+            "{HEADER}\"old\",\"a\",\"q=\"\"x\"\"\",5,1\n\"new\",\"a\",\"q=\"\"x\"\"\",6,1\n\
+             \"old\",\"a\",\"\",7,1\n\"old\",\"a\",\"q=\"\"x\"\"\",8,1\n"
+        ))
+        .unwrap();
+        let all: Vec<_> = groups.iter().collect();
+        assert_eq!(all[0].0, b"a q=\"x\"");
+        assert_eq!(
+            *all[0].1,
+            Rates {
+                old: vec![5.0, 8.0],
+                new: vec![6.0]
+            }
+        );
+        assert_eq!(all[1].0, b"a ");
+        assert_eq!(groups.warnings(), [""; 0]);
+    }
+
+    #[test]
+    fn rows_that_cannot_be_used_are_counted() {
+        let groups = read(&format!(
+            "{HEADER}\"old\",\"a\",\"\",5,1\n\"mid\",\"a\",\"\",5,1\nchatter\n\"new\",\"a\",\"\",NaN,1\n"
+        ))
+        .unwrap();
+        assert_eq!(
+            groups.warnings(),
+            [
+                "1 line that is no result was left out; the first is 'chatter'",
+                "1 row of neither 'old' nor 'new' left out",
+                "1 row without a rate left out",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_input_without_results_says_what_it_is() {
+        for (text, message) in [
+            ("", "the input is empty"),
+            (HEADER, "there is a header but no result below it"),
+            (
+                "hello\n",
+                "this is not the output of compare.js: its header is missing",
+            ),
+            (
+                "\"filename\", \"configuration\", \"rate\", \"time\"\n",
+                "this is not the output of compare.js but of run.js or scatter.js",
+            ),
+        ] {
+            assert_eq!(read(text).unwrap_err().to_string(), message);
+        }
+    }
+}

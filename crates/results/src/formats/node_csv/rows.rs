@@ -1,0 +1,108 @@
+//! Writes rows equal to those of the Node.js drivers to the byte.
+//!
+//! Decides spacing, quoting and number texts of each layout; what is measured, and when a row is
+//! due, is the caller's business. `run.js` and `scatter.js` separate columns by comma and blank,
+//! `compare.js` by a comma alone.
+
+use super::{javascript, number};
+use speedwell_model::Value;
+
+/// First line of `run.js --format csv`.
+pub const RUN_HEADER: &str = "\"filename\", \"configuration\", \"rate\", \"time\"\n";
+
+/// First line of `compare.js`.
+pub const COMPARE_HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
+
+/// Parameters and values in the order in which they were reported.
+pub type Values<'a> = &'a [(String, Value)];
+
+/// What was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Operations per second.
+    pub rate: f64,
+    /// Length of the measurement, where it is known.
+    pub elapsed_ns: Option<u64>,
+}
+
+/// A line of `run.js --format csv`.
+pub fn run_row(name: &str, values: Values<'_>, measured: Measured) -> String {
+    let configuration = joined(values, javascript::json);
+    format!(
+        "\"{name}\", \"{configuration}\", {}\n",
+        figures(measured, ", ")
+    )
+}
+
+/// A line of `compare.js`; `binary` is `old` or `new`.
+pub fn compare_row(binary: &str, name: &str, values: Values<'_>, measured: Measured) -> String {
+    let configuration = joined(values, javascript::inspect);
+    format!(
+        "\"{binary}\",\"{name}\",\"{configuration}\",{}\n",
+        figures(measured, ",")
+    )
+}
+
+/// The first line of `scatter.js`.
+pub fn scatter_header(values: Values<'_>) -> String {
+    let names: String = values
+        .iter()
+        .map(|(name, _)| format!("\"{name}\", "))
+        .collect();
+    format!("\"filename\", {names}\"rate\", \"time\"\n")
+}
+
+/// A line of `scatter.js`.
+pub fn scatter_row(name: &str, values: Values<'_>, measured: Measured) -> String {
+    let cells: String = values.iter().map(|(_, value)| cell(value) + ", ").collect();
+    format!("\"{name}\", {cells}{}\n", figures(measured, ", "))
+}
+
+fn joined(values: Values<'_>, text: fn(&Value) -> String) -> String {
+    let pairs: Vec<String> = values
+        .iter()
+        .map(|(name, value)| format!("{name}={}", text(value)))
+        .collect();
+    pairs.join(" ").replace('"', "\"\"")
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Text(text) => format!("\"{}\"", text.replace('"', "\"\"")),
+        other => other.plain(),
+    }
+}
+
+fn figures(measured: Measured, separator: &str) -> String {
+    format!(
+        "{}{separator}{}",
+        number::text(measured.rate),
+        number::seconds_text(measured.elapsed_ns)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_benchmark_without_parameters_has_an_empty_configuration() {
+        let measured = Measured {
+            rate: 5.0,
+            elapsed_ns: Some(1),
+        };
+        assert_eq!(
+            run_row("g/a.js", &[], measured),
+            "\"g/a.js\", \"\", 5, 0.000000001\n"
+        );
+        assert_eq!(
+            compare_row("old", "g/a.js", &[], measured),
+            "\"old\",\"g/a.js\",\"\",5,0.000000001\n"
+        );
+        assert_eq!(
+            scatter_row("g/a.js", &[], measured),
+            "\"g/a.js\", 5, 0.000000001\n"
+        );
+        assert_eq!(scatter_header(&[]), "\"filename\", \"rate\", \"time\"\n");
+    }
+}

@@ -1,0 +1,253 @@
+//! Turns the rows of a Node.js benchmark CSV into a session.
+//!
+//! Decides which runs, variants and failures the rows stand for. One row is one process, as the
+//! drivers start a new one for every row. It must not know how rows are found in the file.
+
+use super::layout::Layout;
+use super::reader::{Reader, Row};
+use super::{configuration, number};
+use crate::formats::imported::{VARIANT, empty_session};
+use anyhow::{Context, Result, bail};
+use speedwell_model::{Case, Cause, Failure, Metric, Run, Sample, Session, Step, Value, Variant};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Reads a whole file. What was left out is added to `warnings` as whole sentences.
+///
+/// # Errors
+/// The file has no rows, or a configuration that is no list of `name=value`.
+pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let mut reader = Reader::new(bytes);
+    let mut collected = Collected::new();
+    while let Some(row) = reader.next_row()? {
+        let number = collected.runs.len() + collected.failures.len() + 1;
+        collected
+            .add(&row)
+            .with_context(|| format!("row {number} of '{label}'"))?;
+    }
+    if collected.variants.is_empty() {
+        bail!("'{label}' has a header but no results");
+    }
+    let remarks: Vec<String> = reader
+        .skipped()
+        .warning()
+        .into_iter()
+        .chain(collected.warning())
+        // The drivers end every line, so a time at the very end may have lost digits.
+        .chain(
+            (!bytes.ends_with(b"\n"))
+                .then(|| "its last line has no line end, so it may be cut short".to_owned()),
+        )
+        .map(|remark| format!("'{label}': {remark}"))
+        .collect();
+    let session = collected.into_session(label, remarks.first().cloned());
+    warnings.extend(remarks);
+    Ok(session)
+}
+
+struct Collected {
+    metric: Arc<str>,
+    /// The columns of the rows read last.
+    layout: Option<Layout>,
+    /// The cases by their text in the file. A file repeats each of them many times.
+    texts: HashMap<Box<[u8]>, Known>,
+    /// The place of each case id among all that were met.
+    places: HashMap<String, usize>,
+    variants: Vec<Arc<str>>,
+    /// How many runs there are of each case and variant, by their places.
+    counts: HashMap<(usize, usize), u32>,
+    runs: Vec<Run>,
+    failures: Vec<Failure>,
+}
+
+/// A case that was met before. Several texts may stand for the same one.
+#[derive(Clone)]
+struct Known {
+    case: Arc<Case>,
+    place: usize,
+}
+
+impl Collected {
+    fn new() -> Collected {
+        Collected {
+            metric: Metric::THROUGHPUT.into(),
+            layout: None,
+            texts: HashMap::new(),
+            places: HashMap::new(),
+            variants: Vec::new(),
+            counts: HashMap::new(),
+            runs: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, row: &Row<'_>) -> Result<()> {
+        let Known { case, place } = self.case(row)?;
+        let variant = self.variant(row.binary().as_deref().unwrap_or(VARIANT));
+        let slot = (self.runs.len() + self.failures.len()) as u32;
+        let count = self.counts.entry((place, variant)).or_default();
+        let block = *count;
+        *count += 1;
+        let variant = self.variants[variant].clone();
+        if !row.rate.is_finite() {
+            self.failures
+                .push(without_rate(&case, &variant, slot, row.rate));
+            return Ok(());
+        }
+        let elapsed_ns = row.elapsed_ns();
+        self.runs.push(Run {
+            case,
+            variant,
+            slot,
+            block,
+            started_unix_ms: 0,
+            // The life of the process is not in the file; the measured time is its least length.
+            wall_ns: elapsed_ns.unwrap_or_default(),
+            usage: None,
+            samples: vec![Sample {
+                metric: self.metric.clone(),
+                value: row.rate,
+                elapsed_ns,
+                iterations: None,
+            }],
+            notes: Vec::new(),
+            load: None,
+        });
+        Ok(())
+    }
+
+    /// The case of a row.
+    fn case(&mut self, row: &Row<'_>) -> Result<Known> {
+        if self.layout.as_ref() != Some(row.layout) {
+            // The same text means something else under other columns.
+            self.texts.clear();
+            self.layout = Some(row.layout.clone());
+        }
+        if let Some(known) = self.texts.get(row.case_text()) {
+            return Ok(known.clone());
+        }
+        let case = Arc::new(Case::new(row.filename(), values(row)?));
+        let next = self.places.len();
+        let place = *self.places.entry(case.id()).or_insert(next);
+        let known = Known { case, place };
+        self.texts.insert(row.case_text().into(), known.clone());
+        Ok(known)
+    }
+
+    /// The place of a variant.
+    fn variant(&mut self, name: &str) -> usize {
+        match self.variants.iter().position(|known| &**known == name) {
+            Some(place) => place,
+            None => {
+                self.variants.push(name.into());
+                self.variants.len() - 1
+            }
+        }
+    }
+
+    fn warning(&self) -> Option<String> {
+        let count = self.failures.len();
+        (count > 0).then(|| match count {
+            1 => "1 result has no rate and counts as a failure".to_owned(),
+            _ => format!("{count} results have no rate and count as failures"),
+        })
+    }
+
+    fn into_session(mut self, label: &str, remark: Option<String>) -> Session {
+        // `old` is the reference wherever it stands in the file.
+        self.variants.sort_by_key(|name| &**name != "old");
+        let variants = self.variants.iter();
+        let mut session = empty_session(
+            label,
+            variants.map(|name| Variant::plain(&**name)).collect(),
+            self.counts.values().copied().max(),
+        );
+        let facts = &mut session.environment.facts;
+        facts.extend(remark.map(|remark| ("import".to_owned(), remark)));
+        Session {
+            metrics: vec![Metric::throughput()],
+            runs: self.runs,
+            failures: self.failures,
+            ..session
+        }
+    }
+}
+
+/// Parameters and values of a row, in the order of the file.
+fn values(row: &Row<'_>) -> Result<Vec<(String, Value)>> {
+    if let Some(text) = row.configuration() {
+        return configuration::parse(&text)
+            .with_context(|| format!("cannot read the configuration of '{}'", row.filename()));
+    }
+    let value = |(name, text, quoted): (&str, Cow<'_, str>, bool)| {
+        let value = if quoted {
+            Value::Text(text.into_owned())
+        } else {
+            configuration::bare(&text)
+        };
+        (name.to_owned(), value)
+    };
+    Ok(row.parameters().map(value).collect())
+}
+
+fn without_rate(case: &Case, variant: &str, slot: u32, rate: f64) -> Failure {
+    Failure {
+        step: Step::Run,
+        benchmark: case.benchmark.clone(),
+        case: Some(case.id()),
+        variant: Some(variant.to_owned()),
+        slot: Some(slot),
+        cause: Cause::Invalid {
+            reason: format!("the rate is {}", number::text(rate)),
+        },
+        stderr_tail: String::new(),
+        replay: String::new(),
+    }
+}
+
+/// Writes a session's throughput in `layout`, so that the R scripts and other tools can read it.
+///
+/// In a scatter file every row must have the parameters of the first one.
+///
+/// # Errors
+/// The rows have different parameters, or `out` cannot be written.
+pub fn write(session: &Session, layout: &Layout, out: &mut dyn std::io::Write) -> Result<()> {
+    use super::rows;
+    match layout {
+        Layout::Run => out.write_all(rows::RUN_HEADER.as_bytes())?,
+        Layout::Compare => out.write_all(rows::COMPARE_HEADER.as_bytes())?,
+        Layout::Scatter { .. } => {
+            let first = session.runs.first().map_or(&[][..], |run| &run.case.values);
+            out.write_all(rows::scatter_header(first).as_bytes())?;
+        }
+    }
+    for run in &session.runs {
+        let (name, values) = (&run.case.benchmark, &run.case.values);
+        if let Layout::Scatter { parameters } = layout
+            && !values.iter().map(|(name, _)| name).eq(parameters)
+        {
+            bail!(
+                "'{}' has other parameters than the first row",
+                run.case.id()
+            );
+        }
+        for sample in run
+            .samples
+            .iter()
+            .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
+        {
+            let measured = rows::Measured {
+                rate: sample.value,
+                elapsed_ns: sample.elapsed_ns,
+            };
+            let row = match layout {
+                Layout::Run => rows::run_row(name, values, measured),
+                Layout::Compare => rows::compare_row(&run.variant, name, values, measured),
+                Layout::Scatter { .. } => rows::scatter_row(name, values, measured),
+            };
+            out.write_all(row.as_bytes())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! Results of pyperf, as `pyperf timeit -o` and its runners write them.
+//!
+//! Decides what its entries stand for: each `run` that has values is one process, hence one run;
+//! runs that only calibrate and warm-up values are left out. It must not know where the file came
+//! from. Start at [`read`]. The format is version 1.0 of pyperf's "JSON" documentation.
+
+use super::imported::{Imported, Process, VARIANT, sample};
+use crate::foreign::json::{self, Node};
+use anyhow::{Context, Result, bail, ensure};
+use speedwell_model::{Better, Case, Environment, Metric, Program, Sample, Session};
+
+const NS_PER_SECOND: f64 = 1e9;
+
+/// Facts worth comparing, by their keys in the metadata of the file.
+const FACTS: [&str; 5] = [
+    "cpu_config",
+    "perf_version",
+    "platform",
+    "python_implementation",
+    "timer",
+];
+
+/// Whether bytes are of this kind.
+pub fn recognises(bytes: &[u8]) -> bool {
+    let keys = json::keys(bytes);
+    keys.contains(&(1, b"benchmarks")) && keys.contains(&(3, b"runs"))
+}
+
+/// Reads a whole file.
+///
+/// # Errors
+/// The file is no JSON, or a value is missing, unknown or of another type; the message names it.
+pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
+    let parsed = json::parse(bytes)?;
+    let root = Node::root(&parsed);
+    if let Some(version) = root.get("version") {
+        let version = version.text()?;
+        ensure!(
+            version.split('.').next() == Some("1"),
+            "it is of format version {version}; version 1 is known"
+        );
+    }
+    let mut imported = Imported::default();
+    for benchmark in root.need("benchmarks")?.elements()? {
+        add(&benchmark, root.get("metadata"), &mut imported)?;
+    }
+    imported.into_session(label, environment(root.get("metadata"))?, None)
+}
+
+/// Adds one element of `benchmarks`.
+fn add(benchmark: &Node<'_>, common: Option<Node<'_>>, imported: &mut Imported) -> Result<()> {
+    let inner = [benchmark.get("metadata"), common];
+    let name = meta(&inner, "name")
+        .with_context(|| format!("the name of '{}' is missing", benchmark.place()))?;
+    let (metric, factor) = match meta(&inner, "unit").map(|unit| unit.text()).transpose()? {
+        // pyperf's documentation gives the second as the default.
+        None | Some("second") => (Metric::new("time", "ns", Better::Lower), NS_PER_SECOND),
+        Some("byte") => (Metric::new("memory", "B", Better::Lower), 1.0),
+        Some("integer") => (Metric::new("value", "", Better::Lower), 1.0),
+        Some(unit) => bail!("'{}' has the unknown unit '{unit}'", benchmark.place()),
+    };
+    let is_time = metric.unit == "ns";
+    let metric = imported.metric(metric);
+    for run in benchmark.need("runs")?.elements()? {
+        let Some(values) = run.get("values") else {
+            continue;
+        };
+        let [of_benchmark, of_file] = inner.clone();
+        let outer = [run.get("metadata"), of_benchmark, of_file];
+        let iterations = iterations(&outer)?;
+        let mut samples = Vec::new();
+        for value in values.elements()? {
+            let value = value.number()? * factor;
+            samples.push(Sample {
+                elapsed_ns: is_time.then_some((value * iterations) as u64),
+                iterations: is_time.then_some(iterations),
+                ..sample(&metric, value)
+            });
+        }
+        if let Some(memory) = meta(&outer, "mem_max_rss").filter(|_| is_time) {
+            let metric = imported.metric(Metric::new("max_rss", "B", Better::Lower));
+            samples.push(sample(&metric, memory.number()?));
+        }
+        let duration = meta(&outer[..1], "duration").map(|node| node.number());
+        let process = Process {
+            wall_ns: duration.transpose()?.unwrap_or_default() * NS_PER_SECOND,
+            samples,
+            notes: Vec::new(),
+        };
+        imported.run(Case::new(name.text()?, Vec::new()), process);
+    }
+    Ok(())
+}
+
+/// A fact from the innermost metadata that has it.
+fn meta<'a>(innermost_first: &[Option<Node<'a>>], key: &str) -> Option<Node<'a>> {
+    innermost_first
+        .iter()
+        .flatten()
+        .find_map(|metadata| metadata.get(key))
+}
+
+/// How many iterations one value covers: pyperf divides by the product before it writes values.
+fn iterations(metadata: &[Option<Node<'_>>]) -> Result<f64> {
+    let factor = |key| meta(metadata, key).map_or(Ok(1.0), |node| node.number());
+    Ok(factor("loops")? * factor("inner_loops")?)
+}
+
+fn environment(metadata: Option<Node<'_>>) -> Result<Environment> {
+    let Some(metadata) = metadata else {
+        return Ok(Environment::default());
+    };
+    let text = |key: &str| -> Result<Option<String>> {
+        let node = metadata.get(key);
+        node.map(|node| node.text().map(str::to_owned)).transpose()
+    };
+    let number = |key: &str| metadata.get(key).map(|node| node.number()).transpose();
+    let mut environment = Environment {
+        host: text("hostname")?,
+        cpu: text("cpu_model_name")?,
+        cpus: number("cpu_count")?.map(|count| count as u32),
+        // The kernel's setting in words, as pyperf translates it.
+        aslr: text("aslr")?.map(|words| words != "No randomization"),
+        ..Environment::default()
+    };
+    for key in FACTS {
+        environment
+            .facts
+            .extend(text(key)?.map(|fact| (key.to_owned(), fact)));
+    }
+    environment
+        .programs
+        .extend(text("python_executable")?.map(|path| Program {
+            variant: VARIANT.to_owned(),
+            path: path.into(),
+            version: text("python_version").ok().flatten(),
+            ..Program::default()
+        }));
+    Ok(environment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> String {
+        format!("{:#}", read("p.json", text.as_bytes()).unwrap_err())
+    }
+
+    #[test]
+    fn metadata_of_a_run_hides_that_of_the_benchmark_and_of_the_file() {
+        let session = read(
+            "p.json",
+            br#"{"version":"1.0","metadata":{"name":"a","loops":4,"unit":"second"},"benchmarks":[
+                {"runs":[{"warmups":[[1,9.0]]},
+                         {"values":[0.5],"warmups":[[4,7.0]]},
+                         {"values":[0.25],"metadata":{"loops":8,"inner_loops":10}}]},
+                {"metadata":{"name":"m","unit":"byte"},"runs":[{"values":[4096]}]}]}"#,
+        )
+        .unwrap();
+        let times: Vec<_> = session
+            .runs
+            .iter()
+            .map(|run| run.value_of("time"))
+            .collect();
+        assert_eq!(times, [Some(5e8), Some(2.5e8), None]);
+        assert_eq!(session.runs[0].samples[0].iterations, Some(4.0));
+        assert_eq!(session.runs[1].samples[0].iterations, Some(80.0));
+        assert_eq!(session.runs[1].samples[0].elapsed_ns, Some(20_000_000_000));
+        assert_eq!(session.runs[2].case.id(), "m");
+        assert_eq!(session.runs[2].value_of("memory"), Some(4096.0));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!(
+            message(r#"{"benchmarks":[]}"#),
+            "there are no results in it"
+        );
+        assert_eq!(
+            message(r#"{"benchmarks":[{"runs":[]}]}"#),
+            "the name of 'benchmarks[0]' is missing"
+        );
+        assert_eq!(
+            message(r#"{"benchmarks":[{"metadata":{"name":"a","unit":"mile"},"runs":[]}]}"#),
+            "'benchmarks[0]' has the unknown unit 'mile'"
+        );
+        assert_eq!(
+            message(r#"{"version":"2.0","benchmarks":[]}"#),
+            "it is of format version 2.0; version 1 is known"
+        );
+        assert_eq!(
+            message(r#"{"benchmarks":[{"metadata":{"name":"a"},"runs":[{"values":["x"]}]}]}"#),
+            "'benchmarks[0].runs[0].values[0]' is \"x\", not a number"
+        );
+    }
+}

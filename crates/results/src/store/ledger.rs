@@ -1,0 +1,383 @@
+//! Writes the parts of one session. Every function expects a transaction to be open, so that its
+//! caller decides what belongs together.
+
+use super::samples;
+use anyhow::Context;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Serialize, de::DeserializeOwned};
+use speedwell_model::{Better, Case, Failure, Metric, Recording, Run, Session, State, Value};
+use speedwell_process::Identity;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Where the next entries of a session go, and the numbers behind names already met.
+///
+/// The numbers are a cache: after a transaction that failed, start again with [`Ledger::open`].
+#[derive(Debug)]
+pub(super) struct Ledger {
+    session: i64,
+    runs: i64,
+    failures: i64,
+    metrics: HashMap<Arc<str>, i64>,
+    cases: HashMap<(String, String), i64>,
+}
+
+impl Ledger {
+    /// Continues a session that is in the file.
+    pub fn open(file: &Connection, session: i64) -> rusqlite::Result<Ledger> {
+        let next = |table: &str| -> rusqlite::Result<i64> {
+            let sql = format!("SELECT coalesce(max(place) + 1, 0) FROM {table} WHERE session = ?1");
+            file.query_row(&sql, [session], |row| row.get(0))
+        };
+        Ok(Ledger {
+            session,
+            runs: next("run")?,
+            failures: next("failure")?,
+            metrics: HashMap::new(),
+            cases: HashMap::new(),
+        })
+    }
+
+    /// Enters everything about `session` but its runs and failures.
+    pub fn begin(
+        file: &Connection,
+        session: &Session,
+        state: State,
+        plan: Option<&str>,
+    ) -> anyhow::Result<Ledger> {
+        file.execute(
+            "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
+                                  environment, plan) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![
+                session.id,
+                session.started_unix_ms,
+                state_name(state),
+                to_json("command", &session.command)?,
+                to_json("design", &session.design)?,
+                to_json("variants", &session.variants)?,
+                to_json("environment", &session.environment)?,
+                plan,
+            ],
+        )?;
+        let mut ledger = Ledger::open(file, file.last_insert_rowid())?;
+        for (place, tag) in session.tags.iter().enumerate() {
+            file.execute(
+                "INSERT INTO tag (session, place, name) VALUES (?1, ?2, ?3)",
+                params![ledger.session, place as i64, tag],
+            )?;
+        }
+        for metric in &session.metrics {
+            ledger.declare(file, metric)?;
+        }
+        Ok(ledger)
+    }
+
+    /// Notes the process that records the session.
+    pub fn recorded_by(&self, file: &Connection, process: &Identity) -> rusqlite::Result<()> {
+        file.execute(
+            "INSERT OR REPLACE INTO recorder (session, machine, boot, numbering, pid, started_ticks)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                self.session,
+                process.machine,
+                process.boot,
+                process.numbering,
+                process.pid,
+                process.started_ticks,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// The session's number.
+    pub fn session(&self) -> i64 {
+        self.session
+    }
+
+    /// Enters a metric, or fills in what was not known of it when its first sample came.
+    ///
+    /// # Errors
+    /// The session holds values of that name in another unit or direction: one series would mix
+    /// quantities.
+    pub fn declare(&mut self, file: &Connection, metric: &Metric) -> anyhow::Result<()> {
+        let known = file
+            .prepare_cached("SELECT unit, better FROM metric WHERE session = ?1 AND name = ?2")?
+            .query_row(params![self.session, metric.name], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })
+            .optional()?;
+        let better = better_name(metric.better);
+        match known {
+            None => Ok(self.add_metric(file, metric).map(drop)?),
+            Some((unit, _)) if unit.is_empty() => {
+                file.prepare_cached(
+                    "UPDATE metric SET unit = ?3, better = ?4 WHERE session = ?1 AND name = ?2",
+                )?
+                .execute(params![
+                    self.session,
+                    metric.name,
+                    metric.unit,
+                    better
+                ])?;
+                Ok(())
+            }
+            Some((unit, direction)) => {
+                anyhow::ensure!(
+                    unit == metric.unit && direction == better,
+                    "the metric '{}' is in '{unit}' ({direction} is better) elsewhere in this \
+                     session, and here in '{}' ({better} is better)\n\
+                     hint: give one of the two another name",
+                    metric.name,
+                    metric.unit
+                );
+                Ok(())
+            }
+        }
+    }
+
+    fn add_metric(&mut self, file: &Connection, metric: &Metric) -> rusqlite::Result<i64> {
+        let place = file
+            .prepare_cached(
+                "INSERT INTO metric (session, place, name, unit, better)
+                 SELECT ?1, coalesce(max(place) + 1, 0), ?2, ?3, ?4 FROM metric WHERE session = ?1
+                 RETURNING place",
+            )?
+            .query_row(
+                params![
+                    self.session,
+                    metric.name,
+                    metric.unit,
+                    better_name(metric.better)
+                ],
+                |row| row.get(0),
+            )?;
+        self.metrics.insert(metric.name.as_str().into(), place);
+        Ok(place)
+    }
+
+    /// The place of a metric; one that nobody declared gets no unit and counts as more is better.
+    fn metric(&mut self, file: &Connection, name: &Arc<str>) -> rusqlite::Result<i64> {
+        if let Some(&place) = self.metrics.get(name) {
+            return Ok(place);
+        }
+        let known = file
+            .prepare_cached("SELECT place FROM metric WHERE session = ?1 AND name = ?2")?
+            .query_row(params![self.session, name], |row| row.get(0))
+            .optional()?;
+        match known {
+            Some(place) => {
+                self.metrics.insert(name.clone(), place);
+                Ok(place)
+            }
+            None if &**name == Metric::THROUGHPUT => self.add_metric(file, &Metric::throughput()),
+            None => self.add_metric(file, &Metric::new(&**name, "", Better::Higher)),
+        }
+    }
+
+    /// The number of a case. Cases are shared by all sessions; the same case with its parameters
+    /// reported in another order is an entry of its own, because the order is shown.
+    fn case(&mut self, file: &Connection, case: &Case) -> anyhow::Result<i64> {
+        let key = (case.benchmark.clone(), parameters(case)?);
+        if let Some(&number) = self.cases.get(&key) {
+            return Ok(number);
+        }
+        let id = case.id();
+        file.prepare_cached(
+            "INSERT INTO benchmark_case (id, benchmark, parameters) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![id, key.0, key.1])?;
+        let number = file
+            .prepare_cached("SELECT number FROM benchmark_case WHERE id = ?1 AND parameters = ?2")?
+            .query_row(params![id, key.1], |row| row.get(0))?;
+        self.cases.insert(key, number);
+        Ok(number)
+    }
+
+    /// Enters a run with its samples. `done` tells that all of its slot is there.
+    pub fn run(&mut self, file: &Connection, run: &Run, done: bool) -> anyhow::Result<()> {
+        let case = self.case(file, &run.case)?;
+        let usage = run.usage.as_ref();
+        let notes = (!run.notes.is_empty())
+            .then(|| to_json("notes", &run.notes))
+            .transpose()?;
+        let entered = file
+            .prepare_cached(
+                "INSERT INTO run (session, place, benchmark_case, variant, slot, block,
+                     started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
+                     involuntary_switches, notes, slot_done)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                 ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![
+                self.session,
+                self.runs,
+                case,
+                run.variant,
+                run.slot,
+                run.block,
+                run.started_unix_ms,
+                run.wall_ns.cast_signed(),
+                usage.map(|usage| usage.user_ns.cast_signed()),
+                usage.map(|usage| usage.system_ns.cast_signed()),
+                usage.map(|usage| usage.max_rss_bytes.cast_signed()),
+                usage.map(|usage| usage.involuntary_switches.cast_signed()),
+                notes,
+                done,
+            ])?;
+        self.ensure_alone(entered)?;
+        self.samples(file, run)?;
+        if let Some(load) = &run.load {
+            file.prepare_cached("INSERT INTO load (session, place, detail) VALUES (?1, ?2, ?3)")?
+                .execute(params![self.session, self.runs, load])?;
+        }
+        self.runs += 1;
+        Ok(())
+    }
+
+    fn samples(&mut self, file: &Connection, run: &Run) -> anyhow::Result<()> {
+        for (metric, packed) in samples::pack(run) {
+            let metric = self.metric(file, &metric)?;
+            file.prepare_cached(
+                "INSERT INTO sample (session, place, metric, readings, elapsed_ns, iterations,
+                     positions) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .execute(params![
+                self.session,
+                self.runs,
+                metric,
+                packed.readings,
+                packed.elapsed_ns,
+                packed.iterations,
+                packed.positions,
+            ])?;
+        }
+        Ok(())
+    }
+
+    /// Enters a failure; `done` as in [`Ledger::run`].
+    pub fn failure(
+        &mut self,
+        file: &Connection,
+        failure: &Failure,
+        done: bool,
+    ) -> anyhow::Result<()> {
+        let entered = file
+            .prepare_cached(
+                "INSERT INTO failure (session, place, slot, slot_done, skipped, detail)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![
+                self.session,
+                self.failures,
+                failure.slot,
+                done,
+                failure.cause.is_skip(),
+                to_json("failure", failure)?,
+            ])?;
+        self.ensure_alone(entered)?;
+        self.failures += 1;
+        Ok(())
+    }
+
+    /// Enters a failure that belongs to no slot, unless it is known: a resumed session meets the
+    /// benchmarks that cannot be described once more.
+    pub fn failure_once(&mut self, file: &Connection, failure: &Failure) -> anyhow::Result<()> {
+        let known: bool = file
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM failure
+                 WHERE session = ?1 AND slot IS NULL AND detail = ?2)",
+            )?
+            .query_row(params![self.session, to_json("failure", failure)?], |row| {
+                row.get(0)
+            })?;
+        if known {
+            Ok(())
+        } else {
+            self.failure(file, failure, true)
+        }
+    }
+
+    /// Enters a profile, in the place of an earlier one of the same case and variant.
+    pub fn profile(&mut self, file: &Connection, recording: &Recording) -> anyhow::Result<()> {
+        let case = self.case(file, &recording.case)?;
+        file.prepare_cached(
+            "INSERT INTO profile (session, place, benchmark_case, variant, detail)
+             SELECT ?1, coalesce(max(place) + 1, 0), ?2, ?3, ?4 FROM profile WHERE session = ?1
+             ON CONFLICT (session, benchmark_case, variant) DO UPDATE SET detail = excluded.detail",
+        )?
+        .execute(params![
+            self.session,
+            case,
+            recording.variant,
+            to_json("profile", &recording.profile)?,
+        ])?;
+        Ok(())
+    }
+
+    /// Notes a slot that is over and gave nothing.
+    pub fn empty_slot(&self, file: &Connection, slot: u32) -> anyhow::Result<()> {
+        file.prepare_cached(
+            "INSERT INTO empty_slot (session, slot) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![self.session, slot])?;
+        Ok(())
+    }
+
+    /// Refuses to go on if the next place of the session was taken, by whoever records it too.
+    fn ensure_alone(&self, entered: usize) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            entered == 1,
+            "another speedwell is recording session @{}\nhint: wait until it has ended",
+            self.session
+        );
+        Ok(())
+    }
+}
+
+/// The parameters as JSON, in reported order. JSON has no word for a number that is not finite;
+/// it is kept as text, which has the same canonical form and so leaves the case's id unchanged.
+fn parameters(case: &Case) -> anyhow::Result<String> {
+    let keepable = |value: &Value| match value {
+        Value::Number(number) if !number.is_finite() => Value::Text(value.to_string()),
+        other => other.clone(),
+    };
+    if case
+        .values
+        .iter()
+        .all(|(_, value)| value.as_number().is_none_or(f64::is_finite))
+    {
+        return Ok(serde_json::to_string(&case.values)?);
+    }
+    let values: Vec<_> = case
+        .values
+        .iter()
+        .map(|(name, v)| (name, keepable(v)))
+        .collect();
+    Ok(serde_json::to_string(&values)?)
+}
+
+/// `value` as JSON that is certain to be read back.
+fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> anyhow::Result<String> {
+    let text = serde_json::to_string(value)?;
+    serde_json::from_str::<T>(&text)
+        .with_context(|| format!("the session's {what} cannot be kept: {text}"))?;
+    Ok(text)
+}
+
+/// How a state is written in the file.
+pub(super) fn state_name(state: State) -> &'static str {
+    match state {
+        State::Running => "running",
+        State::Complete => "complete",
+        State::Interrupted => "interrupted",
+        State::Imported => "imported",
+    }
+}
+
+fn better_name(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "higher",
+        Better::Lower => "lower",
+    }
+}

@@ -1,0 +1,318 @@
+//! Reads a session back, exactly as it was told to the store.
+
+use super::Store;
+use super::samples::{Stored, Unpacking};
+use anyhow::{Context, anyhow, bail};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde::de::DeserializeOwned;
+use speedwell_model::{
+    Better, Case, Failure, Metric, Recording, Run, Sample, Session, State, Usage,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// A slot is finished if its rows say so, or if it is known to have none.
+const FINISHED_SLOTS: &str = "
+    SELECT slot FROM run WHERE session = ?1 AND slot_done
+    UNION SELECT slot FROM failure WHERE session = ?1 AND slot_done AND slot IS NOT NULL
+    UNION SELECT slot FROM empty_slot WHERE session = ?1";
+
+impl Store {
+    /// The whole session.
+    ///
+    /// # Errors
+    /// No such session, or the file fails or holds something that this program cannot read.
+    pub fn session(&self, number: i64) -> anyhow::Result<Session> {
+        // One transaction: a session that is being recorded is seen as it was at one moment.
+        let file = self
+            .connection
+            .unchecked_transaction()
+            .map_err(|e| self.explain(e))?;
+        let mut session = self.header(number)?;
+        let metrics: Vec<Arc<str>> = session
+            .metrics
+            .iter()
+            .map(|metric| metric.name.as_str().into())
+            .collect();
+        session.runs = runs(&file, number, &metrics)
+            .with_context(|| format!("cannot read the runs of session @{number}"))?;
+        session.failures = json_rows(
+            &file,
+            "SELECT detail FROM failure WHERE session = ?1 ORDER BY place",
+            number,
+        )?
+        .iter()
+        .map(|detail| from_json::<Failure>(detail))
+        .collect::<anyhow::Result<_>>()?;
+        session.profiles = profiles(&file, number)?;
+        Ok(session)
+    }
+
+    /// The plan that was handed to [`Store::begin`]; `None` for imported sessions.
+    ///
+    /// # Errors
+    /// No such session, or the file fails.
+    pub fn plan(&self, number: i64) -> anyhow::Result<Option<String>> {
+        self.of_session("SELECT plan FROM session WHERE number = ?1", number)
+    }
+
+    /// The slots that are over and will not be executed again.
+    ///
+    /// # Errors
+    /// No such session, or the file fails.
+    pub fn finished_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
+        self.state(number)?;
+        let read = || -> rusqlite::Result<BTreeSet<u32>> {
+            self.connection
+                .prepare_cached(FINISHED_SLOTS)?
+                .query_map([number], |row| row.get(0))?
+                .collect()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+
+    /// The ids of the cases that need no more runs, with how many planned runs each was spared.
+    ///
+    /// # Errors
+    /// No such session, or the file fails.
+    pub fn decided_cases(&self, number: i64) -> anyhow::Result<BTreeMap<String, usize>> {
+        self.state(number)?;
+        let read = || -> rusqlite::Result<BTreeMap<String, usize>> {
+            self.connection
+                .prepare_cached("SELECT id, saved_runs FROM case_decided WHERE session = ?1")?
+                .query_map([number], |row| {
+                    Ok((row.get(0)?, row.get::<_, i64>(1)? as usize))
+                })?
+                .collect()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+
+    /// How the session ended, or that it has not.
+    pub(super) fn state(&self, number: i64) -> anyhow::Result<State> {
+        let name: String =
+            self.of_session("SELECT state FROM session WHERE number = ?1", number)?;
+        state_of(&name)
+    }
+
+    /// One column of the session's row.
+    fn of_session<T: rusqlite::types::FromSql>(&self, sql: &str, number: i64) -> anyhow::Result<T> {
+        self.connection
+            .query_row(sql, [number], |row| row.get(0))
+            .optional()
+            .map_err(|error| self.explain(error))?
+            .ok_or_else(|| anyhow!("there is no session @{number}"))
+    }
+
+    fn header(&self, number: i64) -> anyhow::Result<Session> {
+        self.state(number)?;
+        let sql = "SELECT id, started_unix_ms, state, command, design, variants, environment
+                   FROM session WHERE number = ?1";
+        let texts: (String, i64, [String; 5]) = self
+            .connection
+            .query_row(sql, [number], |row| {
+                let text = |at| row.get(at);
+                Ok((
+                    row.get(0)?,
+                    row.get(1)?,
+                    [text(2)?, text(3)?, text(4)?, text(5)?, text(6)?],
+                ))
+            })
+            .map_err(|error| self.explain(error))?;
+        let (id, started_unix_ms, [state, command, design, variants, environment]) = texts;
+        Ok(Session {
+            id,
+            number: Some(number),
+            started_unix_ms,
+            state: state_of(&state)?,
+            tags: json_rows(
+                &self.connection,
+                "SELECT name FROM tag WHERE session = ?1 ORDER BY place",
+                number,
+            )?,
+            command: from_json(&command)?,
+            design: from_json(&design)?,
+            variants: from_json(&variants)?,
+            metrics: metrics(&self.connection, number)?,
+            environment: from_json(&environment)?,
+            runs: Vec::new(),
+            failures: Vec::new(),
+            profiles: Vec::new(),
+        })
+    }
+}
+
+/// A column of texts that belong to a session.
+fn json_rows(file: &Connection, sql: &str, session: i64) -> rusqlite::Result<Vec<String>> {
+    file.prepare_cached(sql)?
+        .query_map([session], |row| row.get(0))?
+        .collect()
+}
+
+fn metrics(file: &Connection, session: i64) -> anyhow::Result<Vec<Metric>> {
+    let sql = "SELECT name, unit, better FROM metric WHERE session = ?1 ORDER BY place";
+    let mut statement = file.prepare_cached(sql)?;
+    let rows = statement.query_map([session], |row| {
+        Ok((
+            row.get::<_, String>(0)?,
+            row.get::<_, String>(1)?,
+            row.get::<_, String>(2)?,
+        ))
+    })?;
+    rows.map(|row| {
+        let (name, unit, better) = row?;
+        let better = match better.as_str() {
+            "higher" => Better::Higher,
+            "lower" => Better::Lower,
+            other => bail!("'{other}' is not a direction of the metric '{name}'"),
+        };
+        Ok(Metric { name, unit, better })
+    })
+    .collect()
+}
+
+/// All runs with their samples. Both tables are clustered by session and run, so they are walked
+/// side by side, each row once.
+fn runs(file: &Connection, session: i64, metrics: &[Arc<str>]) -> anyhow::Result<Vec<Run>> {
+    let mut samples = file.prepare_cached(
+        "SELECT place, metric, readings, elapsed_ns, iterations, positions
+         FROM sample WHERE session = ?1 ORDER BY place, metric",
+    )?;
+    let mut samples = samples.query([session])?;
+    let mut sample_row = samples.next()?;
+    let mut unpacking = Unpacking::default();
+
+    let mut statement = file.prepare_cached(
+        "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
+                system_ns, max_rss_bytes, involuntary_switches, notes, load.detail
+         FROM run LEFT JOIN load USING (session, place) WHERE session = ?1 ORDER BY place",
+    )?;
+    let mut rows = statement.query([session])?;
+    let mut names = Names::new(file);
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        let place: i64 = row.get(0)?;
+        while let Some(found) = sample_row.filter(|found| found.get(0) == Ok(place)) {
+            unpack(found, metrics, &mut unpacking)?;
+            sample_row = samples.next()?;
+        }
+        runs.push(run(row, &mut names, unpacking.take())?);
+    }
+    Ok(runs)
+}
+
+fn profiles(file: &Connection, session: i64) -> anyhow::Result<Vec<Recording>> {
+    let sql =
+        "SELECT benchmark_case, variant, detail FROM profile WHERE session = ?1 ORDER BY place";
+    let mut names = Names::new(file);
+    let mut statement = file.prepare_cached(sql)?;
+    let mut rows = statement.query([session])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(Recording {
+            case: Case::clone(&*names.case(row.get(0)?)?),
+            variant: row.get(1)?,
+            profile: from_json(row.get_ref(2)?.as_str()?)?,
+        });
+    }
+    Ok(found)
+}
+
+fn unpack(row: &Row<'_>, metrics: &[Arc<str>], into: &mut Unpacking) -> anyhow::Result<()> {
+    let place: i64 = row.get(1)?;
+    let metric = usize::try_from(place)
+        .ok()
+        .and_then(|place| metrics.get(place));
+    let metric = metric.ok_or_else(|| anyhow!("there are samples of an unknown metric {place}"))?;
+    let blob =
+        |at: usize| -> anyhow::Result<Option<&[u8]>> { Ok(row.get_ref(at)?.as_blob_or_null()?) };
+    let stored = Stored {
+        readings: blob(2)?.unwrap_or_default(),
+        elapsed_ns: blob(3)?,
+        iterations: blob(4)?,
+        positions: blob(5)?,
+    };
+    into.add(metric, &stored);
+    Ok(())
+}
+
+fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Result<Run> {
+    let unsigned = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
+    let usage = match row.get::<_, Option<i64>>(7)? {
+        None => None,
+        Some(user_ns) => Some(Usage {
+            user_ns: user_ns.cast_unsigned(),
+            system_ns: unsigned(8)?,
+            max_rss_bytes: unsigned(9)?,
+            involuntary_switches: unsigned(10)?,
+        }),
+    };
+    let notes = row.get_ref(11)?.as_str_or_null()?;
+    Ok(Run {
+        case: names.case(row.get(1)?)?,
+        variant: names.variant(row.get_ref(2)?.as_str()?),
+        slot: row.get(3)?,
+        block: row.get(4)?,
+        started_unix_ms: row.get(5)?,
+        wall_ns: unsigned(6)?,
+        usage,
+        samples,
+        notes: notes.map(from_json).transpose()?.unwrap_or_default(),
+        load: row.get_ref(12)?.as_str_or_null()?.map(Arc::from),
+    })
+}
+
+/// Cases and variants met so far: all runs of a case share one.
+struct Names<'a> {
+    file: &'a Connection,
+    cases: HashMap<i64, Arc<Case>>,
+    variants: Vec<Arc<str>>,
+}
+
+impl<'a> Names<'a> {
+    fn new(file: &'a Connection) -> Names<'a> {
+        Names {
+            file,
+            cases: HashMap::new(),
+            variants: Vec::new(),
+        }
+    }
+
+    fn case(&mut self, number: i64) -> anyhow::Result<Arc<Case>> {
+        if let Some(case) = self.cases.get(&number) {
+            return Ok(case.clone());
+        }
+        let (benchmark, parameters) = self
+            .file
+            .prepare_cached("SELECT benchmark, parameters FROM benchmark_case WHERE number = ?1")?
+            .query_row([number], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })?;
+        let case = Arc::new(Case::new(benchmark, from_json(&parameters)?));
+        self.cases.insert(number, case.clone());
+        Ok(case)
+    }
+
+    fn variant(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.variants.iter().find(|known| &***known == name) {
+            return known.clone();
+        }
+        let name: Arc<str> = name.into();
+        self.variants.push(name.clone());
+        name
+    }
+}
+
+pub(super) fn state_of(name: &str) -> anyhow::Result<State> {
+    Ok(match name {
+        "running" => State::Running,
+        "complete" => State::Complete,
+        "interrupted" => State::Interrupted,
+        "imported" => State::Imported,
+        other => bail!("'{other}' is not a state of a session"),
+    })
+}
+
+pub(super) fn from_json<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
+    serde_json::from_str(text).with_context(|| format!("the stored text '{text}' is not readable"))
+}

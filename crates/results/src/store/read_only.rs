@@ -1,0 +1,192 @@
+//! Reading a results file that cannot be written: of another user, on a medium that is mounted so, in an archive.
+//!
+//! A database with write-ahead logging needs files beside it even to be read, and one of an earlier version has to
+//! be brought up to date. Decides what is done where neither is possible. Start at [`Store::open_to_read`].
+
+use super::Store;
+use super::open::{PATIENCE, connect, explain};
+use super::schema::{self, Kind};
+use anyhow::{Context, bail};
+use rusqlite::{Connection, OpenFlags};
+use speedwell_process::Scratch;
+use std::ffi::CString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// How often a file is copied that changes meanwhile.
+const TRIES: usize = 5;
+
+impl Store {
+    /// Opens the results file at `path` to look something up. A file that cannot be written is read as it is; any
+    /// other is opened as by [`Store::open`].
+    ///
+    /// # Errors
+    /// As for [`Store::open`]; the file cannot be read.
+    pub fn open_to_read(path: &Path) -> anyhow::Result<Store> {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        match path.is_file() && !(may_write(path) && may_write(folder)) {
+            true => read_only(path)
+                .with_context(|| format!("cannot read the results file '{}'", path.display())),
+            false => Store::open(path),
+        }
+    }
+}
+
+/// Whether this process may write there (faccessat(2)).
+fn may_write(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
+        return false;
+    };
+    // SAFETY: the text ends with a zero byte and outlives the call, which only reads it.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
+}
+
+fn read_only(path: &Path) -> anyhow::Result<Store> {
+    let store = |connection, copy| Store {
+        connection,
+        path: path.to_owned(),
+        _copy: copy,
+    };
+    // With the files of a writer beside it, SQLite can read it; without changes that are not in it yet, it is as if
+    // nobody ever wrote (<https://sqlite.org/wal.html#read_only_databases>).
+    let has_changes = fs::metadata(beside(path, "-wal")).is_ok_and(|data| data.len() > 0);
+    let forms: &[&str] = match has_changes {
+        true => &["mode=ro"],
+        false => &["mode=ro", "immutable=1"],
+    };
+    for form in forms {
+        if let Ok(connection) = opened(path, form)
+            && let Ok(kind) = schema::kind(&connection)
+        {
+            match kind {
+                Kind::Ours(version) if version == schema::STEPS.len() => {
+                    return Ok(store(connection, None));
+                }
+                Kind::Ours(_) => break,
+                // What is wrong with it is reported as for any other file.
+                Kind::Newer(_) | Kind::Foreign => {
+                    return Ok(store(connect(path, PATIENCE)?, None));
+                }
+            }
+        }
+    }
+    let copy = copied(path)?;
+    let connection = connect(&copy.path("results.db"), PATIENCE)?;
+    Ok(store(connection, Some(copy)))
+}
+
+fn opened(path: &Path, form: &str) -> anyhow::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let path = fs::canonicalize(path)?;
+    let escaped = path.to_string_lossy().replace('%', "%25");
+    let escaped = escaped.replace('?', "%3f").replace('#', "%23");
+    let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags);
+    let connection = connection.map_err(explain)?;
+    connection.busy_timeout(PATIENCE).map_err(explain)?;
+    Ok(connection)
+}
+
+/// A copy that can be brought up to date. It is taken again if the original changed meanwhile.
+fn copied(path: &Path) -> anyhow::Result<Scratch> {
+    let files = [
+        (path.to_owned(), "results.db"),
+        (beside(path, "-wal"), "results.db-wal"),
+    ];
+    let state = || {
+        files.each_ref().map(|(file, _)| {
+            fs::metadata(file)
+                .ok()
+                .map(|data| (data.len(), data.modified().ok()))
+        })
+    };
+    for _ in 0..TRIES {
+        let before = state();
+        let scratch = Scratch::new()?;
+        for (file, name) in &files {
+            if file.exists() {
+                let copied = fs::copy(file, scratch.path(name));
+                copied.with_context(|| format!("cannot copy '{}'", file.display()))?;
+                let mut rights = fs::metadata(scratch.path(name))?.permissions();
+                std::os::unix::fs::PermissionsExt::set_mode(&mut rights, 0o600);
+                fs::set_permissions(scratch.path(name), rights)?;
+            }
+        }
+        if state() == before {
+            return Ok(scratch);
+        }
+    }
+    bail!("somebody writes to it all the time\nhint: wait until that program has ended")
+}
+
+/// The file of SQLite beside the database.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Reference;
+
+    /// A store with a session, closed; `steps` is its version.
+    fn results(folder: &Path, steps: usize) -> PathBuf {
+        let path = folder.join("50% #1?.db");
+        let mut connection = Connection::open(&path).unwrap();
+        connection
+            .pragma_update(None, "journal_mode", "WAL")
+            .unwrap();
+        schema::migrate(&mut connection, &schema::STEPS[..steps]).unwrap();
+        let session = "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
+                       VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
+        connection.execute(session, []).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_file_without_its_log_is_read_where_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = results(folder.path(), schema::STEPS.len());
+        let store = read_only(&path).unwrap();
+        assert_eq!(store.find(&Reference::Latest).unwrap(), 1);
+        assert_eq!(store.list().unwrap().len(), 1);
+        assert!(store._copy.is_none());
+        let written = store.connection.execute("DELETE FROM session", []);
+        assert!(written.is_err(), "it is only read");
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_version_is_read_from_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = results(folder.path(), 2);
+        let before = fs::read(&path).unwrap();
+        let store = read_only(&path).unwrap();
+        assert_eq!(store.list().unwrap().len(), 1);
+        let copy = store._copy.as_ref().map(|copy| copy.folder().to_owned());
+        drop(store);
+        assert!(copy.is_some_and(|copy| !copy.exists()));
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn changes_that_are_only_in_the_log_are_read_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = results(folder.path(), schema::STEPS.len());
+        // A writer that was killed: its log is there, and the index of the log is not.
+        let writer = Connection::open(&path).unwrap();
+        writer.execute("UPDATE session SET number = 7", []).unwrap();
+        let crashed = tempfile::tempdir().unwrap();
+        let copy = crashed.path().join("results.db");
+        fs::copy(&path, &copy).unwrap();
+        fs::copy(beside(&path, "-wal"), beside(&copy, "-wal")).unwrap();
+        let store = read_only(&copy).unwrap();
+        assert_eq!(store.find(&Reference::Latest).unwrap(), 7);
+    }
+}

@@ -1,0 +1,230 @@
+//! Writes a session down while it is being measured.
+
+use super::Store;
+use super::ledger::{Ledger, state_name};
+use anyhow::{Context, ensure};
+use rusqlite::{Connection, params};
+use speedwell_model::{Event, Failure, Metric, Observer, Run, Session, State};
+use speedwell_process::Identity;
+use std::collections::BTreeMap;
+
+/// Follows a session and keeps every slot as soon as it is over.
+///
+/// What belongs to one slot (its runs or its failure, and the mark that it is done) is held in
+/// memory until [`Event::SlotDone`] and then committed at once. So a killed session holds whole
+/// slots only, and resuming it repeats exactly those that it does not hold. Slots may overlap, as
+/// they do when variants run in parallel.
+#[derive(Debug)]
+pub struct Recorder<'a> {
+    store: &'a mut Store,
+    ledger: Ledger,
+    open_slots: BTreeMap<u32, Vec<Entry>>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Run(Run),
+    Failure(Failure),
+}
+
+impl Store {
+    /// Enters `session` as running, before its first run; `plan` is the plan as JSON text.
+    ///
+    /// Failures that the session holds already (benchmarks that could not be described) are kept.
+    ///
+    /// # Errors
+    /// The session has runs already, or its id or a tag is not acceptable, or the file fails.
+    pub fn begin(&mut self, session: &Session, plan: &str) -> anyhow::Result<Recorder<'_>> {
+        ensure!(
+            session.runs.is_empty(),
+            "a session that has runs cannot be begun"
+        );
+        for tag in &session.tags {
+            super::reference::check_tag(tag)?;
+        }
+        let ledger = self.change(|file| {
+            let mut ledger = Ledger::begin(file, session, State::Running, Some(plan))?;
+            ledger.recorded_by(file, &Identity::own())?;
+            for failure in &session.failures {
+                ledger.failure(file, failure, true)?;
+            }
+            Ok(ledger)
+        })?;
+        Ok(Recorder {
+            store: self,
+            ledger,
+            open_slots: BTreeMap::new(),
+        })
+    }
+
+    /// Takes up a session that was killed or interrupted. Its state is running again.
+    ///
+    /// Runs of slots that never became done are dropped, because the slots will be executed again.
+    ///
+    /// # Errors
+    /// No such session, one that has nothing left to do, or one that another process is measuring.
+    pub fn resume(&mut self, number: i64) -> anyhow::Result<Recorder<'_>> {
+        match self.state(number)? {
+            State::Running | State::Interrupted => self.refuse_living(number)?,
+            State::Complete => anyhow::bail!("session @{number} is complete: nothing to resume"),
+            State::Imported => anyhow::bail!("session @{number} was imported: it has no plan"),
+        }
+        let ledger = self.change(|file| {
+            for table in ["run", "failure"] {
+                let sql = format!("DELETE FROM {table} WHERE session = ?1 AND NOT slot_done");
+                file.execute(&sql, [number])?;
+            }
+            set_state(file, number, State::Running)?;
+            let ledger = Ledger::open(file, number)?;
+            ledger.recorded_by(file, &Identity::own())?;
+            Ok(ledger)
+        })?;
+        Ok(Recorder {
+            store: self,
+            ledger,
+            open_slots: BTreeMap::new(),
+        })
+    }
+
+    /// Refuses a session that another process is measuring at this moment.
+    fn refuse_living(&self, number: i64) -> anyhow::Result<()> {
+        let Some(recorder) = self.recorder(number)? else {
+            return Ok(());
+        };
+        let is_alive = recorder.has_ended() == Some(false) && recorder != Identity::own();
+        ensure!(
+            !is_alive || self.state(number)? != State::Running,
+            "session @{number} is being measured by process {}\nhint: wait until it has ended",
+            recorder.pid
+        );
+        Ok(())
+    }
+
+    /// Does `work` in one transaction: all of it is kept, or nothing.
+    ///
+    /// The write lock is taken at the beginning. Taken later it could be refused without waiting,
+    /// since another program may have written in between.
+    pub(super) fn change<T>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let file = &self.connection;
+        let order = |word: &str| -> rusqlite::Result<()> {
+            file.prepare_cached(word)?.execute([]).map(drop)
+        };
+        let done = (|| {
+            order("BEGIN IMMEDIATE")?;
+            let result = work(file).and_then(|result| {
+                order("COMMIT")?;
+                Ok(result)
+            });
+            if !file.is_autocommit() {
+                order("ROLLBACK")?;
+            }
+            result
+        })();
+        done.map_err(
+            |error: anyhow::Error| match error.downcast::<rusqlite::Error>() {
+                Ok(error) => self.explain(error),
+                Err(other) => other,
+            },
+        )
+    }
+}
+
+impl Recorder<'_> {
+    /// The number that `@NUMBER` will mean.
+    pub fn number(&self) -> i64 {
+        self.ledger.session()
+    }
+
+    /// Tells unit and direction of a metric that the harness reports. Best called before its first
+    /// sample; a metric never declared has no unit, and more of it counts as better.
+    ///
+    /// # Errors
+    /// The session holds the metric in another unit or direction; or the file fails.
+    pub fn declare(&mut self, metric: &Metric) -> anyhow::Result<()> {
+        self.write(|ledger, file| ledger.declare(file, metric))
+    }
+
+    fn keep(&mut self, slot: u32, entry: Entry) {
+        self.open_slots.entry(slot).or_default().push(entry);
+    }
+
+    fn close_slot(&mut self, slot: u32, done: bool) -> anyhow::Result<()> {
+        let entries = self.open_slots.remove(&slot).unwrap_or_default();
+        self.write(|ledger, file| {
+            for entry in &entries {
+                match entry {
+                    Entry::Run(run) => ledger.run(file, run, done)?,
+                    Entry::Failure(failure) => ledger.failure(file, failure, done)?,
+                }
+            }
+            if entries.is_empty() && done {
+                ledger.empty_slot(file, slot)
+            } else {
+                Ok(())
+            }
+        })
+        .with_context(|| format!("cannot keep slot {slot}"))
+    }
+
+    /// Results of slots that never became done are kept as well: a user who does not resume has
+    /// paid for them, and resuming drops them first.
+    fn finish(&mut self, interrupted: bool) -> anyhow::Result<()> {
+        let open: Vec<u32> = self.open_slots.keys().copied().collect();
+        for slot in open {
+            self.close_slot(slot, !interrupted)?;
+        }
+        let state = if interrupted {
+            State::Interrupted
+        } else {
+            State::Complete
+        };
+        self.write(|ledger, file| set_state(file, ledger.session(), state))
+    }
+
+    /// Writes in one transaction, and forgets cached numbers if it did not succeed.
+    fn write(
+        &mut self,
+        work: impl FnOnce(&mut Ledger, &Connection) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let ledger = &mut self.ledger;
+        let done = self.store.change(|file| work(ledger, file));
+        if done.is_err() {
+            self.ledger = Ledger::open(&self.store.connection, self.ledger.session())?;
+        }
+        done
+    }
+}
+
+impl Observer for Recorder<'_> {
+    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        match event {
+            Event::RunFinished(run) => self.keep(run.slot, Entry::Run((*run).clone())),
+            Event::Failed(failure) => match failure.slot {
+                Some(slot) => self.keep(slot, Entry::Failure((*failure).clone())),
+                None => self.write(|ledger, file| ledger.failure_once(file, failure))?,
+            },
+            Event::SlotDone(slot) => self.close_slot(*slot, true)?,
+            Event::CaseDecided { label, saved } => self.write(|ledger, file| {
+                file.prepare_cached(
+                    "INSERT INTO case_decided (session, id, saved_runs) VALUES (?1, ?2, ?3)
+                     ON CONFLICT DO UPDATE SET saved_runs = excluded.saved_runs",
+                )?
+                .execute(params![ledger.session(), label, *saved as i64])?;
+                Ok(())
+            })?,
+            Event::Declared(metric) => self.declare(metric)?,
+            Event::Finished { interrupted } => self.finish(*interrupted)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn set_state(file: &Connection, session: i64, state: State) -> anyhow::Result<()> {
+    file.prepare_cached("UPDATE session SET state = ?2 WHERE number = ?1")?
+        .execute(params![session, state_name(state)])?;
+    Ok(())
+}

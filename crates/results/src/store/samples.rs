@@ -1,0 +1,225 @@
+//! The samples of one run as bytes: one set of arrays per metric, bit for bit what was reported.
+//!
+//! Little-endian arrays can be read by any program (`numpy.frombuffer`, `struct.unpack`). What a
+//! sample does not tell is marked inside the array, and an array that tells nothing is left out,
+//! because most harnesses report bare values.
+
+use speedwell_model::{Run, Sample};
+use std::sync::Arc;
+
+/// Stands for "length not told"; as a length it would be 584 years.
+const NO_ELAPSED: u64 = u64::MAX;
+/// Stands for "iterations not told": a quiet NaN with a payload that no arithmetic produces.
+const NO_ITERATIONS: u64 = 0x7ff8_0000_5350_574c;
+
+/// All samples of one run and metric.
+#[derive(Debug, Default)]
+pub(super) struct Packed {
+    /// The values.
+    pub readings: Vec<u8>,
+    /// Lengths of the observations, if any was told.
+    pub elapsed_ns: Option<Vec<u8>>,
+    /// Iteration counts, if any was told.
+    pub iterations: Option<Vec<u8>>,
+    /// Where the samples stand among all samples of the run; absent when they are 0, 1, 2 ...
+    pub positions: Option<Vec<u8>>,
+}
+
+/// Groups a run's samples by metric, metrics in the order of their first sample.
+pub(super) fn pack(run: &Run) -> Vec<(Arc<str>, Packed)> {
+    let mut metrics: Vec<(Arc<str>, Vec<usize>)> = Vec::new();
+    for (at, sample) in run.samples.iter().enumerate() {
+        match metrics
+            .iter_mut()
+            .find(|(metric, _)| *metric == sample.metric)
+        {
+            Some((_, positions)) => positions.push(at),
+            None => metrics.push((sample.metric.clone(), vec![at])),
+        }
+    }
+    metrics
+        .into_iter()
+        .map(|(metric, at)| (metric, pack_one(&run.samples, &at)))
+        .collect()
+}
+
+fn pack_one(samples: &[Sample], at: &[usize]) -> Packed {
+    let of = |bits: fn(&Sample) -> u64| -> Vec<u8> {
+        at.iter()
+            .flat_map(|&at| bits(&samples[at]).to_le_bytes())
+            .collect()
+    };
+    let told = |tells: fn(&Sample) -> bool| at.iter().any(|&at| tells(&samples[at]));
+    let in_front = at.iter().enumerate().all(|(expected, &at)| expected == at);
+    Packed {
+        readings: of(|sample| sample.value.to_bits()),
+        elapsed_ns: told(|sample| sample.elapsed_ns.is_some())
+            .then(|| of(|sample| sample.elapsed_ns.unwrap_or(NO_ELAPSED))),
+        iterations: told(|sample| sample.iterations.is_some())
+            .then(|| of(|sample| sample.iterations.map_or(NO_ITERATIONS, f64::to_bits))),
+        positions: (!in_front).then(|| {
+            at.iter()
+                .flat_map(|&at| (at as u32).to_le_bytes())
+                .collect()
+        }),
+    }
+}
+
+/// One metric's arrays as they are read from the file.
+pub(super) struct Stored<'a> {
+    /// As in [`Packed`].
+    pub readings: &'a [u8],
+    /// As in [`Packed`].
+    pub elapsed_ns: Option<&'a [u8]>,
+    /// As in [`Packed`].
+    pub iterations: Option<&'a [u8]>,
+    /// As in [`Packed`].
+    pub positions: Option<&'a [u8]>,
+}
+
+/// A run's samples while the metrics are being put together again.
+#[derive(Default)]
+pub(super) struct Unpacking {
+    samples: Vec<(u32, Sample)>,
+    metrics: usize,
+}
+
+impl Unpacking {
+    /// Adds the samples of one metric.
+    pub fn add(&mut self, metric: &Arc<str>, stored: &Stored<'_>) {
+        let mut elapsed = stored.elapsed_ns.map(words);
+        let mut iterations = stored.iterations.map(words);
+        let mut positions = stored.positions.map(|bytes| bytes.as_chunks().0.iter());
+        for (at, value) in words(stored.readings).enumerate() {
+            let position = positions.as_mut().and_then(Iterator::next);
+            let elapsed = elapsed.as_mut().and_then(Iterator::next);
+            let iterations = iterations.as_mut().and_then(Iterator::next);
+            let sample = Sample {
+                metric: metric.clone(),
+                value: f64::from_bits(value),
+                elapsed_ns: elapsed.filter(|&told| told != NO_ELAPSED),
+                iterations: iterations
+                    .filter(|&told| told != NO_ITERATIONS)
+                    .map(f64::from_bits),
+            };
+            let position = position.map_or(at as u32, |bytes| u32::from_le_bytes(*bytes));
+            self.samples.push((position, sample));
+        }
+        self.metrics += 1;
+    }
+
+    /// The samples in the order in which the run reported them; empties this.
+    pub fn take(&mut self) -> Vec<Sample> {
+        if self.metrics > 1 {
+            self.samples.sort_by_key(|(position, _)| *position);
+        }
+        self.metrics = 0;
+        self.samples.drain(..).map(|(_, sample)| sample).collect()
+    }
+}
+
+/// The 8-byte words of an array. A file cut short inside a word loses that word.
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|word| u64::from_le_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::Case;
+
+    fn sample(metric: &str, value: f64) -> Sample {
+        Sample {
+            metric: metric.into(),
+            value,
+            elapsed_ns: None,
+            iterations: None,
+        }
+    }
+
+    fn run(samples: Vec<Sample>) -> Run {
+        Run {
+            case: Arc::new(Case::new("g/b", Vec::new())),
+            variant: "a".into(),
+            slot: 0,
+            block: 0,
+            started_unix_ms: 0,
+            wall_ns: 0,
+            usage: None,
+            samples,
+            notes: Vec::new(),
+            load: None,
+        }
+    }
+
+    fn there_and_back(samples: Vec<Sample>) -> Vec<Sample> {
+        let mut unpacking = Unpacking::default();
+        for (metric, packed) in pack(&run(samples)) {
+            let stored = Stored {
+                readings: &packed.readings,
+                elapsed_ns: packed.elapsed_ns.as_deref(),
+                iterations: packed.iterations.as_deref(),
+                positions: packed.positions.as_deref(),
+            };
+            unpacking.add(&metric, &stored);
+        }
+        unpacking.take()
+    }
+
+    #[test]
+    fn bare_values_of_one_metric_cost_eight_bytes_each() {
+        let packed = pack(&run(vec![sample("t", 1.5), sample("t", 2.5)]));
+        let [(name, only)] = packed.as_slice() else {
+            panic!("{packed:?}")
+        };
+        assert_eq!((&**name, only.readings.len()), ("t", 16));
+        assert_eq!(only.readings[..8], 1.5f64.to_le_bytes());
+        assert!(only.elapsed_ns.is_none() && only.iterations.is_none() && only.positions.is_none());
+    }
+
+    #[test]
+    fn metrics_reported_in_turn_keep_their_turn() {
+        let samples: Vec<Sample> = ["t", "p99", "t", "errors", "p99", "t"]
+            .iter()
+            .zip(0..)
+            .map(|(metric, value)| sample(metric, f64::from(value)))
+            .collect();
+        assert_eq!(there_and_back(samples.clone()), samples);
+    }
+
+    #[test]
+    fn what_one_sample_tells_and_another_does_not_is_kept_apart() {
+        let mut samples = vec![sample("t", 1.0), sample("t", 2.0), sample("t", 3.0)];
+        samples[1].elapsed_ns = Some(0);
+        samples[2].iterations = Some(1e6);
+        assert_eq!(there_and_back(samples.clone()), samples);
+    }
+
+    #[test]
+    fn values_that_are_no_numbers_keep_every_bit() {
+        let odd = [
+            f64::NAN,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            -0.0,
+            f64::MIN_POSITIVE / 4.0,
+        ];
+        let mut samples: Vec<Sample> = odd.iter().map(|&value| sample("t", value)).collect();
+        samples[0].iterations = Some(f64::NAN);
+        let back = there_and_back(samples);
+        let bits = |value: f64| value.to_bits();
+        assert_eq!(
+            back.iter().map(|s| bits(s.value)).collect::<Vec<_>>(),
+            odd.map(bits)
+        );
+        assert!(
+            back[0].iterations.is_some_and(f64::is_nan),
+            "a NaN is not 'not told'"
+        );
+        assert_eq!(back[1].iterations, None);
+    }
+}

@@ -1,0 +1,184 @@
+//! The life of a command under measurement: it runs to its end, and its figures are read from what it wrote.
+
+use super::output::Output;
+use super::profiling::Profiler;
+use super::proof::{self, Evidence};
+use super::{Done, Fallible, figures, instructions, stumble, target};
+use regex::Regex;
+use speedwell_model::assignment::{Assignment, Figure, Origin};
+use speedwell_model::performed::{Measure, Stage, Stumble};
+use speedwell_process::{self as process, CpuSet, Ended, Outcome, Spec, Stream};
+use std::time::{Instant, SystemTime};
+
+/// Lines of stderr that are kept of a command that failed.
+const TAIL_LINES: usize = 20;
+
+/// Performs the run of a command.
+///
+/// # Errors
+/// The stage that failed.
+pub fn live(assignment: &Assignment, pin: Option<CpuSet>, done: &mut Done) -> Fallible<()> {
+    let spec = Spec {
+        pin,
+        ..target::spec(&assignment.target, None)
+    };
+    let mut output = Output::default();
+    let counter = instructions::wanted(assignment, done);
+    let (since, begin) = (SystemTime::now(), Instant::now());
+    let profiler = Profiler::wanted(assignment.profile.as_ref());
+    let outcome = match &profiler {
+        Some(profiler) => profiler.record(spec, &mut output, done)?,
+        None => process::run(&spec, &mut output).map_err(|error| {
+            let program = spec.program.display();
+            stumble(Stage::Start, format!("'{program}': {error}"))
+        })?,
+    };
+    let tailed = |why: Stumble| Stumble {
+        stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
+        ..why
+    };
+    good_end(assignment, &outcome).map_err(tailed)?;
+    let evidence = Evidence {
+        output: &output,
+        directory: &assignment.target.directory,
+        since,
+        ask: &|_| Err("a command answers no requests".to_owned()),
+    };
+    for at_exit in [false, true] {
+        proof::check(&assignment.proofs, at_exit, &evidence).map_err(tailed)?;
+    }
+    if profiler.is_some() {
+        return Ok(());
+    }
+    for figure in &assignment.figures {
+        let values = values(figure, &output, begin, &outcome).map_err(tailed)?;
+        let values = values.into_iter().map(|value| value * figure.factor);
+        let values: Vec<f64> = values.collect();
+        if values.iter().any(|value| !value.is_finite()) {
+            let name = &figure.metric.name;
+            let why = stumble(
+                Stage::Figures,
+                format!("'{name}': its figure is too large to be one"),
+            );
+            return Err(tailed(why));
+        }
+        let measure = Measure::new(figure.metric.clone(), values);
+        done.performed.figures.push(measure);
+    }
+    figures::of_command(&outcome, counter.and_then(|counter| counter.read()), done);
+    done.performed.notes.extend(outcome.leftovers());
+    Ok(())
+}
+
+fn good_end(assignment: &Assignment, outcome: &Outcome) -> Fallible<()> {
+    let expected = assignment.target.expected_exit;
+    let why = match outcome.ended {
+        Ended::Exit(code) if code == expected => return Ok(()),
+        Ended::Exit(_) if expected != 0 => format!("{} instead of {expected}", outcome.ended),
+        Ended::Exit(_) | Ended::Signal(_) => outcome.ended.to_string(),
+        Ended::Timeout => {
+            let limit_s = assignment.target.limit_ms as f64 / 1e3;
+            format!("did not end within {limit_s} s")
+        }
+        Ended::Lingered => "did not end".to_owned(),
+        Ended::Interrupted => "interrupted".to_owned(),
+    };
+    // In whole seconds: runs that fail at once fail alike, and are shown as one failure that came several times.
+    let after = match outcome.wall_ns / 1_000_000_000 {
+        0 => String::new(),
+        wall_s => format!(" after {wall_s} s"),
+    };
+    Err(stumble(Stage::Alive, format!("{why}{after}")))
+}
+
+fn values(
+    figure: &Figure,
+    output: &Output,
+    begin: Instant,
+    outcome: &Outcome,
+) -> Fallible<Vec<f64>> {
+    let name = &figure.metric.name;
+    let failed = |why: String| stumble(Stage::Figures, format!("'{name}': {why}"));
+    let text = output.text(Stream::Stdout);
+    match &figure.from {
+        Origin::Regex(pattern) => by_pattern(pattern, &text).map_err(failed),
+        Origin::Json(path) => by_path(path, &text)
+            .map_err(failed)
+            .map(|value| vec![value]),
+        Origin::Marks(from, to) => {
+            let at = |mark: &str| match mark {
+                "start" => Ok(0.0),
+                "process-end" => Ok(outcome.wall_ns as f64),
+                mark => {
+                    let named = mark.strip_prefix("mark:").unwrap_or(mark);
+                    let at = output
+                        .mark(named)
+                        .ok_or_else(|| format!("no line begins with 'mark:{named}'"))?;
+                    Ok(at.duration_since(begin).as_nanos() as f64)
+                }
+            };
+            let (from, to) = (at(from).map_err(failed)?, at(to).map_err(failed)?);
+            Ok(vec![to - from])
+        }
+    }
+}
+
+fn by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
+    let known = Regex::new(pattern).map_err(|error| error.to_string())?;
+    let values: Vec<f64> = known
+        .captures_iter(text)
+        .filter_map(|found| found.name("value").or_else(|| found.get(1)))
+        .map(|found| {
+            let number = found.as_str().parse::<f64>();
+            number
+                .ok()
+                .filter(|n| n.is_finite())
+                .ok_or_else(|| format!("'{}' is no number", found.as_str()))
+        })
+        .collect::<Result<_, _>>()?;
+    match values.is_empty() {
+        true => Err(format!("nothing on its stdout matches '{pattern}'")),
+        false => Ok(values),
+    }
+}
+
+fn by_path(path: &str, text: &str) -> Result<f64, String> {
+    let root: serde_json::Value = serde_json::from_str(text.trim())
+        .map_err(|error| format!("its stdout is no JSON: {error}"))?;
+    let mut at = &root;
+    for part in path.split('.') {
+        let inner = match part.parse::<usize>() {
+            Ok(index) if at.is_array() => at.get(index),
+            _ => at.get(part),
+        };
+        at = inner.ok_or_else(|| format!("its JSON has no '{path}'"))?;
+    }
+    at.as_f64()
+        .ok_or_else(|| format!("'{path}' in its JSON is no number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_from_text_and_from_json() {
+        let text = "Time(a): 12.5 ms\nTime(b): 3 ms\n";
+        assert_eq!(
+            by_pattern(r"Time\(\w\): (?P<value>[\d.]+) ms", text),
+            Ok(vec![12.5, 3.0])
+        );
+        assert_eq!(by_pattern(r"Time\(b\): ([\d.]+)", text), Ok(vec![3.0]));
+        assert!(
+            by_pattern("x: (.*)", text)
+                .unwrap_err()
+                .contains("nothing on its stdout")
+        );
+        assert_eq!(by_path("a.1.b", r#"{"a":[0,{"b":7}]}"#), Ok(7.0));
+        assert!(
+            by_path("a.2", r#"{"a":[0]}"#)
+                .unwrap_err()
+                .contains("no 'a.2'")
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! Which figures a run gives, their names, units and directions.
+
+use super::Done;
+use super::life::{Ready, Served};
+use speedwell_load::measured::ThreadReport;
+use speedwell_model::load_run::LoadRun;
+use speedwell_model::{Better, Metric};
+use speedwell_process::Outcome;
+
+/// Figures of a load and of what it cost the server.
+pub fn of_server(served: &Served, ready: &Ready, done: &mut Done) {
+    let run = served.session.runs.first();
+    for sample in run.into_iter().flat_map(|run| &run.samples) {
+        if let Some(metric) = served.session.metric(&sample.metric) {
+            done.performed.tell(metric.clone(), sample.value);
+        }
+    }
+    let notes = run.into_iter().flat_map(|run| run.notes.iter().cloned());
+    done.performed.notes.extend(notes);
+    of_target(served, ready, done);
+    if let Some(load) = &served.load {
+        of_connections(load, done);
+    }
+}
+
+/// What the load cost the target, and what else the machine did.
+fn of_target(served: &Served, ready: &Ready, done: &mut Done) {
+    let known = |name: &str| {
+        let samples = served.session.runs.first().map(|run| &run.samples);
+        let found = samples
+            .into_iter()
+            .flatten()
+            .find(|sample| &*sample.metric == name);
+        found.map(|sample| sample.value)
+    };
+    let rate = known("throughput").or(known("requests_per_second"));
+    let under_way = rate
+        .zip(known("latency_mean"))
+        .map(|(rate, mean_ns)| rate * mean_ns / 1e9);
+    let spent = &served.counted.spent;
+    let sent = served
+        .load
+        .as_ref()
+        .map(|load| load.measured.totals.outcomes.attempts() as f64);
+    let requests = sent.or(rate.map(|rate| rate * spent.elapsed_ns as f64 / 1e9));
+    let each = |total: Option<u64>| {
+        total
+            .zip(requests)
+            .map(|(total, requests)| total as f64 / requests)
+    };
+    let cores = spent
+        .cpu_ns
+        .map(|cpu_ns| cpu_ns as f64 / spent.elapsed_ns as f64);
+    let percent = |share: Option<f64>| share.map(|share| share * 100.0);
+    let figures = [
+        ("effective_concurrency", "", Better::Higher, under_way),
+        ("cpu_per_request", "ns", Better::Lower, each(spent.cpu_ns)),
+        (
+            "instructions_per_request",
+            "",
+            Better::Lower,
+            each(served.counted.instructions),
+        ),
+        ("cpu_cores", "", Better::Lower, cores),
+        (
+            "max_rss",
+            "B",
+            Better::Lower,
+            served.peak_rss_bytes.map(|bytes| bytes as f64),
+        ),
+        (
+            "server_ready",
+            "ns",
+            Better::Lower,
+            Some(ready.took_ns as f64),
+        ),
+        ("pressure", "%", Better::Lower, percent(spent.pressure)),
+        ("steal", "%", Better::Lower, percent(spent.steal)),
+    ];
+    tell(&figures, done);
+}
+
+/// What only our own generator knows.
+fn of_connections(load: &LoadRun, done: &mut Done) {
+    let counts = &load.measured.totals.outcomes;
+    let bytes = counts.bytes.received as f64 / counts.codes().total() as f64;
+    let threads = &load.measured.threads;
+    let busy = threads.iter().map(ThreadReport::busy).fold(0.0, f64::max);
+    let most = threads.iter().map(|thread| thread.most_requests).max();
+    let fewest = threads.iter().map(|thread| thread.fewest_requests).min();
+    let told = |count: Option<u64>| {
+        count
+            .filter(|count| *count < u64::MAX)
+            .map(|count| count as f64)
+    };
+    let figures = [
+        ("bytes_per_response", "B", Better::Lower, Some(bytes)),
+        ("generator_busy", "%", Better::Lower, Some(busy * 100.0)),
+        (
+            "requests_per_connection_min",
+            "",
+            Better::Higher,
+            told(fewest),
+        ),
+        ("requests_per_connection_max", "", Better::Lower, told(most)),
+    ];
+    tell(&figures, done);
+}
+
+fn tell(figures: &[(&str, &str, Better, Option<f64>)], done: &mut Done) {
+    for (name, unit, better, value) in figures {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            done.performed
+                .tell(Metric::new(*name, *unit, *better), value);
+        }
+    }
+}
+
+/// Figures of the end of a server.
+pub fn of_end(outcome: &Outcome, done: &mut Done) {
+    if let Some(farewell) = outcome.farewell.filter(|farewell| !farewell.was_killed) {
+        let metric = Metric::new("server_exit", "ns", Better::Lower);
+        done.performed.tell(metric, farewell.took_ns as f64);
+    }
+    done.performed.notes.extend(outcome.leftovers());
+}
+
+/// Figures that the operating system gives of a command that has ended.
+pub fn of_command(outcome: &Outcome, instructions: Option<u64>, done: &mut Done) {
+    let usage = &outcome.usage;
+    let cpu_ns = usage.user_ns + usage.system_ns;
+    let figures = [
+        ("wall_time", "ns", Some(outcome.wall_ns)),
+        ("cpu_time", "ns", Some(cpu_ns)),
+        ("user_time", "ns", Some(usage.user_ns)),
+        ("max_rss", "B", Some(usage.max_rss_bytes)),
+        ("instructions", "", instructions),
+    ];
+    for (name, unit, value) in figures {
+        if let Some(value) = value {
+            let metric = Metric::new(name, unit, Better::Lower);
+            done.performed.tell(metric, value as f64);
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! The life of a server under measurement, stage by stage. Every stage has a limit of time and a failure of its own.
+//!
+//! Start at [`live`], which is the list of the stages.
+
+use super::counters::{Counted, Counting};
+use super::instructions::Counter;
+use super::listening::{self, Listener};
+use super::output::Output;
+use super::profiling::{self, Profiler};
+use super::proof::{self, Evidence};
+use super::{Done, Fallible, figures, instructions, network, stumble, target, verify};
+use crate::profile::{Attached, Recording};
+use speedwell_model::Session;
+use speedwell_model::assignment::{Assignment, Service as Serving};
+use speedwell_model::load_run::LoadRun;
+use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::performed::{Stage, Stumble};
+use speedwell_process::{self as process, CpuSet, Service, Spec, family_of};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Between two looks at a server that is starting.
+const PULSE: Duration = Duration::from_millis(10);
+
+/// Lines of stderr that are kept of a target that failed.
+const TAIL_LINES: usize = 20;
+
+/// Performs the run of a server.
+///
+/// # Errors
+/// The stage that failed. What was measured before is in `done`.
+pub fn live(
+    assignment: &Assignment,
+    serving: &Serving,
+    pin: Option<CpuSet>,
+    seed: u64,
+    done: &mut Done,
+) -> Fallible<()> {
+    if serving.private_network
+        && let Err(error) = network::enter()
+    {
+        done.performed.notes.push(format!(
+            "A network of its own is not permitted here ({error}); the run used that of the machine."
+        ));
+    }
+    let port = listening::choose(serving.port)?;
+    let counter = instructions::wanted(assignment, done);
+    let mut spec = target::spec(&assignment.target, Some(port));
+    spec.farewell = target::farewell(&serving.stop);
+    spec.pin = pin;
+    let mut life = Life::start(assignment, serving, seed, (port, spec))?;
+    let ended = life.measured(counter.as_ref(), done);
+    let mut served = match ended {
+        Ok(served) => served,
+        Err(why) => return Err(life.fallen(why)),
+    };
+    if let Some(recording) = served.recording.take() {
+        life.end(done)?;
+        return profiling::keep(recording, done);
+    }
+    figures::of_server(&served, &life.ready, done);
+    done.load = served.load;
+    life.end(done)
+}
+
+/// A server that lives.
+pub(super) struct Life<'a> {
+    assignment: &'a Assignment,
+    pub(super) serving: &'a Serving,
+    pub(super) seed: u64,
+    pub(super) service: Service,
+    output: Output,
+    port: u16,
+    pub(super) url: String,
+    started: SystemTime,
+    pub(super) ready: Ready,
+    profiler: Option<Profiler>,
+    /// A recording that began with the server.
+    attached: Option<Attached>,
+}
+
+/// What was seen when the server became ready.
+pub struct Ready {
+    /// From its start.
+    pub took_ns: u64,
+    /// Where it listens.
+    pub(super) address: SocketAddr,
+}
+
+/// What the load gave.
+pub struct Served {
+    /// Figures of the load, whoever sent it.
+    pub session: Session,
+    /// Everything about it, where we sent it.
+    pub load: Option<LoadRun>,
+    /// What was counted meanwhile.
+    pub counted: Counted,
+    /// The largest resident memory of the target's processes together.
+    pub peak_rss_bytes: Option<u64>,
+    /// Where its time went meanwhile, if that was recorded.
+    pub recording: Option<Recording>,
+}
+
+impl<'a> Life<'a> {
+    /// Starts the target and waits until it is ready.
+    fn start(
+        assignment: &'a Assignment,
+        serving: &'a Serving,
+        seed: u64,
+        (port, mut spec): (u16, Spec),
+    ) -> Fallible<Life<'a>> {
+        let profiler = Profiler::wanted(assignment.profile.as_ref());
+        if let Some(profiler) = &profiler {
+            profiler.prepare(&mut spec);
+        }
+        let output = Output::default();
+        let (started, begin) = (SystemTime::now(), Instant::now());
+        let program = spec.program.display().to_string();
+        let service = Service::conversing(spec, output.clone())
+            .map_err(|error| stumble(Stage::Start, format!("'{program}': {error}")))?;
+        let mut life = Life {
+            url: serving.load.spec.url.replace("{port}", &port.to_string()),
+            ready: Ready {
+                took_ns: 0,
+                address: SocketAddr::from(([127, 0, 0, 1], port)),
+            },
+            assignment,
+            serving,
+            seed,
+            service,
+            output,
+            port,
+            started,
+            profiler,
+            attached: None,
+        };
+        match life.attach(false) {
+            Ok(attached) => life.attached = attached,
+            Err(why) => return Err(life.fallen(why)),
+        }
+        match life.wait_until_ready(begin) {
+            Ok(ready) => life.ready = ready,
+            Err(why) => return Err(life.fallen(why)),
+        }
+        Ok(life)
+    }
+
+    fn wait_until_ready(&self, begin: Instant) -> Fallible<Ready> {
+        let limit = Duration::from_millis(self.serving.ready.within_ms);
+        loop {
+            let why = match self.look() {
+                Ok(address) => {
+                    return Ok(Ready {
+                        took_ns: begin.elapsed().as_nanos() as u64,
+                        address,
+                    });
+                }
+                Err(Look::Never(reason)) => return Err(stumble(Stage::Ready, reason)),
+                Err(Look::NotYet(why)) => why,
+            };
+            if process::interrupted() {
+                return Err(stumble(Stage::Ready, "interrupted"));
+            }
+            if self.service.has_ended() {
+                return Err(stumble(Stage::Ready, "it ended before it was ready"));
+            }
+            if begin.elapsed() > limit {
+                let reason = format!("not within {} s: {why}", limit.as_secs_f64());
+                return Err(stumble(Stage::Ready, reason));
+            }
+            std::thread::sleep(PULSE);
+        }
+    }
+
+    /// Whether it is ready now, and where it listens.
+    fn look(&self) -> Result<SocketAddr, Look> {
+        let address = match listening::who(self.port, self.service.pid()) {
+            Listener::Own(address) => address,
+            Listener::Nobody => {
+                return Err(Look::NotYet(format!(
+                    "nobody listens at port {}",
+                    self.port
+                )));
+            }
+            Listener::Stranger(who) => {
+                return Err(Look::Never(format!(
+                    "port {} belongs to {who}, which the target did not start",
+                    self.port
+                )));
+            }
+        };
+        let ready = &self.serving.ready;
+        if let Some(path) = &ready.path {
+            let url = verify::with_path(&self.url, path);
+            let probe = verify::ask(&LoadSpec {
+                url: url.clone(),
+                ..LoadSpec::default()
+            })
+            .map_err(Look::NotYet)?;
+            if probe.status != ready.status {
+                return Err(Look::NotYet(format!(
+                    "'{url}' answers {} instead of {}",
+                    probe.status, ready.status
+                )));
+            }
+        }
+        if let Some(wanted) = self.serving.children {
+            let living = self.children().len();
+            if living != wanted as usize {
+                return Err(Look::NotYet(format!(
+                    "it has {living} children instead of {wanted}"
+                )));
+            }
+        }
+        Ok(address)
+    }
+
+    /// Its processes apart from the first.
+    fn children(&self) -> BTreeSet<i32> {
+        let own = self.service.pid();
+        family_of(own)
+            .into_iter()
+            .filter(|pid| *pid != own)
+            .collect()
+    }
+
+    /// A recording, if it is to begin now.
+    fn attach(&self, is_warm: bool) -> Fallible<Option<Attached>> {
+        let home = &self.assignment.target.directory;
+        match &self.profiler {
+            Some(profiler) => profiler.attach(&self.service, home, is_warm),
+            None => Ok(None),
+        }
+    }
+
+    /// Everything from the proof of the variant to the end of measuring.
+    fn measured(&mut self, counter: Option<&Counter>, done: &mut Done) -> Fallible<Served> {
+        self.prove(false)?;
+        self.verify(Stage::Verify)?;
+        self.warm_up(done)?;
+        let attached = self.attached.take().or(self.attach(true)?);
+        let before = self.children();
+        let counting = Counting::begin(self.service.pid(), counter);
+        let sent = self.load();
+        let counted = counting.end();
+        let peak_rss_bytes = process::peak_rss_bytes_of(self.service.pid());
+        let recording = attached.map(Attached::stop).transpose();
+        let (session, load) = sent?;
+        let recording = recording.map_err(|error| stumble(Stage::Profile, format!("{error:#}")))?;
+        self.all_served(&session, load.as_ref())?;
+        self.verify(Stage::VerifyAgain)?;
+        self.is_unchanged(&before)?;
+        Ok(Served {
+            session,
+            load,
+            counted,
+            peak_rss_bytes,
+            recording,
+        })
+    }
+
+    fn prove(&self, at_exit: bool) -> Fallible<()> {
+        let ask = |path: &str| {
+            let url = verify::with_path(&self.url, path);
+            let probe = verify::ask(&LoadSpec {
+                url: url.clone(),
+                ..LoadSpec::default()
+            })?;
+            Ok(String::from_utf8_lossy(&probe.body).into_owned())
+        };
+        let evidence = Evidence {
+            output: &self.output,
+            directory: &self.assignment.target.directory,
+            since: self.started,
+            ask: &ask,
+        };
+        proof::check(&self.assignment.proofs, at_exit, &evidence)
+    }
+
+    fn verify(&self, stage: Stage) -> Fallible<()> {
+        let (rule, traffic) = (&self.serving.verify, &self.serving.load);
+        verify::check(stage, rule, traffic, &self.url)
+    }
+
+    /// It lives, and its children are those that it had before the load.
+    fn is_unchanged(&self, before: &BTreeSet<i32>) -> Fallible<()> {
+        if self.service.has_ended() {
+            return Err(stumble(Stage::Alive, "it ended after the load"));
+        }
+        let now = self.children();
+        if now == *before {
+            return Ok(());
+        }
+        let (lost, new) = (
+            before.difference(&now).count(),
+            now.difference(before).count(),
+        );
+        let reason = format!("{lost} of its children ended during the load, {new} new ones began");
+        Err(stumble(Stage::Alive, reason))
+    }
+
+    /// The target failed: it is ended, and what it said last goes with the reason.
+    fn fallen(self, mut why: Stumble) -> Stumble {
+        let has_ended = self.service.has_ended();
+        if let Ok(outcome) = self.service.stop() {
+            if has_ended {
+                why.reason = format!("{}: {}", why.reason, outcome.ended);
+            }
+            why.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
+        }
+        why
+    }
+
+    /// Ends the target.
+    fn end(self, done: &mut Done) -> Fallible<()> {
+        let has_ended = self.service.has_ended();
+        let pid = self.service.pid();
+        // What it writes at its end is still needed after it has gone.
+        let (output, port) = (self.output.clone(), self.port);
+        let (assignment, started, url) = (self.assignment, self.started, self.url.clone());
+        let outcome = self
+            .service
+            .stop()
+            .map_err(|error| stumble(Stage::Stop, error.to_string()))?;
+        let tail = || outcome.stderr.last_lines(TAIL_LINES);
+        if has_ended {
+            let reason = format!("it ended by itself: {}", outcome.ended);
+            return Err(Stumble {
+                stderr_tail: tail(),
+                ..stumble(Stage::Alive, reason)
+            });
+        }
+        figures::of_end(&outcome, done);
+        let evidence = Evidence {
+            output: &output,
+            directory: &assignment.target.directory,
+            since: started,
+            ask: &|_| Err(format!("'{url}' has ended")),
+        };
+        proof::check(&assignment.proofs, true, &evidence).map_err(|why| Stumble {
+            stderr_tail: tail(),
+            ..why
+        })?;
+        let was_killed = outcome.farewell.is_some_and(|farewell| farewell.was_killed);
+        if was_killed {
+            let grace = Duration::from_millis(self.serving.stop.grace_ms).as_secs_f64();
+            let reason = format!(
+                "it did not end within {grace} s of signal {} and was killed",
+                self.serving.stop.signal
+            );
+            return Err(Stumble {
+                stderr_tail: tail(),
+                ..stumble(Stage::Stop, reason)
+            });
+        }
+        match listening::who(port, pid) {
+            Listener::Nobody => Ok(()),
+            _ => Err(stumble(Stage::Stop, format!("port {port} is still in use"))),
+        }
+    }
+}
+
+/// Why a server is not ready.
+enum Look {
+    /// It may become so.
+    NotYet(String),
+    /// It will not.
+    Never(String),
+}

@@ -1,0 +1,63 @@
+//! One run of an experiment: a fresh process tree is started, proven to be the variant that is meant, measured, and
+//! ended without leftovers.
+//!
+//! It decides what follows what and what is a failure of which stage. It knows neither definition files nor plans:
+//! an [`Assignment`] says all there is to do, and [`Performed`] what came of it. It is meant for a process of its own,
+//! because it may enter another network. Start at [`perform`]; `life.rs` is the life of a server, stage by stage.
+
+mod command;
+mod counters;
+mod figures;
+mod instructions;
+mod life;
+mod listening;
+mod loaded;
+mod network;
+mod output;
+mod processors;
+mod profiling;
+mod proof;
+mod sending;
+mod target;
+mod verify;
+
+use crate::load::LoadRun;
+use speedwell_model::Profile;
+use speedwell_model::assignment::{Assignment, Work};
+use speedwell_model::performed::{Performed, Stage, Stumble};
+
+/// Everything that came of a run.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// Figures, remarks, and where it failed.
+    pub performed: Performed,
+    /// Everything known of the load, where our own generator sent it.
+    pub load: Option<LoadRun>,
+    /// Where its time went, if it was to be recorded instead of timed.
+    pub profile: Option<Profile>,
+}
+
+/// What ends a run before its time.
+type Fallible<T> = Result<T, Stumble>;
+
+/// Performs a run, whose random choices come from `seed`. A failure is part of what it gives.
+pub fn perform(assignment: &Assignment, seed: u64) -> Done {
+    let mut done = Done::default();
+    let own = processors::divide(assignment.processors, &mut done);
+    let ended = match &assignment.work {
+        Work::Command => command::live(assignment, own, &mut done),
+        Work::Server(service) => life::live(assignment, service, own, seed, &mut done),
+        Work::Load(spec) => loaded::send(&assignment.target, spec, own, seed, &mut done),
+    };
+    done.performed.stumble = ended.err();
+    done
+}
+
+/// A run that failed before anything was written.
+fn stumble(stage: Stage, reason: impl Into<String>) -> Stumble {
+    Stumble {
+        stage,
+        reason: reason.into(),
+        stderr_tail: String::new(),
+    }
+}

@@ -1,0 +1,74 @@
+//! Which processors are whose while a run is measured.
+
+use super::Done;
+use speedwell_model::assignment::Shares;
+use speedwell_process::CpuSet;
+
+/// Binds this process, which sends the load, to its share; gives the share of the target. Without shares, and where
+/// the system does not have or give the processors, which is remarked, everybody may use all of them.
+pub fn divide(shares: Option<Shares>, done: &mut Done) -> Option<CpuSet> {
+    let shares = shares?;
+    let usable = match CpuSet::usable() {
+        Ok(usable) => usable,
+        Err(error) => return refused(done, &error.to_string()),
+    };
+    let Some((target, load)) = parts(&usable, shares) else {
+        let reason = format!("only {} can be used", usable.cpus().len());
+        return refused(done, &reason);
+    };
+    match load.bind() {
+        Ok(()) => Some(target),
+        Err(error) => refused(done, &error.to_string()),
+    }
+}
+
+fn refused(done: &mut Done, reason: &str) -> Option<CpuSet> {
+    let note =
+        format!("The processors were not divided between the target and the load: {reason}.");
+    done.performed.notes.push(note);
+    None
+}
+
+/// The first processors are the target's, the last ones those of the load: neighbours may be two halves of one core.
+fn parts(usable: &CpuSet, shares: Shares) -> Option<(CpuSet, CpuSet)> {
+    let cpus = usable.cpus();
+    let (target, load) = (shares.target as usize, shares.load as usize);
+    let begin = cpus.len().checked_sub(load)?;
+    (target <= begin).then(|| {
+        let part = |cpus: &[usize]| cpus.iter().copied().collect();
+        (part(&cpus[..target]), part(&cpus[begin..]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_has_the_first_and_the_load_the_last_of_those_that_can_be_used() {
+        let usable: CpuSet = "2-5,8".parse().unwrap();
+        let shares = |target, load| Shares { target, load };
+        let known = |(target, load): (CpuSet, CpuSet)| [String::from(target), String::from(load)];
+        let some = parts(&usable, shares(3, 1)).map(known);
+        assert_eq!(some, Some(["2,3,4", "8"].map(str::to_owned)));
+        let all = parts(&usable, shares(3, 2)).map(known);
+        assert_eq!(all, Some(["2,3,4", "5,8"].map(str::to_owned)));
+        for (target, load) in [(5, 1), (1, 6)] {
+            assert_eq!(parts(&usable, shares(target, load)), None);
+        }
+    }
+
+    #[test]
+    fn a_share_that_is_not_there_is_remarked() {
+        let mut done = Done::default();
+        assert_eq!(divide(None, &mut done), None);
+        assert_eq!(done.performed.notes, [""; 0]);
+        let shares = Shares {
+            target: 100_000,
+            load: 1,
+        };
+        assert_eq!(divide(Some(shares), &mut done), None);
+        let note = &done.performed.notes[0];
+        assert!(note.contains("were not divided"), "{note}");
+    }
+}

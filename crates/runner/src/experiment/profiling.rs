@@ -1,0 +1,92 @@
+//! A run that is recorded instead of timed: the same life, with a tool that watches where its time goes.
+//!
+//! It decides which tool may be used and when a server is recorded; how that is done is told in `runner/profile`.
+
+use super::{Done, Fallible, stumble};
+use crate::profile::{Attached, Recorder, Recording, Tool};
+use speedwell_model::assignment::{Profiling, ProfilingTool};
+use speedwell_model::performed::Stage;
+use speedwell_process::{Conversation, Outcome, Service, Spec};
+use std::path::Path;
+use std::time::Duration;
+
+/// Records a run.
+pub struct Profiler {
+    recorder: Recorder,
+    wanted: Profiling,
+}
+
+impl Profiler {
+    /// The one that is asked for, if one is.
+    pub fn wanted(profiling: Option<&Profiling>) -> Option<Profiler> {
+        profiling.map(|wanted| Profiler {
+            recorder: match wanted.tool {
+                ProfilingTool::Auto | ProfilingTool::Perf => Recorder::new(),
+                ProfilingTool::V8 => Recorder::without_perf("the tool is 'v8'"),
+            },
+            wanted: *wanted,
+        })
+    }
+
+    /// Records a command from its start to its end.
+    ///
+    /// # Errors
+    /// Nothing can record it, or it wrote no samples.
+    pub fn record(
+        &self,
+        spec: Spec,
+        output: &mut dyn Conversation,
+        done: &mut Done,
+    ) -> Fallible<Outcome> {
+        let failed = |error: anyhow::Error| stumble(Stage::Profile, format!("{error:#}"));
+        let tool = self.recorder.tool(&spec.program).map_err(failed)?;
+        if tool == Tool::V8 && self.wanted.tool == ProfilingTool::Perf {
+            // Of another program it says why there is no perf.
+            self.recorder.tool(Path::new("perf")).map_err(failed)?;
+        }
+        let recorded = self
+            .recorder
+            .record_while(spec, Duration::ZERO, output)
+            .map_err(failed)?;
+        done.profile = Some(recorded.profile);
+        Ok(recorded.outcome)
+    }
+
+    /// Makes a server ready to be recorded, before it is started.
+    pub fn prepare(&self, spec: &mut Spec) {
+        self.recorder.prepare(spec);
+    }
+
+    /// Begins to record a server, if this is the moment.
+    ///
+    /// # Errors
+    /// Only perf records a program that runs already, and it cannot be used.
+    pub fn attach(
+        &self,
+        service: &Service,
+        home: &Path,
+        is_warm: bool,
+    ) -> Fallible<Option<Attached>> {
+        if is_warm != self.wanted.after_warmup {
+            return Ok(None);
+        }
+        if self.wanted.tool == ProfilingTool::V8 {
+            let reason = "V8's profiler records programs that end by themselves; a server is recorded by perf only";
+            return Err(stumble(Stage::Profile, reason));
+        }
+        let attached = self.recorder.attach(service.pid(), home);
+        attached
+            .map(Some)
+            .map_err(|error| stumble(Stage::Profile, format!("{error:#}")))
+    }
+}
+
+/// Reads what was recorded of a server that has ended.
+///
+/// # Errors
+/// Nothing was recorded.
+pub fn keep(recording: Recording, done: &mut Done) -> Fallible<()> {
+    let profile = recording.profile();
+    done.profile = Some(profile.map_err(|error| stumble(Stage::Profile, format!("{error:#}")))?);
+    Ok(())
+}

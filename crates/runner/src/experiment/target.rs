@@ -1,0 +1,104 @@
+//! From a [`Target`] to a program that can be started: words filled in, variables changed.
+
+use speedwell_model::assignment::{Change, Target};
+use speedwell_process::{Farewell, Spec};
+use std::time::Duration;
+
+/// The program as it is started. `{port}` in its words and variables becomes `port`.
+pub fn spec(target: &Target, port: Option<u16>) -> Spec {
+    let filled = |text: &String| match port {
+        Some(port) => text.replace("{port}", &port.to_string()),
+        None => text.clone(),
+    };
+    let mut words = target.command.iter().map(filled);
+    let program = words.next().unwrap_or_default();
+    let mut spec = Spec::new(program).args(words);
+    spec.directory = Some(target.directory.clone());
+    spec.limit = Duration::from_millis(target.limit_ms);
+    // The private line of this process is not the target's, which may be a harness, too.
+    spec.unset.push("SPEEDWELL_FDS".into());
+    for change in &target.environment {
+        apply(change, &mut spec, &filled);
+    }
+    spec
+}
+
+/// How a server is asked to end.
+pub fn farewell(stop: &speedwell_model::assignment::Stop) -> Farewell {
+    Farewell {
+        signal: stop.signal,
+        grace: Duration::from_millis(stop.grace_ms),
+    }
+}
+
+fn apply(change: &Change, spec: &mut Spec, filled: &dyn Fn(&String) -> String) {
+    let (name, value) = match change {
+        Change::Unset(name) => {
+            spec.environment.retain(|(known, _)| known != name);
+            spec.unset.push(name.clone());
+            return;
+        }
+        Change::Set(name, value) => (name, filled(value)),
+        Change::Append(name, value) => {
+            let value = filled(value);
+            (name, joined(name, current(spec, name), Some(value)))
+        }
+        Change::Prepend(name, value) => {
+            let value = filled(value);
+            (name, joined(name, Some(value), current(spec, name)))
+        }
+    };
+    spec.environment.retain(|(known, _)| known != name);
+    spec.environment.push((name.clone(), value));
+}
+
+/// What the variable is so far.
+fn current(spec: &Spec, name: &str) -> Option<String> {
+    let own = spec.environment.iter().find(|(known, _)| known == name);
+    let own = own.map(|(_, value)| value.clone());
+    let is_unset = spec.unset.iter().any(|known| known == name);
+    own.or_else(|| std::env::var(name).ok().filter(|_| !is_unset))
+        .filter(|value| !value.is_empty())
+}
+
+/// Both, with what separates the parts of this variable between them: lists of folders have colons, options blanks.
+fn joined(name: &str, first: Option<String>, second: Option<String>) -> String {
+    let separator = if name.ends_with("PATH") { ":" } else { " " };
+    let parts: Vec<String> = [first, second].into_iter().flatten().collect();
+    parts.join(separator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(environment: Vec<Change>) -> Target {
+        Target {
+            command: ["node", "--port={port}"].map(str::to_owned).to_vec(),
+            directory: "/x".into(),
+            environment,
+            expected_exit: 0,
+            limit_ms: 1000,
+        }
+    }
+
+    #[test]
+    fn changes_of_a_variable_follow_each_other() {
+        let text = |a: &str| a.to_owned();
+        let changes = vec![
+            Change::Set(text("OPTIONS"), text("-a")),
+            Change::Append(text("OPTIONS"), text("--port {port}")),
+            Change::Prepend(text("MY_PATH"), text("/new")),
+            Change::Append(text("MY_PATH"), text("/last")),
+            Change::Unset(text("HOME")),
+        ];
+        let spec = spec(&target(changes), Some(81));
+        assert_eq!(spec.arguments, ["--port=81"]);
+        assert_eq!(
+            spec.environment,
+            [("OPTIONS", "-a --port 81"), ("MY_PATH", "/new:/last")]
+                .map(|(name, value)| (text(name), text(value)))
+        );
+        assert_eq!(spec.unset, ["SPEEDWELL_FDS", "HOME"]);
+    }
+}

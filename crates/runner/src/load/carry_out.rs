@@ -1,0 +1,279 @@
+//! One load from begin to end: the server is started, one request is verified, the load is sent, the
+//! server is ended.
+//!
+//! It decides what follows what, and when a load ends before its time. Start at [`carry_out`].
+
+use super::served::{Served, shell};
+use super::{LoadRun, ProbeFacts, ServerOutcome, Snapshot, Url, build, facts, processes, verify};
+use anyhow::Context;
+use speedwell_load::generator;
+use speedwell_load::load::{Address, Load, Part};
+use speedwell_load::measured::Measured;
+use speedwell_model::load_spec::LoadSpec;
+use speedwell_process::{self as process, RealTime, Spec};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often it is looked whether the load has to end early.
+const PULSE: Duration = Duration::from_millis(20);
+
+/// How long an address may take to accept a connection before the load, when there are others.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a server may take until it accepts connections where nothing else is given.
+const SERVE_LIMIT: Duration = Duration::from_secs(30);
+
+/// A load that is ready to be sent.
+#[derive(Debug, Clone)]
+pub struct LoadJob {
+    /// Where it goes: the address of the specification.
+    pub url: Url,
+    /// What is carried out.
+    pub load: Load,
+    /// What it was built from.
+    pub spec: LoadSpec,
+    /// Where its random choices come from.
+    pub seed: u64,
+}
+
+impl LoadJob {
+    /// How many processes generate it.
+    pub fn processes(&self) -> u32 {
+        self.spec.clients.unwrap_or(1)
+    }
+}
+
+/// What is told while a load is carried out.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    /// The server accepts connections.
+    Served,
+    /// The request before the load was answered, at this address.
+    Seen(&'a Url, &'a ProbeFacts, &'static str),
+    /// The load stands so.
+    Standing(&'a Snapshot),
+    /// What a reader of the figures should know.
+    Warning(&'a str),
+}
+
+/// A load that has everything it needs: a server that runs and answers well.
+#[derive(Debug)]
+pub struct Ready {
+    /// What is to be sent, redirects followed.
+    pub job: LoadJob,
+    /// What the request before the load saw.
+    pub seen: Option<ProbeFacts>,
+    /// What a reader of the figures should know so far.
+    pub warnings: Vec<String>,
+    server: Option<Served>,
+}
+
+impl Ready {
+    /// Starts the server, if there is one, and verifies it.
+    ///
+    /// # Errors
+    /// No permission, no server, no answer, no success.
+    pub fn make(
+        mut job: LoadJob,
+        server: Option<Spec>,
+        tell: &mut dyn FnMut(Notice),
+    ) -> anyhow::Result<Ready> {
+        if job.spec.rt {
+            // Asked here, so that nothing is started in vain; the generator asks again for itself.
+            drop(real_time()?);
+        }
+        let addresses = &job.load.target.addresses;
+        let mut warnings = Vec::new();
+        let mut server = match (server, &job.spec.serve) {
+            (Some(server), Some(command)) => {
+                let limit = job.spec.serve_timeout.unwrap_or(SERVE_LIMIT);
+                let server = Served::start(server, command, limit, addresses, &mut warnings)?;
+                tell(Notice::Served);
+                Some(server)
+            }
+            _ => None,
+        };
+        let mut seen = None;
+        warnings.extend(keep_reachable(&mut job.load));
+        if !job.spec.no_verify {
+            let (settled, found) = verify::verify(job)?;
+            job = settled;
+            if !found.redirected_from.is_empty() {
+                warnings.extend(keep_reachable(&mut job.load));
+            }
+            let facts = facts::probe_facts_of(&found);
+            tell(Notice::Seen(&job.url, &facts, facts::protocol(&job.load)));
+            seen = Some(facts);
+        }
+        if let Some(server) = &mut server {
+            server.begin();
+        }
+        Ok(Ready {
+            job,
+            seen,
+            warnings,
+            server,
+        })
+    }
+
+    /// Ends the server and says what became of it.
+    ///
+    /// # Errors
+    /// Its end could not be waited for.
+    pub fn end(self) -> anyhow::Result<Option<ServerOutcome>> {
+        self.server.map(Served::stop).transpose()
+    }
+}
+
+/// Carries out one load with the server that it starts for itself; see [`build::job`] and [`Ready::make`].
+///
+/// # Errors
+/// It could not be begun. What happens later is part of the [`LoadRun`].
+pub fn carry_out(
+    spec: &LoadSpec,
+    seed: u64,
+    tell: &mut dyn FnMut(Notice),
+) -> anyhow::Result<LoadRun> {
+    carry_out_beside(server_of(spec), spec, seed, tell)
+}
+
+/// The server that a load starts for itself.
+pub(super) fn server_of(spec: &LoadSpec) -> Option<Spec> {
+    spec.serve.as_deref().map(shell)
+}
+
+/// Carries out one load beside a server that is started for it, if there is one.
+///
+/// # Errors
+/// As for [`carry_out`].
+pub fn carry_out_beside(
+    server: Option<Spec>,
+    spec: &LoadSpec,
+    seed: u64,
+    tell: &mut dyn FnMut(Notice),
+) -> anyhow::Result<LoadRun> {
+    let mut ready = Ready::make(build::job(spec, seed, Part::WHOLE)?, server, tell)?;
+    let (measured, deaths) = measure(&ready.job, ready.server.as_ref(), tell)?;
+    let mut run = as_run(&ready.job, measured);
+    run.probe = ready.seen.take();
+    run.is_partial = !deaths.is_empty();
+    run.warnings = std::mem::take(&mut ready.warnings);
+    run.warnings.extend(deaths);
+    if run.measured.has_lost_server() {
+        // Otherwise it would seem to have been ended by us.
+        let _ = ready.server.as_ref().map(Served::is_dying);
+    }
+    run.server = ready.end()?;
+    let died = run.server.as_ref().and_then(|server| server.died.clone());
+    if let Some(died) = died {
+        run.is_partial = true;
+        run.warnings.push(format!(
+            "The server {died} in mid-load, and the load was ended."
+        ));
+        // The generator cannot tell who stopped it.
+        run.measured.is_interrupted = process::interrupted();
+    }
+    Ok(run)
+}
+
+/// A load that was measured and nothing else.
+pub fn as_run(job: &LoadJob, measured: Measured) -> LoadRun {
+    LoadRun {
+        label: job.url.to_string(),
+        url: job.url.to_string(),
+        round: 0,
+        slot: 0,
+        asked: facts::facts_of(job),
+        probe: None,
+        measured,
+        server: None,
+        is_partial: false,
+        warnings: Vec::new(),
+    }
+}
+
+/// Sends the load with one generator or several, and watches over the server meanwhile.
+fn measure(
+    job: &LoadJob,
+    server: Option<&Served>,
+    tell: &mut dyn FnMut(Notice),
+) -> anyhow::Result<(Measured, Vec<String>)> {
+    let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        // Started before the priority is changed, so that the watch never stands in the way.
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                if process::interrupted() || server.is_some_and(Served::has_ended) {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                std::thread::sleep(PULSE);
+            }
+        });
+        let mut watch = |snapshot: &Snapshot| tell(Notice::Standing(snapshot));
+        let measured = if job.processes() > 1 {
+            processes::run(job, &stop, &mut watch)
+        } else {
+            generate(job, &stop, &mut watch).map(|measured| (measured, Vec::new()))
+        };
+        over.store(true, Ordering::Relaxed);
+        measured
+    })
+}
+
+/// Sends the load, or this generator's part of it, from this process.
+///
+/// # Errors
+/// It could not be begun.
+pub fn generate(
+    job: &LoadJob,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&Snapshot),
+) -> anyhow::Result<Measured> {
+    let _priority = match job.spec.rt {
+        true => Some(real_time()?),
+        false => None,
+    };
+    let measured = generator::run(&job.load, stop, &mut |progress| {
+        watch(&Snapshot::of(progress));
+    });
+    measured.with_context(|| format!("cannot load '{}'", job.url))
+}
+
+fn real_time() -> anyhow::Result<RealTime> {
+    RealTime::enter().context(
+        "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE or a \
+         limit: 'ulimit -r' of at least 10",
+    )
+}
+
+/// Leaves out addresses that do not accept connections, if others do: a name such as 'localhost' has
+/// addresses of IPv4 and of IPv6, and many servers listen on one of them. Gives a sentence about
+/// those that were left out, unless it was another way to the same machine.
+pub(super) fn keep_reachable(load: &mut Load) -> Option<String> {
+    if load.target.addresses.len() < 2 {
+        return None;
+    }
+    let accepts = |address: &Address| match address {
+        Address::Internet(socket) => TcpStream::connect_timeout(socket, PATIENCE).is_ok(),
+        Address::Unix(_) => true,
+    };
+    let (kept, left): (Vec<_>, Vec<_>) = load.target.addresses.iter().cloned().partition(accepts);
+    if kept.is_empty() || left.is_empty() {
+        return None;
+    }
+    load.target.addresses = kept;
+    let is_here = |address: &Address| match address {
+        Address::Internet(socket) => socket.ip().is_loopback(),
+        Address::Unix(_) => true,
+    };
+    if left.iter().all(is_here) {
+        return None;
+    }
+    let left: Vec<String> = left.iter().map(facts::address).collect();
+    Some(format!(
+        "'{}' has addresses that accept no connection and were left out: {}.",
+        load.target.host,
+        left.join(", ")
+    ))
+}

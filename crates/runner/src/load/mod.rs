@@ -1,0 +1,37 @@
+//! Carries out HTTP loads and has the request beside the measurement.
+//!
+//! It does not know the words typed, the store or reports. Start reading at [`carry_out`], one load
+//! from the server's start to its end; [`LoadRun`] is all that is known of it afterwards.
+
+mod build;
+mod carry_out;
+mod data_rows;
+mod external;
+mod facts;
+mod kinds;
+mod processes;
+mod requests_file;
+mod served;
+mod snapshot;
+mod target;
+mod tool;
+mod url;
+mod verify;
+mod worker;
+
+pub use build::{job, stop, stop_with_warmup};
+pub use carry_out::{LoadJob, Notice, as_run, carry_out, carry_out_beside, generate};
+pub use external::{load_with_tool, load_with_tool_beside};
+pub use facts::protocol;
+pub use processes::WORKER_COMMAND;
+pub use snapshot::Snapshot;
+pub use speedwell_model::load_run::{
+    KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome, StageFacts,
+    TimeoutFacts, TlsFacts,
+};
+pub use url::{Url, host_and_port};
+pub use verify::Seen;
+pub use worker::{private_line, work};
+
+/// Longer than any load: servers are ended, tools and generators end by themselves or with Ctrl-C.
+pub const UNLIMITED: std::time::Duration = std::time::Duration::from_secs(10 * 365 * 24 * 3600);

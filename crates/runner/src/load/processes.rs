@@ -1,0 +1,254 @@
+//! One load from several generator processes: started together, added up at the end.
+//!
+//! They exchange lines: a worker gets its [`WorkerOrder`] as JSON, says `ready`, is told `go`, says `at SNAPSHOT` now
+//! and then and `measured MEASURED` at the end; `stop` ends it early. A worker that dies takes its
+//! part with it, and what the others measured is kept. Start at [`run`]; `worker.rs` is the other
+//! half.
+
+use super::{LoadJob, Snapshot, UNLIMITED};
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+use speedwell_harness::own_program;
+use speedwell_load::measured::Measured;
+use speedwell_model::load_spec::LoadSpec;
+use speedwell_process::{self as process, Channel, Conversation, Next, Outcome, Spec};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Between two looks at how all of them stand, as often as a generator tells.
+const PULSE: Duration = Duration::from_millis(100);
+
+/// How long a worker may take to say what it measured after the stop command.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// How long a worker may take to end after it has said everything.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// The hidden command of a worker, which leads to [`super::work`].
+pub const WORKER_COMMAND: &str = "load-worker";
+
+/// What a worker gets to do: the whole load, and which part of it is its own.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WorkerOrder {
+    /// The load, redirects followed.
+    pub spec: LoadSpec,
+    /// Where random choices come from.
+    pub seed: u64,
+    /// The number of the worker, from 0.
+    pub index: u32,
+    /// How many workers there are.
+    pub of: u32,
+}
+
+/// What is known of one worker.
+#[derive(Debug, Default)]
+struct Worker {
+    is_ready: bool,
+    has_ended: bool,
+    snapshot: Option<Snapshot>,
+    measured: Option<Measured>,
+}
+
+/// What the listeners share.
+struct Shared<'a> {
+    workers: Mutex<Vec<Worker>>,
+    changed: Condvar,
+    stop: &'a AtomicBool,
+}
+
+/// Sends a load from as many processes as the job says. Gives what they measured together, and a
+/// sentence for each that died.
+///
+/// # Errors
+/// None could be started, or none of them measured anything.
+pub fn run(
+    job: &LoadJob,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&Snapshot),
+) -> anyhow::Result<(Measured, Vec<String>)> {
+    let count = job.processes() as usize;
+    let shared = Shared {
+        workers: Mutex::new((0..count).map(|_| Worker::default()).collect()),
+        changed: Condvar::new(),
+        stop,
+    };
+    let outcomes: Vec<io::Result<Outcome>> = std::thread::scope(|scope| {
+        let listeners: Vec<_> = (0..count)
+            .map(|index| {
+                let shared = &shared;
+                let order = order(job, index);
+                scope.spawn(move || {
+                    let mut talk = Talk {
+                        shared,
+                        index,
+                        order,
+                    };
+                    let outcome = process::run(&spec(), &mut talk);
+                    shared.change(|workers| workers[index].has_ended = true);
+                    outcome
+                })
+            })
+            .collect();
+        shared.watch(watch);
+        let joined = listeners.into_iter().map(|listener| listener.join());
+        joined
+            .map(|outcome| {
+                outcome.unwrap_or_else(|_| Err(io::Error::other("its listener panicked")))
+            })
+            .collect()
+    });
+    let workers = shared
+        .workers
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    add_up(workers, outcomes)
+}
+
+fn spec() -> Spec {
+    Spec {
+        limit: UNLIMITED,
+        channel: Channel::Harness,
+        ..Spec::new(own_program()).args([WORKER_COMMAND])
+    }
+}
+
+fn order(job: &LoadJob, index: usize) -> WorkerOrder {
+    WorkerOrder {
+        spec: job.spec.clone(),
+        seed: job.seed,
+        index: index as u32,
+        of: job.processes(),
+    }
+}
+
+impl Shared<'_> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Worker>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Worker>)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Tells how all of them stand until all have ended.
+    fn watch(&self, watch: &mut dyn FnMut(&Snapshot)) {
+        let mut workers = self.lock();
+        while workers.iter().any(|worker| !worker.has_ended) {
+            let waited = self.changed.wait_timeout(workers, PULSE);
+            workers = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let parts: Vec<Snapshot> = workers.iter().filter_map(|w| w.snapshot.clone()).collect();
+            if parts.len() == workers.len() {
+                watch(&Snapshot::together(&parts));
+            }
+        }
+    }
+
+    /// Waits until all are ready; whether they are.
+    fn all_ready(&self) -> bool {
+        let mut workers = self.lock();
+        loop {
+            if self.stop.load(Ordering::Relaxed) || workers.iter().any(|worker| worker.has_ended) {
+                return false;
+            }
+            if workers.iter().all(|worker| worker.is_ready) {
+                return true;
+            }
+            let waited = self.changed.wait_timeout(workers, PULSE);
+            workers = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// The conversation with one worker.
+struct Talk<'a, 'b> {
+    shared: &'a Shared<'b>,
+    index: usize,
+    order: WorkerOrder,
+}
+
+impl Conversation for Talk<'_, '_> {
+    fn opening(&mut self) -> Vec<u8> {
+        // An order of texts and numbers can always be written.
+        let mut line = serde_json::to_vec(&self.order).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
+    fn received(&mut self, line: &[u8]) -> Next {
+        let (word, rest) = match line.iter().position(|byte| *byte == b' ') {
+            Some(at) => (&line[..at], &line[at + 1..]),
+            None => (line, &line[..0]),
+        };
+        let index = self.index;
+        match word {
+            b"ready" => {
+                self.shared.change(|workers| workers[index].is_ready = true);
+                // A generator may be ready long before the last one is: all begin at one word.
+                Next::Send(match self.shared.all_ready() {
+                    true => b"go\n".to_vec(),
+                    false => b"stop\n".to_vec(),
+                })
+            }
+            b"at" => {
+                if let Ok(snapshot) = serde_json::from_slice(rest) {
+                    self.shared.lock()[index].snapshot = Some(snapshot);
+                }
+                match self.shared.stop.load(Ordering::Relaxed) {
+                    true => Next::Send(b"stop\n".to_vec()),
+                    false => Next::Wait,
+                }
+            }
+            b"measured" => {
+                let measured = serde_json::from_slice(rest).ok();
+                self.shared
+                    .change(|workers| workers[index].measured = measured);
+                Next::Linger(FAREWELL)
+            }
+            _ => Next::Wait,
+        }
+    }
+
+    fn stopping(&mut self) -> Option<(Vec<u8>, Duration)> {
+        Some((b"stop\n".to_vec(), GRACE))
+    }
+}
+
+fn add_up(
+    workers: Vec<Worker>,
+    outcomes: Vec<io::Result<Outcome>>,
+) -> anyhow::Result<(Measured, Vec<String>)> {
+    let count = workers.len();
+    let mut all: Option<Measured> = None;
+    let mut deaths = Vec::new();
+    for (index, (worker, outcome)) in workers.into_iter().zip(outcomes).enumerate() {
+        match (worker.measured, &mut all) {
+            (Some(measured), Some(all)) => all.merge(measured),
+            (Some(measured), all) => *all = Some(measured),
+            (None, _) => deaths.push(death(index, count, outcome)),
+        }
+    }
+    match all {
+        Some(all) => Ok((all, deaths)),
+        None if process::interrupted() => bail!("interrupted before anything was measured"),
+        None => Err(anyhow::anyhow!(deaths.join("\n")))
+            .context("no generator process measured anything"),
+    }
+}
+
+fn death(index: usize, count: usize, outcome: io::Result<Outcome>) -> String {
+    let which = format!("generator process {} of {count}", index + 1);
+    match outcome {
+        Err(error) => format!("The {which} could not be started or heard: {error}."),
+        Ok(outcome) => {
+            let how = outcome
+                .cause(UNLIMITED)
+                .map_or("ended".to_owned(), |cause| cause.to_string());
+            let tail = outcome.stderr.last_lines(5);
+            let wrote = if tail.is_empty() { "" } else { "; it wrote: " };
+            format!("The {which} {how} without a result, so its part is missing{wrote}{tail}.")
+        }
+    }
+}

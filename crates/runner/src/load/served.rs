@@ -1,0 +1,237 @@
+//! A server that is started for a load: ready when it accepts connections, and only if it is the one
+//! that does.
+//!
+//! It decides whose answers are measured. It must not know what is sent. Start at [`Served::start`].
+
+use super::facts::address as shown;
+use super::{ServerOutcome, UNLIMITED};
+use anyhow::{Context, bail};
+use speedwell_load::load::Address;
+use speedwell_process::{self as process, Ended, Service, Spec};
+use std::collections::BTreeSet;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// Between two attempts to connect.
+const PULSE: Duration = Duration::from_millis(10);
+
+/// How long one attempt may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Lines of stderr that are kept of a server that died.
+const TAIL_LINES: usize = 20;
+
+/// A program that a line for a shell starts, to be a server.
+pub fn shell(command: &str) -> Spec {
+    Spec {
+        limit: UNLIMITED,
+        // The private line of this process is not the server's, which may be a harness, too.
+        unset: vec!["SPEEDWELL_FDS".to_owned()],
+        ..Spec::new("/bin/sh").args(["-c", command])
+    }
+}
+
+/// A server that accepts connections.
+#[derive(Debug)]
+pub struct Served {
+    service: Service,
+    command: String,
+    ready_ns: u64,
+    cpu_before_ns: Option<u64>,
+}
+
+impl Served {
+    /// Starts the server, which is called by its `command`, and waits until one of the addresses accepts connections.
+    ///
+    /// # Errors
+    /// The addresses are in use already, the command ends or does not accept connections in time, or
+    /// another process accepts them.
+    pub fn start(
+        spec: Spec,
+        command: &str,
+        limit: Duration,
+        addresses: &[Address],
+        warnings: &mut Vec<String>,
+    ) -> anyhow::Result<Served> {
+        refuse_if_in_use(addresses)?;
+        let begin = Instant::now();
+        let service = Service::start(spec)
+            .with_context(|| format!("cannot start the server '{}'", command))?;
+        loop {
+            if process::interrupted() {
+                bail!("interrupted while the server '{}' was starting", command);
+            }
+            if service.has_ended() {
+                return Err(ended_early(service, command));
+            }
+            if let Some(address) = addresses.iter().find(|address| accepts(address)) {
+                check_owner(&service, command, address, warnings)?;
+                break;
+            }
+            if begin.elapsed() > limit {
+                return Err(too_slow(service, command, limit, addresses));
+            }
+            std::thread::sleep(PULSE);
+        }
+        Ok(Served {
+            ready_ns: begin.elapsed().as_nanos() as u64,
+            cpu_before_ns: None,
+            command: command.to_owned(),
+            service,
+        })
+    }
+
+    /// From now on its processor time counts.
+    pub fn begin(&mut self) {
+        self.cpu_before_ns = process::cpu_ns_of(self.service.pid());
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        self.service.has_ended()
+    }
+
+    /// Waits a moment for the end of one that went away under a load; see [`Service::is_dying`].
+    pub fn is_dying(&self) -> bool {
+        self.service.is_dying()
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// Its end could not be waited for.
+    pub fn stop(self) -> anyhow::Result<ServerOutcome> {
+        let after_ns = process::cpu_ns_of(self.service.pid());
+        let cpu_ns = after_ns.zip(self.cpu_before_ns);
+        let has_died = self.service.has_ended();
+        let outcome = self
+            .service
+            .stop()
+            .with_context(|| format!("cannot wait for the server '{}'", self.command))?;
+        let died = has_died.then(|| outcome.ended.to_string());
+        Ok(ServerOutcome {
+            command: self.command,
+            ready_ns: self.ready_ns,
+            cpu_ns: cpu_ns.map(|(after, before)| after.saturating_sub(before)),
+            stderr_tail: match &died {
+                Some(_) => outcome.stderr.last_lines(TAIL_LINES),
+                None => String::new(),
+            },
+            died,
+        })
+    }
+}
+
+fn accepts(address: &Address) -> bool {
+    match address {
+        Address::Internet(socket) => TcpStream::connect_timeout(socket, PATIENCE).is_ok(),
+        Address::Unix(path) => UnixStream::connect(path).is_ok(),
+    }
+}
+
+fn sockets_of(address: &Address) -> BTreeSet<u64> {
+    match address {
+        Address::Internet(socket) => process::sockets_at(*socket),
+        Address::Unix(path) => process::sockets_at_path(path),
+    }
+}
+
+/// Whether an address belongs to this machine, so that its sockets are in our tables.
+fn is_local(address: &Address) -> bool {
+    match address {
+        Address::Internet(socket) => TcpListener::bind((socket.ip(), 0)).is_ok(),
+        Address::Unix(_) => true,
+    }
+}
+
+fn refuse_if_in_use(addresses: &[Address]) -> anyhow::Result<()> {
+    for address in addresses {
+        let sockets = sockets_of(address);
+        if !sockets.is_empty() {
+            bail!(
+                "'{}' is in use already, by {}: its answers would be taken for those of the server \
+                 that --serve starts\nhint: end it, or leave out --serve to load it",
+                shown(address),
+                process::names_of(&process::all_holders_of(&sockets))
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The socket that accepts connections must be one of the processes that the command started.
+fn check_owner(
+    service: &Service,
+    command: &str,
+    address: &Address,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let sockets = sockets_of(address);
+    let family = process::family_of(service.pid());
+    if !process::holders_of(&sockets, family).is_empty() {
+        return Ok(());
+    }
+    if sockets.is_empty() && !is_local(address) {
+        warnings.push(format!(
+            "'{}' is on another machine: whether its answers are those of the server that was \
+             started cannot be checked.",
+            shown(address)
+        ));
+        return Ok(());
+    }
+    bail!(
+        "'{}' accepts connections, but not from a process that '{command}' started: it is {}\n\
+         hint: a server must stay in the foreground; if another program is meant to answer, start it \
+         yourself and leave out --serve",
+        shown(address),
+        process::names_of(&process::all_holders_of(&sockets))
+    )
+}
+
+fn ended_early(service: Service, command: &str) -> anyhow::Error {
+    match service.stop() {
+        Err(error) => anyhow::Error::new(error).context(format!("the server '{command}' ended")),
+        Ok(outcome) => {
+            let hint = match outcome.ended {
+                Ended::Exit(0) => {
+                    "\nhint: the command must stay in the foreground as long as it serves"
+                }
+                _ => "",
+            };
+            anyhow::anyhow!(
+                "the server '{command}' {} before it accepted connections{}{hint}",
+                outcome.ended,
+                quoted(&outcome.stderr.last_lines(TAIL_LINES))
+            )
+        }
+    }
+}
+
+fn too_slow(
+    service: Service,
+    command: &str,
+    limit: Duration,
+    addresses: &[Address],
+) -> anyhow::Error {
+    let places: Vec<String> = addresses.iter().map(shown).collect();
+    let tail = service
+        .stop()
+        .map(|outcome| outcome.stderr.last_lines(TAIL_LINES));
+    anyhow::anyhow!(
+        "the server '{}' did not accept connections at {} within {} s{}\n\
+         hint: is that the address it serves? --serve-timeout gives it more time",
+        command,
+        places.join(", "),
+        limit.as_secs_f64(),
+        quoted(&tail.unwrap_or_default())
+    )
+}
+
+/// What a server wrote, below the message.
+fn quoted(tail: &str) -> String {
+    match tail.is_empty() {
+        true => String::new(),
+        false => format!("; it wrote:\n{tail}"),
+    }
+}

@@ -1,0 +1,154 @@
+//! perf beside a program that is running already: it records from the moment it is told to until it is stopped.
+//!
+//! Told by two named pipes, one for orders and one for answers (perf-record(1), `--control`), so it is known when
+//! recording has really begun.
+
+use super::perf;
+use anyhow::{Context, Result, bail};
+use speedwell_model::Profile;
+use speedwell_process::{Scratch, Service, Spec, family_of};
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long perf may take to begin or to end: it reads the maps of every process, on a machine under load.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest recording: a server under load for minutes fills gigabytes.
+const LONGEST: Duration = Duration::from_secs(600);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A recording in progress. Dropping it throws it away.
+#[derive(Debug)]
+pub struct Attached {
+    perf: PathBuf,
+    service: Service,
+    orders: File,
+    scratch: Scratch,
+    home: PathBuf,
+}
+
+impl Attached {
+    /// Begins to record a process and its family; returns when the first sample can be taken.
+    pub(super) fn begin(perf: &Path, pid: i32, home: &Path) -> Result<Attached> {
+        let scratch = Scratch::new()?;
+        let orders = pipe(&scratch.path("orders"))?;
+        let answers = pipe(&scratch.path("answers"))?;
+        let family: Vec<String> = family_of(pid).iter().map(ToString::to_string).collect();
+        if family.is_empty() {
+            bail!("process {pid} has ended");
+        }
+        let control = format!(
+            "--control=fifo:{},{}",
+            scratch.path("orders").display(),
+            scratch.path("answers").display()
+        );
+        // -D -1: what is recorded begins with the order, not with perf.
+        let spec = perf::record(perf, &scratch)
+            .args(["-D", "-1", "-p", &family.join(",")])
+            .args([control]);
+        let service = Service::start(Spec {
+            limit: LONGEST,
+            ..spec
+        });
+        let service = service.context("cannot start perf")?;
+        let mut attached = Attached {
+            perf: perf.to_owned(),
+            service,
+            orders,
+            scratch,
+            home: home.to_owned(),
+        };
+        attached.order("enable\n")?;
+        attached.await_answer(answers)?;
+        Ok(attached)
+    }
+
+    /// Ends the recording. The program itself goes on.
+    ///
+    /// # Errors
+    /// perf could not be waited for.
+    pub fn stop(mut self) -> Result<Recording> {
+        // That the pipe is closed means that perf ended with the program, and its recording is there.
+        let _ = self.order("stop\n");
+        let begin = Instant::now();
+        while !self.service.has_ended() && begin.elapsed() < PATIENCE {
+            std::thread::sleep(PAUSE);
+        }
+        let outcome = self.service.stop().context("cannot wait for perf")?;
+        Ok(Recording {
+            perf: self.perf,
+            scratch: self.scratch,
+            home: self.home,
+            told: outcome.stderr.last_lines(1),
+        })
+    }
+
+    fn order(&mut self, order: &str) -> Result<()> {
+        self.orders
+            .write_all(order.as_bytes())
+            .context("cannot tell perf what to do")
+    }
+
+    /// Waits until perf has done what it was told; it answers `ack`.
+    fn await_answer(&self, mut answers: File) -> Result<()> {
+        let begin = Instant::now();
+        let mut heard = [0; 16];
+        loop {
+            if answers.read(&mut heard).is_ok_and(|length| length > 0) {
+                return Ok(());
+            }
+            if self.service.has_ended() {
+                bail!("perf does not record this process\nhint: does it belong to another user?");
+            }
+            if begin.elapsed() > PATIENCE {
+                bail!("perf does not begin to record");
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// A recording that has ended and is still to be read.
+#[derive(Debug)]
+pub struct Recording {
+    perf: PathBuf,
+    scratch: Scratch,
+    home: PathBuf,
+    /// The last line of what perf said.
+    told: String,
+}
+
+impl Recording {
+    /// What was recorded. Best asked for when the program has ended: then what its runtime wrote for perf is
+    /// removed as well, and reading disturbs nobody.
+    ///
+    /// # Errors
+    /// Nothing was recorded, or it cannot be read.
+    pub fn profile(self) -> Result<Profile> {
+        let script = perf::profile(&self.perf, &self.scratch, &self.home);
+        let told = || match self.told.as_str() {
+            "" => "perf recorded nothing".to_owned(),
+            line => format!("perf recorded nothing, and said '{line}'"),
+        };
+        script.map(|script| script.profile).with_context(told)
+    }
+}
+
+/// A named pipe, opened for both directions, which does not wait for the other end to be opened.
+fn pipe(path: &Path) -> Result<File> {
+    let name = CString::new(path.as_os_str().as_bytes()).context("a path with a zero")?;
+    // SAFETY: mkfifo only reads the name, which ends in a zero.
+    if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } != 0 {
+        return Err(std::io::Error::last_os_error()).context("cannot make a named pipe");
+    }
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .context("cannot open a named pipe")
+}

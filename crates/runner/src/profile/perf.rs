@@ -1,0 +1,160 @@
+//! Linux perf: how it is told to record, and how what it recorded becomes a profile.
+//!
+//! Samples are taken by the processor's clock (`cpu-clock`), not by its cycle counter: many virtual machines hide
+//! that one, and time is the same unit on every machine. Stacks are followed by frame pointers: those
+//! of compiled scripts have nothing else, and copies of whole stacks (`--call-graph dwarf`) would slow the program
+//! down many times over. The price is that callers of functions compiled without frame pointers are missing.
+
+use anyhow::{Context, Result, bail};
+use speedwell_process::{self as process, Ended, Outcome, Scratch, Spec};
+use speedwell_results::foreign::profile::{FrameNames, PerfScript, read_perf_script};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Samples per second and processor. Not a round number, so that sampling does not keep step with what a
+/// program does every so often (B. Gregg, Systems Performance, chapter on perf).
+const SAMPLES_PER_SECOND: &str = "997";
+/// How long making text of a recording may take: symbols of large programs are read anew every time.
+const TEXT_LIMIT: Duration = Duration::from_secs(300);
+/// Where perf finds names of code that was compiled while running, by process (perf-script(1), jit interface).
+const MAPS: &str = "/tmp";
+
+/// The data file in a recording's folder.
+const DATA: &str = "perf.data";
+
+/// How perf is started to record into that folder; what it records is still to be added.
+pub fn record(perf: &Path, scratch: &Scratch) -> Spec {
+    // Build ids cost a look into every file at the end, and the cache of them grows in the user's home.
+    Spec::new(perf)
+        .args([
+            "record",
+            "-q",
+            "-B",
+            "-N",
+            "-e",
+            "cpu-clock",
+            "-F",
+            SAMPLES_PER_SECOND,
+        ])
+        .args(["--call-graph", "fp", "-o"])
+        .args([scratch.path(DATA).to_string_lossy()])
+}
+
+/// The same program, recorded from its start, or from `skip` later on, to its end.
+pub fn recorded(perf: &Path, scratch: &Scratch, spec: Spec, skip: Duration) -> Spec {
+    let mut around = record(perf, scratch);
+    if !skip.is_zero() {
+        around = around.args(["-D".to_owned(), skip.as_millis().to_string()]);
+    }
+    let program = spec.program.to_string_lossy().into_owned();
+    let around = around
+        .args(["--".to_owned(), program])
+        .args(spec.arguments.clone());
+    Spec {
+        program: around.program,
+        arguments: around.arguments,
+        ..spec
+    }
+}
+
+/// Whether perf can record here at all; if not, the reason.
+pub fn tried() -> Result<PathBuf, String> {
+    let perf = PathBuf::from("perf");
+    let attempt = || -> Result<Outcome> {
+        let scratch = Scratch::new()?;
+        let spec = record(&perf, &scratch).args(["--", "true"]);
+        Ok(process::run(&spec, &mut ())?)
+    };
+    match attempt() {
+        Ok(outcome) if outcome.ended == Ended::Exit(0) => Ok(perf),
+        Ok(outcome) => Err(refusal(&outcome)),
+        Err(error) => match error.downcast_ref::<std::io::Error>() {
+            Some(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err("there is no perf in PATH".to_owned())
+            }
+            _ => Err(format!("perf cannot be started: {error:#}")),
+        },
+    }
+}
+
+/// Why perf does not record: what the kernel allows says more than what perf prints about it.
+fn refusal(outcome: &Outcome) -> String {
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    let level: Option<i32> = level.ok().and_then(|text| text.trim().parse().ok());
+    let told = outcome.stderr.text();
+    let line = told.lines().map(str::trim).find(|line| !line.is_empty());
+    let line = line.unwrap_or("it says nothing");
+    match level {
+        // Above 2 distributions forbid everything to all but root (kernel documentation, perf-security).
+        Some(level) if level > 2 && !told.contains("not found for kernel") => {
+            format!("perf may not record: kernel.perf_event_paranoid is {level}")
+        }
+        _ => format!("perf cannot record: {line}"),
+    }
+}
+
+/// What was recorded, as a profile. `home` is the folder that the program was started in.
+///
+/// # Errors
+/// perf cannot read it, or there is nothing in it.
+pub fn profile(perf: &Path, scratch: &Scratch, home: &Path) -> Result<PerfScript> {
+    let data = scratch.path(DATA);
+    if !data.is_file() {
+        bail!("perf wrote no recording");
+    }
+    let text = scratch.path("stacks.txt");
+    // A shell, because minutes of stacks are more than is ever kept of what a child prints. Without inlined
+    // functions: looking for them in debugging information takes minutes.
+    let script = "exec \"$0\" script -i \"$1\" --no-inline \
+                  --fields comm,pid,tid,time,event,ip,sym,dso,period > \"$2\"";
+    let words = [perf, &data, &text].map(|path| path.to_string_lossy().into_owned());
+    let spec = Spec {
+        limit: TEXT_LIMIT,
+        ..Spec::new("/bin/sh").args(["-c", script]).args(words)
+    };
+    let outcome = process::run(&spec, &mut ()).context("cannot start perf")?;
+    if outcome.ended != Ended::Exit(0) {
+        bail!(
+            "perf cannot read its recording: {}",
+            outcome.stderr.last_lines(1)
+        );
+    }
+    let file = File::open(&text).context("cannot read what perf wrote")?;
+    let script = read_perf_script(BufReader::new(file), &FrameNames::from(home))?;
+    remove_maps(&script.processes, home);
+    Ok(script)
+}
+
+/// Removes what the runtimes of ended processes wrote for perf: it would name the code of a later process
+/// with the same number. Node.js also leaves a short log of its memory in its folder, of no further use.
+fn remove_maps(processes: &BTreeSet<i32>, home: &Path) {
+    let has_ended = |pid: &&i32| !Path::new("/proc").join(pid.to_string()).exists();
+    let files = std::fs::read_dir(home).into_iter().flatten().flatten();
+    let logs: Vec<PathBuf> = files
+        .map(|file| file.path())
+        .filter(|file| is_log(file))
+        .collect();
+    for pid in processes.iter().filter(has_ended) {
+        let ending = format!("-{pid}-v8.log");
+        let own = logs
+            .iter()
+            .filter(|log| log.to_string_lossy().ends_with(&ending));
+        for log in own {
+            // Somebody else may have been faster.
+            let _ = std::fs::remove_file(log);
+        }
+        for name in [format!("perf-{pid}.map"), format!("jit-{pid}.dump")] {
+            // Most have none.
+            let _ = std::fs::remove_file(Path::new(MAPS).join(name));
+        }
+    }
+}
+
+/// Whether it is the log of a virtual machine of V8: `isolate-0x2c97abc0-1478-v8.log`.
+fn is_log(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("isolate-0x") && name.ends_with("-v8.log")
+}

@@ -1,0 +1,87 @@
+//! What a language's runtime must be told so that a recording shows functions of the language.
+
+use speedwell_process::Spec;
+use std::path::Path;
+
+/// Variables that make runtimes name the code that they compile while running, and keep their stacks readable,
+/// each with what is appended to it. They are set for every program: behind a shell script there may be any of
+/// them, and who is not meant does not look.
+const NAMING: [(&str, &str); 3] = [
+    // Node.js writes /tmp/perf-PID.map, and gives each interpreted function a frame of its own.
+    (
+        "NODE_OPTIONS",
+        "--perf-basic-prof --interpreted-frames-native-stack",
+    ),
+    // Erlang's JIT writes such a map, and keeps frame pointers (OTP 25, "perf support" in its internal docs).
+    ("ERL_FLAGS", "+JPperf true"),
+    // Python since 3.12.
+    ("PYTHONPERFSUPPORT", "1"),
+];
+
+/// Makes the program's runtime name its code.
+pub fn name_code(spec: &mut Spec) {
+    for (name, more) in NAMING {
+        append(spec, name, more);
+    }
+}
+
+/// Appends to what a variable has already, in the spec or in our own environment.
+fn append(spec: &mut Spec, name: &str, more: &str) {
+    let known = spec
+        .environment
+        .iter()
+        .rev()
+        .find(|(known, _)| known == name);
+    let before = match known {
+        Some((_, value)) => value.clone(),
+        None if spec.unset.iter().any(|unset| unset == name) => String::new(),
+        None => std::env::var(name).unwrap_or_default(),
+    };
+    let value = match before.trim() {
+        "" => more.to_owned(),
+        before if before.contains(more) => before.to_owned(),
+        before => format!("{before} {more}"),
+    };
+    spec.environment.retain(|(known, _)| known != name);
+    spec.environment.push((name.to_owned(), value));
+}
+
+/// Whether the program is Node.js, by its name: `node`, `nodejs`, `node-22`.
+pub fn is_node(program: &Path) -> bool {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let version = name
+        .strip_prefix("nodejs")
+        .or_else(|| name.strip_prefix("node"));
+    version.is_some_and(|rest| rest.is_empty() || !rest.starts_with(char::is_alphabetic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_appended_to_those_of_the_program_and_once_only() {
+        let mut spec = Spec::new("node").env("NODE_OPTIONS", "--require=./module.js");
+        name_code(&mut spec);
+        name_code(&mut spec);
+        let options = spec
+            .environment
+            .iter()
+            .filter(|(name, _)| name == "NODE_OPTIONS");
+        let options: Vec<&str> = options.map(|(_, value)| value.as_str()).collect();
+        assert_eq!(
+            options,
+            ["--require=./module.js --perf-basic-prof --interpreted-frames-native-stack"]
+        );
+    }
+
+    #[test]
+    fn node_is_known_by_its_name() {
+        for node in ["node", "/usr/bin/nodejs", "./node-22", "node18"] {
+            assert!(is_node(Path::new(node)), "{node}");
+        }
+        for other in ["nodemon", "/node/server", "erl"] {
+            assert!(!is_node(Path::new(other)), "{other}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Every case once, several at a time: whether it works, not how fast.
+
+use super::execute::Ended;
+use speedwell_harness::plan::Plan;
+use speedwell_harness::{self as harness, Attempt, Harness, Job, Setting};
+use speedwell_model::{Cause, Event, Failure, Observer, Run};
+use speedwell_process::interrupted;
+use speedwell_suite::experiment::Experiment;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// What a worker tells.
+enum Told {
+    Begins(usize),
+    Ended(usize, Box<Attempt>),
+}
+
+/// Executes each job of `plan` once under its first variant, those of an experiment under all. Nothing is measured, so the machine is
+/// kept busy with as many as it has processors.
+///
+/// # Errors
+/// An observer could not keep what it was told. Failures of tried programs are not errors.
+pub fn try_all(
+    plan: &Plan,
+    fail_fast: bool,
+    observers: &mut [&mut dyn Observer],
+) -> anyhow::Result<Ended> {
+    let mut tell = |event: &Event<'_>| {
+        observers
+            .iter_mut()
+            .try_for_each(|observer| observer.observe(event))
+    };
+    let experiment = plan.experiment()?;
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let variants = tried_variants(plan);
+    let count = plan.jobs.len() * variants;
+    tell(&Event::Started {
+        runs: count,
+        cases: count,
+        done: 0,
+    })?;
+    let workers = std::thread::available_parallelism().map_or(1, |processors| processors.get());
+    let mut ended = Ended::Complete;
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..workers.min(count) {
+            let sender = sender.clone();
+            scope.spawn(|| work(plan, experiment.as_ref(), &next, &stop, sender));
+        }
+        drop(sender);
+        for told in receiver {
+            let failed = pass_on(plan, told, &mut tell)?;
+            if failed && fail_fast {
+                stop.store(true, Ordering::Relaxed);
+                ended = Ended::Failed;
+            }
+        }
+        anyhow::Ok(())
+    })?;
+    if interrupted() {
+        ended = Ended::Interrupted;
+    }
+    tell(&Event::Finished {
+        interrupted: ended != Ended::Complete,
+    })?;
+    Ok(ended)
+}
+
+/// How many variants are tried: those of an experiment differ in more than the program, so all of them.
+fn tried_variants(plan: &Plan) -> usize {
+    match plan.design.experiment {
+        Some(_) => plan.variants.len(),
+        None => 1,
+    }
+}
+
+/// Takes job after job until there are none, or until it is enough.
+fn work(
+    plan: &Plan,
+    experiment: Option<&Experiment>,
+    next: &AtomicUsize,
+    stop: &AtomicBool,
+    sender: mpsc::Sender<Told>,
+) {
+    let variants = tried_variants(plan);
+    while !stop.load(Ordering::Relaxed) && !interrupted() {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        let Some(job) = plan.jobs.get(at / variants) else {
+            return;
+        };
+        let harness = harness::of(job.source.kind);
+        let variant = &plan.variants[at % variants];
+        let usual = || harness.usual_program(&job.source);
+        let setting = Setting {
+            variant,
+            program: variant.program.clone().unwrap_or_else(usual),
+            slot: at as u32,
+            ordinal: 0,
+            seed: plan.design.seed,
+            limit: Duration::from_millis(plan.sampling.timeout_ms),
+            samples: plan.sampling.samples,
+            pin: plan.pin.as_ref(),
+            experiment,
+        };
+        // A closed channel means that nobody wants to know any more.
+        if sender.send(Told::Begins(at)).is_err()
+            || sender
+                .send(Told::Ended(at, Box::new(tried(harness, job, &setting))))
+                .is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// Performs a job with the small values of a trial; if it fails, with those that are measured. Small
+/// values are ours: one that contradicts another parameter says nothing about the file.
+fn tried(harness: &dyn Harness, job: &Job, setting: &Setting<'_>) -> Attempt {
+    let attempt = harness.perform(job, setting);
+    let broken = |failure: &Failure| !failure.cause.is_skip();
+    match &job.measured {
+        Some(measured) if attempt.failure.as_ref().is_some_and(broken) && !interrupted() => {
+            harness.perform(measured, setting)
+        }
+        _ => attempt,
+    }
+}
+
+/// Turns what a worker told into events; whether something failed.
+fn pass_on(
+    plan: &Plan,
+    told: Told,
+    tell: &mut dyn FnMut(&Event<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<bool> {
+    let variants = tried_variants(plan);
+    let name = |at: usize| &plan.variants[at % variants].name;
+    let (at, attempt) = match told {
+        Told::Begins(at) => {
+            let (label, variant) = (&plan.jobs[at / variants].label, name(at));
+            tell(&Event::RunStarted {
+                slot: at as u32,
+                label,
+                variant,
+            })?;
+            return Ok(false);
+        }
+        Told::Ended(at, attempt) => (at, *attempt),
+    };
+    if attempt.interrupted {
+        return Ok(false);
+    }
+    // A run of an experiment that failed at some stage tells what it saw until then.
+    let failed_at_stage = |failure: &Failure| matches!(failure.cause, Cause::Stage { .. });
+    let works = !attempt.failure.as_ref().is_some_and(failed_at_stage);
+    for seen in attempt.observations.into_iter().filter(|_| works) {
+        tell(&Event::RunFinished(&Run {
+            case: Arc::new(seen.case),
+            variant: Arc::from(name(at).as_str()),
+            slot: at as u32,
+            block: 0,
+            started_unix_ms: attempt.started_unix_ms,
+            wall_ns: attempt.wall_ns,
+            usage: attempt.usage,
+            samples: seen.samples,
+            notes: seen.notes,
+            load: None,
+        }))?;
+    }
+    if let Some(failure) = &attempt.failure {
+        tell(&Event::Failed(failure))?;
+    }
+    tell(&Event::SlotDone(at as u32))?;
+    Ok(attempt
+        .failure
+        .is_some_and(|failure| !failure.cause.is_skip()))
+}

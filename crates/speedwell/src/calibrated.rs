@@ -1,0 +1,39 @@
+//! What is known of this machine from comparisons of a thing with itself.
+//!
+//! Decides which comparisons are marked. How a machine is calibrated is decided in `calibration`.
+
+use super::options::StoreArgs;
+use speedwell_analysis::{self as analysis, Findings};
+use speedwell_environment as environment;
+use speedwell_model::{Calibration, Session};
+
+/// Warns of comparisons on a machine that is known to give other false alarms than it should.
+///
+/// A comparison of files needs no store, so one that cannot be read changes nothing.
+pub fn mark<'s>(
+    findings: &mut Findings,
+    sessions: impl IntoIterator<Item = &'s Session>,
+    store: &StoreArgs,
+) {
+    if findings.comparisons.is_empty() {
+        return;
+    }
+    let Ok(Some(store)) = store.existing() else {
+        return;
+    };
+    for session in sessions {
+        let machine = &session.environment;
+        let Ok(Some(known)) = store.calibration_of(machine) else {
+            continue;
+        };
+        let warning = analysis::uncalibrated(machine, &known);
+        let is_new = |text: &String| !findings.warnings.contains(text);
+        findings.warnings.extend(warning.filter(is_new));
+    }
+}
+
+/// What is known of this machine.
+pub fn of_this_machine(store: &StoreArgs) -> Option<Calibration> {
+    let store = store.existing().ok()??;
+    store.calibration_of(&environment::capture(&[])).ok()?
+}

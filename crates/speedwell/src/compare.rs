@@ -1,0 +1,234 @@
+//! `speedwell compare`: existing results, programs, or variants measured first.
+
+use super::operand::{self, Operand};
+use super::options::RunArgs;
+use super::report::document_of;
+use super::run::{self, Task};
+use super::source::{self, Source};
+use super::{Status, calibrated, gate, profiles, programs};
+use anyhow::{bail, ensure};
+use clap::Args;
+use speedwell_analysis::{self as analysis, Findings, Settings};
+use speedwell_harness::Trial;
+use speedwell_harness::discover::Side;
+use speedwell_measure::Plans;
+use speedwell_model::Session;
+use speedwell_report as report;
+use speedwell_suite::experiment::{Form, form};
+use std::path::Path;
+
+/// Compare existing results, or measure programs and compare
+///
+/// A SOURCE is a result file (own JSON lines, Node CSV, google/benchmark, go test -bench, hyperfine,
+/// pyperf, ab, autocannon, wrk, h2load, hey, oha; '-' is stdin), a folder of result files, a stored
+/// session (@latest, @prev, @NUMBER, @TAG), or a google/benchmark program, which is measured in
+/// randomised blocks of fresh processes. The first is the baseline. One source that holds several
+/// variants is compared within itself.
+///
+/// Two profiles (text of perf script, .cpuprofile, folded stacks) are compared by what the second
+/// one costs more: a table of functions, and flame graphs with -o FILE.svg or FILE.html.
+///
+/// Behind a source, [VARIANT] picks a variant and ::REGEX a part: text that the patterns of all
+/// sources match counts as the same name. Several files of one side are joined by commas or have
+/// the same NAME=; each is then one run.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("targets", |arg| arg.value_name("SOURCE|TARGET").help(
+        "Results or programs to compare; with --old/--new or --variant, what to measure")),
+    // An argument that is changed goes to the end of the list, where what follows '--' must be.
+    mut_arg("arguments", |arg| arg),
+    after_help = "Examples:
+  speedwell compare --old ./node-18 --new ./node-22 string_decoder
+  speedwell compare before.csv after.csv
+  speedwell compare old=a1.json old=a2.json new=b1.json,b2.json
+  speedwell compare ./bench-old ./bench-new -- --benchmark_min_time=0.1
+  speedwell compare ./bench::BM_memcpy ./bench::BM_copy
+  speedwell compare before.folded after.folded -o flame.html
+  speedwell compare @prev @latest --fail-on worse --threshold 5%
+  speedwell compare '@latest[old]::memcpy' '@latest[new]::copy'")]
+pub struct CompareArgs {
+    #[command(flatten)]
+    measuring: RunArgs,
+}
+
+/// Compares.
+///
+/// # Errors
+/// Sources that cannot be read or have nothing in common, wrong words.
+pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
+    let args = args.measuring;
+    if args.variants.old.is_some() || !args.variants.variant.is_empty() {
+        if args.variants.variant.len() == 1 {
+            bail!("one --variant is nothing to compare\nhint: give a second one, or use 'run'");
+        }
+        return run::run(args);
+    }
+    let is_definition = |target: &String| form(Path::new(target)) == Some(Form::Benchmarks);
+    if args.execution.resume.is_some() || args.targets.iter().any(is_definition) {
+        return run::run(args);
+    }
+    ensure!(
+        !args.profile,
+        "--profile records while measuring an experiment, and nothing of that kind is compared here\nhint: \
+         'speedwell compare a.folded b.folded' compares profiles that exist"
+    );
+    let operands = operand::all(&args.targets)?;
+    if let Some(recorded) = profiles::all(&operands)? {
+        return profiles::compare(&operands, &recorded, &args);
+    }
+    let sides: Vec<Option<Side>> = operands
+        .iter()
+        .map(|operand| programs::side(operand, &args.arguments))
+        .collect::<anyhow::Result<_>>()?;
+    let word = operand::common_word(&operands);
+    let measured: Vec<Side> = sides.iter().flatten().cloned().collect();
+    if measured.len() == operands.len() {
+        return measure_sides(&measured, word.as_deref(), &args);
+    }
+    if measured.is_empty() {
+        let selection = args.selection.selection(&[], Trial::No)?;
+        let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
+        return of_results(&sources, &args);
+    }
+    mixed(&operands, &measured, word.as_deref(), &args)
+}
+
+/// Measures programs against each other.
+fn measure_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Status> {
+    if let [only] = sides {
+        let name = &only.variant.name;
+        bail!(
+            "'{name}' alone is nothing to compare\nhint: name it twice for an A/A test, or use 'run'"
+        );
+    }
+    let task = args.task();
+    let mut store = task.open_store()?;
+    let plans = plans(sides, word, args)?;
+    run::execute(plans, &mut store, &task)
+}
+
+fn plans(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Plans> {
+    let selection = args.selection.selection(&[], args.execution.trial())?;
+    let request = args.execution.plan(&args.sampling, &args.comparison);
+    Plans::of_sides(sides, word, &selection, &request)
+}
+
+/// Measures the programs, then compares them with the results.
+fn mixed(
+    operands: &[Operand],
+    sides: &[Side],
+    word: Option<&str>,
+    args: &RunArgs,
+) -> anyhow::Result<Status> {
+    let settings = settings(args);
+    let task = Task {
+        settings: settings.clone(),
+        ..args.task()
+    };
+    let mut store = task.open_store()?;
+    let plans = plans(sides, word, args)?;
+    if args.execution.list || args.execution.test {
+        return run::execute(plans, &mut store, &task);
+    }
+    // Results that cannot be read are found before anything is measured, not after.
+    let selection = args.selection.selection(&[], Trial::No)?;
+    let mut others: Vec<Option<Source>> = Vec::new();
+    for operand in operands {
+        let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
+        let read = match is_measured {
+            true => None,
+            false => {
+                source::read_one(operand, word, &selection, &mut || args.store.open_to_read())?
+                    .pop()
+            }
+        };
+        others.push(read);
+    }
+    let (session, ended) = run::measure(plans, &mut store, &task)?;
+    let sources: Vec<Labelled<'_>> = operands
+        .iter()
+        .zip(&others)
+        .map(|(operand, other)| match other {
+            Some(source) => source.labelled(),
+            None => (operand.label.clone(), &session, Some(operand.label.clone())),
+        })
+        .collect();
+    let mut findings = analysis::across(&sources, &settings);
+    calibrated::mark(&mut findings, sessions(&sources), &args.store);
+    Ok(ended.or(print(&findings, &sources, &settings, args)?))
+}
+
+/// A label, a session, and which variant of it takes part.
+type Labelled<'a> = (String, &'a Session, Option<String>);
+
+/// The sessions of the sources.
+fn sessions<'a>(sources: &'a [Labelled<'_>]) -> impl Iterator<Item = &'a Session> {
+    sources.iter().map(|(_, session, _)| *session)
+}
+
+fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
+    let settings = settings(args);
+    source::refuse_the_same(sources)?;
+    let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
+    let mut findings = match &sources[..] {
+        [(_, only, _)] => within(only, &settings)?,
+        many => analysis::across(many, &settings),
+    };
+    calibrated::mark(&mut findings, sessions(&sources), &args.store);
+    print(&findings, &sources, &settings, args)
+}
+
+fn settings(args: &RunArgs) -> Settings {
+    let baseline = args.variants.baseline.as_deref();
+    args.comparison
+        .settings(&args.selection.metric.names, baseline)
+}
+
+/// Prints the document, and says whether the gate lets it pass.
+fn print(
+    findings: &Findings,
+    sources: &[Labelled<'_>],
+    settings: &Settings,
+    args: &RunArgs,
+) -> anyhow::Result<Status> {
+    let output = args.output.settings();
+    let session = sources[0].1;
+    let mut document = document_of(session, findings, &args.study, settings, &output)?;
+    document.append(report::circumstances(&once(sources), findings));
+    args.output.print(&document)?;
+    if findings
+        .comparisons
+        .iter()
+        .all(|found| found.rows.is_empty())
+    {
+        bail!(
+            "nothing was compared: the sources have no case with results in common\nhint: \
+             '::REGEX' behind each source pairs cases of different names"
+        );
+    }
+    Ok(gate::judge(findings, args.comparison.fail_on))
+}
+
+/// The sessions behind the sources, each once, by name where there are several.
+fn once<'a>(sources: &'a [Labelled<'_>]) -> Vec<(Option<&'a str>, &'a Session)> {
+    let mut sessions: Vec<(Option<&str>, &Session)> = Vec::new();
+    for (label, session, _) in sources {
+        if sessions.iter().all(|(_, known)| known.id != session.id) {
+            sessions.push((Some(label.as_str()), session));
+        }
+    }
+    if let [(name, _)] = &mut sessions[..] {
+        *name = None;
+    }
+    sessions
+}
+
+fn within(session: &Session, settings: &Settings) -> anyhow::Result<Findings> {
+    if session.variants.len() < 2 {
+        bail!(
+            "only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
+            session.variants.first().map_or("none", |v| v.name.as_str())
+        );
+    }
+    Ok(analysis::of(session, settings))
+}

@@ -1,0 +1,191 @@
+//! From words to pieces of code: which hook belongs to which, and what each is called.
+
+use crate::options::EvalArgs;
+use anyhow::{Context, bail, ensure};
+use speedwell_harness::code;
+use speedwell_measure::eval::NamedCode;
+use speedwell_model::{Code, Language, Nodes};
+use std::path::{Path, PathBuf};
+
+/// The pieces of code in the order typed.
+///
+/// # Errors
+/// Hooks or names that are neither one nor one for each; files that cannot be read.
+pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<NamedCode>> {
+    let count = args.codes.len();
+    let inits = spread("--init", &args.code.init, count)?;
+    let init_workers = spread("--init-worker", &args.code.init_worker, count)?;
+    let prepares = spread("--prepare", &args.code.prepare, count)?;
+    ensure!(
+        args.code.prepare.is_empty() || args.language() == Language::Sh,
+        "--prepare is for 'sh', where an iteration is a process\nhint: elsewhere, --init-worker prepares a worker once"
+    );
+    let dones = spread("--done", &args.code.done, count)?;
+    let given = &args.code.name;
+    ensure!(
+        given.is_empty() || given.len() == count,
+        "--name is given {} for {count} snippets\nhint: one name for each snippet, in their order",
+        times(given.len())
+    );
+    let paths = args.code.path.iter().map(|path| folder(path));
+    let paths: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
+    let nodes = nodes(args)?;
+    let mut named: Vec<NamedCode> = Vec::new();
+    for (at, text) in args.codes.iter().enumerate() {
+        let runner = text_of(text)?;
+        ensure!(!runner.trim().is_empty(), "code number {} is empty", at + 1);
+        let usual = match runner == *text {
+            true => on_one_line(&runner),
+            false => text[1..].to_owned(),
+        };
+        let name = given.get(at).unwrap_or(&usual);
+        named.push(NamedCode {
+            name: unlike(name, &named),
+            code: Code {
+                init: inits[at].clone(),
+                init_worker: init_workers[at].clone(),
+                prepare: prepares[at].clone(),
+                done: dones[at].clone(),
+                paths: paths.clone(),
+                nodes: nodes.clone(),
+                ..Code::new(args.language(), runner)
+            },
+        });
+    }
+    compare_in_shell(&mut named);
+    Ok(named)
+}
+
+/// Where one of several commands needs a shell, it executes all of them: what it takes is then the same on every side.
+fn compare_in_shell(named: &mut [NamedCode]) {
+    let needs_one = |one: &NamedCode| {
+        one.code.language == Language::Sh && code::sh::needs_shell(&one.code.runner)
+    };
+    if named.len() > 1 && named.iter().any(needs_one) {
+        named.iter_mut().for_each(|one| one.code.in_shell = true);
+    }
+}
+
+/// A text of several lines as a name: sentences and tables have no room for its breaks.
+pub fn on_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+/// The other nodes that codes need.
+fn nodes(args: &EvalArgs) -> anyhow::Result<Option<Nodes>> {
+    let nodes = match (args.code.nodes, &args.code.node) {
+        (Some(count), _) => Some(Nodes::Local(count)),
+        (_, Some(name)) => Some(Nodes::Remote {
+            name: name.clone(),
+            cookie: args.code.node_cookie.clone(),
+        }),
+        _ => None,
+    };
+    let is_distributed = matches!(args.language(), Language::Erlang | Language::Elixir);
+    ensure!(
+        nodes.is_none() || is_distributed,
+        "--nodes and --node are for Erlang and Elixir, not for {}",
+        args.language()
+    );
+    Ok(nodes)
+}
+
+/// A hook for each code: the same for all, or each its own.
+fn spread(option: &str, given: &[String], count: usize) -> anyhow::Result<Vec<Option<String>>> {
+    let texts = given.iter().map(|text| text_of(text).map(Some));
+    let texts: Vec<Option<String>> = texts
+        .collect::<anyhow::Result<_>>()
+        .with_context(|| format!("in {option}"))?;
+    Ok(match &texts[..] {
+        [] => vec![None; count],
+        [all] => vec![all.clone(); count],
+        each if each.len() == count => texts,
+        more => bail!(
+            "{option} is given {} for {count} code(s)\nhint: once for all codes, or once for each, in \
+             their order; an empty one is none",
+            times(more.len())
+        ),
+    }
+    .into_iter()
+    .map(|text| text.filter(|text| !text.trim().is_empty()))
+    .collect())
+}
+
+/// `@FILE` is what the file contains.
+fn text_of(word: &str) -> anyhow::Result<String> {
+    match word.strip_prefix('@') {
+        // Elixir's attributes and Java's annotations begin so too, but are no files.
+        Some(file) if Path::new(file).is_file() => {
+            std::fs::read_to_string(file).with_context(|| format!("cannot read '{file}'"))
+        }
+        _ => Ok(word.to_owned()),
+    }
+}
+
+fn folder(path: &Path) -> anyhow::Result<PathBuf> {
+    let shown = path.display();
+    let found =
+        std::fs::canonicalize(path).with_context(|| format!("cannot find '{shown}' of --path"))?;
+    ensure!(
+        found.is_dir() || found.is_file(),
+        "'{shown}' of --path is neither folder nor file"
+    );
+    Ok(found)
+}
+
+/// The name, with a number behind it if others have it.
+fn unlike(name: &str, others: &[NamedCode]) -> String {
+    let taken = |name: &str| others.iter().any(|other| other.name == name);
+    if !taken(name) {
+        return name.to_owned();
+    }
+    let numbered = (2..).map(|number| format!("{name} #{number}"));
+    let mut free = numbered.skip_while(|name| taken(name));
+    // The numbers do not end.
+    free.next().unwrap_or_default()
+}
+
+fn times(count: usize) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(runner: &str) -> NamedCode {
+        NamedCode {
+            name: runner.to_owned(),
+            code: Code::new(Language::Sh, runner),
+        }
+    }
+
+    #[test]
+    fn commands_that_are_compared_are_all_executed_by_a_shell_or_none_is() {
+        let in_shell = |runners: &[&str]| -> Vec<bool> {
+            let mut all: Vec<NamedCode> = runners.iter().map(|runner| named(runner)).collect();
+            compare_in_shell(&mut all);
+            all.iter().map(|one| one.code.in_shell).collect()
+        };
+        assert_eq!(in_shell(&["sleep 1", "sleep 1 | cat"]), [true, true]);
+        assert_eq!(in_shell(&["sleep 1", "sleep 2"]), [false, false]);
+        assert_eq!(
+            in_shell(&["sleep 1 | cat"]),
+            [false],
+            "it decides for itself"
+        );
+    }
+
+    #[test]
+    fn a_code_of_several_lines_has_a_name_of_one() {
+        assert_eq!(
+            on_one_line("\n#include <a.h>\n\n  f(1)\n"),
+            "#include <a.h> f(1)"
+        );
+    }
+}

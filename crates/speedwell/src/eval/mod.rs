@@ -1,0 +1,58 @@
+//! `speedwell eval`: from pieces of code to runs.
+//!
+//! It decides which of three ways the words ask for: runs that are planned and analysed like those of benchmark files,
+//! a search for the best concurrency (`measure/eval/search.rs`), or watching (`watch.rs`). Start at [`run`].
+
+mod codes;
+mod watch;
+
+use super::options::{Concurrency, EvalArgs, SearchArgs};
+use super::{Status, run as measuring};
+use speedwell_measure::eval::{self, EvalRequest};
+use speedwell_measure::{self as measure, warn_if_busy};
+use speedwell_process as process;
+use speedwell_report::Subject;
+use speedwell_runner::Ended;
+
+/// Measures code.
+///
+/// # Errors
+/// Wrong words, files that cannot be read, a store that cannot be written.
+pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    if let Some(session) = &args.execution.resume {
+        let mut store = args.store.open()?;
+        let plans = measure::resumed(&store, session, args.execution.budget)?;
+        return measuring::execute(plans, &mut store, &args.task());
+    }
+    let request = args.request(codes::read(&args)?)?;
+    if args.watch {
+        return watch::run(&args, request);
+    }
+    if args.search.squeeze || args.concurrency == Some(Concurrency::Max) {
+        return search(&args, request);
+    }
+    let plans = eval::plans(request)?;
+    let task = args.task();
+    let mut store = task.open_store()?;
+    measuring::execute(plans, &mut store, &task)
+}
+
+/// Searches for the best concurrency, and reports.
+fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
+    args.output.check(Subject::CodeSearch)?;
+    let plans = eval::search_plans(request)?;
+    let task = args.task();
+    let mut progress = task.progress();
+    warn_if_busy(&mut progress)?;
+    let mut store = task.open_store()?;
+    let rules = args.search.request(args.sampling.runs);
+    let rules = rules.rules(1, SearchArgs::MOST_WORKERS);
+    let (session, ended) = eval::search(plans, rules, &task.session(), &mut store, &mut progress)?;
+    let own = match ended {
+        Ended::Failed => Status::COULD_NOT,
+        ended => Status::of_end(ended),
+    };
+    Ok(own.or(measuring::conclude(&session, &task)?))
+}

@@ -1,0 +1,245 @@
+//! `eval --watch`: a line per second, with throughput, what the language tells of itself, and what the machine does.
+//!
+//! Lines are data: they go to standard output, as text, CSV or JSON. Start at [`run`].
+
+use super::codes::on_one_line;
+use crate::options::EvalArgs;
+use crate::{Status, status};
+use anyhow::{bail, ensure};
+use speedwell_environment::Watch;
+use speedwell_harness::code::{self, Answer, Gone, Live};
+use speedwell_harness::{self as harness, Job, Message};
+use speedwell_measure::Plans;
+use speedwell_measure::eval::{EvalRequest, plans};
+use speedwell_model::{Length, Samples, Variant};
+use speedwell_report::{Format, WatchLine, WatchLines};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+/// The length of a window when nothing else is said.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Nobody watches longer.
+const FOR_EVER: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// Watches until the user ends it, or until there are as many lines as were asked for.
+///
+/// # Errors
+/// Words that contradict watching; output that cannot be written.
+pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
+    ensure!(
+        args.sampling.iterations.is_none(),
+        "--watch shows windows of time, so --iterations has no meaning\nhint: -t 2s"
+    );
+    ensure!(
+        !args.variants.is_any(),
+        "--watch shows one program\nhint: leave out --variant, --old and --new, or --watch"
+    );
+    let interval = args.sampling.time.unwrap_or(WINDOW);
+    let samples = Samples {
+        count: args.sampling.samples.unwrap_or(u32::MAX),
+        length: Length::TimeNs(interval.as_nanos() as u64),
+        warmup_ns: args
+            .sampling
+            .warmup
+            .map_or(0, |warmup| warmup.as_nanos() as u64),
+    };
+    let Plans { plan, .. } = plans(request)?;
+    let codes = codes(&plan.jobs, &plan.variants);
+    if codes.len() > 1 && args.language().is_compiled() {
+        bail!(
+            "{} is compiled, so every snippet is a program of its own, and one program is watched\n\
+             hint: one code",
+            args.language()
+        );
+    }
+    let format = args.output.format.unwrap_or(Format::Text);
+    let watched = watch(&codes, &plan.jobs[0], &samples, interval, format)?;
+    Ok(match watched {
+        Ok(()) => Status::DONE,
+        Err(gone) => {
+            tell(&gone, &plan.jobs[0], &plan.variants[0]);
+            Status::COULD_NOT
+        }
+    })
+}
+
+/// Every code with its name and the number of its workers.
+fn codes(jobs: &[Job], variants: &[Variant]) -> Vec<Watched> {
+    let mut codes = Vec::new();
+    for job in jobs {
+        let workers = code::concurrency(job);
+        match &job.code {
+            Some(own) => codes.push((on_one_line(&own.runner), own.clone(), workers)),
+            None => codes.extend(variants.iter().filter_map(|variant| {
+                let own = variant.code.clone()?;
+                Some((variant.name.clone(), own, workers))
+            })),
+        }
+    }
+    codes
+}
+
+/// A code with its name and the number of its workers.
+type Watched = (String, speedwell_model::Code, u32);
+
+/// Watches; the inner result says whether the process went well, the outer whether lines could be written.
+fn watch(
+    codes: &[Watched],
+    job: &Job,
+    samples: &Samples,
+    interval: Duration,
+    format: Format,
+) -> anyhow::Result<Result<(), Gone>> {
+    let names: Vec<String> = (0..codes.len()).map(|at| format!("code{at}")).collect();
+    let (mut live, gauges, first) = match open(codes, &names, job, interval) {
+        Ok(opened) => opened,
+        Err(gone) => return Ok(Err(gone)),
+    };
+    let own = codes.iter().map(|code| code.0.clone()).collect();
+    let mut state = State {
+        machine: Some(Watch::new(live.pid())),
+        pid: live.pid(),
+        counts: BTreeMap::new(),
+        gauges: BTreeMap::new(),
+        rates: BTreeMap::new(),
+        lines: WatchLines::new(format, own, &gauges),
+    };
+    for event in &first.events {
+        state.hear(event, &names)?;
+    }
+    let mut written = Ok(());
+    let answer = live.run(&names, samples, true, Some(FOR_EVER / 4), &mut |event| {
+        if written.is_ok() {
+            written = state.hear(event, &names);
+        }
+    });
+    written?;
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(gone) => return Ok(Err(gone)),
+    };
+    let fault = names.iter().find_map(|name| answer.fault(name));
+    if let Some(cause) = fault {
+        return Ok(Err(Gone::of(cause)));
+    }
+    for ((name, ..), job) in codes.iter().zip(&names) {
+        let told = state
+            .lines
+            .conclusion(name, answer.measured(job, samples).as_ref());
+        if let Some(told) = told {
+            status::note(&told);
+        }
+    }
+    Ok(live.end().map(drop))
+}
+
+/// A process with all codes loaded and its gauges on; which ones it has, and their first values.
+fn open(
+    codes: &[Watched],
+    names: &[String],
+    job: &Job,
+    interval: Duration,
+) -> Result<(Live, Vec<String>, Answer), Gone> {
+    let program = harness::of(job.source.kind).usual_program(&job.source);
+    let plain = Variant::plain("watched");
+    let mut spec = code::start(&codes[0].1, &program, &plain)?;
+    spec.directory = Some(job.source.directory.clone());
+    spec.limit = FOR_EVER;
+    let (mut live, ready) = Live::start(spec)?;
+    let gauges = ready.first("ready").map(|ready| ready.list("gauges"));
+    for (name, (_, own, workers)) in names.iter().zip(codes) {
+        for answer in [live.load(name, own)?, live.workers(name, *workers)?] {
+            if let Some(cause) = answer.fault(name) {
+                return Err(Gone::of(cause));
+            }
+        }
+    }
+    let first = live.monitor(interval)?;
+    Ok((live, gauges.unwrap_or_default(), first))
+}
+
+/// What was heard since the last line.
+struct State {
+    /// Absent where the measured process runs on another machine.
+    machine: Option<Watch>,
+    /// The process that is measured.
+    pid: i32,
+    /// Time and count of each job at its last sample.
+    counts: BTreeMap<String, (u64, u64)>,
+    gauges: BTreeMap<String, String>,
+    /// Rate and workers of the jobs that were heard of since the last line.
+    rates: BTreeMap<String, (f64, u32)>,
+    lines: WatchLines,
+}
+
+impl State {
+    /// The harness may measure in another process than its own: on a node that is running already.
+    fn follow(&mut self, pid: Option<i32>) {
+        let Some(pid) = pid.filter(|pid| *pid != self.pid) else {
+            return;
+        };
+        self.pid = pid;
+        self.machine = (pid > 0).then(|| Watch::new(pid));
+    }
+
+    fn hear(&mut self, event: &Message, jobs: &[String]) -> anyhow::Result<()> {
+        if event.verb == "gauge" {
+            self.follow(event.number("pid"));
+            let told = event
+                .keys()
+                .filter(|key| !matches!(*key, "id" | "t_ns" | "pid"));
+            for key in told {
+                let value = event.get(key).unwrap_or_default();
+                self.gauges.insert(key.to_owned(), value);
+            }
+        }
+        if event.verb != "sample" {
+            return Ok(());
+        }
+        let job = event.get("job").unwrap_or_default();
+        let (Some(t_ns), Some(count)) = (event.number("t_ns"), event.number("count")) else {
+            return Ok(());
+        };
+        let (from_ns, before) = self
+            .counts
+            .insert(job.clone(), (t_ns, count))
+            .unwrap_or((0, 0));
+        let workers = event.number::<u32>("workers").unwrap_or(1);
+        let seconds = t_ns.saturating_sub(from_ns) as f64 / 1e9;
+        let first = event.number::<u64>("k") == Some(0);
+        if first || seconds <= 0.0 {
+            return Ok(());
+        }
+        let per_s = count.saturating_sub(before) as f64 / seconds;
+        self.rates.insert(job, (per_s, workers));
+        if self.rates.len() < jobs.len() {
+            return Ok(());
+        }
+        let rates = std::mem::take(&mut self.rates);
+        let line = WatchLine {
+            codes: jobs
+                .iter()
+                .filter_map(|job| rates.get(job).copied())
+                .collect(),
+            gauges: self.gauges.clone(),
+            machine: self.machine.as_mut().map(Watch::look).unwrap_or_default(),
+        };
+        let mut out = std::io::stdout().lock();
+        out.write_all(self.lines.line(&line).as_bytes())?;
+        Ok(out.flush()?)
+    }
+}
+
+/// Says on standard error what went wrong.
+fn tell(gone: &Gone, job: &Job, variant: &Variant) {
+    let text = gone.cause.to_string();
+    status::warn(&format!(
+        "{}: {text}",
+        job.code.as_ref().map_or(&variant.name, |code| &code.runner)
+    ));
+    if !gone.stderr_tail.is_empty() {
+        eprintln!("{}", speedwell_report::visible(gone.stderr_tail.trim_end()));
+    }
+}

@@ -1,0 +1,76 @@
+//! What is said and written of a measured experiment, and the exit status that it deserves.
+
+use super::options::OutputArgs;
+use super::run::Task;
+use super::{Status, gate};
+use speedwell_analysis::Findings;
+use speedwell_analysis::experiment::{Found, of};
+use speedwell_model::{DefinitionFile, Session};
+use speedwell_report::{self as report, Output};
+use speedwell_suite::experiment::{Experiment, Output as Wanted};
+use std::path::PathBuf;
+
+/// Reports an experiment, writes the files that it asks for unless others were typed, and judges.
+///
+/// # Errors
+/// An output that cannot be written.
+pub fn conclude(
+    session: &Session,
+    written: &DefinitionFile,
+    task: &Task,
+) -> anyhow::Result<Status> {
+    let experiment = Experiment::of(written)?;
+    let found = of(session, &experiment, &task.settings);
+    let shown = Output {
+        flames: task.profile,
+        ..task.output.settings()
+    };
+    let mut document = report::experiment(&found, &experiment, &shown);
+    document.append(report::circumstances(
+        &[(None, session)],
+        &Findings::default(),
+    ));
+    let output = OutputArgs {
+        output: match task.output.output.is_empty() {
+            true => files(&experiment, document.charts().next().is_some()),
+            false => task.output.output.clone(),
+        },
+        ..task.output.clone()
+    };
+    output.print(&document)?;
+    Ok(status(&found, task))
+}
+
+/// The files that the experiment asks for, named after it, in the current folder. Markdown shows its charts from files
+/// of their own.
+fn files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
+    let forms = experiment.outputs.iter().flat_map(|output| match output {
+        Wanted::Report(forms) => forms.as_slice(),
+        _ => &[],
+    });
+    let endings = forms.flat_map(|form| match form.as_str() {
+        "markdown" if has_charts => vec!["md", "svg"],
+        "markdown" => vec!["md"],
+        other => vec![other],
+    });
+    endings
+        .map(|ending| PathBuf::from(format!("{}.{ending}", experiment.name)))
+        .collect()
+}
+
+/// A broken gate is a no; so is what `--fail-on` refuses in the headline metrics.
+fn status(found: &Found, task: &Task) -> Status {
+    let is_broken = found.gates.iter().any(|gate| gate.is_broken);
+    let headlines = found
+        .groups
+        .iter()
+        .filter_map(|group| group.metrics.first());
+    let comparisons = headlines.flat_map(|metric| metric.findings.comparisons.iter().cloned());
+    let findings = Findings {
+        comparisons: comparisons.collect(),
+        failures: found.failures.clone(),
+        ..Findings::default()
+    };
+    let own = if is_broken { Status::NO } else { Status::DONE };
+    own.or(gate::judge(&findings, task.fail_on))
+}

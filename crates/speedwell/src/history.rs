@@ -1,0 +1,53 @@
+//! `speedwell history`: the sessions in the store.
+
+use super::Status;
+use super::options::{OutputArgs, StoreArgs};
+use clap::Args;
+use speedwell_report::{self as report, Format, Page};
+
+/// List the sessions in the store, newest last
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// Show the N newest sessions; 0 shows all [default: 30; all as CSV or JSON]
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Show page N, counted from the newest sessions
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    page: u32,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Sessions on a page: what can be looked over.
+const USUAL_LIMIT: u32 = 30;
+
+impl HistoryArgs {
+    /// Sessions on a page, unless all are shown. Programs get all if they do not say otherwise.
+    fn limit(&self, format: Option<Format>) -> Option<u32> {
+        let is_for_people = matches!(format, None | Some(Format::Text | Format::Markdown));
+        let usual = (is_for_people || self.page > 1).then_some(USUAL_LIMIT);
+        self.limit.or(usual).filter(|limit| *limit > 0)
+    }
+}
+
+/// Lists.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn run(args: HistoryArgs) -> anyhow::Result<Status> {
+    let store = args.store.open_to_read()?;
+    let output = args.output.settings();
+    let sessions = match args.limit(output.format) {
+        Some(limit) => store.page(limit, args.page - 1)?,
+        None => store.list()?,
+    };
+    let page = Page {
+        sessions: &sessions,
+        number: args.page,
+        all: store.count()?,
+    };
+    args.output.print(&report::sessions(&page))?;
+    Ok(Status::DONE)
+}

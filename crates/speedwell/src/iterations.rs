@@ -1,0 +1,230 @@
+//! `speedwell iterations`: how many iterations make benchmark files long and steady enough.
+//!
+//! Decides on the options of the search and the form of its answer; `measure::search_iterations` searches. Start at [`run`].
+
+use super::options::{OutputArgs, SelectionArgs, VariantArgs, parse};
+use super::progress::Progress;
+use super::{Status, gate, status};
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use speedwell_analysis::iterations::{Search, Steadiness, Steps};
+use speedwell_harness::Trial;
+use speedwell_measure::{
+    File, IterationsRequest, MeasureRequest, PlanRequest, SamplingRequest, search_iterations,
+};
+use speedwell_model::quote;
+use speedwell_process::CpuSet;
+use speedwell_report::{self as report, IterationsOfFile, IterationsOutcome, Subject};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Find how many iterations make benchmark files long and steady enough
+///
+/// Files that count their iterations by a parameter (n, in those of Node.js) are measured with larger and larger
+/// numbers, until a sample of every case takes long enough, the coefficients of variation of a file's cases are small
+/// enough in the mean, and none is twice as large. Every variant must be steady. With '-o FILE.set' the numbers are
+/// written as lines that 'run --set @FILE.set' reads; nothing is stored.
+///
+/// Exit status 1 if no number is enough for a file.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell iterations benchmarks/buffers/copy.js
+  speedwell iterations benchmarks/buffers --cv 2% -o buffers.set
+  speedwell run benchmarks/buffers --set @buffers.set")]
+pub struct IterationsArgs {
+    /// Files, folders, group names; and NAME=VALUE to set a parameter
+    #[arg(index = 1, value_name = "TARGET|NAME=VALUE", required = true)]
+    targets: Vec<String>,
+    /// After '--': arguments for every measured program, before those of a variant's own
+    #[arg(index = 2, last = true, value_name = "ARG")]
+    arguments: Vec<String>,
+    /// The parameter that counts the iterations
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "n",
+        help_heading = "Search"
+    )]
+    parameter: String,
+    /// The first number tried
+    #[arg(long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Search")]
+    start: u32,
+    /// From one number to the next: 2 or more
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u64).range(2..), help_heading = "Search")]
+    factor: u64,
+    /// The largest number tried
+    #[arg(long, value_name = "N", default_value = "1G", value_parser = parse::count, help_heading = "Search")]
+    most: u32,
+    /// Numbers that are measured for a file, once its samples are long enough, before the search gives up
+    #[arg(long, value_name = "N", default_value = "6", value_parser = parse::count, help_heading = "Search")]
+    tries: u32,
+    /// Coefficient of variation below which a file is steady, in the mean over its cases; no case may have twice as much
+    #[arg(long, value_name = "PCT", default_value = "5%", value_parser = parse::percent, help_heading = "Search")]
+    cv: f64,
+    /// How long a sample of every case has to take
+    #[arg(short = 't', long, value_name = "DUR", default_value = "50ms", value_parser = parse::duration, help_heading = "Search")]
+    time: Duration,
+    /// Runs of every case and variant with each number, from which the variation is computed
+    #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Search")]
+    runs: u32,
+    /// Time limit of a run
+    #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration, help_heading = "Search")]
+    timeout: Duration,
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
+    pin: Option<CpuSet>,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    variants: VariantArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Searches, and reports what was found.
+///
+/// # Errors
+/// Wrong words, unknown targets, no file with such a parameter, an output that cannot be written.
+pub fn run(mut args: IterationsArgs) -> anyhow::Result<Status> {
+    ensure!(
+        args.runs > 1,
+        "a variation needs 2 runs or more: --runs {}",
+        args.runs
+    );
+    refuse_set(&args)?;
+    let (lines, files): (Vec<PathBuf>, _) = std::mem::take(&mut args.output.output)
+        .into_iter()
+        .partition(|path| path.extension().is_some_and(|ending| ending == "set"));
+    for path in &lines {
+        report::check_writable(path)?;
+    }
+    args.output.output = files;
+    args.output.check(Subject::Iterations)?;
+    let (output, parameter) = (&args.output, &args.parameter);
+    let searched = search_iterations(&args.request()?, &mut Progress::with_notes(output))?;
+    let shown: Vec<IterationsOfFile> = searched.files.iter().map(of_file).collect();
+    let mut document = report::iterations(&shown, parameter, &output.settings());
+    document.append(report::failures(
+        &searched.failures,
+        output.settings().verbosity,
+    ));
+    output.print(&document)?;
+    for path in &lines {
+        write_lines(path, &shown, parameter)?;
+        status::note(&format!("wrote '{}'", path.display()));
+    }
+    if !output.quiet
+        && let Some(sets) = sets(&shown, parameter, lines.first())
+    {
+        let targets: Vec<String> = args.targets.iter().map(|word| quote(word)).collect();
+        status::note(&format!("next: speedwell run {} {sets}", targets.join(" ")));
+    }
+    let is_found = |file: &File| file.failed || file.search.found().is_some();
+    let answer = match searched.files.iter().all(is_found) {
+        true => Status::DONE,
+        false => Status::NO,
+    };
+    let ended = Status::of_end(searched.ended);
+    Ok(ended.or(answer).or(gate::of_failures(&searched.failures)))
+}
+
+impl IterationsArgs {
+    /// The search as data.
+    fn request(&self) -> anyhow::Result<IterationsRequest> {
+        let (targets, selection) = self.selection.of_words(&self.targets, Trial::No)?;
+        let enough = Steadiness {
+            mean: self.cv,
+            single: 2.0 * self.cv,
+        };
+        let steps = Steps {
+            start: self.start.into(),
+            factor: self.factor,
+            tries: self.tries,
+            most: self.most.into(),
+        };
+        let least_ns = u64::try_from(self.time.as_nanos()).unwrap_or(u64::MAX);
+        Ok(IterationsRequest {
+            measuring: MeasureRequest {
+                targets,
+                selection,
+                variants: self.variants.request(&self.arguments)?,
+                plan: PlanRequest {
+                    sampling: SamplingRequest {
+                        runs: Some(self.runs),
+                        timeout: Some(self.timeout),
+                        ..SamplingRequest::default()
+                    },
+                    pin: self.pin.clone(),
+                    ..PlanRequest::default()
+                },
+                only_lists: false,
+            },
+            runs: self.runs,
+            parameter: self.parameter.clone(),
+            search: Search::new(enough, least_ns, steps),
+        })
+    }
+}
+
+/// The number that is searched for cannot be given.
+fn refuse_set(args: &IterationsArgs) -> anyhow::Result<()> {
+    let mut typed = args.selection.set.iter().chain(&args.targets);
+    let is_parameter = |word: &&String| {
+        word.split_once('=')
+            .is_some_and(|(name, _)| name == args.parameter)
+            && !Path::new(word).exists()
+    };
+    match typed.find(is_parameter) {
+        Some(word) => bail!(
+            "'{}' is what is searched for, and cannot be set: '{word}'\nhint: --start says where to begin",
+            args.parameter
+        ),
+        None => Ok(()),
+    }
+}
+
+fn of_file(file: &File) -> IterationsOfFile {
+    let found = file.search.found();
+    IterationsOfFile {
+        file: file.name.clone(),
+        outcome: match found {
+            _ if file.failed => IterationsOutcome::Failed,
+            Some(_) => IterationsOutcome::Steady,
+            None if file.search.best().is_none() => IterationsOutcome::TooShort,
+            None => IterationsOutcome::Unsteady,
+        },
+        level: found.or(file.search.best()).cloned(),
+    }
+}
+
+/// The file for 'run --set @FILE': what was enough, and what was best as a remark.
+fn write_lines(path: &Path, files: &[IterationsOfFile], parameter: &str) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for of in files {
+        let line = of
+            .level
+            .as_ref()
+            .map(|level| format!("{} {parameter}={}", of.file, level.n));
+        text += &match (line, of.outcome) {
+            (Some(line), IterationsOutcome::Steady) => format!("{line}\n"),
+            (Some(line), outcome) => format!("# {}: {line}\n", outcome.words()),
+            (None, outcome) => format!("# {}: {}\n", outcome.words(), of.file),
+        };
+    }
+    std::fs::write(path, text).with_context(|| format!("cannot write '{}'", path.display()))
+}
+
+/// What gives the numbers to the next run.
+fn sets(files: &[IterationsOfFile], parameter: &str, written: Option<&PathBuf>) -> Option<String> {
+    let steady = files
+        .iter()
+        .filter(|of| of.outcome == IterationsOutcome::Steady);
+    let mut numbers: Vec<u64> = steady.filter_map(|of| Some(of.level.as_ref()?.n)).collect();
+    numbers.dedup();
+    match (written, numbers.as_slice()) {
+        (_, []) => None,
+        (Some(path), _) => Some(format!("--set @{}", quote(&path.to_string_lossy()))),
+        (None, [n]) if files.len() == 1 => Some(format!("--set {parameter}={n}")),
+        (None, _) => Some("--set @FILE.set, which -o FILE.set writes".to_owned()),
+    }
+}

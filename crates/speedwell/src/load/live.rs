@@ -1,0 +1,177 @@
+//! The course of a load on the terminal: one line on stderr, redrawn a few times a second.
+
+use crate::progress::{clock, terminal_width};
+use speedwell_load::pace::Stop;
+use speedwell_report::{Uncertainty, quantity};
+use speedwell_runner::load::Snapshot;
+use std::collections::VecDeque;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Between two drawings: fast enough to see a server stall, too rare to disturb it.
+const PULSE: Duration = Duration::from_millis(250);
+
+/// Throughputs that are shown as a curve.
+const CURVE: usize = 24;
+
+/// Heights of the curve, lowest first.
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The line; dropping it clears it.
+#[derive(Debug)]
+pub struct LiveView {
+    is_visible: bool,
+    stop: Stop,
+    drawn: Option<Instant>,
+    since: Collected,
+    curve: VecDeque<f64>,
+}
+
+/// What came since the line was last drawn.
+#[derive(Debug, Default)]
+struct Collected {
+    ok: u64,
+    ns: u64,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+}
+
+impl LiveView {
+    /// A line that is shown if `is_visible`, of a load that ends so.
+    pub fn new(is_visible: bool, stop: Stop) -> LiveView {
+        LiveView {
+            is_visible,
+            stop,
+            drawn: None,
+            since: Collected::default(),
+            curve: VecDeque::new(),
+        }
+    }
+
+    /// Takes a look in, and draws if it is time.
+    pub fn show(&mut self, snapshot: &Snapshot) {
+        if !self.is_visible {
+            return;
+        }
+        self.since.add(snapshot);
+        if self.drawn.is_some_and(|drawn| drawn.elapsed() < PULSE) {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let since = std::mem::take(&mut self.since);
+        self.curve.push_back(since.throughput());
+        if self.curve.len() > CURVE {
+            self.curve.pop_front();
+        }
+        let line = line(snapshot, &since, &self.curve, &self.stop);
+        let shown: String = line
+            .chars()
+            .take(terminal_width().saturating_sub(1))
+            .collect();
+        let mut err = std::io::stderr().lock();
+        let _ = write!(err, "\r{shown}\x1b[K");
+        let _ = err.flush();
+    }
+}
+
+impl Drop for LiveView {
+    fn drop(&mut self) {
+        if self.drawn.is_some() {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+impl Collected {
+    fn add(&mut self, snapshot: &Snapshot) {
+        self.ok += snapshot.tick.ok;
+        self.ns += snapshot.interval_ns;
+        // The medians of several short times cannot be joined; the last one is shown.
+        self.p50_ns = snapshot.tick.p50_ns.or(self.p50_ns);
+        self.p99_ns = snapshot.tick.p99_ns.max(self.p99_ns);
+    }
+
+    fn throughput(&self) -> f64 {
+        match self.ns {
+            0 => 0.0,
+            ns => self.ok as f64 / (ns as f64 / 1e9),
+        }
+    }
+}
+
+fn line(snapshot: &Snapshot, since: &Collected, curve: &VecDeque<f64>, stop: &Stop) -> String {
+    let figure = |value: f64, unit: &str| quantity(value, unit, Uncertainty::Unknown);
+    let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| figure(ns as f64, "ns"));
+    let phase = match snapshot.is_warmup {
+        true => "warm-up".to_owned(),
+        false => share_done(snapshot, stop),
+    };
+    let elapsed = clock(Duration::from_nanos(snapshot.at_ns));
+    format!(
+        "[{elapsed}|{phase}] {}  p50 {}  p99 {}  {} errors  {}",
+        figure(since.throughput(), "1/s"),
+        time(since.p50_ns),
+        time(since.p99_ns),
+        snapshot.errors,
+        sparkline(curve)
+    )
+}
+
+/// How much of the load is done, by whichever end comes first.
+fn share_done(snapshot: &Snapshot, stop: &Stop) -> String {
+    let by_time = stop
+        .after_ns
+        .map(|end_ns| snapshot.at_ns as f64 / end_ns as f64);
+    let by_count = stop
+        .after_requests
+        .map(|count| snapshot.attempted as f64 / count as f64);
+    match by_time.into_iter().chain(by_count).reduce(f64::max) {
+        Some(share) => format!("{:>3.0} %", 100.0 * share.min(1.0)),
+        None => format!("{} requests", snapshot.attempted),
+    }
+}
+
+/// A curve of letters from zero to the greatest value.
+fn sparkline(values: &VecDeque<f64>) -> String {
+    let greatest = values.iter().copied().fold(0.0, f64::max);
+    let height = |value: &f64| match greatest > 0.0 {
+        true => HEIGHTS[((value / greatest) * (HEIGHTS.len() - 1) as f64).round() as usize],
+        false => HEIGHTS[0],
+    };
+    values.iter().map(height).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_load::measured::Tick;
+
+    #[test]
+    fn the_line_tells_throughput_latency_errors_and_how_far_it_is() {
+        let snapshot = Snapshot {
+            at_ns: 2_500_000_000,
+            attempted: 25_000,
+            errors: 3,
+            interval_ns: 100_000_000,
+            tick: Tick {
+                ok: 1000,
+                p50_ns: Some(500_000),
+                p99_ns: Some(2_000_000),
+                ..Tick::default()
+            },
+            ..Snapshot::default()
+        };
+        let stop = Stop {
+            after_requests: None,
+            after_ns: Some(10_000_000_000),
+        };
+        let mut since = Collected::default();
+        since.add(&snapshot);
+        since.add(&snapshot);
+        let curve = VecDeque::from([0.0, 5_000.0, 10_000.0]);
+        assert_eq!(
+            line(&snapshot, &since, &curve, &stop),
+            "[00:00:03| 25 %] 10.0 k/s  p50 500 µs  p99 2.00 ms  3 errors  ▁▅█"
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! `speedwell load`: from words to loads, their course on the terminal, and what they gave.
+//!
+//! It decides what is said meanwhile. Start at [`run`]; `measure/load/` decides which loads follow each other in which
+//! order, `runner/load/build.rs` fills in what is not given.
+
+mod benchmarker;
+mod live;
+mod search;
+mod written;
+
+use super::options::{ComparisonArgs, LoadArgs, StudyArgs};
+use super::report::document_of;
+use super::{Status, loaded, status};
+use anyhow::bail;
+use live::LiveView;
+pub use search::wish;
+use speedwell_analysis::load::{LoadFindings, gate};
+use speedwell_analysis::{self as analysis, Findings};
+use speedwell_measure::draw_seed;
+use speedwell_measure::load::{LoadEvent, LoadRequest, Wish, load, load_with_tools, session};
+use speedwell_model::load_spec::Client;
+use speedwell_model::{Session, State};
+use speedwell_process as process;
+use speedwell_report::{self as report, Uncertainty};
+use speedwell_runner as runner;
+use speedwell_runner::load::{LoadRun, Notice, ProbeFacts, Url};
+
+/// Loads, and tells what came of it.
+///
+/// # Errors
+/// Wrong words, a server that cannot be started or does not answer well.
+pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    let seed = args.pace.seed.unwrap_or_else(draw_seed);
+    if args.benchmarker {
+        return benchmarker::run(args, seed);
+    }
+    check(args)?;
+    let request = args.request(seed);
+    if args.generator.client != Client::Builtin {
+        return with_tool(args, &request);
+    }
+    let mut teller = Teller { args, live: None };
+    let loaded = load(&request, &mut |event| teller.hear(event));
+    let interrupted = match process::interrupted() {
+        true => Status::INTERRUPTED,
+        false => Status::DONE,
+    };
+    let status = match &loaded.ended {
+        Ok(()) => interrupted,
+        Err(error) => {
+            status::tell(error);
+            interrupted.or(Status::COULD_NOT)
+        }
+    };
+    match loaded.runs.is_empty() {
+        true => Ok(status),
+        false => Ok(status.or(finish(args, &request, &loaded.runs)?)),
+    }
+}
+
+/// Generates the part of a load that another process of this program orders.
+///
+/// # Errors
+/// Nobody ordered one, or it could not be begun.
+pub fn work() -> anyhow::Result<Status> {
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    runner::load::work().map(|()| Status::DONE)
+}
+
+/// Checks what concerns all addresses together.
+///
+/// # Errors
+/// Options that contradict each other.
+fn check(args: &LoadArgs) -> anyhow::Result<()> {
+    let (servers, urls) = (args.serving.serve.len(), args.urls.len());
+    if servers > 1 && servers != urls {
+        bail!(
+            "--serve was given {servers} times for {urls} {}\nhint: give it once for all, or once for \
+             each",
+            if urls == 1 { "address" } else { "addresses" }
+        );
+    }
+    let client = args.generator.client;
+    let ours = [
+        ("hdr", args.hdr.is_some()),
+        ("fail-on", !args.fail_on.is_empty()),
+    ];
+    if let Some((name, _)) = ours.iter().find(|(_, is_given)| *is_given)
+        && client != Client::Builtin
+    {
+        bail!(
+            "{} cannot do --{name}\nhint: leave it out, or leave out --client",
+            client.name()
+        );
+    }
+    for url in &args.urls {
+        Url::parse(url)?;
+    }
+    args.output.check(search::subject(args))?;
+    search::check(args)
+}
+
+/// Loads with another tool, keeps what it gave, and shows it.
+fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
+    let mut teller = Teller { args, live: None };
+    let session = load_with_tools(request, &args.store.session(), &mut |event| {
+        teller.hear(event)
+    })?;
+    // What cannot be kept is shown all the same: it has been measured.
+    let kept = args
+        .store
+        .open()
+        .and_then(|mut store| store.insert(&session));
+    let settings = ComparisonArgs::default().settings(&["all".to_owned()], None);
+    let findings = analysis::of(&session, &settings);
+    let output = args.output.settings();
+    let study = StudyArgs::default();
+    let document = document_of(&session, &findings, &study, &settings, &output)?;
+    args.output.print(&document)?;
+    kept.map(|_| match session.state {
+        State::Interrupted => Status::INTERRUPTED,
+        _ => Status::DONE,
+    })
+}
+
+/// Shows the course of loads.
+struct Teller<'a> {
+    args: &'a LoadArgs,
+    live: Option<LiveView>,
+}
+
+impl Teller<'_> {
+    fn hear(&mut self, event: LoadEvent<'_>) {
+        let args = self.args;
+        match event {
+            LoadEvent::Begins(stop) => {
+                self.live = Some(LiveView::new(args.output.progress(), stop));
+            }
+            LoadEvent::Notice(Notice::Served) => {}
+            LoadEvent::Notice(Notice::Standing(snapshot)) => {
+                if let Some(live) = &mut self.live {
+                    live.show(snapshot);
+                }
+            }
+            LoadEvent::Notice(Notice::Seen(url, seen, protocol)) => {
+                tell_seen(args, url, seen, protocol);
+            }
+            LoadEvent::Notice(Notice::Warning(warning)) => status::warn(warning),
+            LoadEvent::Ended => self.live = None,
+            LoadEvent::Visited(level, throughput) => tell_visit(args, level, throughput),
+        }
+    }
+}
+
+fn tell_visit(args: &LoadArgs, level: f64, throughput: Option<f64>) {
+    if args.output.progress() {
+        let figure = |value: f64| report::quantity(value, "1/s", Uncertainty::Unknown);
+        let given = throughput.map_or("nothing".to_owned(), figure);
+        status::note(&match args.pace.rate {
+            Some(_) => format!("rate {}: {given}", figure(level)),
+            None => format!("concurrency {level}: {given}"),
+        });
+    }
+}
+
+/// Says what the request before the load saw.
+fn tell_seen(args: &LoadArgs, url: &Url, seen: &ProbeFacts, protocol: &str) {
+    if args.output.quiet {
+        return;
+    }
+    for from in &seen.redirected_from {
+        status::note(&format!("'{from}' redirects"));
+    }
+    let server = seen.server.as_ref();
+    let server = server.map_or(String::new(), |name| format!(", server '{name}'"));
+    let tls = seen.tls.as_ref();
+    let tls = tls.map_or(String::new(), |tls| {
+        format!(", {} {}", tls.version, tls.cipher)
+    });
+    status::note(&format!(
+        "'{url}' answers {} with {} bytes of body ({protocol}{server}{tls})",
+        seen.status, seen.body_bytes
+    ));
+}
+
+/// Keeps and reports what was measured.
+fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyhow::Result<Status> {
+    if request.wish != Wish::Loads {
+        return search::finish(args, request, runs);
+    }
+    let gate = conclude(args, request, runs, |_, _| true)?;
+    Ok(runs.iter().fold(gate, |all, run| all.or(outcome(run))))
+}
+
+/// Writes what was asked for, keeps it, reports, and holds the loads that decide against the limits.
+fn conclude(
+    args: &LoadArgs,
+    request: &LoadRequest,
+    runs: &[LoadRun],
+    decides: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
+) -> anyhow::Result<Status> {
+    written::write(args, runs)?;
+    let session = session(request, runs, &args.store.session())?;
+    // What cannot be kept is shown all the same: it has been measured.
+    let kept = args
+        .store
+        .open()
+        .and_then(|mut store| store.insert(&session));
+    let findings: Vec<_> = runs.iter().map(analysis::load::of).collect();
+    let settings = ComparisonArgs::default().settings(&metrics(&session), None);
+    let output = args.output.settings();
+    let mut document = loaded::document(&session, &findings, &settings, &output)?;
+    document.append(report::circumstances(
+        &[(None, &session)],
+        &Findings::default(),
+    ));
+    let decisive = findings.iter().filter(|load| decides(&findings, load));
+    let decisive: Vec<_> = decisive.cloned().collect();
+    let judged = gate::judge(&args.fail_on, &decisive);
+    document.append(report::load::gate(&judged));
+    args.output.print(&document)?;
+    runs.iter().for_each(tell_server);
+    kept?;
+    Ok(match gate::passes(&judged) {
+        true => Status::DONE,
+        false => Status::NO,
+    })
+}
+
+/// What a server that died wrote last.
+fn tell_server(run: &LoadRun) {
+    let tail = run.server.as_ref().map(|server| &server.stderr_tail);
+    if let Some(tail) = tail.filter(|tail| !tail.is_empty()) {
+        status::note(&format!("the server of '{}' wrote:\n{tail}", run.url));
+    }
+}
+
+/// The status that one load deserves by itself.
+fn outcome(run: &LoadRun) -> Status {
+    let nothing = run.measured.totals.outcomes.succeeded() == 0;
+    if run.measured.is_interrupted {
+        return Status::INTERRUPTED;
+    }
+    if nothing {
+        status::warn(&format!("No request to '{}' was answered well.", run.url));
+    }
+    match nothing || run.is_partial {
+        true => Status::COULD_NOT,
+        false => Status::DONE,
+    }
+}
+
+/// The metrics that are looked at where loads were repeated: throughput, and the time by which a load
+/// is judged.
+fn metrics(session: &Session) -> Vec<String> {
+    let has = |name: &&str| session.metric(name).is_some();
+    let wanted = [
+        ["throughput", "requests_per_second"],
+        ["response_p50", "latency_p50"],
+        ["response_p99", "latency_p99"],
+    ];
+    let found = wanted
+        .iter()
+        .filter_map(|names| names.iter().copied().find(|name| has(name)));
+    found.map(str::to_owned).collect()
+}

@@ -1,0 +1,123 @@
+//! What the words ask for beside plain loads: levels of concurrency or rates, `-c max`, `-c 1,2,4`, `--rate max`.
+//!
+//! It decides which words contradict a search, and which of its loads limits are held against.
+
+use super::conclude;
+use crate::Status;
+use crate::options::{Concurrency, LoadArgs, RateChoice};
+use anyhow::{bail, ensure};
+use speedwell_analysis as analysis;
+use speedwell_analysis::load::LoadFindings;
+use speedwell_measure::load::{LoadRequest, Wish};
+use speedwell_model::load_spec::Client;
+use speedwell_report::Subject;
+use speedwell_runner::load::LoadRun;
+
+/// What the words ask for.
+pub fn wish(args: &LoadArgs) -> Wish {
+    let climb = || Wish::Concurrency(args.search.request(args.runs));
+    match (&args.pace.concurrency, args.pace.rate) {
+        (_, Some(RateChoice::Max)) => Wish::Rate,
+        _ if args.search.squeeze => climb(),
+        (Some(Concurrency::Max), _) => climb(),
+        (Some(Concurrency::Levels(levels)), _) if levels.len() > 1 => Wish::Levels(levels.clone()),
+        _ => Wish::Loads,
+    }
+}
+
+/// What the report will be of.
+pub fn subject(args: &LoadArgs) -> Subject {
+    match wish(args) {
+        Wish::Rate => Subject::LoadRates,
+        Wish::Concurrency(_) | Wish::Levels(_) => Subject::LoadLevels,
+        Wish::Loads => Subject::Loads,
+    }
+}
+
+/// What contradicts a search.
+///
+/// # Errors
+/// Options that do.
+pub fn check(args: &LoadArgs) -> anyhow::Result<()> {
+    let wish = wish(args);
+    let options = &args.search;
+    ensure!(
+        matches!(wish, Wish::Concurrency(_))
+            || (options.step, options.patience, options.concurrency_limit) == (None, None, None),
+        "--step, --patience and --concurrency-limit are for a search of the concurrency\nhint: -c max"
+    );
+    if wish == Wish::Loads {
+        return Ok(());
+    }
+    let pace = &args.pace;
+    let is_open = pace.rate.is_some() || !pace.ramp.is_empty();
+    if wish != Wish::Rate && is_open {
+        bail!(
+            "with --rate and --ramp the server does not decide how many requests are in flight, so there \
+             are no levels of concurrency\nhint: -c with one number is then the connections at the \
+             beginning"
+        );
+    }
+    if wish == Wish::Rate {
+        let is_single =
+            !matches!(&pace.concurrency, Some(Concurrency::Levels(levels)) if levels.len() > 1);
+        ensure!(
+            is_single && pace.concurrency != Some(Concurrency::Max),
+            "--rate max and several levels of concurrency cannot be looked for at once"
+        );
+        ensure!(
+            pace.ramp.is_empty(),
+            "--rate max tries constant rates, so --ramp has no place in it"
+        );
+        ensure!(
+            args.runs.is_none(),
+            "--rate max decides by itself how often a rate is tried, so --runs has no meaning"
+        );
+    }
+    ensure!(
+        pace.count.is_none(),
+        "visits of several levels last equally long, so --count has no meaning\nhint: -t 2s"
+    );
+    ensure!(
+        args.generator.client == Client::Builtin,
+        "several levels or rates need the builtin client: what other tools print does not tell whether the \
+         level was kept"
+    );
+    Ok(())
+}
+
+/// Keeps and reports a search. Limits are held against its answer, not against levels that were tried to
+/// find it.
+pub fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyhow::Result<Status> {
+    let wish = &request.wish;
+    let decides = |all: &[LoadFindings], load: &LoadFindings| decides(wish, all, load);
+    let status = conclude(args, request, runs, decides)?;
+    let nothing = runs
+        .iter()
+        .all(|run| run.measured.totals.outcomes.succeeded() == 0);
+    let partial = runs.iter().any(|run| run.is_partial);
+    let refused = *wish == Wish::Rate && is_refused(args, runs);
+    Ok(match nothing || partial || refused {
+        true => status.or(Status::COULD_NOT),
+        false => status,
+    })
+}
+
+/// Whether the generator was the limit, so that there is no answer.
+fn is_refused(args: &LoadArgs, runs: &[LoadRun]) -> bool {
+    let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::of).collect();
+    let rates = analysis::load::rates(&loads, &args.fail_on);
+    rates.iter().any(|rates| rates.refused_at.is_some())
+}
+
+/// Whether a load is one of those that limits are held against.
+fn decides(wish: &Wish, all: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
+    if !matches!(wish, Wish::Concurrency(_)) {
+        return *wish != Wish::Rate;
+    }
+    let levels = analysis::load::levels(all);
+    let own = levels.iter().find(|levels| levels.label == load.run.label);
+    let scaling = own.and_then(|levels| levels.scaling.as_ref());
+    let knee = scaling.map(|scaling| scaling.answer.at_knee().concurrency);
+    knee.is_none() || load.run.asked.concurrency() == knee
+}

@@ -1,0 +1,147 @@
+//! Files beside the report: a row for every request, and the histograms.
+
+use crate::options::LoadArgs;
+use anyhow::Context;
+use speedwell_load::latency::{LogRow, write_log};
+use speedwell_load::measured::{Latency, RequestRecord};
+use speedwell_runner::load::LoadRun;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Columns of the file of requests. Times are nanoseconds after the start of the load.
+const COLUMNS: &str = "index,kind,intended_ns,begun_ns,sent_ns,first_byte_ns,end_ns,outcome,status,\
+                       body_bytes,wire_bytes,is_reused";
+
+/// Writes the files that were asked for. Those of the second load and later ones have its number in
+/// their names.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
+    for (at, run) in runs.iter().enumerate() {
+        if let Some(file) = &args.log_requests {
+            let file = numbered(file, at);
+            requests(&file, run)
+                .with_context(|| format!("cannot write requests to '{}'", file.display()))?;
+        }
+        if let Some(file) = &args.hdr {
+            let file = numbered(file, at);
+            let text = histograms(run)?;
+            std::fs::write(&file, text)
+                .with_context(|| format!("cannot write histograms to '{}'", file.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// `a.csv`, `a-2.csv`, `a-3.csv` ...
+fn numbered(file: &Path, at: usize) -> PathBuf {
+    if at == 0 {
+        return file.to_owned();
+    }
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let ending = file.extension();
+    let ending = ending.map_or(String::new(), |e| format!(".{}", e.to_string_lossy()));
+    file.with_file_name(format!("{stem}-{}{ending}", at + 1))
+}
+
+fn requests(file: &Path, run: &LoadRun) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(std::fs::File::create(file)?);
+    writeln!(out, "{COLUMNS}")?;
+    for row in &run.measured.rows {
+        let kind = run.asked.kinds.get(usize::from(row.kind));
+        writeln!(out, "{}", line(row, kind.map_or("", |kind| &kind.name)))?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn line(row: &RequestRecord, kind: &str) -> String {
+    let or_empty = |ns: Option<u64>| ns.map_or(String::new(), |ns| ns.to_string());
+    let fields = [
+        row.index.to_string(),
+        quoted(kind),
+        or_empty(row.intended_ns),
+        row.begun_ns.to_string(),
+        or_empty(row.sent_ns),
+        or_empty(row.first_byte_ns),
+        row.end_ns.to_string(),
+        row.outcome.name().to_owned(),
+        or_empty(Some(u64::from(row.status)).filter(|status| *status > 0)),
+        row.body_bytes.to_string(),
+        row.wire_bytes.to_string(),
+        row.is_reused.to_string(),
+    ];
+    fields.join(",")
+}
+
+/// A field of CSV (RFC 4180).
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+/// Every histogram of a load: service times and first bytes by outcome, connections, and of an open
+/// load response times and lags.
+fn histograms(run: &LoadRun) -> anyhow::Result<String> {
+    let measured = &run.measured;
+    let (start, length) = (run.asked.warmup_ns, measured.elapsed_ns);
+    let latency = &measured.totals.latency;
+    let mut rows = Vec::new();
+    for (outcome, times) in latency.by_outcome() {
+        rows.push(LogRow::new(outcome.name(), start, length, &times.service));
+        rows.push(LogRow::new(
+            outcome.name(),
+            start,
+            length,
+            &times.first_byte,
+        ));
+    }
+    rows.push(LogRow::new("all", start, length, latency.connect()));
+    if let Latency::Open(open) = latency {
+        for (outcome, times) in open.requests.iter() {
+            rows.push(LogRow::new(outcome.name(), start, length, &times.response));
+        }
+        rows.push(LogRow::new("all", start, length, &open.lag));
+        rows.push(LogRow::new("all", start, length, &open.own_lag));
+    }
+    Ok(write_log(measured.began_epoch_ms, &rows)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_load::latency::Outcome;
+
+    #[test]
+    fn later_files_have_numbers() {
+        let name = |at| numbered(Path::new("out/a.csv"), at).display().to_string();
+        assert_eq!(
+            (name(0), name(2)),
+            ("out/a.csv".into(), "out/a-3.csv".into())
+        );
+    }
+
+    #[test]
+    fn a_row_has_a_field_for_every_column() {
+        let row = RequestRecord {
+            index: 7,
+            kind: 0,
+            intended_ns: None,
+            begun_ns: 10,
+            sent_ns: Some(11),
+            first_byte_ns: None,
+            end_ns: 30,
+            outcome: Outcome::Unsent,
+            status: 0,
+            body_bytes: 0,
+            wire_bytes: 5,
+            is_reused: true,
+        };
+        let line = line(&row, "a \"b\", c");
+        assert_eq!(line, "7,\"a \"\"b\"\", c\",,10,11,,30,unsent,,0,5,true");
+        assert_eq!(COLUMNS.split(',').count(), 12);
+    }
+}

@@ -1,0 +1,154 @@
+//! `speedwell new overhead`: what does loading a module cost a program?
+
+use super::template::{fill, list, quoted, requirement, requires};
+use super::{PlaceArgs, Written};
+use anyhow::{Result, bail};
+use clap::Args;
+use speedwell_suite::escape;
+use std::path::{Path, PathBuf};
+
+const TEMPLATE: &str = include_str!("templates/overhead.toml");
+const SITECUSTOMIZE: &str = include_str!("templates/sitecustomize.py");
+
+/// The folder beside the definition file from which Python takes what it loads first.
+const PRELOAD: &str = "preload";
+
+/// Write an experiment: what does loading a module cost a program?
+#[derive(Debug, Clone, Args)]
+pub struct OverheadArgs {
+    /// The module: a file .js .cjs .mjs .py .so, or the name of a package of Node.js
+    #[arg(long, value_name = "MODULE")]
+    pub require: String,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// The program and its arguments, after --
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// How a module gets into a program.
+struct Loading {
+    /// The line that sets variables of the variant.
+    env: String,
+    /// More files, with paths below the folder of the definition file.
+    files: Vec<(PathBuf, String)>,
+    /// How it works, as a comment.
+    how: &'static str,
+}
+
+/// The files.
+///
+/// # Errors
+/// It is not known how such a module is loaded.
+pub fn files(args: &OverheadArgs) -> Result<Written> {
+    let file = args.place.file("overhead.toml");
+    let folder = args.place.folder("overhead.toml");
+    let here = std::env::current_dir()?;
+    let is_here = std::path::absolute(here.join(&folder))? == here;
+    let loading = loading(&args.require, is_here.then_some("{root}"), &here)?;
+    let module = args.require.rsplit('/').next().unwrap_or(&args.require);
+    let program = args.command.join(" ");
+    let question = format!("How much slower is '{program}' with {module} loaded?");
+    let lines: Vec<String> = requirement(&args.command).into_iter().collect();
+    let cwd = match is_here {
+        true => String::new(),
+        false => format!("cwd = {}\n", quoted(&escape(&here.to_string_lossy()))),
+    };
+    let text = fill(
+        TEMPLATE,
+        &[
+            ("FILE", &shell_words::quote(&file.to_string_lossy())),
+            ("QUESTION", &quoted(&question)),
+            ("REQUIRES", &requires(&lines)),
+            ("LABEL", &quoted(&format!("with {module}"))),
+            ("HOW", loading.how),
+            ("ENV", &loading.env),
+            ("COMMAND", &list(&args.command)),
+            ("CWD", &cwd),
+        ],
+    );
+    let mut files = vec![(file.clone(), text)];
+    let more = loading.files.into_iter();
+    files.extend(more.map(|(path, text)| (folder.join(path), text)));
+    Ok(Written {
+        files,
+        target: file,
+        shortened: &[],
+    })
+}
+
+/// `root` is how the definition file calls the folder `here`, if it lies there.
+fn loading(module: &str, root: Option<&str>, here: &Path) -> Result<Loading> {
+    let path = here.join(module);
+    let is_file = path.is_file();
+    let root = match root {
+        Some(root) if Path::new(module).is_relative() => root.to_owned(),
+        _ => escape(&here.to_string_lossy()),
+    };
+    let inside = module.trim_start_matches("./");
+    let shown = match Path::new(module).is_absolute() {
+        true => escape(module),
+        false => format!("{root}/{}", escape(inside)),
+    };
+    let ending = Path::new(module)
+        .extension()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    match ending.as_str() {
+        "js" | "cjs" | "mjs" | "so" | "py" if !is_file => {
+            bail!("there is no file '{module}', which is to be loaded")
+        }
+        "so" => Ok(Loading {
+            env: format!("env = {{ LD_PRELOAD = {{ append = {} }} }}", quoted(&shown)),
+            files: Vec::new(),
+            how: "The loader of the system takes the library in before the program begins.",
+        }),
+        "py" => Ok(python(&shown, module)),
+        "js" | "cjs" | "mjs" => Ok(node(&shown, ending == "mjs")),
+        _ if is_file || module.starts_with(['.', '/']) => bail!(
+            "it is not known how '{module}' is loaded\n\
+             hint: .js .cjs .mjs .py .so are; for others, write the variant's env or args by hand"
+        ),
+        _ => Ok(node(&escape(module), false)),
+    }
+}
+
+fn node(module: &str, is_import: bool) -> Loading {
+    let option = if is_import { "--import" } else { "--require" };
+    // Node.js splits the variable at blanks that stand outside of double quotes.
+    let word = match module.contains(' ') || module.contains("{root}") {
+        true => format!("{option}=\"{module}\""),
+        false => format!("{option}={module}"),
+    };
+    Loading {
+        env: format!(
+            "env = {{ NODE_OPTIONS = {{ append = {} }} }}",
+            quoted(&word)
+        ),
+        files: Vec::new(),
+        how: "Node.js loads the module before the program. What is in NODE_OPTIONS already, stays.",
+    }
+}
+
+/// Python imports a module `sitecustomize` at its start if it finds one (docs.python.org, "site").
+fn python(shown: &str, module: &str) -> Loading {
+    let stem = Path::new(module)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy();
+    let parent = Path::new(shown).parent().unwrap_or(Path::new("."));
+    let values = format!(
+        "env = {{ PYTHONPATH = {{ prepend = \"{{root}}/{PRELOAD}\" }}, SPEEDWELL_PRELOAD = {} }}",
+        quoted(&format!("{}/{stem}", parent.display()))
+    );
+    Loading {
+        env: values,
+        files: vec![(
+            PathBuf::from(PRELOAD).join("sitecustomize.py"),
+            SITECUSTOMIZE.to_owned(),
+        )],
+        how: "Python imports sitecustomize.py from the folder 'preload' at its start, and that \
+              imports the module.",
+    }
+}

@@ -1,0 +1,106 @@
+//! `speedwell new servers`: which HTTP server answers faster?
+
+use super::template::{fill, list, quoted, requirement, requires};
+use super::{PlaceArgs, Written};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+
+const TEMPLATE: &str = include_str!("templates/servers.toml");
+
+/// Write an experiment: which HTTP server answers faster?
+#[derive(Debug, Clone, Args)]
+pub struct ServersArgs {
+    /// A server and the command that starts it; {port} is its port, and so is the variable PORT
+    /// (repeatable; the first is the baseline)
+    #[arg(long = "server", value_name = "NAME=COMMAND", required = true)]
+    pub servers: Vec<String>,
+    /// What is asked for
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    pub path: String,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// The file.
+///
+/// # Errors
+/// A server is not of the form NAME=COMMAND, or there is only one.
+pub fn files(args: &ServersArgs) -> Result<Written> {
+    let file = args.place.file("servers.toml");
+    let mut servers: Vec<(String, Vec<String>)> = Vec::new();
+    for text in &args.servers {
+        let (name, command) = server(text)?;
+        let is_new = servers.iter().all(|(known, _)| *known != name);
+        ensure!(is_new, "two servers have the name '{name}'");
+        servers.push((name, command));
+    }
+    if servers.len() < 2 {
+        bail!("one server cannot be compared\nhint: --server NAME=COMMAND once more");
+    }
+    let is_path = args.path.starts_with('/') && !args.path.contains(char::is_whitespace);
+    ensure!(is_path, "'{}' is not a path such as '/'", args.path);
+    let lines = servers
+        .iter()
+        .filter_map(|(_, command)| requirement(command));
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    lines.dedup_by(|one, other| one.split(' ').next() == other.split(' ').next());
+    let here = std::env::current_dir()?;
+    let folder = std::path::absolute(here.join(args.place.folder("servers.toml")))?;
+    let cwd = match folder == here {
+        true => "# cwd = \".\"\n".to_owned(),
+        false => format!(
+            "cwd = {}\n",
+            quoted(&speedwell_suite::escape(&here.to_string_lossy()))
+        ),
+    };
+    let variants: Vec<String> = servers.iter().map(variant).collect();
+    let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
+    let text = fill(
+        TEMPLATE,
+        &[
+            ("FILE", &shell_words::quote(&file.to_string_lossy())),
+            (
+                "QUESTION",
+                &quoted(&format!("Which answers faster: {}?", names.join(", "))),
+            ),
+            ("REQUIRES", &requires(&lines)),
+            ("VARIANTS", &variants.join("\n")),
+            ("CWD", &cwd),
+            ("PATH", &quoted(&speedwell_suite::escape(&args.path))),
+            ("FIRST", &quoted(names[0])),
+        ],
+    );
+    Ok(Written {
+        files: vec![(file.clone(), text)],
+        target: file,
+        shortened: &[],
+    })
+}
+
+fn server(text: &str) -> Result<(String, Vec<String>)> {
+    let (name, command) = text
+        .split_once('=')
+        .with_context(|| format!("'{text}' is not of the form NAME=COMMAND"))?;
+    let is_name = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_alphanumeric() || "._-".contains(c));
+    ensure!(
+        is_name,
+        "'{name}' cannot be the name of a server\nhint: letters, digits, '.', '_', '-'"
+    );
+    let words =
+        shell_words::split(command).with_context(|| format!("'{command}' is not a command"))?;
+    ensure!(!words.is_empty(), "the server '{name}' has no command");
+    Ok((name.to_owned(), words))
+}
+
+/// The port is the one blank of a command; other braces stay.
+fn variant((name, command): &(String, Vec<String>)) -> String {
+    let command = list(command).replace("{{port}}", "{port}");
+    format!(
+        "[[variant]]\nname = {}\ncommand = {command}\n",
+        quoted(name)
+    )
+}

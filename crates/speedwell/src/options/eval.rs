@@ -1,0 +1,162 @@
+//! The options of `eval`.
+
+use super::{
+    CodeArgs, ComparisonArgs, Concurrency, ExecutionArgs, MetricArgs, OrderName, OutputArgs,
+    SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs,
+};
+use crate::run::Task;
+use clap::Args;
+use speedwell_compat::erlperf::style::Style;
+use speedwell_measure::eval::{EvalRequest, NamedCode};
+use speedwell_model::Language;
+use std::str::FromStr;
+
+/// Measure snippets: one-liners in Erlang, Elixir, JavaScript, Python, C, C++, Go, Rust, Java, shell
+///
+/// One snippet is measured in several fresh processes; several are compared, in randomised blocks of
+/// fresh processes, with a verdict for each; the first is the baseline. An iteration is one execution of the code;
+/// with 'sh' it is a process.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell eval python 'sum(range(1000))'
+  speedwell eval erlang 'rand:uniform().' 'rand:uniform(1000).'
+  speedwell eval node 'state.next()' --init-worker 'new Counter()' --init 'require(\"./counter\")'
+  speedwell eval erlang 'code:is_loaded(local_udp).' -c max
+  speedwell eval sh 'rg -c needle book.txt' 'grep -c needle book.txt'
+  speedwell eval node 'JSON.parse(state)' --init-worker '@big.json' --old node18 --new node22
+  speedwell eval python 'import_me()' --watch")]
+pub struct EvalArgs {
+    /// erlang, elixir, node, python, c, cpp, go, rust, java or sh
+    #[arg(
+        index = 1,
+        value_name = "LANG",
+        value_parser = language,
+        required_unless_present = "resume",
+        conflicts_with = "resume"
+    )]
+    pub language: Option<Language>,
+    /// What one iteration executes; '@FILE' reads it from a file
+    #[arg(
+        index = 2,
+        value_name = "CODE",
+        required_unless_present = "resume",
+        conflicts_with = "resume",
+        allow_hyphen_values = false
+    )]
+    pub codes: Vec<String>,
+    /// After '--': arguments for the program that performs the code: flags of the runtime, or of the compiler
+    #[arg(index = 3, last = true, value_name = "ARG")]
+    pub arguments: Vec<String>,
+    #[command(flatten)]
+    pub code: CodeArgs,
+    /// Concurrent workers; several numbers are measured one after the other, 'max' finds the number with
+    /// the greatest throughput
+    #[arg(short = 'c', long, value_name = "N[,N...]|max", value_parser = Concurrency::from_str,
+          help_heading = "Concurrency")]
+    pub concurrency: Option<Concurrency>,
+    #[command(flatten)]
+    pub search: SearchArgs,
+    /// Print a line per second, with gauges of the runtime and the machine, until Ctrl-C
+    #[arg(long, help_heading = "Execution", conflicts_with_all = ["runs", "precision", "list", "test", "resume"])]
+    pub watch: bool,
+    /// A process for every snippet: the default, unless --shared is given
+    #[arg(long, help_heading = "Execution", conflicts_with = "shared")]
+    pub isolate: bool,
+    /// Measure all snippets in one process, in turn (Erlang, Elixir, Node.js, Python)
+    #[arg(long, help_heading = "Execution")]
+    pub shared: bool,
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub variants: VariantArgs,
+    #[command(flatten)]
+    pub execution: ExecutionArgs,
+    #[command(flatten)]
+    pub metric: MetricArgs,
+    #[command(flatten)]
+    pub comparison: ComparisonArgs,
+    #[command(flatten)]
+    pub study: StudyArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Print erlperf's table instead of the report: erlperf, erlperf-extended or erlperf-full
+    #[arg(long, value_name = "STYLE", value_parser = style, help_heading = "Output",
+          conflicts_with_all = ["format", "watch", "chart", "sort"])]
+    pub style: Option<Style>,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+impl EvalArgs {
+    /// The language of all codes. A session that is resumed brings its codes along, and has no use for this.
+    pub fn language(&self) -> Language {
+        self.language.unwrap_or(Language::Sh)
+    }
+
+    /// What is to be measured.
+    ///
+    /// # Errors
+    /// Variants that cannot be read.
+    pub fn request(&self, codes: Vec<NamedCode>) -> anyhow::Result<EvalRequest> {
+        Ok(EvalRequest {
+            language: self.language(),
+            codes,
+            levels: match &self.concurrency {
+                Some(Concurrency::Levels(levels)) => levels.clone(),
+                _ => Vec::new(),
+            },
+            variants: self.variants.request(&self.arguments)?,
+            plan: self.execution.plan(&self.sampling, &self.comparison),
+            shares_process: self.shared || self.execution.order == OrderName::Parallel,
+            is_trial: self.execution.test,
+        })
+    }
+
+    /// What is done with the plans of codes.
+    pub fn task(&self) -> Task {
+        Task {
+            settings: self.comparison.settings(&self.metric.names, None),
+            fail_on: self.comparison.fail_on,
+            divides_runs: self.sampling.request().divides_runs(),
+            execution: self.execution.clone(),
+            profile: false,
+            study: self.study.clone(),
+            output: self.output.clone(),
+            store: self.store.clone(),
+            style: self.style,
+            // What is stored tells the code, so that any session is resumed alike.
+            resumed_by: "run",
+        }
+    }
+}
+
+fn style(word: &str) -> Result<Style, String> {
+    match word {
+        "erlperf" => Ok(Style::Basic),
+        "erlperf-extended" => Ok(Style::Extended),
+        "erlperf-full" => Ok(Style::Full),
+        _ => Err("the styles are erlperf, erlperf-extended and erlperf-full".to_owned()),
+    }
+}
+
+fn language(word: &str) -> Result<Language, String> {
+    Language::of_word(&word.to_lowercase()).ok_or_else(|| {
+        let all: Vec<&str> = Language::ALL.into_iter().map(Language::word).collect();
+        let meant = match word.to_lowercase().as_str() {
+            "js" | "javascript" | "nodejs" => "node",
+            "py" | "python3" => "python",
+            "erl" => "erlang",
+            "ex" | "exs" => "elixir",
+            "c++" | "cc" | "cxx" => "cpp",
+            "golang" => "go",
+            "rs" => "rust",
+            "bash" | "shell" | "zsh" => "sh",
+            _ => "",
+        };
+        let meant = match meant {
+            "" => String::new(),
+            meant => format!("; did you mean '{meant}'?"),
+        };
+        format!("the languages are {}{meant}", all.join(", "))
+    })
+}

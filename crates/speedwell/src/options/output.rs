@@ -1,0 +1,111 @@
+//! Where results go and how they look.
+
+use crate::status;
+use clap::{Args, ValueEnum};
+use speedwell_report::{
+    self as report, ChartKind, Document, Format, Output, Subject, UnitChoice, Verbosity,
+};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// Output options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Also write to this file; the kind follows from its ending: html txt md csv json svg png
+    /// (repeatable)
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Vec<PathBuf>,
+    /// Format of standard output: text, md, csv, json or html
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Chart to draw: box, scatter, line, bar, forest, histogram or flame
+    #[arg(long, value_name = "KIND")]
+    pub chart: Option<ChartKind>,
+    /// Unit of the figures, e.g. 1/s, k/s, ns, ms
+    #[arg(long, value_name = "U")]
+    pub unit: Option<UnitChoice>,
+    /// Sort by this column, largest first; '-NAME' smallest first
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub sort: Option<String>,
+    /// Only the answer; of '-q' and '-v', the last one counts
+    #[arg(short = 'q', long, overrides_with = "verbose")]
+    pub quiet: bool,
+    /// Everything
+    #[arg(short = 'v', long, overrides_with = "quiet")]
+    pub verbose: bool,
+    /// Colour: auto, always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+    /// No progress line
+    #[arg(long)]
+    pub no_progress: bool,
+}
+
+/// When to do something that terminals are good for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl OutputArgs {
+    /// What the report needs to know.
+    pub fn settings(&self) -> Output {
+        let terminal = std::io::stdout().is_terminal();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Output {
+            files: self.output.clone(),
+            format: self.format,
+            unit: self.unit,
+            color: match self.color {
+                When::Always => true,
+                When::Never => false,
+                When::Auto => terminal && !no_color,
+            },
+            width: terminal.then(crate::progress::terminal_width),
+            chart: self.chart,
+            flames: false,
+            sort: self.sort.clone(),
+            verbosity: match (self.quiet, self.verbose) {
+                (true, _) => Verbosity::Quiet,
+                (_, true) => Verbosity::Verbose,
+                _ => Verbosity::Normal,
+            },
+        }
+    }
+
+    /// Checks, before anything is measured, what the report of it would refuse.
+    ///
+    /// # Errors
+    /// An unknown column to sort by, or a file that cannot be written.
+    pub fn check(&self, measured: Subject) -> anyhow::Result<()> {
+        report::check(&self.settings(), measured)
+    }
+
+    /// Prints a document and says which files were written.
+    ///
+    /// # Errors
+    /// A file of unknown kind, or one that cannot be written.
+    pub fn print(&self, document: &Document) -> anyhow::Result<()> {
+        let written = report::print(document, &self.settings(), &mut std::io::stdout().lock())?;
+        for file in written {
+            if !self.quiet {
+                let shows = file.shows.map(|shows| format!(" ({shows})"));
+                let shows = shows.unwrap_or_default();
+                status::note(&format!("wrote '{}'{shows}", file.path.display()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a progress line is wanted, where there is a terminal for it.
+    pub fn progress(&self) -> bool {
+        !self.no_progress && !self.quiet && std::io::stderr().is_terminal()
+    }
+}

@@ -1,0 +1,107 @@
+//! One parser each for counts, shares and durations.
+
+use std::time::Duration;
+
+/// A whole number of at least 1; accepts `10k`, `2M`, `1e6`.
+///
+/// # Errors
+/// Anything else, with an example.
+pub fn count(text: &str) -> Result<u32, String> {
+    let wrong = || format!("'{text}' is not a whole number of at least 1, such as 30, 10k or 1e6");
+    match speedwell_model::Value::parse(text, speedwell_model::ValueKind::Number) {
+        Some(speedwell_model::Value::Number(n)) if n >= 1.0 && n.fract() == 0.0 && n <= 4e9 => {
+            Ok(n as u32)
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// A percentage: `5%` and `5` are 5.
+///
+/// # Errors
+/// Anything that is not a number of 0 or more, with an example.
+pub fn percentage(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    match number {
+        Ok(number) if number >= 0.0 && number.is_finite() => Ok(number),
+        _ => Err(format!("'{text}' is not a percentage such as 5% or 0.5")),
+    }
+}
+
+/// A percentage as a share: `5%` and `5` are 0.05.
+///
+/// # Errors
+/// As for [`percentage`].
+pub fn percent(text: &str) -> Result<f64, String> {
+    Ok(percentage(text)? / 100.0)
+}
+
+/// A confidence: a percentage strictly between 50 and 100, as a share.
+///
+/// # Errors
+/// Anything else, with an example.
+pub fn confidence(text: &str) -> Result<f64, String> {
+    let share = percent(text)?;
+    if share > 0.5 && share < 1.0 {
+        Ok(share)
+    } else {
+        Err(format!(
+            "'{text}' is not a confidence between 50 and 100 %, such as 95"
+        ))
+    }
+}
+
+/// A length of time: `500ms`, `3s`, `2m`, `1h`; seconds without unit.
+///
+/// # Errors
+/// Anything else, and zero, with an example.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    speedwell_model::parse_duration(text)
+        .ok_or_else(|| format!("'{text}' is not a duration such as 500ms, 3s or 2m"))
+}
+
+/// A length of time as in [`duration`], or `0`.
+///
+/// # Errors
+/// Anything else, with an example.
+pub fn duration_or_none(text: &str) -> Result<Duration, String> {
+    match text {
+        "0" | "0s" | "0ms" => Ok(Duration::ZERO),
+        _ => duration(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_accept_suffixes_and_refuse_fractions() {
+        assert_eq!(
+            (count("30"), count("10k"), count("1e6")),
+            (Ok(30), Ok(10_000), Ok(1_000_000))
+        );
+        for wrong in ["0", "-1", "1.5", "abc", "", "1e12"] {
+            assert!(count(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn percentages_are_shares() {
+        assert_eq!((percent("5%"), percent("0.5")), (Ok(0.05), Ok(0.005)));
+        assert!(percent("-1").is_err() && percent("x%").is_err());
+        assert!(confidence("100").is_err() && confidence("95%") == Ok(0.95));
+    }
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        for wrong in ["", "0", "-1s", "3 weeks", "s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(duration_or_none("0"), Ok(Duration::ZERO));
+        assert!(duration_or_none("-1s").is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! Everything that measuring can be asked for: the options of `run`, which `compare` and `doctor
+//! --calibrate` share.
+
+use super::{
+    ComparisonArgs, ExecutionArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, StudyArgs,
+    VariantArgs,
+};
+use crate::run::Task;
+use clap::Args;
+use speedwell_measure::MeasureRequest;
+
+/// Measure benchmark files, folders (groups) or whole benchmark folders
+///
+/// With one variant the result is a table of what each case does; with several it is a comparison
+/// with a verdict for every case.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell run benchmarks/buffers
+  speedwell run benchmarks/buffers/copy.js len=1024 --runs 10
+  speedwell run string_decoder --variant old=./node-18 --variant new=./node-22 -o report.md
+  speedwell run --resume @latest")]
+pub struct RunArgs {
+    /// Files, folders, group names; and NAME=VALUE to set a parameter
+    #[arg(
+        index = 1,
+        value_name = "TARGET|NAME=VALUE",
+        required_unless_present = "resume"
+    )]
+    pub targets: Vec<String>,
+    /// After '--': arguments for every measured program, before those of a variant's own
+    #[arg(index = 2, last = true, value_name = "ARG")]
+    pub arguments: Vec<String>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub variants: VariantArgs,
+    #[command(flatten)]
+    pub execution: ExecutionArgs,
+    /// After measuring, profile every case of an experiment, in runs that are not timed
+    #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test"])]
+    pub profile: bool,
+    #[command(flatten)]
+    pub comparison: ComparisonArgs,
+    #[command(flatten)]
+    pub study: StudyArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+impl RunArgs {
+    /// What is to be measured.
+    ///
+    /// # Errors
+    /// Settings or variants that cannot be read.
+    pub fn request(&self) -> anyhow::Result<MeasureRequest> {
+        let trial = self.execution.trial();
+        let (targets, selection) = self.selection.of_words(&self.targets, trial)?;
+        Ok(MeasureRequest {
+            targets,
+            selection,
+            variants: self.variants.request(&self.arguments)?,
+            plan: self.execution.plan(&self.sampling, &self.comparison),
+            only_lists: self.execution.list,
+        })
+    }
+
+    /// What is done with it.
+    pub fn task(&self) -> Task {
+        Task {
+            settings: self.comparison.settings(&self.selection.metric.names, None),
+            fail_on: self.comparison.fail_on,
+            divides_runs: self.sampling.request().divides_runs(),
+            execution: self.execution.clone(),
+            profile: self.profile,
+            study: self.study.clone(),
+            output: self.output.clone(),
+            store: self.store.clone(),
+            style: None,
+            resumed_by: "run",
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The search for the concurrency, or the rate, beyond which there is no more throughput.
+
+use super::parse;
+use clap::Args;
+use speedwell_analysis::scaling::Rules;
+use speedwell_measure::SearchRequest;
+use speedwell_model::load_spec::parse_rate;
+use std::str::FromStr;
+
+/// Search options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Search")]
+pub struct SearchArgs {
+    /// The same as '-c max'
+    #[arg(long, conflicts_with = "concurrency")]
+    pub squeeze: bool,
+    /// The highest concurrency that '-c max' tries
+    #[arg(long, value_name = "N", value_parser = parse::count, help = limit_help())]
+    pub concurrency_limit: Option<u32>,
+    /// Stop '-c max' after N consecutive levels without improvement [default: 2]
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    pub patience: Option<u32>,
+    /// Let '-c max' try multiples of N instead of doubling
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    pub step: Option<u32>,
+}
+
+impl SearchArgs {
+    /// The search, with so many visits of each level.
+    pub fn request(&self, visits: Option<u32>) -> SearchRequest {
+        SearchRequest {
+            step: self.step,
+            limit: self.concurrency_limit,
+            patience: self.patience,
+            visits,
+        }
+    }
+
+    /// The most workers that execute code at the same time where nothing else is said. They may be operating system
+    /// processes or threads with a machine of their own, so there are fewer of them than connections.
+    pub const MOST_WORKERS: u32 = 256;
+}
+
+fn limit_help() -> String {
+    format!(
+        "The highest concurrency that '-c max' tries [default: {} workers of code, {} connections]",
+        SearchArgs::MOST_WORKERS,
+        Rules::default().limit
+    )
+}
+
+/// How many workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Concurrency {
+    /// These numbers, one after the other.
+    Levels(Vec<u32>),
+    /// The number that gives the greatest throughput.
+    Max,
+}
+
+impl FromStr for Concurrency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Concurrency, String> {
+        if text == "max" {
+            return Ok(Concurrency::Max);
+        }
+        let mut levels = Vec::new();
+        for level in text.split(',') {
+            let level = parse::count(level.trim()).map_err(|why| format!("{why}, nor 'max'"))?;
+            if levels.contains(&level) {
+                return Err(format!("{level} stands there twice"));
+            }
+            levels.push(level);
+        }
+        Ok(Concurrency::Levels(levels))
+    }
+}
+
+/// How many requests a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RateChoice {
+    /// So many.
+    PerSecond(f64),
+    /// As many as the server keeps.
+    Max,
+}
+
+impl FromStr for RateChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RateChoice, String> {
+        match text {
+            "max" => Ok(RateChoice::Max),
+            text => parse_rate(text).map(RateChoice::PerSecond),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_names_the_highest_concurrencies() {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let eval = words(include_str!("../../../../docs/guide/eval.md"));
+        let limit = format!(
+            "`--concurrency-limit` is the highest number tried ({})",
+            SearchArgs::MOST_WORKERS
+        );
+        assert!(eval.contains(&limit), "{limit}");
+        let load = words(include_str!("../../../../docs/guide/load-search.md"));
+        let limit = format!("up to `--concurrency-limit` ({})", Rules::default().limit);
+        assert!(load.contains(&limit), "{limit}");
+    }
+
+    #[test]
+    fn a_concurrency_is_a_number_several_or_max() {
+        assert_eq!("max".parse(), Ok(Concurrency::Max));
+        assert_eq!("1k".parse(), Ok(Concurrency::Levels(vec![1000])));
+        assert_eq!("1, 2,8".parse(), Ok(Concurrency::Levels(vec![1, 2, 8])));
+        for wrong in ["", "0", "1,", "2,x", "most", "4,2,4", "1-8"] {
+            assert!(wrong.parse::<Concurrency>().is_err(), "{wrong}");
+        }
+        assert_eq!("90/m".parse(), Ok(RateChoice::PerSecond(1.5)));
+        assert_eq!("max".parse(), Ok(RateChoice::Max));
+        assert!("maximum".parse::<RateChoice>().is_err());
+    }
+}

@@ -1,0 +1,85 @@
+//! Which benchmarks, which values, which metric.
+
+use anyhow::Context;
+use clap::Args;
+use regex::Regex;
+use speedwell_harness::Trial;
+use speedwell_harness::discover::Selection;
+use std::path::Path;
+
+/// Selection options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct SelectionArgs {
+    /// Only benchmarks whose 'group/name' matches this pattern (repeatable: any of them)
+    #[arg(short = 'f', long = "filter", value_name = "RE")]
+    pub filter: Vec<Regex>,
+    /// Leave out benchmarks whose 'group/name' matches this pattern (repeatable)
+    #[arg(short = 'x', long = "exclude", value_name = "RE")]
+    pub exclude: Vec<Regex>,
+    /// Set a parameter to these values instead of the declared ones (repeatable); '@FILE' reads
+    /// lines such as 'group/file.js n=1000', as 'speedwell iterations' writes them
+    #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]|@FILE")]
+    pub set: Vec<String>,
+    #[command(flatten)]
+    pub metric: MetricArgs,
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct MetricArgs {
+    /// Metric to report instead of the first (repeatable; 'all' for every one)
+    #[arg(long = "metric", value_name = "NAME")]
+    pub names: Vec<String>,
+}
+
+impl SelectionArgs {
+    /// The targets among `words`, and what is to be read of them: NAME=VALUE words that are no files are settings.
+    ///
+    /// # Errors
+    /// A setting that is not of the form NAME=VALUE.
+    pub fn of_words(
+        &self,
+        words: &[String],
+        trial: Trial,
+    ) -> anyhow::Result<(Vec<String>, Selection)> {
+        let is_value = |word: &String| word.contains('=') && !Path::new(word).exists();
+        let (values, targets): (Vec<String>, _) = words.iter().cloned().partition(is_value);
+        Ok((targets, self.selection(&values, trial)?))
+    }
+
+    /// What is to be read, with `more` NAME=VALUE words that stood among the targets.
+    ///
+    /// # Errors
+    /// A setting that is not of the form NAME=VALUE.
+    pub fn selection(&self, more: &[String], trial: Trial) -> anyhow::Result<Selection> {
+        let mut selection = Selection {
+            filters: self.filter.clone(),
+            excludes: self.exclude.clone(),
+            trial,
+            ..Selection::default()
+        };
+        for text in &self.set {
+            match text.strip_prefix('@') {
+                Some(file) => std::fs::read_to_string(file)
+                    .map_err(anyhow::Error::from)
+                    .and_then(|lines| selection.add_lines(&lines))
+                    .with_context(|| format!("cannot read the values in '{file}'"))
+                    .context("in --set")?,
+                None => selection
+                    .sets
+                    .extend(Selection::parse_set(text).context("in --set")?),
+            }
+        }
+        for text in more {
+            // Typed as in the original: the whole rest of the word is one value.
+            let (name, value) = text
+                .split_once('=')
+                .context("a value has the form NAME=VALUE")?;
+            let value = Selection::written_out(value);
+            selection.sets.push((name.to_owned(), value));
+        }
+        Ok(selection)
+    }
+}

@@ -1,0 +1,78 @@
+//! Where sessions are kept.
+
+use clap::Args;
+use speedwell_measure::SessionRequest;
+use speedwell_results::store::Store;
+use std::path::PathBuf;
+
+/// Store options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Store")]
+pub struct StoreArgs {
+    /// The database [default: .speedwell/results.db of the project, else of the user]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SPEEDWELL_DB",
+        hide_env_values = true
+    )]
+    pub db: Option<PathBuf>,
+    /// Name this session, for later use as @NAME (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub tag: Vec<String>,
+    /// Keep nothing
+    #[arg(long, conflicts_with_all = ["db", "tag"])]
+    pub no_save: bool,
+}
+
+impl StoreArgs {
+    /// The session to be kept, with the words typed.
+    pub fn session(&self) -> SessionRequest {
+        SessionRequest {
+            tags: self.tag.clone(),
+            command: std::env::args().collect(),
+            ..SessionRequest::default()
+        }
+    }
+
+    /// Opens the database.
+    ///
+    /// # Errors
+    /// It cannot be opened or is none of ours.
+    pub fn open(&self) -> anyhow::Result<Store> {
+        if self.no_save {
+            return Store::in_memory();
+        }
+        Store::open(&self.path()?)
+    }
+
+    /// Opens the database to look something up; it need not be writable.
+    ///
+    /// # Errors
+    /// It cannot be opened or is not a Speedwell database.
+    pub fn open_to_read(&self) -> anyhow::Result<Store> {
+        if self.no_save {
+            return Store::in_memory();
+        }
+        Store::open_to_read(&self.path()?)
+    }
+
+    /// The database if there is one: looking something up leaves no trace.
+    ///
+    /// # Errors
+    /// It cannot be opened or is none of ours.
+    pub fn existing(&self) -> anyhow::Result<Option<Store>> {
+        let path = self.path()?;
+        path.is_file()
+            .then(|| Store::open_to_read(&path))
+            .transpose()
+    }
+
+    /// Where the database is, or would be.
+    ///
+    /// # Errors
+    /// There is no current folder.
+    pub fn path(&self) -> anyhow::Result<PathBuf> {
+        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
+    }
+}

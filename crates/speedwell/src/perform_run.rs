@@ -1,0 +1,49 @@
+//! The hidden command that performs one run of an experiment, in a process of its own.
+//!
+//! `runner/experiment` decides what is done. The order comes over the private line (docs/reference/protocol.md, "Transport"), and so goes the answer;
+//! the other half is `harness/experiment.rs`. Start at [`run`].
+
+use super::Status;
+use anyhow::Context;
+use speedwell_harness::Message;
+use speedwell_model::assignment::Assignment;
+use speedwell_process as process;
+use speedwell_runner::experiment::perform;
+use speedwell_runner::load::private_line;
+use std::io::{BufRead, BufReader, Write};
+
+/// The name of the command.
+pub const COMMAND: &str = speedwell_harness::experiment::COMMAND;
+
+/// Waits for an order, carries it out, tells what came of it.
+///
+/// # Errors
+/// Nobody started this process with a private line, or nobody listens any longer.
+pub fn run() -> anyhow::Result<Status> {
+    let (commands, mut events) = private_line().context("this command is for Speedwell itself")?;
+    let mut lines = BufReader::new(commands).split(b'\n');
+    let order = lines.find_map(|line| {
+        let message = Message::parse(&line.ok()?)?;
+        (message.verb == "run").then_some(message)
+    });
+    let order = order.context("there came no order")?;
+    let text = order
+        .get("assignment")
+        .context("the order has no assignment")?;
+    let assignment: Assignment = serde_json::from_str(&text)?;
+    let seed = order.number("seed").unwrap_or(0);
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    let done = perform(&assignment, seed);
+    let mut answer =
+        Message::new("performed").with("json", serde_json::to_string(&done.performed)?);
+    if let Some(load) = &done.load {
+        answer = answer.with("load", serde_json::to_string(load)?);
+    }
+    if let Some(profile) = &done.profile {
+        answer = answer.with("profile", serde_json::to_string(profile)?);
+    }
+    events.write_all(answer.to_string().as_bytes())?;
+    events.write_all(Message::new("end").to_string().as_bytes())?;
+    Ok(Status::DONE)
+}

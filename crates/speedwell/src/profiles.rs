@@ -1,0 +1,121 @@
+//! Profiles among the SOURCEs of a comparison: recordings of where a program spends its time.
+//!
+//! Decides which operands are profiles, by their content, and prints what two of them say about each other. How
+//! they are read is in `foreign::profile`.
+
+use super::Status;
+use super::operand::Operand;
+use super::options::{FailOn, RunArgs};
+use super::source::files_of;
+use anyhow::{Context, bail};
+use speedwell_analysis::profile;
+use speedwell_harness as harness;
+use speedwell_model::Profile;
+use speedwell_report::{self as report, ProfileSide};
+use speedwell_results::foreign::profile::{FrameNames, read};
+use speedwell_results::formats;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The profiles that the operands are; `None` if none of them is one.
+///
+/// # Errors
+/// One that cannot be read, or that stands beside something else.
+pub fn all(operands: &[Operand]) -> anyhow::Result<Option<Vec<Profile>>> {
+    let mut found = Vec::new();
+    for operand in operands {
+        let read = one(operand).with_context(|| format!("in source '{}'", operand.label))?;
+        found.push(read);
+    }
+    let other = operands.iter().zip(&found).find(|(_, read)| read.is_none());
+    let one = operands.iter().zip(&found).find(|(_, read)| read.is_some());
+    match (one, other) {
+        (None, _) => Ok(None),
+        (Some((one, _)), Some((other, _))) => bail!(
+            "'{}' is a profile and '{}' is none: they cannot be compared",
+            one.label,
+            other.label
+        ),
+        (Some(_), None) => Ok(Some(found.into_iter().flatten().collect())),
+    }
+}
+
+/// The recordings of one side, added up.
+fn one(operand: &Operand) -> anyhow::Result<Option<Profile>> {
+    let mut files = Vec::new();
+    for place in &operand.places {
+        // Stored sessions are no files, and pipes can be read only once, by those whom they are for.
+        let path = Path::new(place);
+        if !path.is_file() && !path.is_dir() {
+            return Ok(None);
+        }
+        files.extend(files_of(place)?);
+    }
+    let mut whole: Option<Profile> = None;
+    for file in files {
+        match (&mut whole, of_file(&file)?) {
+            (None, None) => return Ok(None),
+            (None, Some(first)) => whole = Some(first),
+            (Some(whole), Some(next)) if whole.unit == next.unit => whole.merge(&next),
+            (Some(_), Some(_)) => {
+                bail!("the costs in '{file}' have another unit than those before it")
+            }
+            (Some(_), None) => bail!("'{file}' is no profile, and others beside it are"),
+        }
+    }
+    Ok(whole)
+}
+
+fn of_file(file: &str) -> anyhow::Result<Option<Profile>> {
+    let cannot_read = || format!("cannot read the file '{file}'");
+    // Results come first: a file of theirs must not become a profile by chance. Programs are neither.
+    let mut opened = File::open(file).with_context(cannot_read)?;
+    let mut bytes = Vec::new();
+    let mut beginning = opened.by_ref().take(formats::BEGINNING_BYTES);
+    beginning
+        .read_to_end(&mut bytes)
+        .with_context(cannot_read)?;
+    if formats::is_known(&bytes) || harness::is_elf(Path::new(file)) {
+        return Ok(None);
+    }
+    opened.read_to_end(&mut bytes).with_context(cannot_read)?;
+    let read = read(&bytes, &FrameNames::default());
+    read.with_context(|| format!("cannot read '{file}' as a profile"))
+}
+
+/// Compares two profiles.
+///
+/// # Errors
+/// Not two of them, or two whose costs have different units.
+pub fn compare(
+    operands: &[Operand],
+    profiles: &[Profile],
+    args: &RunArgs,
+) -> anyhow::Result<Status> {
+    let ([old_name, new_name], [old, new]) = (operands, profiles) else {
+        bail!(
+            "profiles are compared two at a time, and {} were given",
+            operands.len()
+        );
+    };
+    if old.unit != new.unit {
+        bail!(
+            "the costs of '{}' and '{}' have different units",
+            old_name.label,
+            new_name.label
+        );
+    }
+    if args.comparison.fail_on != FailOn::Never {
+        bail!(
+            "profiles have no verdict that --fail-on could judge: they say where a cost is, not whether it is real"
+        );
+    }
+    let side = |operand: &'_ Operand, profile| (operand.label.clone(), profile);
+    let (old, new) = (side(old_name, old), side(new_name, new));
+    let sides = [&old, &new].map(|(label, profile)| ProfileSide { label, profile });
+    let found = profile::explain(sides[0].profile, sides[1].profile);
+    let document = report::profiles(sides, &found, &args.output.settings());
+    args.output.print(&document)?;
+    Ok(Status::DONE)
+}

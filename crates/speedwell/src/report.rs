@@ -1,0 +1,241 @@
+//! `speedwell report`: stored or exported results as tables, studies, charts, data.
+
+use super::options::{
+    ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
+};
+use super::source::Source;
+use super::{Status, calibrated, loaded, operand, source};
+use anyhow::ensure;
+use clap::{Args, ValueEnum};
+use speedwell_analysis::{self as analysis, Findings, Settings, code};
+use speedwell_harness::Trial;
+use speedwell_model::load_run::LoadRun;
+use speedwell_model::{Session, Stopping};
+use speedwell_report::{self as report, ChartKind, Document, Output};
+use speedwell_results::formats::{self, node_csv::Layout};
+use speedwell_suite::experiment::Experiment;
+use std::io::Write;
+
+/// Show stored or exported results: summary, comparison, parameter study, charts, data
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell report
+  speedwell report @latest -o results.md -o chart.png
+  speedwell report scatter.csv --x-axis len --by encoding --log -o study.svg
+  speedwell report @12 --export jsonl > session.jsonl")]
+pub struct ReportArgs {
+    /// Files or stored sessions; '-' is stdin
+    #[arg(value_name = "SOURCE", default_value = "@latest")]
+    sources: Vec<String>,
+    /// Write the raw data to standard output instead of a report
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["x_axis", "format", "output"])]
+    export: Option<Export>,
+    /// Add up loads that several generators sent at the same time, such as on several machines, as parts of
+    /// one (JSON of 'speedwell load'); histograms are merged exactly
+    #[arg(long, conflicts_with_all = ["export", "x_axis"])]
+    merge: bool,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    variants: VariantArgs,
+    #[command(flatten)]
+    comparison: ComparisonArgs,
+    #[command(flatten)]
+    study: StudyArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl ReportArgs {
+    /// The same settings with all metrics, for a load test of another tool by itself: its times are asked
+    /// for as much as its rate.
+    fn widened(&self, settings: &Settings, session: &Session) -> Settings {
+        let is_load = session.metric("latency_p50").is_some();
+        let is_alone = session.design.stopping == Stopping::Fixed { runs: 1 };
+        match self.selection.metric.names.is_empty() && is_load && is_alone {
+            false => settings.clone(),
+            true => Settings {
+                metrics: vec!["all".to_owned()],
+                ..settings.clone()
+            },
+        }
+    }
+
+    /// Whether loads are shown as such: where there are some, and nothing about metrics, studies or
+    /// certain charts was asked for, which are those of runs.
+    fn shows_loads(&self, loads: &[LoadRun]) -> bool {
+        let asks_for_runs = self.study.x_axis.is_some()
+            || !self.selection.metric.names.is_empty()
+            || self.output.settings().chart.is_some();
+        !loads.is_empty() && !asks_for_runs
+    }
+}
+
+/// Forms of raw data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Export {
+    /// One JSON object a line; lossless, and what `import` reads back.
+    Jsonl,
+    /// CSV of Node core's compare.js, or run.js for one variant.
+    NodeCsv,
+}
+
+/// Reports.
+///
+/// # Errors
+/// Sources that cannot be read, parameters or metrics that they do not have.
+pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
+    let selection = args.selection.selection(&[], Trial::No)?;
+    let operands = operand::all(&args.sources)?;
+    let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
+    if args.merge {
+        return merged(&args, &sources);
+    }
+    let baseline = args.variants.baseline.as_deref();
+    let settings = args
+        .comparison
+        .settings(&args.selection.metric.names, baseline);
+    let output = args.output.settings();
+    let mut document = Document::default();
+    for source in &sources {
+        let session = &*source.taken_part();
+        if let Some(kind) = args.export {
+            quiet_on_closed_pipe(export(session, kind))?;
+            continue;
+        }
+        let settings = args.widened(&settings, session);
+        let mut findings = analysis::of(session, &settings);
+        calibrated::mark(&mut findings, [session], &args.store);
+        let loads = formats::measured::loads_of(session)?;
+        let shows_loads = session.design.experiment.is_none() && args.shows_loads(&loads);
+        let part = match shows_loads {
+            true => {
+                let loads: Vec<_> = loads.iter().map(analysis::load::of).collect();
+                loaded::document(session, &loads, &settings, &output)?
+            }
+            false => document_of(session, &findings, &args.study, &settings, &output)?,
+        };
+        document.report = part.report;
+        document.append(part);
+        let name = (sources.len() > 1).then_some(source.label.as_str());
+        document.append(report::circumstances(&[(name, session)], &findings));
+    }
+    if args.export.is_none() {
+        args.output.print(&document)?;
+    }
+    Ok(Status::DONE)
+}
+
+/// The report of the one load that the loads of all sources are parts of.
+fn merged(args: &ReportArgs, sources: &[Source]) -> anyhow::Result<Status> {
+    let mut parts = Vec::new();
+    for source in sources {
+        let loads = formats::measured::loads_of(&source.session)?;
+        ensure!(
+            !loads.is_empty(),
+            "'{}' holds no load of 'speedwell load'\nhint: -o part.json writes one",
+            source.label
+        );
+        parts.extend(loads);
+    }
+    let whole = formats::measured::merge_parts(parts)?;
+    let findings = [analysis::load::of(&whole)];
+    let session =
+        formats::measured::session("merged", std::slice::from_ref(&whole), &mut Vec::new())?;
+    let settings = args.comparison.settings(&args.selection.metric.names, None);
+    let output = args.output.settings();
+    let document = loaded::document(&session, &findings, &settings, &output)?;
+    args.output.print(&document)?;
+    Ok(Status::DONE)
+}
+
+/// The report that is asked for: a study with `--x-axis`, else what suits the findings.
+///
+/// # Errors
+/// An unknown parameter, or a chart or unit that does not fit.
+pub fn document_of(
+    session: &Session,
+    findings: &Findings,
+    study: &StudyArgs,
+    settings: &Settings,
+    output: &Output,
+) -> anyhow::Result<Document> {
+    let experiment = session.design.experiment.as_ref();
+    let is_whole = study.x_axis.is_none() && settings.metrics.is_empty();
+    if let Some(written) = experiment.filter(|_| is_whole) {
+        let experiment = Experiment::of(written)?;
+        let found = analysis::experiment::of(session, &experiment, settings);
+        ensure!(
+            output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
+            "flame graphs are drawn of profiles, and nothing was recorded\nhint: measure with --profile"
+        );
+        return Ok(report::experiment(&found, &experiment, output));
+    }
+    match &study.x_axis {
+        Some(x_axis) => {
+            let found = analysis::study(session, x_axis, study.by.as_deref(), settings)?;
+            report::study(&found, study.log, output)
+        }
+        None if settings.metrics.is_empty() && code::is_code(session) => {
+            of_code(session, findings, settings, output)
+        }
+        None => report::of(findings, output),
+    }
+}
+
+/// The report of pieces of code, which have more to tell than one metric.
+fn of_code(
+    session: &Session,
+    findings: &Findings,
+    settings: &Settings,
+    output: &Output,
+) -> anyhow::Result<Document> {
+    let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
+    let levels = code::levels(session, confidence);
+    if !levels.is_empty() {
+        return Ok(report::code::search(&levels, findings, output));
+    }
+    let figures = code::figures(session, confidence);
+    let warnings = code::warnings(session, &figures, settings);
+    let compared = match findings.comparisons.is_empty() {
+        true => None,
+        false => Some(report::of(findings, output)?),
+    };
+    Ok(report::code::document(
+        &figures, &warnings, findings, compared, output,
+    ))
+}
+
+fn export(session: &Session, kind: Export) -> anyhow::Result<()> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    match kind {
+        Export::Jsonl => formats::json_lines::write(session, &mut out)?,
+        Export::NodeCsv => {
+            let layout = match session.variants.len() {
+                1 => Layout::Run,
+                _ => Layout::Compare,
+            };
+            formats::node_csv::sessions::write(session, &layout, &mut out)?
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// A reader that has seen enough (`| head`) is no error.
+fn quiet_on_closed_pipe(done: anyhow::Result<()>) -> anyhow::Result<()> {
+    let is_closed = |cause: &(dyn std::error::Error + 'static)| {
+        let io = cause
+            .downcast_ref::<std::io::Error>()
+            .map(std::io::Error::kind);
+        // What writes JSON wraps the error of the pipe.
+        let json = cause.downcast_ref::<serde_json::Error>();
+        io.or_else(|| json?.io_error_kind()) == Some(std::io::ErrorKind::BrokenPipe)
+    };
+    match done {
+        Err(error) if error.chain().any(is_closed) => Ok(()),
+        done => done,
+    }
+}

@@ -1,0 +1,159 @@
+//! A file of results, or stdin, as sessions.
+//!
+//! Decides what the user is told when such a file cannot be had, or is only partly understood. It
+//! must not know what the sessions are for. The entry point is [`read`].
+
+use super::status;
+use anyhow::{Context, Result, ensure};
+use speedwell_model::Session;
+use speedwell_results::formats;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The largest file that is read. All of it is held in memory.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// What is said of files, and of which.
+#[derive(Debug, Default)]
+pub struct Remarks(Vec<(String, Vec<String>)>);
+
+impl Remarks {
+    /// Files named in one remark.
+    const NAMED: usize = 2;
+
+    /// Takes a sentence about the file `label`, in front of which it may stand.
+    fn add(&mut self, label: &str, sentence: &str) {
+        let about = format!("'{label}': ");
+        let (files, text) = match sentence.strip_prefix(&about) {
+            Some(text) => (vec![label.to_owned()], text),
+            None => (Vec::new(), sentence),
+        };
+        match self.0.iter_mut().find(|(known, _)| known == text) {
+            Some((_, known)) => known.extend(files),
+            None => self.0.push((text.to_owned(), files)),
+        }
+    }
+
+    /// Each remark once, with the files that it is about.
+    fn sentences(&self) -> impl Iterator<Item = String> + '_ {
+        self.0.iter().map(|(text, files)| match &files[..] {
+            [] => text.clone(),
+            [only] => format!("'{only}': {text}"),
+            [one, other] => format!("'{one}' and '{other}': {text}"),
+            many => {
+                let named = many[..Self::NAMED].join("', '");
+                format!("'{named}' and {} more: {text}", many.len() - Self::NAMED)
+            }
+        })
+    }
+
+    /// Sends them to stderr.
+    pub fn tell(&self) {
+        self.sentences()
+            .for_each(|sentence| status::warn(&sentence));
+    }
+}
+
+/// Reads the file at `place`, or stdin where that is `-`. What was left out of it is added to `remarks`.
+///
+/// # Errors
+/// It cannot be read, or what is in it is not understood.
+pub fn read(place: &Path, remarks: &mut Remarks) -> Result<Vec<Session>> {
+    let label = place.display().to_string();
+    let bytes = match label.as_str() {
+        "-" => whole(std::io::stdin().lock()).context("cannot read stdin")?,
+        _ => File::open(place)
+            .map_err(anyhow::Error::from)
+            .and_then(whole)
+            .with_context(|| cannot_read(&label))?,
+    };
+    let mut warnings = Vec::new();
+    let sessions = formats::read_noting(&label, &bytes, &mut warnings)?;
+    warnings
+        .iter()
+        .for_each(|warning| remarks.add(&label, warning));
+    Ok(sessions)
+}
+
+/// What can be read, up to a limit. Of something that is of no known kind, only the beginning: a device may never end.
+fn whole(mut from: impl Read) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.by_ref()
+        .take(formats::BEGINNING_BYTES)
+        .read_to_end(&mut bytes)?;
+    if formats::is_known(&bytes) {
+        let left = MOST_BYTES - bytes.len() as u64;
+        from.take(left).read_to_end(&mut bytes)?;
+        ensure!(
+            (bytes.len() as u64) < MOST_BYTES,
+            "it has more than {} MiB\nhint: import parts of it",
+            MOST_BYTES >> 20
+        );
+    }
+    Ok(bytes)
+}
+
+fn cannot_read(label: &str) -> String {
+    format!(
+        "cannot read the file '{label}'\n\
+         hint: stored sessions are named @latest, @prev, @NUMBER or @TAG"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Zeros without end, of which no more is read than this.
+    struct Zeros(u64);
+
+    impl Read for Zeros {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            into.fill(0);
+            let count = into.len() as u64;
+            self.0 = self
+                .0
+                .checked_sub(count)
+                .expect("far more is read than is needed");
+            Ok(into.len())
+        }
+    }
+
+    #[test]
+    fn of_something_unknown_only_the_beginning_is_read() {
+        let bytes = whole(Zeros(4 * formats::BEGINNING_BYTES)).unwrap();
+        assert_eq!(bytes.len() as u64, formats::BEGINNING_BYTES);
+        let told = formats::read("zero", &bytes).unwrap_err().to_string();
+        assert!(told.starts_with("'zero' is a binary file"), "{told}");
+    }
+
+    #[test]
+    fn a_mark_of_the_byte_order_changes_nothing() {
+        let wrk = "Running 1s test @ http://127.0.0.1:8080/\n  1 threads and 2 connections\n  Thread Stats   Avg      \
+                   Stdev     Max   +/- Stdev\n    Latency   100.00us   10.00us   1.00ms   90.00%\n    Req/Sec    \
+                   10.00k     1.00k   11.00k    90.00%\n  10000 requests in 1.00s, 1.00MB read\nRequests/sec:  \
+                   10000.00\nTransfer/sec:      1.00MB\n";
+        let plain = formats::read("a", wrk.as_bytes()).unwrap();
+        let marked = formats::read("a", format!("\u{feff}{wrk}").as_bytes()).unwrap();
+        assert_eq!(plain[0].runs, marked[0].runs);
+    }
+
+    #[test]
+    fn what_is_true_of_many_files_is_said_once() {
+        let mut remarks = Remarks::default();
+        for file in ["a", "b", "c", "d"] {
+            remarks.add(file, &format!("'{file}': a debug build"));
+        }
+        remarks.add("b", "'b': has two dates");
+        remarks.add("c", "of no file");
+        remarks.add("d", "of no file");
+        let told: Vec<String> = remarks.sentences().collect();
+        let expected = [
+            "'a', 'b' and 2 more: a debug build",
+            "'b': has two dates",
+            "of no file",
+        ];
+        assert_eq!(told, expected);
+    }
+}

@@ -1,0 +1,225 @@
+//! `speedwell run`: the whole path of data on one screen.
+
+use super::options::{ExecutionArgs, FailOn, OrderName, OutputArgs, RunArgs, StoreArgs, StudyArgs};
+use super::progress::Progress;
+use super::report::document_of;
+use super::{Status, calibrated, experiment, gate, status, trial};
+use anyhow::ensure;
+use speedwell_analysis::{self as analysis, Settings};
+use speedwell_compat::erlperf::style::{self, Style};
+use speedwell_harness::plan::Plan;
+use speedwell_harness::{Job, Kind};
+use speedwell_measure::{self as measure, Measured, Plans, SessionRequest};
+use speedwell_model::quote;
+use speedwell_model::{Session, Stopping};
+use speedwell_report::{self as report, ChartKind, Subject};
+use speedwell_results::store::Store;
+
+/// Measures, analyses, reports, judges.
+///
+/// # Errors
+/// Wrong words, unknown targets, a store that cannot be written.
+pub fn run(args: RunArgs) -> anyhow::Result<Status> {
+    ensure!(
+        args.execution.order != OrderName::Parallel,
+        "only snippets can be measured at the same time\nhint: 'speedwell eval'"
+    );
+    let task = args.task();
+    let mut store = task.open_store()?;
+    let plans = match &args.execution.resume {
+        Some(session) => measure::resumed(&store, session, args.execution.budget)?,
+        None => Plans::read(&args.request()?, &mut task.progress())?,
+    };
+    execute(plans, &mut store, &task)
+}
+
+/// Executes plans as the options ask for: lists, tries, or measures and reports.
+///
+/// # Errors
+/// A store or an output that cannot be written.
+pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<Status> {
+    ensure!(
+        !task.profile || plans.plan.design.experiment.is_some(),
+        "--profile records the commands and servers of an experiment, and these are benchmark files: how much \
+         their runs do depends on time\nhint: 'speedwell new overhead' makes an experiment of a command; \
+         docs/guide/profiles.md tells how recordings of other programs are compared"
+    );
+    if task.execution.list {
+        return trial::list(&plans, task);
+    }
+    if task.execution.test {
+        return trial::test(&plans, task);
+    }
+    check_report(&plans.plan, task)?;
+    let plan = plans.plan.clone();
+    let (mut session, ended) = measure(plans, store, task)?;
+    if ended != Status::DONE {
+        return Ok(ended.or(conclude(&session, task)?));
+    }
+    let (settings, is_asked) = (&task.settings, task.profile);
+    let recorded = measure::experiment::record(
+        &plan,
+        &mut session,
+        settings,
+        is_asked,
+        store,
+        &mut task.progress(),
+    )?;
+    Ok(Status::of_end(recorded).or(conclude(&session, task)?))
+}
+
+/// Measures and keeps a session; how it ended is said, and is a status.
+///
+/// # Errors
+/// A store that cannot be written.
+pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(Session, Status)> {
+    let measured = measure::measure(plans, &task.session(), store, &mut task.progress())?;
+    let status = match &measured.ended {
+        Ok(ended) => Status::of_end(*ended),
+        Err(error) => {
+            status::tell(error);
+            Status::COULD_NOT
+        }
+    };
+    if status != Status::DONE && !task.store.no_save {
+        status::note(&how_to_resume(status, &measured, store, task)?);
+    }
+    Ok((measured.session, status))
+}
+
+/// Analyses a session that was just measured, reports, judges.
+///
+/// # Errors
+/// An output that cannot be written.
+pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
+    let settings = &task.settings;
+    if let Some(written) = &session.design.experiment
+        && task.study.x_axis.is_none()
+        && settings.metrics.is_empty()
+    {
+        return experiment::conclude(session, written, task);
+    }
+    let mut findings = analysis::of(session, settings);
+    calibrated::mark(&mut findings, [session], &task.store);
+    if let Some(style) = task.style {
+        style::write(session, style, &mut std::io::stdout().lock())?;
+        return Ok(gate::judge(&findings, task.fail_on));
+    }
+    let output = task.output.settings();
+    let mut document = document_of(session, &findings, &task.study, settings, &output)?;
+    document.append(report::circumstances(&[(None, session)], &findings));
+    task.output.print(&document)?;
+    Ok(gate::judge(&findings, task.fail_on))
+}
+
+/// What is done with plans and their results, whichever command made the plans.
+#[derive(Debug, Default)]
+pub struct Task {
+    /// How results are analysed.
+    pub settings: Settings,
+    /// What the gate refuses.
+    pub fail_on: FailOn,
+    /// Whether the division of runs into samples was asked for.
+    pub divides_runs: bool,
+    /// Whether cases are listed or tried, and when measuring ends early.
+    pub execution: ExecutionArgs,
+    /// Whether experiments are profiled.
+    pub profile: bool,
+    /// The study that is shown.
+    pub study: StudyArgs,
+    /// How results look.
+    pub output: OutputArgs,
+    /// Where sessions are kept.
+    pub store: StoreArgs,
+    /// Another report in place of ours.
+    pub style: Option<Style>,
+    /// The command that resumes an interrupted session.
+    pub resumed_by: &'static str,
+}
+
+impl Task {
+    /// The store that sessions are kept in. Looking at cases and trying them leaves no trace.
+    ///
+    /// # Errors
+    /// The store cannot be opened.
+    pub fn open_store(&self) -> anyhow::Result<Store> {
+        match self.execution.list || self.execution.test {
+            true => Store::in_memory(),
+            false => self.store.open(),
+        }
+    }
+
+    /// Who shows the course of it.
+    pub fn progress(&self) -> Progress {
+        Progress::new(&self.output)
+    }
+
+    /// The session to be measured.
+    pub fn session(&self) -> SessionRequest {
+        SessionRequest {
+            settings: self.settings.clone(),
+            fail_fast: self.execution.fail_fast,
+            divides_runs: self.divides_runs,
+            ..self.store.session()
+        }
+    }
+}
+
+/// Refuses before anything is measured what the report would refuse afterwards.
+fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
+    if task.study.x_axis.is_some() {
+        return task.output.check(Subject::Study);
+    }
+    let runs = if plan.variants.len() > 1 {
+        Subject::Comparison
+    } else {
+        Subject::Runs
+    };
+    if plan.design.experiment.is_some() {
+        return task.output.check(runs);
+    }
+    let is_code = |job: &Job| matches!(job.source.kind, Kind::Code(_));
+    if plan.jobs.iter().all(is_code) {
+        return task.output.check(Subject::Codes);
+    }
+    ensure!(
+        task.output.chart != Some(ChartKind::Line),
+        "a line chart needs a parameter study (--x-axis NAME)"
+    );
+    task.output.check(runs)
+}
+
+/// How a session that ended early is resumed.
+fn how_to_resume(
+    status: Status,
+    measured: &Measured,
+    store: &Store,
+    task: &Task,
+) -> anyhow::Result<String> {
+    let number = measured.session.number.unwrap_or_default();
+    let db = task.store.db.as_ref();
+    let db = db.map(|db| format!(" --db {}", quote(&db.to_string_lossy())));
+    let why = match status {
+        Status::INTERRUPTED => {
+            let done = store.finished_slots(number)?.len();
+            let done = done_of(done, measured.planned, &measured.session.design.stopping);
+            format!("interrupted: {done}; what was measured is kept")
+        }
+        _ => "what was measured until then is kept".to_owned(),
+    };
+    Ok(format!(
+        "{why}, resume with: speedwell {} --resume @{number}{}",
+        task.resumed_by,
+        db.unwrap_or_default()
+    ))
+}
+
+/// `only 1 of 128 runs was done`; a test that may end early has a largest number of runs only.
+fn done_of(done: usize, planned: usize, stopping: &Stopping) -> String {
+    let at_most = match stopping {
+        Stopping::Fixed { .. } => "",
+        Stopping::Sequential { .. } => "at most ",
+    };
+    let verb = if done == 1 { "was" } else { "were" };
+    format!("only {done} of {at_most}{planned} runs {verb} done")
+}

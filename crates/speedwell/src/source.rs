@@ -1,0 +1,325 @@
+//! SOURCE operands read: files, folders of files, `-`, stored sessions.
+//!
+//! Decides what several places of one operand become, what cases of different parts are called, and which sources are
+//! one and the same. How an operand is typed is decided in `operand`.
+
+use super::operand::{self, Operand};
+use super::results_file::{self, Remarks};
+use super::status;
+use anyhow::{Context, bail};
+use speedwell_harness::discover::{Part, Selection};
+use speedwell_model::Session;
+use speedwell_results::formats;
+use speedwell_results::store::{Reference, Store};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+/// One operand, read.
+#[derive(Debug)]
+pub struct Source {
+    /// What it is called in tables.
+    pub label: String,
+    /// Its results.
+    pub session: Session,
+    /// The variant that was picked.
+    pub variant: Option<String>,
+    /// The pattern after `::`.
+    part: Option<Part>,
+    /// Its places as they were typed.
+    words: String,
+    /// What these places are: numbers of sessions, resolved paths.
+    origins: Vec<String>,
+}
+
+/// What is known of all sources that were read so far.
+#[derive(Default)]
+struct Known {
+    /// The ids of sessions by where they were read. A file has no id by itself and would get another one each time,
+    /// though two variants of it are as much of one session as two of a stored one.
+    ids: HashMap<String, Vec<String>>,
+    /// What is to be said of files.
+    remarks: Remarks,
+}
+
+/// Reads every operand.
+///
+/// # Errors
+/// A missing or unreadable file, an unknown session or variant, a pattern that matches nothing.
+pub fn read(
+    operands: &[Operand],
+    selection: &Selection,
+    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+) -> anyhow::Result<Vec<Source>> {
+    let word = operand::common_word(operands);
+    let mut sources = Vec::new();
+    let mut known = Known::default();
+    for operand in operands {
+        sources.extend(read_knowing(
+            operand,
+            word.as_deref(),
+            selection,
+            store,
+            &mut known,
+        )?);
+    }
+    known.remarks.tell();
+    Ok(sources)
+}
+
+/// Reads one operand of several, where `word` stands for what their parts match. A file may hold
+/// several sessions.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_one(
+    operand: &Operand,
+    word: Option<&str>,
+    selection: &Selection,
+    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+) -> anyhow::Result<Vec<Source>> {
+    let mut known = Known::default();
+    let sources = read_knowing(operand, word, selection, store, &mut known)?;
+    known.remarks.tell();
+    Ok(sources)
+}
+
+/// The same, after other sources.
+fn read_knowing(
+    operand: &Operand,
+    word: Option<&str>,
+    selection: &Selection,
+    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+    known: &mut Known,
+) -> anyhow::Result<Vec<Source>> {
+    let in_source = || format!("in source '{}'", operand.label);
+    let mut sources = take(operand, store, known).with_context(in_source)?;
+    for source in &mut sources {
+        source.select(selection).with_context(in_source)?;
+    }
+    if let Some(word) = word {
+        sources.iter_mut().for_each(|source| source.rename(word));
+    }
+    Ok(sources)
+}
+
+fn take(
+    operand: &Operand,
+    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+    known: &mut Known,
+) -> anyhow::Result<Vec<Source>> {
+    let mut sessions = Vec::new();
+    let mut origins = Vec::new();
+    for place in &operand.places {
+        for file in files_of(place)? {
+            let (origin, mut found) = sessions_of(&file, store, &mut known.remarks)?;
+            let own = || found.iter().map(|session| session.id.clone()).collect();
+            let ids = known.ids.entry(origin.clone()).or_insert_with(own).clone();
+            for (session, id) in found.iter_mut().zip(ids) {
+                session.id = id;
+            }
+            sessions.extend(found);
+            origins.push(origin);
+        }
+    }
+    let files = origins.len();
+    let mut variant = operand.variant.clone();
+    for session in &sessions {
+        check_variant(session, variant.as_deref())?;
+    }
+    if files > 1 {
+        let parts = sessions
+            .into_iter()
+            .map(|session| (session, variant.clone()));
+        sessions = vec![formats::merge(&operand.label, parts.collect())?];
+        variant = None;
+    }
+    let source = |(at, session): (usize, Session)| -> anyhow::Result<Source> {
+        let mut origins = origins.clone();
+        origins.push(format!("#{at}"));
+        let mut source = Source {
+            label: operand.label.clone(),
+            session,
+            variant: variant.clone(),
+            part: operand.part.clone(),
+            words: operand.places.join(","),
+            origins,
+        };
+        source.take_part()?;
+        Ok(source)
+    };
+    sessions.into_iter().enumerate().map(source).collect()
+}
+
+/// The place itself, or the files in it if it is a folder.
+pub(super) fn files_of(place: &str) -> anyhow::Result<Vec<String>> {
+    if !Path::new(place).is_dir() {
+        return Ok(vec![place.to_owned()]);
+    }
+    let entries = std::fs::read_dir(place)
+        .with_context(|| format!("cannot read the folder '{place}'"))?
+        .flatten();
+    let visible = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+    let mut files: Vec<String> = visible
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file())
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        bail!("the folder '{place}' has no files");
+    }
+    Ok(files)
+}
+
+/// The sessions of one place, and what the place is, whatever it was called.
+fn sessions_of(
+    place: &str,
+    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+    remarks: &mut Remarks,
+) -> anyhow::Result<(String, Vec<Session>)> {
+    if place.starts_with('@') {
+        let store = store()?;
+        let number = store.find(&place.parse::<Reference>()?)?;
+        return Ok((format!("@{number}"), vec![store.session(number)?]));
+    }
+    let sessions = results_file::read(place.as_ref(), remarks)?;
+    let path = std::fs::canonicalize(place);
+    let origin = path.map_or_else(|_| place.to_owned(), |path| path.display().to_string());
+    Ok((origin, sessions))
+}
+
+/// Refuses sources of which two are the same: they cannot differ, so their comparison could only mislead.
+///
+/// # Errors
+/// Two are the same variant and part of the same session.
+pub fn refuse_the_same(sources: &[Source]) -> anyhow::Result<()> {
+    for (at, one) in sources.iter().enumerate() {
+        let Some(other) = sources[..at].iter().find(|other| other.is_same(one)) else {
+            continue;
+        };
+        let kind = match one.words.starts_with('@') {
+            true => "session",
+            false => "file",
+        };
+        let names = match other.words == one.words {
+            true => format!("'{}'", one.words),
+            false => format!("'{}' and '{}'", other.words, one.words),
+        };
+        bail!(
+            "both sources are the same {kind}, {names}\nhint: {}",
+            one.remedy()
+        );
+    }
+    Ok(())
+}
+
+fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
+    let Some(name) = variant else { return Ok(()) };
+    let known: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
+    if !known.contains(&name) {
+        bail!(
+            "no variant '{name}'\nhint: its variants are {}",
+            known.join(", ")
+        );
+    }
+    Ok(())
+}
+
+impl Source {
+    /// The label, the session, and which variant takes part.
+    pub fn labelled(&self) -> (String, &Session, Option<String>) {
+        (self.label.clone(), &self.session, self.variant.clone())
+    }
+
+    /// The name of the variant that takes part.
+    fn taken(&self) -> &str {
+        self.variant
+            .as_deref()
+            .unwrap_or(&self.session.design.baseline)
+    }
+
+    /// The session as far as it takes part: without its other variants where one was picked.
+    pub fn taken_part(&self) -> Cow<'_, Session> {
+        match &self.variant {
+            Some(name) => Cow::Owned(self.session.only_variant(name)),
+            None => Cow::Borrowed(&self.session),
+        }
+    }
+
+    fn is_same(&self, other: &Source) -> bool {
+        let pattern = |source: &Source| source.part.as_ref().map(|part| part.pattern().to_owned());
+        self.origins == other.origins
+            && self.taken() == other.taken()
+            && pattern(self) == pattern(other)
+    }
+
+    /// What could be compared instead of the source with itself.
+    fn remedy(&self) -> String {
+        let word = &self.words;
+        let names: Vec<&str> = self
+            .session
+            .variants
+            .iter()
+            .map(|v| v.name.as_str())
+            .collect();
+        match &names[..] {
+            [_, _, ..] => format!(
+                "'speedwell compare {word}' compares its variants {}",
+                names.join(", ")
+            ),
+            _ => "name another session (@prev, @NUMBER, @TAG), or measure both sides together with --old and --new"
+                .to_owned(),
+        }
+    }
+
+    /// Keeps only the cases that were asked for.
+    fn select(&mut self, selection: &Selection) -> anyhow::Result<()> {
+        let session = &mut self.session;
+        let had_runs = !session.runs.is_empty();
+        session.runs.retain(|run| selection.keeps(&run.case));
+        session
+            .failures
+            .retain(|failure| selection.wants(&failure.benchmark));
+        if had_runs && session.runs.is_empty() {
+            bail!("--filter, --exclude and --set leave no case of it");
+        }
+        Ok(())
+    }
+
+    /// Keeps only the cases that match the pattern.
+    fn take_part(&mut self) -> anyhow::Result<()> {
+        let Some(part) = &self.part else {
+            return Ok(());
+        };
+        self.session.runs.retain(|run| part.holds(&run.case.id()));
+        if self.session.runs.is_empty() {
+            bail!("no case matches '{}'", part.pattern());
+        }
+        Ok(())
+    }
+
+    /// Puts the common word for what the pattern matches, so that `BM_memcpy/8` of one and
+    /// `BM_copy/8` of the other are the same case.
+    fn rename(&mut self, word: &str) {
+        let Some(part) = &self.part else { return };
+        let (mut before, mut after) = (HashSet::new(), HashSet::new());
+        for run in &mut self.session.runs {
+            before.insert(run.case.id());
+            let mut case = (*run.case).clone();
+            case.benchmark = part.renamed(&case.benchmark, word);
+            after.insert(case.id());
+            run.case = Arc::new(case);
+        }
+        if after.len() < before.len() {
+            status::warn(&format!(
+                "the pattern of '{}' makes {} cases into {}, which mixes their runs; put what \
+                 tells them apart in a group: (...)",
+                self.label,
+                before.len(),
+                after.len()
+            ));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Exit statuses and the one way of telling an error.
+
+use speedwell_report::visible;
+use speedwell_runner::Ended;
+
+/// The exit status of the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status(u8);
+
+impl Status {
+    /// Done.
+    pub const DONE: Status = Status(0);
+    /// The answer is no: a gate failed, a check found a problem.
+    pub const NO: Status = Status(1);
+    /// Could not do it: wrong words, a missing program, a benchmark that failed.
+    pub const COULD_NOT: Status = Status(2);
+    /// Interrupted; what was measured is kept.
+    pub const INTERRUPTED: Status = Status(130);
+
+    /// The status of what was measured until it ended so. An end at the first failure was asked for.
+    pub fn of_end(ended: Ended) -> Status {
+        match ended {
+            Ended::Interrupted => Status::INTERRUPTED,
+            Ended::Failed | Ended::Complete => Status::DONE,
+        }
+    }
+
+    /// A drop-in's own status.
+    pub fn of(code: i32) -> Status {
+        Status(code.clamp(0, 255) as u8)
+    }
+
+    /// The number.
+    pub fn code(self) -> i32 {
+        i32::from(self.0)
+    }
+
+    /// The graver of two: could-not-do-it outranks an answer, an interruption outranks both.
+    pub fn or(self, other: Status) -> Status {
+        let rank = |status: Status| match status {
+            Status::DONE => 0,
+            Status::NO => 1,
+            Status::COULD_NOT => 2,
+            _ => 3,
+        };
+        if rank(other) > rank(self) {
+            other
+        } else {
+            self
+        }
+    }
+}
+
+/// Prints an error: outermost context first, hints on lines of their own.
+pub fn tell(error: &anyhow::Error) {
+    eprintln!("speedwell: {}", visible(&told(error)));
+}
+
+/// The message with its hints at the end, wherever in the chain they were given.
+fn told(error: &anyhow::Error) -> String {
+    let mut message = Vec::new();
+    let mut hints = Vec::new();
+    for part in error.chain().map(ToString::to_string) {
+        match part.split_once("\nhint: ") {
+            Some((words, hint)) => {
+                message.push(words.to_owned());
+                hints.push(format!("\nhint: {hint}"));
+            }
+            None => message.push(part),
+        }
+    }
+    message.join(": ") + &hints.concat()
+}
+
+/// Prints a warning.
+pub fn warn(sentence: &str) {
+    eprintln!("warning: {}", visible(sentence));
+}
+
+/// Prints a remark that is no warning.
+pub fn note(sentence: &str) {
+    eprintln!("speedwell: {}", visible(sentence));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn hints_come_last() {
+        let error = std::fs::read("/no/such/file").context("cannot read it\nhint: look elsewhere");
+        let error = error.context("in source 'x'").unwrap_err();
+        assert!(told(&error).starts_with("in source 'x': cannot read it: No such file"));
+        assert!(told(&error).ends_with("\nhint: look elsewhere"));
+    }
+}

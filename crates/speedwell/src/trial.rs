@@ -1,0 +1,105 @@
+//! `--list` and `--test`: what would be measured, and does it work at all?
+
+use super::run::Task;
+use super::{Status, gate, status};
+use speedwell_harness::Job;
+use speedwell_harness::plan::Plan;
+use speedwell_measure::experiment::{Estimate, of_loads, of_trial};
+use speedwell_measure::{Plans, reach_warning, try_out};
+use speedwell_model::{Case, Value};
+use speedwell_report::{self as report, CaseLine, Trial, duration};
+use speedwell_runner::Ended;
+
+/// Prints every case.
+///
+/// # Errors
+/// The output cannot be written.
+pub fn list(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
+    let plan = &plans.plan;
+    let runs = u64::from(plan.runs_per_variant()) * plan.variants.len() as u64;
+    let line = |job: &Job| CaseLine {
+        case: job
+            .case
+            .clone()
+            .or_else(|| job.label_as_case())
+            .unwrap_or_else(|| {
+                // A label that is no id is the name of a file whose cases only it knows.
+                Case::new(&job.label, Vec::new())
+            }),
+        runs,
+    };
+    let cases: Vec<CaseLine> = plan.jobs.iter().map(line).collect();
+    task.output.print(&report::cases(&cases))?;
+    if let Some(sentence) = reach_warning(plan, &task.settings) {
+        status::warn(&sentence);
+    }
+    if let Some(estimate) = of_loads(plan)?
+        && !task.output.quiet
+    {
+        status::note(&format!(
+            "The loads of {} runs of every case and variant take {}, without starting and ending what they are \
+             sent to; --test estimates the whole.",
+            plan.runs_per_variant(),
+            length(&estimate, plan)
+        ));
+    }
+    Ok(tell_broken(plans))
+}
+
+/// Executes each case once under the first variant and says what fails.
+///
+/// # Errors
+/// The output cannot be written.
+pub fn test(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
+    let warnings = plans.suite.warnings.iter();
+    warnings.for_each(|warning| status::warn(warning));
+    let tried = try_out(plans, task.execution.fail_fast, &mut task.progress())?;
+    if tried.ended == Ended::Complete
+        && let Some(estimate) = of_trial(&plans.plan, &tried.lived_ns)?
+    {
+        status::note(&format!(
+            "{} runs of every case and variant would take about {}.",
+            plans.plan.runs_per_variant(),
+            length(&estimate, &plans.plan)
+        ));
+    }
+    let works = |(passed, failed): &&(usize, usize)| *passed > 0 && *failed == 0;
+    let trial = Trial {
+        files: tried.files.len(),
+        working_files: tried.files.values().filter(works).count(),
+        cases: tried.files.values().map(|(passed, _)| passed).sum(),
+        failures: tried.failures,
+        is_experiment: plans.plan.design.experiment.is_some(),
+    };
+    let document = report::trial(&trial, &task.output.settings());
+    task.output.print(&document)?;
+    Ok(match tried.ended {
+        Ended::Interrupted => Status::INTERRUPTED,
+        _ => gate::of_failures(&trial.failures),
+    })
+}
+
+/// The time of all runs in words.
+fn length(estimate: &Estimate, plan: &Plan) -> String {
+    let time = (!estimate.time.is_zero()).then(|| duration(estimate.time.as_millis() as u64));
+    let requests = Value::Number(estimate.requests as f64);
+    let counted = (estimate.requests > 0).then(|| format!("the time of {requests} requests"));
+    let parts: Vec<String> = time.into_iter().chain(counted).collect();
+    let budget = plan
+        .sampling
+        .budget_ms
+        .map(|budget| format!("; it ends after {} at the latest", duration(budget)));
+    parts.join(" and ") + &budget.unwrap_or_default()
+}
+
+fn tell_broken(plans: &Plans) -> Status {
+    let warnings = plans.suite.warnings.iter();
+    warnings.for_each(|warning| status::warn(warning));
+    for failure in &plans.suite.failures {
+        status::warn(&format!("'{}' {}", failure.benchmark, failure.cause));
+    }
+    match plans.suite.broken().next() {
+        Some(_) => Status::COULD_NOT,
+        None => Status::DONE,
+    }
+}

@@ -1,0 +1,160 @@
+//! `[[claim]]`: a sentence of the report that the data must carry.
+//!
+//! A claim over several cases is looked at case by case. A term whose filter means one case only is
+//! that figure in all of them.
+
+use super::group::Group;
+use super::spot::{self, Spot};
+use super::variant::{self, Variant};
+use crate::expression::{Expression, Mistake, Term, Unit};
+use crate::keys::{Keys, nearest_of};
+use anyhow::Result;
+use speedwell_model::Value;
+
+/// A claim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// The sentence.
+    pub say: String,
+    /// What must be true for it to hold.
+    pub expression: Expression,
+    /// The expression as it was written.
+    pub text: String,
+    /// Where each of [`Expression::terms`] is taken from: one entry for every time that the claim
+    /// is looked at.
+    pub rows: Vec<Vec<Spot>>,
+}
+
+/// Reads all claims.
+pub fn read(
+    top: &Keys,
+    variants: &[Variant],
+    groups: &[Group],
+    params: &[(String, Value)],
+) -> Result<Vec<Claim>> {
+    let mut found = Vec::new();
+    for keys in top.list("claim")? {
+        let text = keys.text("expr")?;
+        let text = text.ok_or_else(|| keys.missing("expr", "expr = \"rps(new) > rps(old)\""))?;
+        let claim = |mistake: Mistake| keys.error("expr", mistake);
+        let expression = Expression::claim(&text).map_err(claim)?;
+        check_names(&expression, &text, params).map_err(claim)?;
+        let rows = rows(&expression, &text, variants, groups).map_err(claim)?;
+        found.push(Claim {
+            say: keys.text("say")?.unwrap_or_else(|| text.clone()),
+            expression,
+            text,
+            rows,
+        });
+        keys.finish()?;
+    }
+    Ok(found)
+}
+
+fn check_names(claim: &Expression, text: &str, params: &[(String, Value)]) -> Result<(), Mistake> {
+    let known: Vec<String> = params.iter().map(|(name, _)| name.clone()).collect();
+    let known: Vec<String> = known.into_iter().chain(["cpus".to_owned()]).collect();
+    for name in claim.names() {
+        let value = params.iter().find(|(known, _)| known == name);
+        let is_word = value.is_some_and(|(_, value)| value.as_number().is_none());
+        if !known.iter().any(|known| known == name) {
+            let hint = format!(
+                "{}; a metric is followed by a variant in brackets",
+                nearest_of(name, &known)
+            );
+            return Err(Mistake::about(
+                text,
+                name,
+                format!("there is no parameter '{name}'"),
+                hint,
+            ));
+        }
+        if is_word {
+            let message = format!("the parameter '{name}' is not a number");
+            return Err(Mistake::about(
+                text,
+                name,
+                message,
+                "[params] has its value".to_owned(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn rows(
+    claim: &Expression,
+    text: &str,
+    variants: &[Variant],
+    groups: &[Group],
+) -> Result<Vec<Vec<Spot>>, Mistake> {
+    let groups: Vec<&Group> = groups.iter().collect();
+    let mut columns: Vec<Vec<Spot>> = Vec::new();
+    let terms = claim.terms();
+    for term in &terms {
+        if variant::find(variants, &term.variant).is_err() {
+            let known: Vec<String> = variants
+                .iter()
+                .map(|variant| variant.name.clone())
+                .collect();
+            let hint = nearest_of(&term.variant, &known);
+            let message = format!("there is no variant '{}'", term.variant);
+            return Err(Mistake::about(text, &term.variant, message, hint));
+        }
+        let spots = spot::matching(&groups, Some(&term.metric), &term.filter);
+        columns.push(
+            spots.map_err(|(part, message, hint)| Mistake::about(text, &part, message, hint))?,
+        );
+    }
+    check_units(claim, text, &columns, &groups)?;
+    let many = columns.iter().find(|spots| spots.len() > 1);
+    let other = columns
+        .iter()
+        .position(|spots| spots.len() > 1 && Some(spots) != many);
+    if let Some(other) = other {
+        return Err(differing(text, terms[other]));
+    }
+    let times = many.map_or(1, Vec::len);
+    let row = |at: usize| {
+        let spots = columns
+            .iter()
+            .map(|spots| if spots.len() > 1 { spots[at] } else { spots[0] });
+        spots.collect()
+    };
+    Ok((0..times).map(row).collect())
+}
+
+/// Refuses a time or size where no figure is one: the numbers would have nothing in common.
+fn check_units(
+    claim: &Expression,
+    text: &str,
+    columns: &[Vec<Spot>],
+    groups: &[&Group],
+) -> Result<(), Mistake> {
+    let mut units: Vec<String> = Vec::new();
+    for (term, spots) in claim.terms().into_iter().zip(columns) {
+        for spot in spots {
+            match groups[spot.group].metric(&term.metric) {
+                Some(metric) => units.push(metric.unit),
+                // Benchmark files say only when they are measured what they measure.
+                None => return Ok(()),
+            }
+        }
+    }
+    let is_alone = |(_, unit): &(f64, Unit)| !units.iter().any(|known| known == unit.kept);
+    match claim.quantities().into_iter().find(is_alone) {
+        Some((number, unit)) => {
+            let part = format!("{number}{}", unit.name);
+            let message = format!("'{part}' has a unit that no figure here has");
+            let hint = "a figure such as cpu_cores is a plain number".to_owned();
+            Err(Mistake::about(text, &part, message, hint))
+        }
+        None => Ok(()),
+    }
+}
+
+fn differing(text: &str, term: &Term) -> Mistake {
+    let message = format!("'{term}' means other cases than what it is compared with");
+    let hint = "name the group or case: time[promises, test=fibonacci](new)".to_owned();
+    Mistake::about(text, &term.metric, message, hint)
+}

@@ -1,0 +1,378 @@
+//! Every kind of mistake in a file is told with its line and what helps.
+
+use super::{assigned, ids, read, served, told};
+use std::time::Duration;
+
+/// A good file, one line of which each of the following mistakes replaces.
+const SMALL: &str = r##"schema = 2
+name = "small"
+[params]
+clients = 10
+[[variant]]
+name = "plain"
+[[variant]]
+name = "loaded"
+args = ["--load"]
+color = "#c0392b"
+[[group]]
+name = "web"
+kind = "server"
+metrics = ["throughput", "latency_p99"]
+exclude = [{ size = 10, mode = "b" }]
+[group.parameters]
+size = [10, 1000]
+mode = ["a", "b"]
+[group.target]
+command = ["node", "server.js", "--size={size}", "--port={port}"]
+[group.load]
+concurrency = "2*{clients}"
+requests = 100
+[group.verify]
+status = ["2xx", 304]
+[[group.override]]
+match = { size = 1000 }
+load.duration = "2s"
+[plan]
+runs = 5
+control = "plain"
+[compare]
+pairs = [["plain", "loaded"]]
+gate = "throughput > -5%"
+[[claim]]
+expr = "throughput(loaded) > 0.5*throughput(plain)"
+[profile]
+when = ["web, size=10"]
+"##;
+
+#[test]
+fn the_small_file_is_good_and_each_case_has_its_own_end() {
+    let found = read(SMALL).unwrap();
+    let cases = [
+        "small/web mode=a size=10",
+        "small/web mode=a size=1000",
+        "small/web mode=b size=1000",
+    ];
+    assert_eq!(ids(&found, "web"), cases);
+    let load = |case: usize| {
+        served(&assigned(&found, "web", case, "plain"))
+            .load
+            .spec
+            .clone()
+    };
+    assert_eq!((load(0).time, load(0).count), (None, Some(100)));
+    assert_eq!(
+        (load(1).time, load(1).count),
+        (Some(Duration::from_secs(2)), None)
+    );
+    assert_eq!(load(0).concurrency, Some(20));
+    let run = assigned(&found, "web", 0, "plain");
+    assert_eq!(served(&run).verify.statuses, [(200, 299), (304, 304)]);
+    assert_eq!(found.claims[0].rows.len(), 3);
+}
+
+/// What is replaced, by what, the line of the mistake, and what must be told.
+type Mistake = (&'static str, &'static str, usize, &'static [&'static str]);
+
+const MISTAKES: &[Mistake] = &[
+    ("schema = 2", "schema = 3", 1, &["schema 3"]),
+    ("schema = 2", "title = 1", 1, &["key 'title'"]),
+    (
+        "runs = 5",
+        "run = 5",
+        30,
+        &["[plan] has a key 'run'", "did you mean 'runs'?"],
+    ),
+    (
+        "runs = 5",
+        "runs = 0.5",
+        30,
+        &["'runs' of [plan] is not a whole number above 0"],
+    ),
+    (
+        "args =",
+        "arg =",
+        9,
+        &["[[variant]] has a key 'arg'", "did you mean 'args'?"],
+    ),
+    (
+        "args = [\"--load\"]",
+        "args = { a = 1 }",
+        9,
+        &["'args'", "not a text"],
+    ),
+    (
+        "args = [\"--load\"]",
+        "env = { A = { add = 1 } }",
+        9,
+        &["[variant.env.A]", "'add'"],
+    ),
+    (
+        "args = [\"--load\"]",
+        "env = { A = { set = 1, append = 2 } }",
+        9,
+        &["exactly one"],
+    ),
+    (
+        "args = [\"--load\"]",
+        "assert = { stderr = '(' }",
+        9,
+        &["'('", "unclosed group"],
+    ),
+    (
+        "args = [\"--load\"]",
+        "assert = { match = 'x' }",
+        9,
+        &["there is none"],
+    ),
+    ("#c0392b", "#c0392", 10, &["'#c0392' is not a colour"]),
+    ("#c0392b", "#c0392g", 10, &["'#c0392g' is not a colour"]),
+    (
+        "\"loaded\"\nargs",
+        "\"plain\"\nargs",
+        8,
+        &["two variants", "'plain'"],
+    ),
+    (
+        "\"server\"",
+        "\"sever\"",
+        13,
+        &["cannot be 'sever'", "did you mean 'server'?"],
+    ),
+    (
+        "\"latency_p99\"",
+        "\"latency_p101\"",
+        14,
+        &["no metric 'latency_p101'", "'latency_p50'"],
+    ),
+    (
+        "mode = \"b\"",
+        "mde = \"b\"",
+        15,
+        &["the parameter 'mde'", "did you mean 'mode'?"],
+    ),
+    (
+        "mode = \"b\"",
+        "mode = \"c\"",
+        15,
+        &["'mode' never is 'c'", "did you mean 'a'?"],
+    ),
+    (
+        "size = [10, 1000]",
+        "port = [10, 1000]",
+        17,
+        &["'port'", "meaning of its own"],
+    ),
+    (
+        "{size}",
+        "{siez}",
+        20,
+        &["'{siez}'", "did you mean 'size'?", "the variant 'plain'"],
+    ),
+    (
+        "2*{clients}",
+        "two",
+        22,
+        &["'concurrency' of [group.load]", "whole number"],
+    ),
+    (
+        "requests = 100",
+        "requests = 100\nduration = \"1s\"",
+        24,
+        &["either", "not both"],
+    ),
+    ("requests = 100\n", "\n", 21, &["does not say when it ends"]),
+    (
+        "requests = 100",
+        "duration = \"1 parsec\"",
+        23,
+        &["'1 parsec' is not a duration"],
+    ),
+    ("304", "1777", 25, &["is not a status such as"]),
+    ("\"2xx\"", "\"300-200\"", 25, &["is not a status such as"]),
+    (
+        "[group.verify]",
+        "[group.verify]\nbody = { regex = 'a', bytes = 1 }",
+        25,
+        &["exactly one"],
+    ),
+    (
+        "match = { size",
+        "match = { sizes",
+        27,
+        &["'sizes'", "did you mean 'size'?"],
+    ),
+    (
+        "match = { size = 1000 }",
+        "match = { size = 100 }",
+        27,
+        &["'size' never is '100'"],
+    ),
+    (
+        "load.duration",
+        "load.durations",
+        28,
+        &["'durations'", "did you mean 'duration'?"],
+    ),
+    (
+        "load.duration",
+        "laod.duration",
+        28,
+        &["'laod'", "did you mean 'load'?"],
+    ),
+    (
+        "control = \"plain\"",
+        "control = \"plan\"",
+        31,
+        &["variant 'plan'", "'plain'?"],
+    ),
+    (
+        "[[\"plain\", \"loaded\"]]",
+        "[[\"plain\", \"loadde\"]]",
+        33,
+        &["'loadde'", "'loaded'?"],
+    ),
+    (
+        "[[\"plain\", \"loaded\"]]",
+        "[[\"plain\"]]",
+        33,
+        &["not a list of pairs"],
+    ),
+    (
+        "throughput > -5%",
+        "througput > -5%",
+        34,
+        &[
+            "no metric 'througput'\n  througput > -5%\n  ^\n",
+            "'throughput'?",
+        ],
+    ),
+    (
+        "throughput > -5%",
+        "throughput > -5",
+        34,
+        &["a change in percent is missing here\n"],
+    ),
+    (
+        "0.5*throughput(plain)",
+        "0.5*throughput(plai)",
+        36,
+        &["\n  throughput(loaded) > 0.5*throughput(plai)\n"],
+    ),
+    (
+        "0.5*throughput(plain)",
+        "0.5*throughput(plai)",
+        36,
+        &["\n                                      ^\nhint: did you mean 'plain'?"],
+    ),
+    (
+        "0.5*throughput(plain)",
+        "0.5*cpu",
+        36,
+        &["no parameter 'cpu'", "'cpus'?"],
+    ),
+    ("size=10\"]", "size=10, \"]", 38, &["is missing here"]),
+    (
+        "\"web, size",
+        "\"wep, size",
+        38,
+        &["no group 'wep'", "did you mean 'web'?"],
+    ),
+    (
+        "0.5*throughput(plain)",
+        "50ms",
+        36,
+        &["'50ms' has a unit that no figure here has\n"],
+    ),
+    (
+        "0.5*throughput(plain)",
+        "50 mss",
+        36,
+        &["an operator is missing here\n"],
+    ),
+    (
+        "0.5*throughput(plain)",
+        "50mss",
+        36,
+        &["there is no unit 'mss'\n"],
+    ),
+    (
+        "throughput(loaded) >",
+        "latency_p50(loaded) < 50ms and throughput(plain) + ",
+        36,
+        &["comparison is needed"],
+    ),
+    (
+        "throughput(loaded) >",
+        "throughput(plain) > throughput(plai) and throughput(plain) >",
+        36,
+        &["\n                                 ^\nhint: did you"],
+    ),
+    (
+        "when = [\"web, size=10\"]",
+        "when = [\"web, size=11\"]",
+        38,
+        &["'size' never is '11'"],
+    ),
+    (
+        "when = [\"web, size=10\"]",
+        "when = \"verdict = same\"",
+        38,
+        &["cannot be 'verdict = same'"],
+    ),
+];
+
+#[test]
+fn every_mistake_is_told_with_its_line_and_what_helps() {
+    let mut wrongly = Vec::new();
+    for (good, wrong, line, parts) in MISTAKES {
+        assert!(SMALL.contains(good), "{good}");
+        let told = told(&SMALL.replace(good, wrong));
+        let has_line = told.starts_with(&format!("line {line}: "));
+        if !has_line || !parts.iter().all(|part| told.contains(part)) {
+            wrongly.push(format!("{wrong}: {told}"));
+        }
+    }
+    assert!(wrongly.is_empty(), "{}", wrongly.join("\n"));
+}
+
+#[test]
+fn figures_of_other_cases_cannot_be_mixed_but_one_case_goes_with_all() {
+    let mixed = SMALL.replace("0.5*throughput(plain)", "throughput[mode=a](plain)");
+    let told = told(&mixed);
+    assert!(
+        told.contains("'throughput[mode=a](plain)' means other cases"),
+        "{told}"
+    );
+    let one = SMALL.replace(
+        "0.5*throughput(plain)",
+        "throughput[web, mode=b, size=1000](plain)",
+    );
+    assert_eq!(read(&one).unwrap().claims[0].rows.len(), 3);
+}
+
+#[test]
+fn older_names_are_understood_and_one_with_another_meaning_is_refused_before_measuring() {
+    assert_eq!(read(SMALL).unwrap().renamed().unwrap(), None);
+    let older = SMALL
+        .replace("schema = 2", "schema = 1")
+        .replace(
+            "\"throughput\", \"latency_p99\"",
+            "\"rps\", \"latency.p99\"",
+        )
+        .replace("throughput", "rps")
+        .replace("concurrency =", "connections =");
+    let found = read(&older).unwrap();
+    let names = found.groups[0].metrics.iter().map(|metric| &metric.name);
+    assert_eq!(names.collect::<Vec<_>>(), ["throughput", "latency_p99"]);
+    let load = |found| served(&assigned(found, "web", 0, "plain")).load.clone();
+    assert_eq!(load(&found), load(&read(SMALL).unwrap()));
+    assert_eq!(
+        found.renamed().unwrap().unwrap(),
+        "The file has older names that are understood: 'rps' is 'throughput', 'latency.p99' is 'latency_p99', \
+         'connections' is 'concurrency' today."
+    );
+    let bytes = read(&older.replace("\"rps\"", "\"throughput\"")).unwrap();
+    assert_eq!(bytes.groups[0].stored("throughput"), "bytes_per_second");
+    let refused = bytes.renamed().unwrap_err().to_string();
+    assert!(refused.contains("hint: schema = 2"), "{refused}");
+}

@@ -1,0 +1,88 @@
+//! Which program a variant means, and groups that are benchmark files.
+
+use super::{assigned, read, told};
+use speedwell_model::Value;
+use std::path::Path;
+
+/// A command with variants that name programs, variables and arguments, and benchmark files beside it.
+const PROGRAMS: &str = r#"
+program = "node"
+[[variant]]
+name = "old"
+program = "/opt/old/node"
+args = ["--flag", 1]
+env = { A = { append = "x" }, P_PATH = { prepend = "/y" }, B = "{speed}" }
+speed = "{fast}+1"
+[[variant]]
+name = "new"
+speed = 2
+[[group]]
+name = "direct"
+kind = "command"
+[group.target]
+command = "sh app.sh 'a b' {{speed}}"
+[[group]]
+name = "behind"
+kind = "command"
+[group.target]
+command = ["nice", "{program}", "app.js"]
+[[group]]
+name = "files"
+kind = "function"
+files = ["bench/parse.js"]
+parameters = { size = ["{fast}", 100] }
+[params]
+fast = 7
+[[claim]]
+expr = "throughput[files](old) > 5 and time[direct](new) < 2s"
+"#;
+
+#[test]
+fn a_program_is_the_first_word_unless_a_blank_says_where_it_belongs() {
+    let found = read(PROGRAMS).unwrap();
+    let command = |group: &str, variant: &str| assigned(&found, group, 0, variant).target.command;
+    assert_eq!(command("direct", "new"), ["sh", "app.sh", "a b", "{speed}"]);
+    let old = ["/opt/old/node", "app.sh", "a b", "{speed}", "--flag", "1"];
+    assert_eq!(command("direct", "old"), old);
+    assert_eq!(command("behind", "new"), ["nice", "node", "app.js"]);
+    assert_eq!(
+        command("behind", "old"),
+        ["nice", "/opt/old/node", "app.js", "--flag", "1"]
+    );
+}
+
+#[test]
+fn benchmark_files_get_the_variants_as_their_harness_knows_them() {
+    let found = read(PROGRAMS).unwrap();
+    let group = found.group("files").unwrap();
+    assert_eq!(group.files, [Path::new("/x/bench/parse.js")]);
+    assert_eq!(group.parameters[0].1, [7.0, 100.0].map(Value::Number));
+    assert!(group.cases.is_empty());
+    let ours = |name: &str| ["A", "P_PATH"].contains(&name).then(|| "have".to_owned());
+    let old = found.harness_variant("old", &ours).unwrap();
+    assert_eq!(old.program.as_deref(), Some(Path::new("/opt/old/node")));
+    assert_eq!(old.arguments, ["--flag", "1"]);
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let variables = [
+        pair("A", "have x"),
+        pair("P_PATH", "/y:have"),
+        pair("B", "8"),
+    ];
+    assert_eq!(old.environment, variables);
+    let refused = told(&PROGRAMS.replace("speed = 2", "speed = 2\nenv = { A = { unset = true } }"));
+    assert!(
+        refused.contains("line 12: 'A' cannot be unset"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_claim_of_single_cases_is_looked_at_once() {
+    let found = read(PROGRAMS).unwrap();
+    let rows: Vec<Vec<(usize, Option<usize>)>> = found.claims[0]
+        .rows
+        .iter()
+        .map(|row| row.iter().map(|spot| (spot.group, spot.case)).collect())
+        .collect();
+    assert_eq!(rows, [[(2, None), (0, Some(0))]]);
+}
