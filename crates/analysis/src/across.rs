@@ -133,9 +133,10 @@ fn relation(baseline: &Chosen<'_>, candidate: &Chosen<'_>) -> Relation {
     let mut runs = candidate.session.runs.iter();
     let holds_all =
         runs.all(|run| *run.variant != *candidate.variant() || held.contains(&run.slot));
-    match holds_all && baseline.variant() != candidate.variant() {
-        true => Relation::Variants,
-        false => Relation::Turns,
+    if holds_all && baseline.variant() != candidate.variant() {
+        Relation::Variants
+    } else {
+        Relation::Turns
     }
 }
 

@@ -156,12 +156,13 @@ fn bootstrap_p(data: &Data, ratio: f64, seed: u64) -> Option<f64> {
     let (mut kept, mut excluded) = (0.0, 1.0);
     for _ in 0..BOOTSTRAP_HALVINGS {
         let risk = 0.5 * (kept + excluded);
-        match ratio_of_means(data, 1.0 - risk, seed)?
+        if ratio_of_means(data, 1.0 - risk, seed)?
             .interval
             .contains(ratio)
         {
-            true => kept = risk,
-            false => excluded = risk,
+            kept = risk
+        } else {
+            excluded = risk
         }
     }
     Some(excluded)

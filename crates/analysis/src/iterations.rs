@@ -29,9 +29,10 @@ impl Spread {
     /// The spread of the rates of several cases.
     pub fn of<'a>(rates: impl IntoIterator<Item = &'a [f64]>) -> Spread {
         let cases: Vec<f64> = rates.into_iter().map(variation).collect();
-        let mean = match cases.is_empty() {
-            true => f64::INFINITY,
-            false => mean(&cases),
+        let mean = if cases.is_empty() {
+            f64::INFINITY
+        } else {
+            mean(&cases)
         };
         Spread { cases, mean }
     }

@@ -52,9 +52,10 @@ struct Next {
 /// The metrics that decide; with `all` it is the primary one, lest a figure that never settles
 /// keep the others measuring.
 fn deciding(settings: &Settings) -> Vec<String> {
-    match settings.wants_all_metrics() {
-        true => Vec::new(),
-        false => settings.metrics.clone(),
+    if settings.wants_all_metrics() {
+        Vec::new()
+    } else {
+        settings.metrics.clone()
     }
 }
 
@@ -103,9 +104,12 @@ impl Judge {
     pub fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
         let metrics: Vec<Vec<String>> = cases
             .iter()
-            .map(|runs| match self.metrics.is_empty() {
-                true => metrics_of(runs).into_iter().take(1).collect(),
-                false => self.metrics.clone(),
+            .map(|runs| {
+                if self.metrics.is_empty() {
+                    metrics_of(runs).into_iter().take(1).collect()
+                } else {
+                    self.metrics.clone()
+                }
             })
             .collect();
         let cases: Vec<(&[Run], Vec<String>)> = cases.iter().copied().zip(metrics).collect();
@@ -126,9 +130,10 @@ impl Change {
         }
         let mut next = Vec::new();
         for (runs, metrics) in cases {
-            match all_metrics {
-                true => self.prepare(runs, &metrics_of(runs), &mut next),
-                false => self.prepare(runs, metrics, &mut next),
+            if all_metrics {
+                self.prepare(runs, &metrics_of(runs), &mut next)
+            } else {
+                self.prepare(runs, metrics, &mut next)
             }
         }
         let members: Vec<Member<'_>> = next

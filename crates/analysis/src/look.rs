@@ -50,9 +50,10 @@ fn by_ranks(data: &Data, rule: &Rule, limit: Limit, is_last: bool) -> Seen {
     let (p, direction) = beyond(&test, rule.threshold);
     // Before the last look "same" needs both tests shifted by delta on the scale of logarithms.
     let highest = rule.delta.ln_1p();
-    let lowest = match is_last {
-        true => (-rule.delta).ln_1p(),
-        false => -highest,
+    let lowest = if is_last {
+        (-rule.delta).ln_1p()
+    } else {
+        -highest
     };
     let level = 0.5 * limit.p;
     Seen {
@@ -66,13 +67,15 @@ fn by_ranks(data: &Data, rule: &Rule, limit: Limit, is_last: bool) -> Seen {
 fn beyond(test: &StratifiedRank, threshold: f64) -> (f64, Direction) {
     let larger = test.shifted(threshold.ln_1p()).upper;
     // A loss of everything or more cannot be exceeded.
-    let smaller = match threshold < 1.0 {
-        true => test.shifted((-threshold).ln_1p()).lower,
-        false => 1.0,
+    let smaller = if threshold < 1.0 {
+        test.shifted((-threshold).ln_1p()).lower
+    } else {
+        1.0
     };
-    let direction = match larger < smaller {
-        true => Direction::Larger,
-        false => Direction::Smaller,
+    let direction = if larger < smaller {
+        Direction::Larger
+    } else {
+        Direction::Smaller
     };
     ((2.0 * larger.min(smaller)).min(1.0), direction)
 }
@@ -87,13 +90,15 @@ fn by_interval(data: &Data, rule: &Rule, limit: Limit, is_last: bool, seed: u64)
     };
     let threshold = rule.threshold;
     let nearest = change.value.clamp(-threshold, threshold);
-    let p = match change.value == nearest && threshold > 0.0 {
-        true => Some(1.0),
-        false => evidence::p(rule.method, data, 1.0 + nearest, seed),
+    let p = if change.value == nearest && threshold > 0.0 {
+        Some(1.0)
+    } else {
+        evidence::p(rule.method, data, 1.0 + nearest, seed)
     };
-    let lowest = match is_last {
-        true => -rule.delta,
-        false => -rule.delta / (1.0 + rule.delta),
+    let lowest = if is_last {
+        -rule.delta
+    } else {
+        -rule.delta / (1.0 + rule.delta)
     };
     Seen {
         // An interval that does not lie beyond the threshold takes the p value back.

@@ -214,21 +214,21 @@ impl Replay {
         let last = at_look(&latest, member);
         let change = course.in_common(member, last.change);
         let is_contradictory = change.is_none() && strongest.seen.direction.is_some();
-        let (evidence, is_same) = match is_contradictory {
-            true => (at_look(&strongest, member), strongest.seen.is_same),
-            false => {
-                let lies_within = |change: Estimate| change.lies_within(-rule.delta, rule.delta);
-                let is_same = latest.seen.is_same || change.is_some_and(lies_within);
-                (Outcome { change, ..last }, is_same)
-            }
+        let (evidence, is_same) = if is_contradictory {
+            (at_look(&strongest, member), strongest.seen.is_same)
+        } else {
+            let lies_within = |change: Estimate| change.lies_within(-rule.delta, rule.delta);
+            let is_same = latest.seen.is_same || change.is_some_and(lies_within);
+            (Outcome { change, ..last }, is_same)
         };
         let is_decided = course.is_decided || is_same;
         Outcome {
             direction: strongest.seen.direction,
             is_same,
-            end: match self.has_ended(member.place) {
-                true => End::Final,
-                false => End::Early,
+            end: if self.has_ended(member.place) {
+                End::Final
+            } else {
+                End::Early
             },
             decided_at: (rule.looks.is_some() && is_decided).then_some(latest.runs as u32),
             p: strongest.p,

@@ -119,13 +119,14 @@ fn exponents(points: &[super::StudyPoint]) -> Vec<(String, Option<f64>)> {
 /// The error message for a name that is not a parameter.
 fn unknown(name: &str, keys: &[Key]) -> anyhow::Error {
     let parameters: Vec<String> = keys.iter().map(Key::name).collect();
-    match parameters.is_empty() {
-        true => anyhow::anyhow!("no parameter '{name}': the cases have no parameters"),
-        false => anyhow::anyhow!(
+    if parameters.is_empty() {
+        anyhow::anyhow!("no parameter '{name}': the cases have no parameters")
+    } else {
+        anyhow::anyhow!(
             "no parameter '{name}'; there {} {}",
             if parameters.len() == 1 { "is" } else { "are" },
             list(parameters.iter().map(String::as_str))
-        ),
+        )
     }
 }
 

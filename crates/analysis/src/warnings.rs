@@ -182,9 +182,11 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
         }
         () if at_once <= 1 => return None,
         () => {
-            let few = match settings.correction == Correction::BenjaminiHochberg {
-                true if at_once <= counted => format!("fewer than {at_once} changes"),
-                _ => "any change".into(),
+            let few = if settings.correction == Correction::BenjaminiHochberg && at_once <= counted
+            {
+                format!("fewer than {at_once} changes")
+            } else {
+                "any change".into()
             };
             let digits = (1.0 - smallest.log10().floor()).max(0.0) as usize;
             format!(
@@ -199,9 +201,10 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
 
 /// That a machine sees differences where there are none, or overlooks some; `None` if it does not.
 pub fn uncalibrated(machine: &Environment, known: &Calibration) -> Option<String> {
-    let effect = match known.false_alarms > known.expected_high {
-        true => "differences are seen where there are none",
-        false => "the test is more careful than it says",
+    let effect = if known.false_alarms > known.expected_high {
+        "differences are seen where there are none"
+    } else {
+        "the test is more careful than it says"
     };
     let host = machine.host.as_deref().unwrap_or("unknown");
     (!known.is_in_range()).then(|| {
@@ -323,19 +326,20 @@ fn changed_program(first: &Chosen<'_>, other: &Chosen<'_>) -> Option<String> {
             .unwrap_or_else(|| "unknown version".into())
     };
     let path = a.path.display();
-    Some(match a.version == b.version {
-        true => format!(
+    Some(if a.version == b.version {
+        format!(
             "'{path}' was another build of {} in '{}'.",
             version(a),
             other.label
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "'{path}' was {} in '{}', {} in '{}'.",
             version(a),
             first.label,
             version(b),
             other.label
-        ),
+        )
     })
 }
 

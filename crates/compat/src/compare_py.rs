@@ -89,12 +89,13 @@ impl<'q> Comparison<'q> {
             }
             None => None,
         };
-        let passed = request
-            .passed_value(FILTER)
-            .map(|filter| match request.strict {
-                true => Filter::new(filter),
-                false => Filter::of_programs(filter),
-            });
+        let passed = request.passed_value(FILTER).map(|filter| {
+            if request.strict {
+                Filter::new(filter)
+            } else {
+                Filter::of_programs(filter)
+            }
+        });
         Ok(Comparison {
             request,
             filters,
@@ -252,9 +253,10 @@ impl<'q> Comparison<'q> {
             }
         }
         if figures.rows.is_empty() {
-            return match figures.without_result.iter().all(Vec::is_empty) {
-                true => "no benchmark with times is on both sides".to_owned(),
-                false => "what both sides have failed or was skipped".to_owned(),
+            return if figures.without_result.iter().all(Vec::is_empty) {
+                "no benchmark with times is on both sides".to_owned()
+            } else {
+                "what both sides have failed or was skipped".to_owned()
             };
         }
         "there are no aggregates\nhint: measure with --benchmark_repetitions=N, or leave -a out"

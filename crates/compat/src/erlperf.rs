@@ -226,9 +226,10 @@ fn write_text(
         };
         system.write(console.stdout)?;
     }
-    let viewport = match console.stdout_is_terminal {
-        true => columns(libc::STDOUT_FILENO),
-        false => None,
+    let viewport = if console.stdout_is_terminal {
+        columns(libc::STDOUT_FILENO)
+    } else {
+        None
     };
     table.write(detail, viewport.unwrap_or(USUAL_VIEWPORT), console.stdout)?;
     Ok(())

@@ -100,9 +100,12 @@ fn groups(tree: &Tree, controller: Option<&str>) -> impl Iterator<Item = PathBuf
         inside
             .ancestors()
             .filter(|part| !part.starts_with(".."))
-            .map(|part| match part.as_os_str().is_empty() {
-                true => mount.folder.clone(),
-                false => mount.folder.join(part),
+            .map(|part| {
+                if part.as_os_str().is_empty() {
+                    mount.folder.clone()
+                } else {
+                    mount.folder.join(part)
+                }
             })
             .collect::<Vec<PathBuf>>()
     });

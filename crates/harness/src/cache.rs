@@ -81,9 +81,10 @@ fn unsafe_reason(folder: &Path, user: u32) -> Option<String> {
     }
     let _ = DirBuilder::new().mode(0o700).create(folder);
     let link = fs::symlink_metadata(folder).ok()?;
-    let data = match link.is_symlink() && !is_foreign(&link, user) {
-        true => fs::metadata(folder).ok()?,
-        false => link,
+    let data = if link.is_symlink() && !is_foreign(&link, user) {
+        fs::metadata(folder).ok()?
+    } else {
+        link
     };
     let is_unsafe = is_foreign(&data, user) || is_open(&data);
     is_unsafe.then(|| format!("{} it", who(&data, user)))
@@ -100,9 +101,10 @@ fn is_open(data: &Metadata) -> bool {
 }
 
 fn who(data: &Metadata, user: u32) -> String {
-    match is_foreign(data, user) {
-        true => format!("the user with the number {} owns", data.uid()),
-        false => "others may write to".to_owned(),
+    if is_foreign(data, user) {
+        format!("the user with the number {} owns", data.uid())
+    } else {
+        "others may write to".to_owned()
     }
 }
 
@@ -124,9 +126,10 @@ pub(super) fn is_older(time: SystemTime, age: Duration) -> bool {
 
 /// Removes a file or a folder, or leaves it to somebody who may.
 pub(super) fn remove(path: &Path) {
-    let _ = match path.is_dir() {
-        true => fs::remove_dir_all(path),
-        false => fs::remove_file(path),
+    let _ = if path.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
     };
 }
 

@@ -208,9 +208,10 @@ fn observation(job: &Job, name: &str, written: &[u8]) -> (Option<Observation>, O
         .filter(|row| !row.is_aggregate())
         .collect();
     let centre = || own.iter().copied().find(|row| row.is_centre("median"));
-    let rows = match repetitions.is_empty() {
-        true => centre().into_iter().collect(),
-        false => repetitions,
+    let rows = if repetitions.is_empty() {
+        centre().into_iter().collect()
+    } else {
+        repetitions
     };
     let cause = rows.iter().find_map(|row| row.cause());
     if rows.is_empty() {

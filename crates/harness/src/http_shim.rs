@@ -74,18 +74,18 @@ impl Shim {
         if !is_own && !super::shadow_path::TOOLS.contains(&tool) {
             return None;
         }
-        let real = match is_own {
-            true => own_program(),
-            false => http_tool::find(tool)?,
+        let real = if is_own {
+            own_program()
+        } else {
+            http_tool::find(tool)?
         };
         let tools = cache_folder().join("http-tools");
-        let folder = match is_own {
-            true => translator(&tools, &real, serial)?,
-            false => {
-                let folder = tools.join(tool);
-                write(&folder.join(tool), COPIES, serial)?;
-                folder
-            }
+        let folder = if is_own {
+            translator(&tools, &real, serial)?
+        } else {
+            let folder = tools.join(tool);
+            write(&folder.join(tool), COPIES, serial)?;
+            folder
         };
         let scratch = Scratch::new().ok()?;
         Some(Shim {

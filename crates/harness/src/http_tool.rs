@@ -64,9 +64,10 @@ fn named_by_script(name: &str, request: &Request, library: Library) -> Choice {
     let choice = available(name, false);
     let is_missing = matches!(choice, Choice::Missing { .. });
     let may = library == Library::NodeCore && request.usual_tool == UsualTool::Speedwell;
-    match is_missing && may && PREFERRED.contains(&name) {
-        true => available(OWN, false),
-        false => choice,
+    if is_missing && may && PREFERRED.contains(&name) {
+        available(OWN, false)
+    } else {
+        choice
     }
 }
 

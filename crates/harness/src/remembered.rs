@@ -182,9 +182,10 @@ fn in_path(program: &Path) -> Option<PathBuf> {
 }
 
 fn variable(name: &str, spec: &Spec) -> Option<String> {
-    match spec.unset.iter().any(|unset| unset == name) {
-        true => None,
-        false => std::env::var(name).ok(),
+    if spec.unset.iter().any(|unset| unset == name) {
+        None
+    } else {
+        std::env::var(name).ok()
     }
 }
 

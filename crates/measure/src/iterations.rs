@@ -136,13 +136,14 @@ impl Rounds<'_, '_> {
         let mut names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        let known = match names.is_empty() {
-            true => "has no parameters".to_owned(),
-            false => format!(
+        let known = if names.is_empty() {
+            "has no parameters".to_owned()
+        } else {
+            format!(
                 "has no parameter '{}' but {}",
                 self.request.parameter,
                 names.join(", ")
-            ),
+            )
         };
         format!("'{file}' {known}")
     }

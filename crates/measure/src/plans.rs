@@ -50,9 +50,10 @@ impl Plans {
             return experiment::plans(&file, request, listener);
         }
         let sources = discover::all_sources(&request.targets, &here)?;
-        let declared = match request.variants.given.is_empty() {
-            true => discover::declared_variants(&sources)?,
-            false => Vec::new(),
+        let declared = if request.variants.given.is_empty() {
+            discover::declared_variants(&sources)?
+        } else {
+            Vec::new()
         };
         let variants = request.variants.variants(declared)?;
         let listener = Mutex::new(listener);

@@ -112,9 +112,10 @@ fn follow(plans: &[(Description, Plan)], observer: &mut dyn Observer) -> anyhow:
 
 fn source(script: &Script, request: &ScriptsRequest) -> anyhow::Result<Source> {
     if let Some(folder) = &request.folder {
-        let file = match script.path.is_dir() {
-            true => script.path.join("index.js"),
-            false => script.path.clone(),
+        let file = if script.path.is_dir() {
+            script.path.join("index.js")
+        } else {
+            script.path.clone()
         };
         return Ok(discover::core_source(&script.path, file, folder));
     }
@@ -135,9 +136,10 @@ fn plan(description: &Description, request: &ScriptsRequest) -> anyhow::Result<P
             timeout: Some(TIMEOUT),
             ..SamplingRequest::default()
         },
-        order: match compares {
-            true => Order::Blocks,
-            false => Order::Alternate,
+        order: if compares {
+            Order::Blocks
+        } else {
+            Order::Alternate
         },
         pin: request.processors.as_deref().map(str::parse).transpose()?,
         ..PlanRequest::default()

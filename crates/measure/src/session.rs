@@ -124,9 +124,10 @@ pub fn reach_warning(plan: &Plan, settings: &Settings) -> Option<String> {
         return None;
     }
     let candidates = plan.variants.len() - 1;
-    let metrics = match settings.wants_all_metrics() {
-        true => 1,
-        false => settings.metrics.len().max(1),
+    let metrics = if settings.wants_all_metrics() {
+        1
+    } else {
+        settings.metrics.len().max(1)
     };
     let comparisons = plan.jobs.len() * candidates * metrics;
     analysis::out_of_reach(&plan.design, settings, comparisons)

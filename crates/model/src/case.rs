@@ -39,9 +39,10 @@ pub struct TooManyCases {
 impl fmt::Display for TooManyCases {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts: Vec<String> = self.counts.iter().map(usize::to_string).collect();
-        let product = match self.product < 1e15 {
-            true => format!("{}", self.product),
-            false => format!("{:.0e}", self.product),
+        let product = if self.product < 1e15 {
+            format!("{}", self.product)
+        } else {
+            format!("{:.0e}", self.product)
         };
         write!(
             out,

@@ -60,16 +60,18 @@ fn wait(child: &mut Child) -> io::Result<Ended> {
                 Some(signal) => Ended::Signal(signal),
                 None => Ended::Exit(status.code().unwrap_or_default()),
             };
-            return Ok(match interrupted() {
-                true => Ended::Interrupted,
-                false => by_itself,
+            return Ok(if interrupted() {
+                Ended::Interrupted
+            } else {
+                by_itself
             });
         }
         if interrupted() {
             let deadline = kill_at.get_or_insert_with(|| Instant::now() + GRACE);
-            let signal = match Instant::now() < *deadline {
-                true => libc::SIGTERM,
-                false => libc::SIGKILL,
+            let signal = if Instant::now() < *deadline {
+                libc::SIGTERM
+            } else {
+                libc::SIGKILL
             };
             // SAFETY: kill only sends a signal, to a child we have not reaped.
             unsafe { libc::kill(pid, signal) };

@@ -91,9 +91,10 @@ pub fn names_of(pids: &[i32]) -> String {
             None => format!("process {pid}"),
         })
         .collect();
-    match names.is_empty() {
-        true => "a process that may not be looked at".to_owned(),
-        false => names.join(", "),
+    if names.is_empty() {
+        "a process that may not be looked at".to_owned()
+    } else {
+        names.join(", ")
     }
 }
 

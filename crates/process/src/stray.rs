@@ -27,9 +27,10 @@ pub fn adopt_orphans() {
 /// members of the group that are `known`.
 pub(super) fn clear(group: i32, known: &[i32]) -> usize {
     // Counted while they live: what is killed with its group is no longer there to be seen.
-    let living: BTreeSet<i32> = match ADOPTING.load(Ordering::Relaxed) {
-        true => families_of(&orphans()),
-        false => BTreeSet::new(),
+    let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
+        families_of(&orphans())
+    } else {
+        BTreeSet::new()
     };
     // SAFETY: kill only sends a signal. The group is that of a child we started ourselves.
     unsafe { libc::kill(-group, libc::SIGKILL) };

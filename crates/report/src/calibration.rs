@@ -47,12 +47,11 @@ pub fn calibration_check(known: Option<&Calibration>) -> CheckLine {
         Some(known) => {
             let when = format!("@{}, {}", known.session, moment(known.started_unix_ms));
             let found = format!("{} ({when})", counts(known));
-            match known.is_in_range() {
-                true => ("ok", found, String::new()),
-                false => {
-                    let remedy = format!("fix what else is reported here, then: {COMMAND}");
-                    ("warning", found, remedy)
-                }
+            if known.is_in_range() {
+                ("ok", found, String::new())
+            } else {
+                let remedy = format!("fix what else is reported here, then: {COMMAND}");
+                ("warning", found, remedy)
             }
         }
     };

@@ -64,13 +64,14 @@ pub fn document(
 
 /// What is not the answer itself: where that alone is wanted, people look it up elsewhere, and files have it.
 fn aside(blocks: Vec<Block>, is_quiet: bool) -> Vec<Block> {
-    match is_quiet && !blocks.is_empty() {
-        false => blocks,
-        true => vec![Block::Appendix {
+    if !(is_quiet && !blocks.is_empty()) {
+        blocks
+    } else {
+        vec![Block::Appendix {
             title: "Figures and warnings".into(),
             instead: None,
             blocks,
-        }],
+        }]
     }
 }
 

@@ -107,9 +107,10 @@ fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
                 .map(|at| table.columns[at].key),
         );
     }
-    match keys.is_empty() {
-        true => Ok(()),
-        false => sorts_by(output.sort.as_deref(), keys),
+    if keys.is_empty() {
+        Ok(())
+    } else {
+        sorts_by(output.sort.as_deref(), keys)
     }
 }
 

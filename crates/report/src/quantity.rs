@@ -92,9 +92,10 @@ fn percent_place(change: &Estimate) -> i32 {
     let supported = supported_place(half).unwrap_or(0);
     let excludes_zero = change.low > 0.0 || change.high < 0.0;
     let nearest = change.low.abs().min(change.high.abs()) * 100.0;
-    let told_from_zero = match excludes_zero {
-        true => (0..MOST_PERCENT_PLACES).find(|place| nearest * 10f64.powi(*place) >= 0.5),
-        false => Some(0),
+    let told_from_zero = if excludes_zero {
+        (0..MOST_PERCENT_PLACES).find(|place| nearest * 10f64.powi(*place) >= 0.5)
+    } else {
+        Some(0)
     };
     supported
         .max(told_from_zero.unwrap_or(MOST_PERCENT_PLACES))

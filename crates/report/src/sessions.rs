@@ -74,9 +74,10 @@ fn who() -> Vec<Field<Overview>> {
         Field::new(
             Column::new("state", "state", Kind::Words),
             |session: &Overview| {
-                let (word, emphasis) = match session.is_killed {
-                    true => ("killed", Emphasis::Caution),
-                    false => state(session.state),
+                let (word, emphasis) = if session.is_killed {
+                    ("killed", Emphasis::Caution)
+                } else {
+                    state(session.state)
                 };
                 // The usual state is not worth a word.
                 let shown = if session.state == State::Complete {

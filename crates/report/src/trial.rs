@@ -30,16 +30,17 @@ pub fn trial(trial: &Trial, output: &Output) -> Document {
         .count();
     let skipped = trial.failures.len() - failed;
     let mut document = Document::new("trial");
-    let text = match trial.is_experiment {
-        true => format!(
+    let text = if trial.is_experiment {
+        format!(
             "{} of {} cases under their variants work",
             trial.cases,
             trial.cases + failed
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "{} of {} benchmark files work: {} cases tried well, {failed} failed, {skipped} skipped",
             trial.working_files, trial.files, trial.cases
-        ),
+        )
     };
     document.push(Block::Headline(text));
     let table = table_of(

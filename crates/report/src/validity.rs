@@ -80,8 +80,9 @@ fn place(finding: &Finding) -> String {
     let variants = joined(&finding.variants);
     let variants = Some(variants).filter(|names| !names.is_empty());
     let parts: Vec<String> = cases.into_iter().chain(variants).collect();
-    match parts.is_empty() {
-        true => "everything".into(),
-        false => parts.join(", "),
+    if parts.is_empty() {
+        "everything".into()
+    } else {
+        parts.join(", ")
     }
 }

@@ -135,12 +135,10 @@ fn mixed(
     let mut others: Vec<Option<Source>> = Vec::new();
     for operand in operands {
         let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
-        let read = match is_measured {
-            true => None,
-            false => {
-                source::read_one(operand, word, &selection, &mut || args.store.open_to_read())?
-                    .pop()
-            }
+        let read = if is_measured {
+            None
+        } else {
+            source::read_one(operand, word, &selection, &mut || args.store.open_to_read())?.pop()
         };
         others.push(read);
     }

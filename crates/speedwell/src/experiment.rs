@@ -31,9 +31,10 @@ pub fn conclude(
         &Findings::default(),
     ));
     let output = OutputArgs {
-        output: match task.output.output.is_empty() {
-            true => files(&experiment, document.charts().next().is_some()),
-            false => task.output.output.clone(),
+        output: if task.output.output.is_empty() {
+            files(&experiment, document.charts().next().is_some())
+        } else {
+            task.output.output.clone()
         },
         ..task.output.clone()
     };

@@ -23,8 +23,9 @@ pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
 
 /// Whether anything failed; what says itself that it cannot run here did not.
 pub fn of_failures(failures: &[Failure]) -> Status {
-    match failures.iter().any(|failure| !failure.cause.is_skip()) {
-        true => Status::COULD_NOT,
-        false => Status::DONE,
+    if failures.iter().any(|failure| !failure.cause.is_skip()) {
+        Status::COULD_NOT
+    } else {
+        Status::DONE
     }
 }

@@ -120,9 +120,10 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<Status> {
         status::note(&format!("next: speedwell run {} {sets}", targets.join(" ")));
     }
     let is_found = |file: &File| file.failed || file.search.found().is_some();
-    let answer = match searched.files.iter().all(is_found) {
-        true => Status::DONE,
-        false => Status::NO,
+    let answer = if searched.files.iter().all(is_found) {
+        Status::DONE
+    } else {
+        Status::NO
     };
     let ended = Status::of_end(searched.ended);
     Ok(ended.or(answer).or(gate::of_failures(&searched.failures)))

@@ -97,9 +97,10 @@ fn split(places: &str) -> Vec<String> {
 fn shorten(operands: &mut [(bool, Operand)]) {
     let is_plain = |(named, operand): &(bool, Operand)| *named || operand.places.len() == 1;
     let typed: Vec<String> = operands.iter().map(|(_, o)| o.label.clone()).collect();
-    let labels = match operands.iter().all(is_plain) {
-        true => labels(&typed.iter().map(String::as_str).collect::<Vec<_>>()),
-        false => typed,
+    let labels = if operands.iter().all(is_plain) {
+        labels(&typed.iter().map(String::as_str).collect::<Vec<_>>())
+    } else {
+        typed
     };
     for (at, (_, operand)) in operands.iter_mut().enumerate() {
         let alike = |among: &[String]| among.iter().filter(|label| **label == labels[at]).count();

@@ -114,9 +114,10 @@ impl Progress {
 /// Shows how many benchmark files have told their cases.
 fn describing(done: usize, all: usize) {
     let mut err = std::io::stderr().lock();
-    let _ = match done < all {
-        true => write!(err, "\rreading benchmark files: {done}/{all}\x1b[K"),
-        false => write!(err, "\r\x1b[K"),
+    let _ = if done < all {
+        write!(err, "\rreading benchmark files: {done}/{all}\x1b[K")
+    } else {
+        write!(err, "\r\x1b[K")
     };
     let _ = err.flush();
 }

@@ -54,12 +54,13 @@ impl ReportArgs {
     fn widened(&self, settings: &Settings, session: &Session) -> Settings {
         let is_load = session.metric("latency_p50").is_some();
         let is_alone = session.design.stopping == Stopping::Fixed { runs: 1 };
-        match self.selection.metric.names.is_empty() && is_load && is_alone {
-            false => settings.clone(),
-            true => Settings {
+        if !(self.selection.metric.names.is_empty() && is_load && is_alone) {
+            settings.clone()
+        } else {
+            Settings {
                 metrics: vec!["all".to_owned()],
                 ..settings.clone()
-            },
+            }
         }
     }
 
@@ -110,12 +111,11 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         calibrated::mark(&mut findings, [session], &args.store);
         let loads = formats::measured::loads_of(session)?;
         let shows_loads = session.design.experiment.is_none() && args.shows_loads(&loads);
-        let part = match shows_loads {
-            true => {
-                let loads: Vec<_> = loads.iter().map(analysis::load::of).collect();
-                loaded::document(session, &loads, &settings, &output)?
-            }
-            false => document_of(session, &findings, &args.study, &settings, &output)?,
+        let part = if shows_loads {
+            let loads: Vec<_> = loads.iter().map(analysis::load::of).collect();
+            loaded::document(session, &loads, &settings, &output)?
+        } else {
+            document_of(session, &findings, &args.study, &settings, &output)?
         };
         document.report = part.report;
         document.append(part);
@@ -199,9 +199,10 @@ fn of_code(
     }
     let figures = code::figures(session, confidence);
     let warnings = code::warnings(session, &figures, settings);
-    let compared = match findings.comparisons.is_empty() {
-        true => None,
-        false => Some(report::of(findings, output)?),
+    let compared = if findings.comparisons.is_empty() {
+        None
+    } else {
+        Some(report::of(findings, output)?)
     };
     Ok(report::code::document(
         &figures, &warnings, findings, compared, output,

@@ -143,9 +143,10 @@ impl Task {
     /// # Errors
     /// The store cannot be opened.
     pub fn open_store(&self) -> anyhow::Result<Store> {
-        match self.execution.list || self.execution.test {
-            true => Store::in_memory(),
-            false => self.store.open(),
+        if self.execution.list || self.execution.test {
+            Store::in_memory()
+        } else {
+            self.store.open()
         }
     }
 

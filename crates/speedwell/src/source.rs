@@ -199,13 +199,15 @@ pub fn refuse_the_same(sources: &[Source]) -> anyhow::Result<()> {
         let Some(other) = sources[..at].iter().find(|other| other.is_same(one)) else {
             continue;
         };
-        let kind = match one.words.starts_with('@') {
-            true => "session",
-            false => "file",
+        let kind = if one.words.starts_with('@') {
+            "session"
+        } else {
+            "file"
         };
-        let names = match other.words == one.words {
-            true => format!("'{}'", one.words),
-            false => format!("'{}' and '{}'", other.words, one.words),
+        let names = if other.words == one.words {
+            format!("'{}'", one.words)
+        } else {
+            format!("'{}' and '{}'", other.words, one.words)
         };
         bail!(
             "both sources are the same {kind}, {names}\nhint: {}",

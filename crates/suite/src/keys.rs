@@ -162,12 +162,11 @@ impl<'a> Keys<'a> {
         let Some(text) = self.text(key)? else {
             return Ok(None);
         };
-        match known.contains(&text.as_str()) {
-            true => Ok(Some(text)),
-            false => {
-                let known: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
-                Err(self.unknown(key, &text, &known))
-            }
+        if known.contains(&text.as_str()) {
+            Ok(Some(text))
+        } else {
+            let known: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
+            Err(self.unknown(key, &text, &known))
         }
     }
 

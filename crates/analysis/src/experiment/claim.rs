@@ -84,9 +84,10 @@ impl Look<'_> {
         let atoms = count(&claim.expression) * claim.rows.len().max(1);
         let is_conjunction = is_conjunction(&claim.expression);
         let levels = Levels {
-            yes: match is_conjunction {
-                true => self.confidence,
-                false => divided(self.confidence, atoms),
+            yes: if is_conjunction {
+                self.confidence
+            } else {
+                divided(self.confidence, atoms)
             },
             no: divided(self.confidence, atoms),
         };
@@ -227,9 +228,12 @@ impl Look<'_> {
         let distances: Vec<f64> = left
             .iter()
             .zip(&right)
-            .map(|(left, right)| match is_positive {
-                true => (left / right).ln(),
-                false => left - right,
+            .map(|(left, right)| {
+                if is_positive {
+                    (left / right).ln()
+                } else {
+                    left - right
+                }
             })
             .collect();
         if distances.len() < FEWEST_RUNS {

@@ -138,10 +138,13 @@ fn completed(experiment: &Experiment, settings: &Settings) -> Settings {
 
 /// The part of a session that belongs to a group.
 fn part_of(session: &Session, experiment: &Experiment, group: &Group) -> Session {
-    let belongs = |case: &Case| match group.files.is_empty() {
-        true => group.cases.contains(case),
-        // Cases of benchmark files are not known before; a file belongs to the group that names it.
-        false => experiment.group_of(case).is_none(),
+    let belongs = |case: &Case| {
+        if group.files.is_empty() {
+            group.cases.contains(case)
+        } else {
+            // Cases of benchmark files are not known before; a file belongs to the group that names it.
+            experiment.group_of(case).is_none()
+        }
     };
     session.part(|run| belongs(&run.case))
 }

@@ -263,9 +263,10 @@ fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
 fn disturbed(findings: &LoadFindings<'_>) -> f64 {
     let rate = findings.throughput_per_s.unwrap_or(0.0);
     let under_way = findings.concurrency.effective.unwrap_or(0.0).max(1.0);
-    match rate > 0.0 {
-        true => (findings.generator.switches_per_s * under_way / rate).min(1.0),
-        false => 0.0,
+    if rate > 0.0 {
+        (findings.generator.switches_per_s * under_way / rate).min(1.0)
+    } else {
+        0.0
     }
 }
 

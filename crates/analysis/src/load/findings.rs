@@ -126,9 +126,10 @@ impl LoadFindings<'_> {
         let refused = self
             .spread(quantity, group)
             .is_some_and(|spread| spread.refusal.is_some());
-        match refused {
-            true => Vec::new(),
-            false => times::bins(self.run, (quantity, group)),
+        if refused {
+            Vec::new()
+        } else {
+            times::bins(self.run, (quantity, group))
         }
     }
 
@@ -183,9 +184,10 @@ fn generator(run: &LoadRun) -> Generator {
             .filter(|thread| thread.is_bottleneck())
             .count(),
         busiest: threads.iter().map(ThreadReport::busy).fold(0.0, f64::max),
-        switches_per_s: match seconds > 0.0 {
-            true => switches / seconds,
-            false => 0.0,
+        switches_per_s: if seconds > 0.0 {
+            switches / seconds
+        } else {
+            0.0
         },
         late_by_ns: longest.unwrap_or(0),
         system_calls_per_request: for_each(sum(|thread| thread.system_calls)),

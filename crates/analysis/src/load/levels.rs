@@ -108,9 +108,10 @@ fn throughputs(runs: &[&LoadRun]) -> Vec<Level> {
         };
         for run in of_level {
             level.is_spoilt |= is_spoilt(&run.measured);
-            match is_windowed {
-                true => level.throughputs.extend(windows(&run.measured)),
-                false => level.throughputs.extend(run.measured.throughput()),
+            if is_windowed {
+                level.throughputs.extend(windows(&run.measured))
+            } else {
+                level.throughputs.extend(run.measured.throughput())
             }
         }
         level

@@ -196,9 +196,10 @@ fn answered(load: &LoadFindings<'_>, rate: f64) -> f64 {
     let least_s = least.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
     let due = rate * load.run.measured.elapsed_ns as f64 / 1e9;
     let in_time = load.run.measured.ok_in_time as f64;
-    match in_time > 0.0 && due > 0.0 {
-        true => ((in_time + 1.0 + rate * least_s) / due).min(1.0),
-        false => 0.0,
+    if in_time > 0.0 && due > 0.0 {
+        ((in_time + 1.0 + rate * least_s) / due).min(1.0)
+    } else {
+        0.0
     }
 }
 

@@ -58,9 +58,12 @@ impl Trust {
         }
         let wide = all.are_too_wide(ppm);
         let wide = wide.unwrap_or_else(|| vec![verdict.is_generator_limited(); ppm.len()]);
-        let refusal = |(ppm, is_wide): (&u32, bool)| match is_wide {
-            true => Some(Refusal::GeneratorLimited),
-            false => (verdict.is_rate_missed() && *ppm >= TAIL_PPM).then_some(Refusal::RateMissed),
+        let refusal = |(ppm, is_wide): (&u32, bool)| {
+            if is_wide {
+                Some(Refusal::GeneratorLimited)
+            } else {
+                (verdict.is_rate_missed() && *ppm >= TAIL_PPM).then_some(Refusal::RateMissed)
+            }
         };
         ppm.iter().zip(wide).map(refusal).collect()
     }

@@ -110,11 +110,10 @@ fn sorted(cells: &Cells<'_>, baseline: &str, candidate: &str) -> String {
         let is_rising = column.is_sorted_by(|a, b| a < b);
         column.len() >= FEWEST_SORTED && (is_falling || is_rising)
     };
-    match falls(baseline) && falls(candidate) {
-        true => {
-            " Either column is in the order of its own rates, as if each had been sorted by itself."
-                .to_owned()
-        }
-        false => String::new(),
+    if falls(baseline) && falls(candidate) {
+        " Either column is in the order of its own rates, as if each had been sorted by itself."
+            .to_owned()
+    } else {
+        String::new()
     }
 }

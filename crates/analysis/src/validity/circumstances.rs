@@ -71,9 +71,10 @@ fn of_limit(cells: &Cells<'_>, limit: &Limit) -> Option<Finding> {
         _ => {
             let all: usize = cells.cells.iter().map(|cell| cell.runs.len()).sum();
             let numbers: Vec<usize> = (1..=hits).collect();
-            let count = match hits == all {
-                true => of_runs(&numbers, all),
-                false => format!(" in {hits} of {all} runs"),
+            let count = if hits == all {
+                of_runs(&numbers, all)
+            } else {
+                format!(" in {hits} of {all} runs")
             };
             (
                 Vec::new(),

@@ -45,29 +45,26 @@ fn same(cells: &Cells<'_>, group: &[(&Cell<'_>, usize)]) -> Finding {
         "",
         "Keep one of them: measurements do not repeat to the last digit, so one record was copied.",
     );
-    let names: Vec<String> = match is_one_cell {
-        true => {
-            finding.cases = vec![first.case.clone()];
-            finding.variants = cells.variant_of(first);
-            finding.runs = group.iter().map(|(_, number)| *number).collect();
-            finding
-                .runs
-                .iter()
-                .map(|number| format!("run {number}"))
-                .collect()
-        }
-        false => {
-            let mut cases: Vec<String> = group.iter().map(|(cell, _)| cell.case.clone()).collect();
-            cases.dedup();
-            finding.cases = cases;
-            let name = |(cell, number): &(&Cell<'_>, usize)| {
-                let variant = cells.variant_of(cell).concat();
-                format!("run {number} of '{}' {variant}", cells.name(&cell.case))
-                    .trim_end()
-                    .to_owned()
-            };
-            group.iter().map(name).collect()
-        }
+    let names: Vec<String> = if is_one_cell {
+        finding.cases = vec![first.case.clone()];
+        finding.variants = cells.variant_of(first);
+        finding.runs = group.iter().map(|(_, number)| *number).collect();
+        finding
+            .runs
+            .iter()
+            .map(|number| format!("run {number}"))
+            .collect()
+    } else {
+        let mut cases: Vec<String> = group.iter().map(|(cell, _)| cell.case.clone()).collect();
+        cases.dedup();
+        finding.cases = cases;
+        let name = |(cell, number): &(&Cell<'_>, usize)| {
+            let variant = cells.variant_of(cell).concat();
+            format!("run {number} of '{}' {variant}", cells.name(&cell.case))
+                .trim_end()
+                .to_owned()
+        };
+        group.iter().map(name).collect()
     };
     finding.says = format!(
         "{} are equal to the last digit in all {figures} figures: one record, {} times.",

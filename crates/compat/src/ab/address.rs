@@ -60,9 +60,10 @@ impl Host {
 
     /// The name as it stands in an address.
     fn bracketed(&self) -> String {
-        match self.name.contains(':') {
-            true => format!("[{}]", self.name),
-            false => self.name.clone(),
+        if self.name.contains(':') {
+            format!("[{}]", self.name)
+        } else {
+            self.name.clone()
         }
     }
 }
@@ -89,9 +90,10 @@ impl Url {
         Ok(Url {
             is_tls,
             host,
-            path: match path.starts_with('/') {
-                true => path.to_owned(),
-                false => format!("/{path}"),
+            path: if path.starts_with('/') {
+                path.to_owned()
+            } else {
+                format!("/{path}")
             },
         })
     }
@@ -99,9 +101,10 @@ impl Url {
     /// The value of the header field Host: without the port where it is the usual one.
     pub fn authority(&self) -> String {
         let usual_port = if self.is_tls { 443 } else { 80 };
-        match self.host.port == usual_port {
-            true => self.host.bracketed(),
-            false => format!("{}:{}", self.host.bracketed(), self.host.port),
+        if self.host.port == usual_port {
+            self.host.bracketed()
+        } else {
+            format!("{}:{}", self.host.bracketed(), self.host.port)
         }
     }
 

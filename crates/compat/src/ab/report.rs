@@ -92,9 +92,10 @@ impl Report<'_> {
 
     fn document_lines(&self) -> Vec<Line> {
         let length = self.figures.lengths.map_or(0, |lengths| lengths.first);
-        let length = match self.request.shown.varying {
-            true => "Variable".to_owned(),
-            false => format!("{length} bytes"),
+        let length = if self.request.shown.varying {
+            "Variable".to_owned()
+        } else {
+            format!("{length} bytes")
         };
         vec![
             field("Document Path", &self.url.path),

@@ -92,9 +92,10 @@ fn target(request: &Request, url: &Url) -> Result<Target> {
     let to = proxy.as_ref().unwrap_or(&url.host);
     let security = &request.security;
     let tls = TlsOptions {
-        trust: match security.trusts_anyone {
-            true => Trust::Anyone,
-            false => Trust::System,
+        trust: if security.trusts_anyone {
+            Trust::Anyone
+        } else {
+            Trust::System
         },
         identity: security.identity.as_ref().map(|file| Identity {
             certificates: file.clone(),
@@ -137,9 +138,10 @@ fn headers(request: &Request, url: &Url, body: Option<&[u8]>) -> Vec<(String, Ve
     }
     let given = request.headers.iter();
     headers.extend(given.map(|(name, value)| text(name, value)));
-    let agent = match request.is_http10 {
-        true => ORIGINAL_AGENT.to_owned(),
-        false => format!("Speedwell/{}", env!("CARGO_PKG_VERSION")),
+    let agent = if request.is_http10 {
+        ORIGINAL_AGENT.to_owned()
+    } else {
+        format!("Speedwell/{}", env!("CARGO_PKG_VERSION"))
     };
     for (name, value) in [
         ("Host", url.authority()),
@@ -166,13 +168,15 @@ fn kind(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Kind {
         host: url.authority(),
         headers: headers(request, url, body.as_deref()),
         body,
-        version: match request.is_http10 {
-            true => Version::Http10,
-            false => Version::Http11,
+        version: if request.is_http10 {
+            Version::Http10
+        } else {
+            Version::Http11
         },
-        connection: match request.keeps_alive {
-            true => Connection::KeepAlive,
-            false => Connection::Close,
+        connection: if request.keeps_alive {
+            Connection::KeepAlive
+        } else {
+            Connection::Close
         },
         ..Kind::get("", "/")
     }

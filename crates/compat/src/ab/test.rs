@@ -163,9 +163,10 @@ impl<'a> Test<'a> {
             let counts = &told.so_far.outcomes;
             progress.update(ended(counts), console.stderr);
             let failed = ErrorClass::every().filter(|class| counts.errors(*class) > 0);
-            cut_short = match process::interrupted() {
-                true => Some(CutShort::Interrupted),
-                false => failed.filter_map(|class| self.gives_up(class)).next(),
+            cut_short = if process::interrupted() {
+                Some(CutShort::Interrupted)
+            } else {
+                failed.filter_map(|class| self.gives_up(class)).next()
             };
             // With -n and -t the load waits for its last answers, but not beyond its time.
             let is_over = self

@@ -34,9 +34,10 @@ impl Timing {
         let sent_ns = row.sent_ns?;
         Some(Timing {
             begun_ns: row.begun_ns,
-            connect_ns: match row.is_reused {
-                true => 0,
-                false => sent_ns.saturating_sub(row.begun_ns),
+            connect_ns: if row.is_reused {
+                0
+            } else {
+                sent_ns.saturating_sub(row.begun_ns)
             },
             processing_ns: row.end_ns.saturating_sub(sent_ns),
             waiting_ns: row.first_byte_ns?.saturating_sub(sent_ns),

@@ -60,9 +60,10 @@ impl Options {
                 _ => return Err(format!("unknown option '{name}'")),
             }
         }
-        match options.path.is_empty() {
-            true => Err("no benchmark file is named".to_owned()),
-            false => Ok(options),
+        if options.path.is_empty() {
+            Err("no benchmark file is named".to_owned())
+        } else {
+            Ok(options)
         }
     }
 }

@@ -32,9 +32,10 @@ pub fn heading(out: &mut dyn Write, options: &Options) -> io::Result<()> {
 /// Every configuration with its coefficient of variation.
 pub fn cases(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
     for (name, variation) in level.cases() {
-        let mark = match variation <= options.enough.mean {
-            true => "✓ Stable",
-            false => "✗ Unstable",
+        let mark = if variation <= options.enough.mean {
+            "✓ Stable"
+        } else {
+            "✗ Unstable"
         };
         writeln!(out, "\nConfiguration: {name}")?;
         writeln!(
@@ -73,9 +74,10 @@ pub fn overall(out: &mut dyn Write, spread: &Spread, options: &Options) -> io::R
 
 /// The best number until now.
 pub fn best(out: &mut dyn Write, is_new: bool, level: &Level) -> io::Result<()> {
-    let begin = match is_new {
-        true => "New best n:",
-        false => "Current best n remains:",
+    let begin = if is_new {
+        "New best n:"
+    } else {
+        "Current best n remains:"
     };
     writeln!(
         out,

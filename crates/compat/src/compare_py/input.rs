@@ -58,9 +58,10 @@ impl Input {
         }
         let bytes = read(&path).with_context(|| format!("cannot read '{word}'"))?;
         if bytes == ELF || (!ResultFile::recognises(&bytes) && is_executable(&facts)) {
-            let own = match word.contains('/') {
-                true => PathBuf::from(word),
-                false => Path::new(".").join(word),
+            let own = if word.contains('/') {
+                PathBuf::from(word)
+            } else {
+                Path::new(".").join(word)
             };
             return Ok(Input::program(word, own));
         }

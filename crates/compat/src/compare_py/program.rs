@@ -73,9 +73,10 @@ fn again(program: &Path, arguments: &[String], scratch: Option<&Scratch>) -> Str
     let mut words = vec![speedwell_model::quote(&name)];
     for word in arguments {
         let is_scratch = scratch.is_some() && word.starts_with(OUT);
-        words.push(match is_scratch {
-            true => format!("{OUT}/dev/null"),
-            false => speedwell_model::quote(word),
+        words.push(if is_scratch {
+            format!("{OUT}/dev/null")
+        } else {
+            speedwell_model::quote(word)
         });
     }
     words.join(" ")
@@ -83,9 +84,10 @@ fn again(program: &Path, arguments: &[String], scratch: Option<&Scratch>) -> Str
 
 /// In the order of the original: those given, then its own, so that its own win.
 fn arguments(request: &Request, filter: Option<&str>) -> Vec<String> {
-    let misplaced = match request.strict {
-        true => Vec::new(),
-        false => request.misplaced(),
+    let misplaced = if request.strict {
+        Vec::new()
+    } else {
+        request.misplaced()
     };
     let given = request.passed.iter();
     let mut arguments: Vec<String> = given

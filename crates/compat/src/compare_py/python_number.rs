@@ -5,17 +5,19 @@
 
 /// As `{:WIDTH.DIGITSf}`.
 pub fn fixed(number: f64, width: usize, digits: usize) -> String {
-    match number.is_nan() {
-        true => format!("{:>width$}", "nan"),
-        false => format!("{number:width$.digits$}"),
+    if number.is_nan() {
+        format!("{:>width$}", "nan")
+    } else {
+        format!("{number:width$.digits$}")
     }
 }
 
 /// As `{:+WIDTH.DIGITSf}`.
 pub fn signed(number: f64, width: usize, digits: usize) -> String {
-    match number.is_nan() {
-        true => format!("{:>width$}", "+nan"),
-        false => format!("{number:+width$.digits$}"),
+    if number.is_nan() {
+        format!("{:>width$}", "+nan")
+    } else {
+        format!("{number:+width$.digits$}")
     }
 }
 

@@ -69,11 +69,12 @@ impl Remarks<'_> {
                 .iter()
                 .zip(counts)
                 .filter(|(_, count)| **count > 0);
-            let sides: Vec<String> = match self.labels[0] == self.labels[1] {
-                true => vec![counted(counts.iter().sum(), "time")],
-                false => sides
+            let sides: Vec<String> = if self.labels[0] == self.labels[1] {
+                vec![counted(counts.iter().sum(), "time")]
+            } else {
+                sides
                     .map(|(label, count)| format!("{} in '{label}'", counted(*count, "time")))
-                    .collect(),
+                    .collect()
             };
             format!("not compared: {name} {reason} ({})", sides.join(", "))
         });
@@ -115,9 +116,10 @@ fn plain(value: &Value) -> Cow<'_, str> {
 }
 
 fn reason(entry: &Entry<'_>) -> String {
-    let (what, message) = match entry.has_failed {
-        true => ("failed", &entry.error_message),
-        false => ("was skipped", &entry.skip_message),
+    let (what, message) = if entry.has_failed {
+        ("failed", &entry.error_message)
+    } else {
+        ("was skipped", &entry.skip_message)
     };
     match message.as_deref().filter(|message| !message.is_empty()) {
         Some(message) => format!("{what}: {message}"),

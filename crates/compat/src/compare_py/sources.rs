@@ -49,9 +49,10 @@ impl Sources {
     pub fn gather(request: &Request, console: &mut Console<'_>) -> Result<Gathered> {
         let [first, second] = &request.inputs;
         let first = Input::open(first, console)?;
-        let second = match request.is_one_input {
-            true => None,
-            false => Some(Input::open(second, console)?),
+        let second = if request.is_one_input {
+            None
+        } else {
+            Some(Input::open(second, console)?)
         };
         let inputs = [&first, second.as_ref().unwrap_or(&first)];
         let labels = inputs.map(|input| input.label.clone());

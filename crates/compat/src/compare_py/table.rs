@@ -128,14 +128,15 @@ impl Table<'_> {
         write!(out, "{color}{name}{P_VALUE}{:blanks$}{end}", "")?;
         write!(out, "{}{}{end}", colors.real, fixed(test.p.real, 16, 4))?;
         write!(out, "{}{}{end}", colors.cpu, fixed(test.p.cpu, 16, 4))?;
-        let (color, warning) = match test.is_reliable() {
-            true => (GREEN, String::new()),
-            false => (
+        let (color, warning) = if test.is_reliable() {
+            (GREEN, String::new())
+        } else {
+            (
                 YELLOW,
                 format!(
                     ". WARNING: Results unreliable! {ENOUGH_FOR_TEST}+ repetitions recommended."
                 ),
-            ),
+            )
         };
         let (old, new) = (test.baseline_count, test.candidate_count);
         let color = self.paint(color);
@@ -157,9 +158,10 @@ impl Table<'_> {
 
     /// A p that is no number shows nothing; for the original it is significant.
     fn color_of_p(&self, p: f64) -> &'static str {
-        match p >= self.alpha || (p.is_nan() && self.rules == Rules::Sound) {
-            true => RED,
-            false => GREEN,
+        if p >= self.alpha || (p.is_nan() && self.rules == Rules::Sound) {
+            RED
+        } else {
+            GREEN
         }
     }
 }

@@ -198,11 +198,10 @@ impl Reader<'_> {
     fn atom(&mut self, bytes: usize, is_utf8: bool) -> Result<String, String> {
         let count = self.size(bytes)?;
         let name = self.bytes(count)?;
-        let text = match is_utf8 {
-            true => {
-                String::from_utf8(name.to_vec()).map_err(|_| "an atom is no text".to_owned())?
-            }
-            false => name.iter().map(|byte| char::from(*byte)).collect(),
+        let text = if is_utf8 {
+            String::from_utf8(name.to_vec()).map_err(|_| "an atom is no text".to_owned())?
+        } else {
+            name.iter().map(|byte| char::from(*byte)).collect()
         };
         Ok(atom(&text))
     }

@@ -73,9 +73,10 @@ pub fn sample(
         if request.order == Order::Blocks && round % 2 == 1 {
             turn.reverse();
         }
-        let visits = match together {
-            true => vec![turn],
-            false => turn.into_iter().map(|job| vec![job]).collect(),
+        let visits = if together {
+            vec![turn]
+        } else {
+            turn.into_iter().map(|job| vec![job]).collect()
         };
         for own in visits {
             if !interrupted() {

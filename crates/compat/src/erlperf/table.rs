@@ -90,9 +90,10 @@ impl Table {
     /// `out` is closed.
     pub fn write(&self, detail: Detail, viewport: usize, out: &mut dyn Write) -> io::Result<()> {
         let is_basic = detail == Detail::Basic;
-        let (headers, relative) = match is_basic {
-            true => (BASIC.as_slice(), BASIC_REL),
-            false => (EXTENDED.as_slice(), EXTENDED_REL),
+        let (headers, relative) = if is_basic {
+            (BASIC.as_slice(), BASIC_REL)
+        } else {
+            (EXTENDED.as_slice(), EXTENDED_REL)
         };
         let is_compared = self.lines.len() > 1;
         let relative = is_compared.then_some(relative);

@@ -98,9 +98,10 @@ fn open_files(tree: &Tree) -> Check {
         u64::MAX => "no limit".to_owned(),
         soft => format!("at most {soft} at once"),
     };
-    let remedy = match hard >= ENOUGH {
-        true => format!("ulimit -n {}", hard.min(65_536)),
-        false => "sudo prlimit --pid $$ --nofile=65536:65536".to_owned(),
+    let remedy = if hard >= ENOUGH {
+        format!("ulimit -n {}", hard.min(65_536))
+    } else {
+        "sudo prlimit --pid $$ --nofile=65536:65536".to_owned()
     };
     Check::new(NAME, state, found).remedy(remedy)
 }

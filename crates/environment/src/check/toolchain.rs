@@ -35,9 +35,10 @@ pub(super) fn checks(tree: &Tree, search: &OsStr) -> Vec<Check> {
         let asked: Vec<_> = KNOWN
             .iter()
             .map(|(name, install)| {
-                let install = match has_apt || !install.contains(" apt ") {
-                    true => (*install).to_owned(),
-                    false => format!("install {name} with the package manager of your system"),
+                let install = if has_apt || !install.contains(" apt ") {
+                    (*install).to_owned()
+                } else {
+                    format!("install {name} with the package manager of your system")
                 };
                 scope.spawn(move || toolchain(tree, search, name, install))
             })

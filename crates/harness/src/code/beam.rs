@@ -27,9 +27,10 @@ const QUIET: [&str; 8] = [
 /// There is no Erlang, or no Elixir where there should be.
 pub fn start(language: Language, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
     let is_elixir = language == Language::Elixir;
-    let emulator = match is_elixir {
-        true => PathBuf::from("erl"),
-        false => program.to_owned(),
+    let emulator = if is_elixir {
+        PathBuf::from("erl")
+    } else {
+        program.to_owned()
     };
     let mut folders = vec![compiled(&emulator)?];
     if is_elixir {

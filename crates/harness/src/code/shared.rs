@@ -56,9 +56,10 @@ impl<'a> Shared<'a> {
         if let Some(ready) = process.waiting.get_mut(name).and_then(VecDeque::pop_front) {
             return ready;
         }
-        let wanted: Vec<&Variant> = match at_once {
-            true => variants.iter().collect(),
-            false => vec![setting.variant],
+        let wanted: Vec<&Variant> = if at_once {
+            variants.iter().collect()
+        } else {
+            vec![setting.variant]
         };
         process.run(&wanted, job, setting);
         let own = process.waiting.get_mut(name).and_then(VecDeque::pop_front);

@@ -42,23 +42,23 @@ fn range(moving: &[&Points], samples: &Samples) -> Option<(u64, u64, usize)> {
     let firsts = |of: &[&Points]| -> Vec<u64> { of.iter().map(|own| own[0].0).collect() };
     let lasts =
         |of: &[&Points]| -> Vec<u64> { of.iter().map(|own| own[own.len() - 1].0).collect() };
-    let end = match is_cut {
-        // The first to have all its points stops noting them.
-        false => lasts(&complete).into_iter().min()?,
+    let end = if is_cut {
         // The run was stopped before anybody had all: half of the workers were still seen after this.
-        true => {
-            let mut lasts = lasts(moving);
-            lasts.sort_unstable();
-            *lasts.get(lasts.len().checked_sub(1)? / 2)?
-        }
+        let mut lasts = lasts(moving);
+        lasts.sort_unstable();
+        *lasts.get(lasts.len().checked_sub(1)? / 2)?
+    } else {
+        // The first to have all its points stops noting them.
+        lasts(&complete).into_iter().min()?
     };
     let of = if is_cut { moving } else { &complete };
     // A worker that began when others had ended is counted from the start of the run.
     let begin = firsts(of).into_iter().max().filter(|begin| *begin < end);
     let begin = begin.or_else(|| firsts(of).into_iter().min())?;
-    let count = match is_cut {
-        false => wanted,
-        true => wanted.min(intervals_seen(moving, begin, end, samples)),
+    let count = if is_cut {
+        wanted.min(intervals_seen(moving, begin, end, samples))
+    } else {
+        wanted
     };
     (begin < end).then_some((begin, end, count.max(1)))
 }

@@ -38,9 +38,10 @@ impl Part {
                 .flatten()
                 .map(|group| group.as_str())
                 .collect();
-            match captured.is_empty() {
-                true => word.to_owned(),
-                false => format!("{word}({})", captured.join(",")),
+            if captured.is_empty() {
+                word.to_owned()
+            } else {
+                format!("{word}({})", captured.join(","))
             }
         };
         self.0.replace_all(name, replace).into_owned()

@@ -102,9 +102,10 @@ impl Selection {
             };
             for (parameter, value) in Case::with_values(name, words).with_context(refusal)?.values {
                 let set = (parameter, Self::written_out(&value.plain()));
-                match name.is_empty() {
-                    true => self.sets.push(set),
-                    false => self.of_benchmarks.push((name.to_owned(), set)),
+                if name.is_empty() {
+                    self.sets.push(set)
+                } else {
+                    self.of_benchmarks.push((name.to_owned(), set))
                 }
             }
         }

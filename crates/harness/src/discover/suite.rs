@@ -72,9 +72,10 @@ pub fn read(
         for job in description.jobs {
             let name = job.case.as_ref().map(|case| case.benchmark.as_str());
             let name = name.unwrap_or(&job.source.name);
-            match !job.source.kind.holds_several() || selection.wants(name) {
-                true => suite.jobs.push(job),
-                false => drop(unwanted.insert(format!("'{name}'"))),
+            if !job.source.kind.holds_several() || selection.wants(name) {
+                suite.jobs.push(job)
+            } else {
+                drop(unwanted.insert(format!("'{name}'")))
             }
         }
         suite.failures.extend(description.failure);

@@ -36,9 +36,10 @@ pub fn sources(target: &str, here: &Path) -> anyhow::Result<Vec<Source>> {
         if form(&path) == Some(Form::Experiment) {
             return experiment_sources(&path, here);
         }
-        let source = match crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
-            true => Ok(program_source(&path, here)),
-            false => source_of(&path, here),
+        let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
+            Ok(program_source(&path, here))
+        } else {
+            source_of(&path, here)
         };
         vec![source.with_context(|| format!("'{target}' is not a benchmark file"))?]
     } else if let Some(root) = core_root(&path) {
@@ -344,9 +345,10 @@ pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
 pub fn program_source(file: &Path, here: &Path) -> Source {
     let root = file.parent().unwrap_or(Path::new("/"));
     Source {
-        kind: match crate::is_program_with_harness(file) {
-            true => Kind::Program,
-            false => Kind::GoogleBenchmark,
+        kind: if crate::is_program_with_harness(file) {
+            Kind::Program
+        } else {
+            Kind::GoogleBenchmark
         },
         name: relative_name(file, root),
         file: file.to_owned(),

@@ -80,9 +80,10 @@ pub fn plans(request: EvalRequest) -> anyhow::Result<Plans> {
             }
         }
     }
-    let compared = match compares_codes {
-        true => of_codes(&request.codes),
-        false => Vec::new(),
+    let compared = if compares_codes {
+        of_codes(&request.codes)
+    } else {
+        Vec::new()
     };
     let variants = request.variants.variants(compared)?;
     let suite = Suite {

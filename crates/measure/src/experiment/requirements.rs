@@ -20,13 +20,14 @@ pub fn check(experiment: &Experiment, listener: &mut Listener<'_>) -> anyhow::Re
         .iter()
         .filter_map(|requirement| missing(requirement, listener))
         .collect();
-    match missing.is_empty() {
-        true => Ok(()),
-        false => bail!(
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        bail!(
             "'{}' needs what is not here:\n  {}",
             experiment.name,
             missing.join("\n  ")
-        ),
+        )
     }
 }
 
@@ -127,9 +128,10 @@ fn packages(directory: &Path, lockfile: bool, listener: &mut Listener<'_>) -> Re
     listener
         .observe(&Event::Note(&doing))
         .map_err(|error| error.to_string())?;
-    let words: &[&str] = match lock.is_file() {
-        true => &["ci", "--ignore-scripts", "--no-audit", "--no-fund"],
-        false => &["install", "--ignore-scripts", "--no-audit", "--no-fund"],
+    let words: &[&str] = if lock.is_file() {
+        &["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    } else {
+        &["install", "--ignore-scripts", "--no-audit", "--no-fund"]
     };
     let output = Command::new("npm")
         .args(words)

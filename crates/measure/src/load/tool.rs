@@ -30,9 +30,10 @@ pub fn load_with_tools(
             None => break,
         }
     }
-    let state = match process::interrupted() {
-        true => State::Interrupted,
-        false => State::Complete,
+    let state = if process::interrupted() {
+        State::Interrupted
+    } else {
+        State::Complete
     };
     process::forget_interrupt();
     if sessions.is_empty() {

@@ -112,9 +112,10 @@ fn bar_chart(panel: &Panel<'_>, compared: &Compared) -> Chart {
     };
     let categories: Vec<_> = panel.categories.iter().map(category).collect();
     let all = categories.iter().flat_map(|c| &c.bars).map(|bar| bar.value);
-    let words = match compared.is_empty() {
-        true => "medians with their intervals",
-        false => "with the intervals of the changes",
+    let words = if compared.is_empty() {
+        "medians with their intervals"
+    } else {
+        "with the intervals of the changes"
     };
     let title = format!("{}, {words}", panel.metric.name);
     Chart {
@@ -199,9 +200,10 @@ fn sheets<M: Fn(&Category<'_>) -> plot::GridMarks>(sheets: Sheets<'_, M>) -> Vec
     let parts = categories.chunks(MOST_PANELS);
     let sheet = |part: &[Category<'_>]| {
         let last = first + part.len() - 1;
-        let title = match total > MOST_PANELS {
-            true => format!("{}, cases {first} to {last} of {total}", sheets.title),
-            false => sheets.title.clone(),
+        let title = if total > MOST_PANELS {
+            format!("{}, cases {first} to {last} of {total}", sheets.title)
+        } else {
+            sheets.title.clone()
         };
         first = last + 1;
         Chart {

@@ -131,9 +131,10 @@ fn last_places(row: &CaseComparison, scale: &Scale) -> [i32; 2] {
     };
     let own = [&row.baseline, &row.candidate].map(place);
     let [one, other] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
-    match one.max(other) < OF_ONE_SIZE * one.min(other) {
-        true => [own[0].max(own[1]); 2],
-        false => own,
+    if one.max(other) < OF_ONE_SIZE * one.min(other) {
+        [own[0].max(own[1]); 2]
+    } else {
+        own
     }
 }
 

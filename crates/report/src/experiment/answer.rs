@@ -82,9 +82,10 @@ fn said(comparison: &Comparison) -> String {
     let together = comparison.overall.filter(|_| total > 1);
     let together =
         together.map(|overall| format!("; all together {}", change_with_interval(&overall)));
-    match parts.is_empty() {
-        true => "nothing to compare".to_owned(),
-        false => parts.join(", ") + &together.unwrap_or_default(),
+    if parts.is_empty() {
+        "nothing to compare".to_owned()
+    } else {
+        parts.join(", ") + &together.unwrap_or_default()
     }
 }
 

@@ -116,9 +116,10 @@ fn wanted(experiment: &Experiment) -> Vec<&str> {
             Wanted::Report(_) => None,
         })
         .collect();
-    match names.is_empty() {
-        true => USUAL.to_vec(),
-        false => names,
+    if names.is_empty() {
+        USUAL.to_vec()
+    } else {
+        names
     }
 }
 
@@ -209,9 +210,10 @@ fn rest_of(group: &GroupFound, several: bool) -> String {
         names.push("percentiles and factors");
     }
     let names = names.join(", ");
-    match several {
-        true => format!("More of {}: {names}", group.name),
-        false => format!("More: {names}"),
+    if several {
+        format!("More of {}: {names}", group.name)
+    } else {
+        format!("More: {names}")
     }
 }
 
@@ -221,9 +223,10 @@ fn of_metrics(metrics: &[MetricFound], deeper: u8, output: &Output) -> Document 
         return Document::default();
     }
     let whole = together(metrics);
-    let mut part = match whole.comparisons.is_empty() {
-        true => summary::summary(&whole.summaries, output),
-        false => comparison(&whole, output),
+    let mut part = if whole.comparisons.is_empty() {
+        summary::summary(&whole.summaries, output)
+    } else {
+        comparison(&whole, output)
     };
     // The answers stand at the top of the report.
     part.blocks
@@ -249,9 +252,12 @@ fn keep_data(data: Vec<(&'static str, Value)>, compared: &mut Vec<Value>, docume
 /// Percentiles and factors, where the file wants them.
 fn distributions(group: &GroupFound, experiment: &Experiment) -> impl Iterator<Item = Table> {
     let wanted = wanted(experiment);
-    let of_name = |name: &str, tables: &dyn Fn() -> Vec<Table>| match wanted.contains(&name) {
-        true => tables(),
-        false => Vec::new(),
+    let of_name = |name: &str, tables: &dyn Fn() -> Vec<Table>| {
+        if wanted.contains(&name) {
+            tables()
+        } else {
+            Vec::new()
+        }
     };
     let percentiles = of_name("latency-percentiles", &|| {
         percentiles::tables(group, experiment)

@@ -40,10 +40,7 @@ pub fn served(
     experiment: &Experiment,
 ) -> Vec<Chart> {
     let whole = [experiment.variants.iter().map(|v| v.name.clone()).collect()];
-    let stages = match stages.is_empty() {
-        true => &whole,
-        false => stages,
-    };
+    let stages = if stages.is_empty() { &whole } else { stages };
     let pictures = pictures(group, series, experiment);
     let pairs = pictures.iter().flat_map(|picture| {
         let part =
@@ -205,9 +202,10 @@ fn points(curve: &Curve, percents: &RangeInclusive<u32>, with_runs: bool) -> Vec
     let point = |(percent, times): &(u32, [f64; 3])| {
         let x = f64::from(*percent);
         let [middle, low, high] = times.map(|ns| ns / NS_PER_MS);
-        match with_runs && curve.runs > 1 && percent % 10 == 0 {
-            true => plot::Point::with_interval(x, middle, low, high),
-            false => plot::Point::new(x, middle),
+        if with_runs && curve.runs > 1 && percent % 10 == 0 {
+            plot::Point::with_interval(x, middle, low, high)
+        } else {
+            plot::Point::new(x, middle)
         }
     };
     wanted.map(point).collect()

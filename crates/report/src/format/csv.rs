@@ -61,9 +61,10 @@ fn field(cell: &Cell) -> String {
 fn inert(text: &str) -> Cow<'_, str> {
     let first = text.trim_start_matches('\'');
     let is_formula = first.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    match is_formula && text.parse::<f64>().is_err() {
-        true => Cow::Owned(format!("'{text}")),
-        false => Cow::Borrowed(text),
+    if is_formula && text.parse::<f64>().is_err() {
+        Cow::Owned(format!("'{text}"))
+    } else {
+        Cow::Borrowed(text)
     }
 }
 

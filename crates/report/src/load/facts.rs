@@ -78,9 +78,10 @@ fn asked(asked: &LoadFacts) -> String {
         0 => String::new(),
         ns => format!("; answers awaited for up to {} after the end", length(ns)),
     };
-    match ends.is_empty() {
-        true => format!("{pace}{drain}"),
-        false => format!("{pace}; {}{drain}", ends.join(", at most ")),
+    if ends.is_empty() {
+        format!("{pace}{drain}")
+    } else {
+        format!("{pace}; {}{drain}", ends.join(", at most "))
     }
 }
 
@@ -92,9 +93,10 @@ fn stage(stage: &StageFacts) -> String {
     } = stage;
     let length = duration_ns.map(|ns| format!(" for {}", length(ns)));
     let length = length.unwrap_or_default();
-    match from_per_s == to_per_s {
-        true => format!("{}{length}", rate(*from_per_s)),
-        false => format!("{} to {}{length}", rate(*from_per_s), rate(*to_per_s)),
+    if from_per_s == to_per_s {
+        format!("{}{length}", rate(*from_per_s))
+    } else {
+        format!("{} to {}{length}", rate(*from_per_s), rate(*to_per_s))
     }
 }
 
@@ -167,13 +169,15 @@ pub fn counts(load: &LoadFindings<'_>) -> String {
     let parts: Vec<String> = parts
         .map(|row| format!("{} {}", spell(row.count as f64, 0), row.name))
         .collect();
-    let sum = match parts.is_empty() {
-        true => "0".to_owned(),
-        false => parts.join(" + "),
+    let sum = if parts.is_empty() {
+        "0".to_owned()
+    } else {
+        parts.join(" + ")
     };
-    let state = match load.balance.is_ok() {
-        true => "balanced",
-        false => "NOT BALANCED",
+    let state = if load.balance.is_ok() {
+        "balanced"
+    } else {
+        "NOT BALANCED"
     };
     format!(
         "{} attempted = {sum}: {state}",
@@ -187,16 +191,17 @@ fn connections(load: &LoadFindings<'_>) -> String {
         0 => String::new(),
         failed => format!(", {} failed", spell(failed as f64, 0)),
     };
-    let each = load
-        .per_connection
-        .map(|(fewest, most)| match fewest == most {
-            true => format!("; {} on each", requests(most)),
-            false => format!(
+    let each = load.per_connection.map(|(fewest, most)| {
+        if fewest == most {
+            format!("; {} on each", requests(most))
+        } else {
+            format!(
                 "; {} to {} on each",
                 spell(fewest as f64, 0),
                 requests(most)
-            ),
-        });
+            )
+        }
+    });
     let warmup = &load.run.measured.warmup.outcomes.connections;
     let before = match warmup.opened {
         0 => String::new(),

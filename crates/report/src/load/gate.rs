@@ -17,13 +17,14 @@ pub fn gate(judged: &[Judged<'_>]) -> Document {
         return document;
     }
     let failed = judged.iter().filter(|row| row.answer != Answer::Passed);
-    document.push(Block::Headline(match passes(judged) {
-        true => "gate passed: nothing that must not be was so.".to_owned(),
-        false => format!(
+    document.push(Block::Headline(if passes(judged) {
+        "gate passed: nothing that must not be was so.".to_owned()
+    } else {
+        format!(
             "gate failed: {} of {}.",
             failed.count(),
             conditions(judged.len())
-        ),
+        )
     }));
     let mut footnotes = Footnotes::default();
     let rows: Vec<Line<'_>> = judged

@@ -73,9 +73,10 @@ fn latency(load: &LoadFindings<'_>) -> String {
 fn connections(load: &LoadFindings<'_>) -> &'static str {
     let replies = &load.run.measured.totals.replies;
     let closed = replies.count - replies.reusable.min(replies.count);
-    match load.run.asked.keeps_alive && 2 * closed > replies.count {
-        true => "; the server closed the connection after most answers",
-        false => "",
+    if load.run.asked.keeps_alive && 2 * closed > replies.count {
+        "; the server closed the connection after most answers"
+    } else {
+        ""
     }
 }
 

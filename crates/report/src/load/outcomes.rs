@@ -14,13 +14,14 @@ pub fn blocks(load: &LoadFindings<'_>) -> Vec<Block> {
     let tables = [outcomes(load, counts), statuses(load, counts)];
     let tables = tables.into_iter().map(Block::Table).collect();
     let is_plain = counts.succeeded() == counts.attempts() && counts.codes().nonzero().count() == 1;
-    match is_plain {
-        false => tables,
-        true => vec![Block::Appendix {
+    if !is_plain {
+        tables
+    } else {
+        vec![Block::Appendix {
             title: "Outcomes and statuses".to_owned(),
             instead: None,
             blocks: tables,
-        }],
+        }]
     }
 }
 

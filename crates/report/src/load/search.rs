@@ -103,11 +103,10 @@ fn warnings(levels: &Levels) -> Vec<String> {
 }
 
 fn note(levels: &Levels) -> String {
-    let unit = match levels.is_windowed {
-        true => {
-            "windows of one load for each level: how much loads differ from each other is not in it"
-        }
-        false => "the visits of all levels together",
+    let unit = if levels.is_windowed {
+        "windows of one load for each level: how much loads differ from each other is not in it"
+    } else {
+        "the visits of all levels together"
     };
     format!(
         "The answer is the lowest concurrency whose throughput is statistically indistinguishable from the highest. ± and [ ] are 95 % \

@@ -84,8 +84,9 @@ fn words(spread: &Spread) -> String {
         Quantity::Response => spread.group == Group::All,
         _ => spread.group == Group::Ok,
     };
-    match is_main {
-        true => name.to_owned(),
-        false => format!("{name}, {}", spread.group.name()),
+    if is_main {
+        name.to_owned()
+    } else {
+        format!("{name}, {}", spread.group.name())
     }
 }

@@ -174,12 +174,13 @@ fn short_of_98(share: f64) -> String {
 fn concurrency_short(asked: u32, effective: f64, connecting: f64) -> String {
     let missing = f64::from(asked) - effective;
     // Connecting explains it where it makes up most of what is missing.
-    let reason = match connecting > missing / 2.0 {
-        true => format!(
+    let reason = if connecting > missing / 2.0 {
+        format!(
             " On average {connecting:.1} were still waiting for their connection, whose time is no \
-             service time."
-        ),
-        false => String::new(),
+         service time."
+        )
+    } else {
+        String::new()
     };
     format!(
         "Only {effective:.1} of {asked} requests were in flight on average (rate times mean service time): \
@@ -206,9 +207,10 @@ fn unfinished(unsent: u64, in_flight: u64, cancelled: u64) -> String {
 }
 
 fn unsteady(halves: &Halves) -> String {
-    let change = match halves.first > 0.0 {
-        true => format!(" by {}", share((halves.second / halves.first - 1.0).abs())),
-        false => String::new(),
+    let change = if halves.first > 0.0 {
+        format!(" by {}", share((halves.second / halves.first - 1.0).abs()))
+    } else {
+        String::new()
     };
     let (what, first, second) = match halves.course {
         Course::Throughput => ("Throughput", rate(halves.first), rate(halves.second)),

@@ -126,9 +126,10 @@ fn below(entry: &Entry) -> Option<String> {
     let called: Vec<String> = called
         .map(|row| format!("{} ({})", row.frame, share(row.share)))
         .collect();
-    match called.is_empty() {
-        true => None,
-        false => Some(format!("Below it: {}.", called.join(", "))),
+    if called.is_empty() {
+        None
+    } else {
+        Some(format!("Below it: {}.", called.join(", ")))
     }
 }
 

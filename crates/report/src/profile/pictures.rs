@@ -81,22 +81,24 @@ impl Picture<'_> {
     fn chart(&self, title: String) -> Chart {
         let frames = self.frames(&self.root.children);
         let full = self.full();
-        let subtitle = match self.is_difference {
-            false => format!(
+        let subtitle = if !self.is_difference {
+            format!(
                 "{}; a function is below the one that called it, as wide as its cost{}",
                 self.costs(),
                 seen_by(self.side().profile.tool)
-            ),
-            true => format!(
+            )
+        } else {
+            format!(
                 "Widths are {}'s costs ({}), colours how much of them the other side does not have{}",
                 self.side().label,
                 self.costs(),
                 seen_by(self.side().profile.tool)
-            ),
+            )
         };
-        let kinds = match self.is_difference {
-            false => KINDS.map(str::to_owned).to_vec(),
-            true => Vec::new(),
+        let kinds = if !self.is_difference {
+            KINDS.map(str::to_owned).to_vec()
+        } else {
+            Vec::new()
         };
         Chart {
             title: title.clone(),
@@ -136,9 +138,10 @@ impl Picture<'_> {
         FlameFrame {
             name: node.name.clone(),
             weight: self.shape.of(node) as f64,
-            part: match self.is_difference {
-                false => FlamePart::Kind(kind(&node.name)),
-                true => FlamePart::Change(change(node, self.full())),
+            part: if !self.is_difference {
+                FlamePart::Kind(kind(&node.name))
+            } else {
+                FlamePart::Change(change(node, self.full()))
             },
             tooltip: self.tooltip(node),
             children: self.frames(&node.children),

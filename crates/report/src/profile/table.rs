@@ -59,9 +59,10 @@ fn cells(row: &CostRow, direction: Direction, entry: Option<&str>) -> Row {
         percent(row.baseline, 2),
         percent(row.candidate, 2),
         new,
-        match is_entry {
-            true => frame.emphasised(Emphasis::Strong),
-            false => frame,
+        if is_entry {
+            frame.emphasised(Emphasis::Strong)
+        } else {
+            frame
         },
     ])
 }

@@ -70,9 +70,10 @@ pub fn headline(label: &str, scaling: &Scaling, spoilt: Option<u32>) -> String {
                     throughput(best)
                 ),
             });
-            let verb = match is_too_noisy(scaling) {
-                true => "cannot be seen to grow beyond",
-                false => "stops growing at",
+            let verb = if is_too_noisy(scaling) {
+                "cannot be seen to grow beyond"
+            } else {
+                "stops growing at"
             };
             format!("{label}: throughput {verb} {at}: {figure}{more}.")
         }

@@ -75,9 +75,10 @@ pub fn with_text<T>(
 }
 
 fn explained(error: serde_json::Error) -> Error {
-    match error.is_eof() {
-        true => anyhow!("{error}\nhint: is the file cut short?"),
-        false => error.into(),
+    if error.is_eof() {
+        anyhow!("{error}\nhint: is the file cut short?")
+    } else {
+        error.into()
     }
 }
 

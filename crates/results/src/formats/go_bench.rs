@@ -36,9 +36,10 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// # Errors
 /// There are no results in it, or an event that wraps the text is broken.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let text = match events::is_events(bytes) {
-        true => events::output(bytes)?.into(),
-        false => String::from_utf8_lossy(bytes),
+    let text = if events::is_events(bytes) {
+        events::output(bytes)?.into()
+    } else {
+        String::from_utf8_lossy(bytes)
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut reading = Reading::default();

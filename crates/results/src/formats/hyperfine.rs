@@ -166,9 +166,12 @@ fn endings(result: &Node<'_>, count: usize) -> Result<Vec<Ending>> {
         codes.place(),
         elements.len()
     );
-    let ending = |node: &Node<'_>| match node.is_null() {
-        true => Ok(Ending::Signal),
-        false => node.number().map(|code| Ending::Status(code as i32)),
+    let ending = |node: &Node<'_>| {
+        if node.is_null() {
+            Ok(Ending::Signal)
+        } else {
+            node.number().map(|code| Ending::Status(code as i32))
+        }
     };
     elements.iter().map(ending).collect()
 }

@@ -41,9 +41,10 @@ pub fn session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Re
     let began = began.and_then(|ms| i64::try_from(ms).ok());
     let mut session = imported.into_session(label, Environment::default(), began)?;
     let is_interrupted = loads.iter().any(|load| load.measured.is_interrupted);
-    session.state = match is_interrupted {
-        true => State::Interrupted,
-        false => State::Complete,
+    session.state = if is_interrupted {
+        State::Interrupted
+    } else {
+        State::Complete
     };
     if let Names::Variants { labels, .. } = &names {
         session.variants = labels.iter().map(Variant::plain).collect();
@@ -72,12 +73,13 @@ impl Names {
             }
         }
         let is_repeated = loads.iter().any(|load| load.round > 0);
-        match labels.len() > 1 && is_repeated {
-            false => Names::Cases,
-            true => Names::Variants {
+        if !(labels.len() > 1 && is_repeated) {
+            Names::Cases
+        } else {
+            Names::Variants {
                 benchmark: shared(loads),
                 labels,
-            },
+            }
         }
     }
 }

@@ -28,10 +28,11 @@ impl Store {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        match path.is_file() && !(may_write(path) && may_write(folder)) {
-            true => read_only(path)
-                .with_context(|| format!("cannot read the results file '{}'", path.display())),
-            false => Store::open(path),
+        if path.is_file() && !(may_write(path) && may_write(folder)) {
+            read_only(path)
+                .with_context(|| format!("cannot read the results file '{}'", path.display()))
+        } else {
+            Store::open(path)
         }
     }
 }
@@ -54,9 +55,10 @@ fn read_only(path: &Path) -> anyhow::Result<Store> {
     // With the files of a writer beside it, SQLite can read it; without changes that are not in it yet, it is as if
     // nobody ever wrote (<https://sqlite.org/wal.html#read_only_databases>).
     let has_changes = fs::metadata(beside(path, "-wal")).is_ok_and(|data| data.len() > 0);
-    let forms: &[&str] = match has_changes {
-        true => &["mode=ro"],
-        false => &["mode=ro", "immutable=1"],
+    let forms: &[&str] = if has_changes {
+        &["mode=ro"]
+    } else {
+        &["mode=ro", "immutable=1"]
     };
     for form in forms {
         if let Ok(connection) = opened(path, form)

@@ -136,9 +136,10 @@ fn by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
                 .ok_or_else(|| format!("'{}' is no number", found.as_str()))
         })
         .collect::<Result<_, _>>()?;
-    match values.is_empty() {
-        true => Err(format!("nothing on its stdout matches '{pattern}'")),
-        false => Ok(values),
+    if values.is_empty() {
+        Err(format!("nothing on its stdout matches '{pattern}'"))
+    } else {
+        Ok(values)
     }
 }
 

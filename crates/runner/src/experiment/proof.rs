@@ -32,9 +32,10 @@ pub struct Evidence<'a> {
 /// # Errors
 /// One is missing.
 pub fn check(proofs: &[Proof], at_exit: bool, evidence: &Evidence) -> Fallible<()> {
-    let stage = match at_exit {
-        false => Stage::Proof,
-        true => Stage::ProofAtExit,
+    let stage = if !at_exit {
+        Stage::Proof
+    } else {
+        Stage::ProofAtExit
     };
     let begin = Instant::now();
     for proof in proofs.iter().filter(|proof| proof.at_exit == at_exit) {

@@ -112,9 +112,10 @@ impl Life<'_> {
             measured
         });
         let run = as_run(&job, sent.map_err(failed)?);
-        let has_ended = match run.measured.has_lost_server() {
-            true => self.service.is_dying(),
-            false => self.service.has_ended(),
+        let has_ended = if run.measured.has_lost_server() {
+            self.service.is_dying()
+        } else {
+            self.service.has_ended()
         };
         match has_ended {
             true => Err(stumble(stage, "it ended in mid-load")),

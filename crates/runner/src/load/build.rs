@@ -236,9 +236,10 @@ fn rules(spec: &LoadSpec) -> ConnectionRules {
     let usual = ConnectionRules::default();
     let total = limit(spec);
     ConnectionRules {
-        most_requests: match spec.no_keepalive {
-            true => Some(1),
-            false => spec.requests_per_connection.map(u64::from),
+        most_requests: if spec.no_keepalive {
+            Some(1)
+        } else {
+            spec.requests_per_connection.map(u64::from)
         },
         lifetime_ns: spec.connection_lifetime.map(ns),
         timeouts: Timeouts {
@@ -247,9 +248,10 @@ fn rules(spec: &LoadSpec) -> ConnectionRules {
             total_ns: total.map(ns),
         },
         retries_stale: spec.retry_stale_keepalive,
-        batching: match spec.no_batching || spec.busy_poll {
-            true => Batching::Off,
-            false => usual.batching,
+        batching: if spec.no_batching || spec.busy_poll {
+            Batching::Off
+        } else {
+            usual.batching
         },
         busy_poll: spec.busy_poll,
     }

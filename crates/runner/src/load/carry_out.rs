@@ -230,9 +230,10 @@ pub fn generate(
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&Snapshot),
 ) -> anyhow::Result<Measured> {
-    let _priority = match job.spec.rt {
-        true => Some(real_time()?),
-        false => None,
+    let _priority = if job.spec.rt {
+        Some(real_time()?)
+    } else {
+        None
     };
     let measured = generator::run(&job.load, stop, &mut |progress| {
         watch(&Snapshot::of(progress));

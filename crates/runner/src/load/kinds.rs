@@ -51,13 +51,15 @@ fn plain(spec: &LoadSpec, url: &Url) -> anyhow::Result<Kind> {
         method: method.to_owned(),
         headers: usual_fields(spec, url)?,
         body,
-        version: match spec.http10 {
-            true => Version::Http10,
-            false => Version::Http11,
+        version: if spec.http10 {
+            Version::Http10
+        } else {
+            Version::Http11
         },
-        connection: match spec.no_keepalive {
-            true => Connection::Close,
-            false => Connection::KeepAlive,
+        connection: if spec.no_keepalive {
+            Connection::Close
+        } else {
+            Connection::KeepAlive
         },
         ..Kind::get(&url.authority(), &url.path)
     };

@@ -187,18 +187,20 @@ impl Conversation for Talk<'_, '_> {
             b"ready" => {
                 self.shared.change(|workers| workers[index].is_ready = true);
                 // A generator may be ready long before the last one is: all begin at one word.
-                Next::Send(match self.shared.all_ready() {
-                    true => b"go\n".to_vec(),
-                    false => b"stop\n".to_vec(),
+                Next::Send(if self.shared.all_ready() {
+                    b"go\n".to_vec()
+                } else {
+                    b"stop\n".to_vec()
                 })
             }
             b"at" => {
                 if let Ok(snapshot) = serde_json::from_slice(rest) {
                     self.shared.lock()[index].snapshot = Some(snapshot);
                 }
-                match self.shared.stop.load(Ordering::Relaxed) {
-                    true => Next::Send(b"stop\n".to_vec()),
-                    false => Next::Wait,
+                if self.shared.stop.load(Ordering::Relaxed) {
+                    Next::Send(b"stop\n".to_vec())
+                } else {
+                    Next::Wait
                 }
             }
             b"measured" => {

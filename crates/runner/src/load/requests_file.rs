@@ -96,9 +96,10 @@ fn hinted(error: &toml::de::Error) -> anyhow::Error {
         "body",
         "body-file",
     ];
-    let hint = match error.message().contains("unknown field") {
-        true => format!("\nhint: the keys of a request are {}", KNOWN.join(", ")),
-        false => String::new(),
+    let hint = if error.message().contains("unknown field") {
+        format!("\nhint: the keys of a request are {}", KNOWN.join(", "))
+    } else {
+        String::new()
     };
     anyhow::anyhow!("{}{hint}", error.to_string().trim_end())
 }

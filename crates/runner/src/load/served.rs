@@ -230,8 +230,9 @@ fn too_slow(
 
 /// What a server wrote, below the message.
 fn quoted(tail: &str) -> String {
-    match tail.is_empty() {
-        true => String::new(),
-        false => format!("; it wrote:\n{tail}"),
+    if tail.is_empty() {
+        String::new()
+    } else {
+        format!("; it wrote:\n{tail}")
     }
 }

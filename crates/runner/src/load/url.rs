@@ -89,9 +89,10 @@ impl Url {
     pub fn authority(&self) -> String {
         let usual = if self.is_tls { 443 } else { 80 };
         let host = self.bracketed();
-        match self.port == usual {
-            true => host,
-            false => format!("{host}:{}", self.port),
+        if self.port == usual {
+            host
+        } else {
+            format!("{host}:{}", self.port)
         }
     }
 
@@ -129,9 +130,10 @@ impl Url {
     }
 
     fn bracketed(&self) -> String {
-        match self.host.contains(':') {
-            true => format!("[{}]", self.host),
-            false => self.host.clone(),
+        if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
         }
     }
 }
@@ -202,9 +204,10 @@ fn whole_path(text: &str) -> String {
 
 fn encode(text: &str, out: &mut String) {
     for byte in text.bytes() {
-        match byte.is_ascii_graphic() {
-            true => out.push(byte as char),
-            false => out.push_str(&format!("%{byte:02X}")),
+        if byte.is_ascii_graphic() {
+            out.push(byte as char)
+        } else {
+            out.push_str(&format!("%{byte:02X}"))
         }
     }
 }

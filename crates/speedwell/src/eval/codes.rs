@@ -34,9 +34,10 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<NamedCode>> {
     for (at, text) in args.codes.iter().enumerate() {
         let runner = text_of(text)?;
         ensure!(!runner.trim().is_empty(), "code number {} is empty", at + 1);
-        let usual = match runner == *text {
-            true => on_one_line(&runner),
-            false => text[1..].to_owned(),
+        let usual = if runner == *text {
+            on_one_line(&runner)
+        } else {
+            text[1..].to_owned()
         };
         let name = given.get(at).unwrap_or(&usual);
         named.push(NamedCode {

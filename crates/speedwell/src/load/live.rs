@@ -102,9 +102,10 @@ impl Collected {
 fn line(snapshot: &Snapshot, since: &Collected, curve: &VecDeque<f64>, stop: &Stop) -> String {
     let figure = |value: f64, unit: &str| quantity(value, unit, Uncertainty::Unknown);
     let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| figure(ns as f64, "ns"));
-    let phase = match snapshot.is_warmup {
-        true => "warm-up".to_owned(),
-        false => share_done(snapshot, stop),
+    let phase = if snapshot.is_warmup {
+        "warm-up".to_owned()
+    } else {
+        share_done(snapshot, stop)
     };
     let elapsed = clock(Duration::from_nanos(snapshot.at_ns));
     format!(
@@ -134,9 +135,12 @@ fn share_done(snapshot: &Snapshot, stop: &Stop) -> String {
 /// A curve of letters from zero to the greatest value.
 fn sparkline(values: &VecDeque<f64>) -> String {
     let greatest = values.iter().copied().fold(0.0, f64::max);
-    let height = |value: &f64| match greatest > 0.0 {
-        true => HEIGHTS[((value / greatest) * (HEIGHTS.len() - 1) as f64).round() as usize],
-        false => HEIGHTS[0],
+    let height = |value: &f64| {
+        if greatest > 0.0 {
+            HEIGHTS[((value / greatest) * (HEIGHTS.len() - 1) as f64).round() as usize]
+        } else {
+            HEIGHTS[0]
+        }
     };
     values.iter().map(height).collect()
 }

@@ -43,9 +43,10 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
     }
     let mut teller = Teller { args, live: None };
     let loaded = load(&request, &mut |event| teller.hear(event));
-    let interrupted = match process::interrupted() {
-        true => Status::INTERRUPTED,
-        false => Status::DONE,
+    let interrupted = if process::interrupted() {
+        Status::INTERRUPTED
+    } else {
+        Status::DONE
     };
     let status = match &loaded.ended {
         Ok(()) => interrupted,
@@ -54,9 +55,10 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
             interrupted.or(Status::COULD_NOT)
         }
     };
-    match loaded.runs.is_empty() {
-        true => Ok(status),
-        false => Ok(status.or(finish(args, &request, &loaded.runs)?)),
+    if loaded.runs.is_empty() {
+        Ok(status)
+    } else {
+        Ok(status.or(finish(args, &request, &loaded.runs)?))
     }
 }
 
@@ -224,9 +226,10 @@ fn conclude(
     args.output.print(&document)?;
     runs.iter().for_each(tell_server);
     kept?;
-    Ok(match gate::passes(&judged) {
-        true => Status::DONE,
-        false => Status::NO,
+    Ok(if gate::passes(&judged) {
+        Status::DONE
+    } else {
+        Status::NO
     })
 }
 
@@ -247,9 +250,10 @@ fn outcome(run: &LoadRun) -> Status {
     if nothing {
         status::warn(&format!("No request to '{}' was answered well.", run.url));
     }
-    match nothing || run.is_partial {
-        true => Status::COULD_NOT,
-        false => Status::DONE,
+    if nothing || run.is_partial {
+        Status::COULD_NOT
+    } else {
+        Status::DONE
     }
 }
 

@@ -97,9 +97,10 @@ pub fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyho
         .all(|run| run.measured.totals.outcomes.succeeded() == 0);
     let partial = runs.iter().any(|run| run.is_partial);
     let refused = *wish == Wish::Rate && is_refused(args, runs);
-    Ok(match nothing || partial || refused {
-        true => status.or(Status::COULD_NOT),
-        false => status,
+    Ok(if nothing || partial || refused {
+        status.or(Status::COULD_NOT)
+    } else {
+        status
     })
 }
 

@@ -50,9 +50,10 @@ pub fn files(args: &OverheadArgs) -> Result<Written> {
     let program = args.command.join(" ");
     let question = format!("How much slower is '{program}' with {module} loaded?");
     let lines: Vec<String> = requirement(&args.command).into_iter().collect();
-    let cwd = match is_here {
-        true => String::new(),
-        false => format!("cwd = {}\n", quoted(&escape(&here.to_string_lossy()))),
+    let cwd = if is_here {
+        String::new()
+    } else {
+        format!("cwd = {}\n", quoted(&escape(&here.to_string_lossy())))
     };
     let text = fill(
         TEMPLATE,
@@ -86,9 +87,10 @@ fn loading(module: &str, root: Option<&str>, here: &Path) -> Result<Loading> {
         _ => escape(&here.to_string_lossy()),
     };
     let inside = module.trim_start_matches("./");
-    let shown = match Path::new(module).is_absolute() {
-        true => escape(module),
-        false => format!("{root}/{}", escape(inside)),
+    let shown = if Path::new(module).is_absolute() {
+        escape(module)
+    } else {
+        format!("{root}/{}", escape(inside))
     };
     let ending = Path::new(module)
         .extension()
@@ -117,9 +119,10 @@ fn loading(module: &str, root: Option<&str>, here: &Path) -> Result<Loading> {
 fn node(module: &str, is_import: bool) -> Loading {
     let option = if is_import { "--import" } else { "--require" };
     // Node.js splits the variable at blanks that stand outside of double quotes.
-    let word = match module.contains(' ') || module.contains("{root}") {
-        true => format!("{option}=\"{module}\""),
-        false => format!("{option}={module}"),
+    let word = if module.contains(' ') || module.contains("{root}") {
+        format!("{option}=\"{module}\"")
+    } else {
+        format!("{option}={module}")
     };
     Loading {
         env: format!(

@@ -47,12 +47,13 @@ pub fn files(args: &ServersArgs) -> Result<Written> {
     lines.dedup_by(|one, other| one.split(' ').next() == other.split(' ').next());
     let here = std::env::current_dir()?;
     let folder = std::path::absolute(here.join(args.place.folder("servers.toml")))?;
-    let cwd = match folder == here {
-        true => "# cwd = \".\"\n".to_owned(),
-        false => format!(
+    let cwd = if folder == here {
+        "# cwd = \".\"\n".to_owned()
+    } else {
+        format!(
             "cwd = {}\n",
             quoted(&speedwell_suite::escape(&here.to_string_lossy()))
-        ),
+        )
     };
     let variants: Vec<String> = servers.iter().map(variant).collect();
     let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();

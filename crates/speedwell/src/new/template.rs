@@ -14,11 +14,12 @@ pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
 /// A text in the quotes of TOML; blanks and all stay as they are. JSON's escapes are TOML's, too.
 pub fn quoted(text: &str) -> String {
     let is_simple = !text.contains(['\'']) && !text.chars().any(char::is_control);
-    match text.contains(['"', '\\']) && is_simple {
-        true => format!("'{text}'"),
-        false => serde_json::Value::from(text)
+    if text.contains(['"', '\\']) && is_simple {
+        format!("'{text}'")
+    } else {
+        serde_json::Value::from(text)
             .to_string()
-            .replace('\u{7f}', "\\u007f"),
+            .replace('\u{7f}', "\\u007f")
     }
 }
 
@@ -30,12 +31,13 @@ pub fn list(words: &[String]) -> String {
 
 /// The table of what must be there, or nothing if nothing must.
 pub fn requires(lines: &[String]) -> String {
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!(
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!(
             "# What must be there. It is checked before anything starts.\n[requires]\n{}\n\n",
             lines.join("\n")
-        ),
+        )
     }
 }
 

@@ -203,13 +203,14 @@ fn sample(names: &[Arc<str>], dice: &mut Dice) -> Sample {
 }
 
 fn design(variants: &[Variant], dice: &mut Dice) -> Design {
-    let stopping = match dice.coin() {
-        true => Stopping::Fixed { runs: 30 },
-        false => Stopping::Sequential {
+    let stopping = if dice.coin() {
+        Stopping::Fixed { runs: 30 }
+    } else {
+        Stopping::Sequential {
             looks: vec![8, 14, 20],
             alpha: 0.05,
             delta: dice.number(),
-        },
+        }
     };
     Design {
         order: dice.one_of(&[

@@ -324,9 +324,10 @@ pub fn encoded(text: &str) -> String {
     let unsafe_byte = |byte: u8| byte < 0x20 || byte == b'%' || byte == b',' || byte == 0x7f;
     let mut made = Vec::new();
     for byte in text.bytes() {
-        match unsafe_byte(byte) {
-            true => made.extend(format!("%{byte:02x}").bytes()),
-            false => made.push(byte),
+        if unsafe_byte(byte) {
+            made.extend(format!("%{byte:02x}").bytes())
+        } else {
+            made.push(byte)
         }
     }
     String::from_utf8(made).unwrap()

@@ -284,9 +284,10 @@ fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
             Some("1 run a side shows nothing: below 8 nothing is claimed. --runs 10 is enough."),
         ),
     ] {
-        let words = match words.contains(&"--correct") {
-            true => [words, &["--list"]].concat(),
-            false => [words, &holm].concat(),
+        let words = if words.contains(&"--correct") {
+            [words, &["--list"]].concat()
+        } else {
+            [words, &holm].concat()
         };
         let answer = run(&text, &TWO, &words).expect_status(0);
         match said {

@@ -59,19 +59,19 @@ fn contradicting(condition: &str) -> String {
 
 fn tried(condition: &str, common: bool) -> Option<Answer> {
     node()?;
-    let head = match common {
-        true => "const { createBenchmark } = require('../common.js');\nconst bench = ",
-        false => "const { createBenchmark } = require('speedwell');\nconst bench = ",
+    let head = if common {
+        "const { createBenchmark } = require('../common.js');\nconst bench = "
+    } else {
+        "const { createBenchmark } = require('speedwell');\nconst bench = "
     };
     let text = format!("{head}{}", contradicting(condition));
     let project = Project::new().with("benchmark/g/deep.js", &text);
-    let project = match common {
-        true => {
-            let library = repository().join("harness/node/common.js");
-            let text = format!("module.exports = require({library:?});");
-            project.with("benchmark/common.js", &text)
-        }
-        false => project,
+    let project = if common {
+        let library = repository().join("harness/node/common.js");
+        let text = format!("module.exports = require({library:?});");
+        project.with("benchmark/common.js", &text)
+    } else {
+        project
     };
     Some(project.run(&["run", "benchmark/g/deep.js", "--test"]))
 }

@@ -94,12 +94,13 @@ fn talk(mut stream: impl Read + Write, seen: &Seen) {
         };
         let answer = answer(&path, kept);
         // An answer to HEAD is its head alone.
-        let said = match head.starts_with("head ") {
-            true => answer
+        let said = if head.starts_with("head ") {
+            answer
                 .split_inclusive("\r\n\r\n")
                 .next()
-                .unwrap_or_default(),
-            false => &answer,
+                .unwrap_or_default()
+        } else {
+            &answer
         };
         if stream.write_all(said.as_bytes()).is_err() || closes {
             return;

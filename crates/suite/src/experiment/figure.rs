@@ -94,11 +94,10 @@ fn mark(keys: &Keys, key: &str) -> Result<Option<String>> {
     let is_named = mark
         .strip_prefix("mark:")
         .is_some_and(|name| !name.is_empty());
-    match is_named || ["start", "process-end"].contains(&mark.as_str()) {
-        true => Ok(Some(mark)),
-        false => {
-            let known = ["start", "process-end", "mark:NAME"].map(str::to_owned);
-            Err(keys.unknown(key, &mark, &known))
-        }
+    if is_named || ["start", "process-end"].contains(&mark.as_str()) {
+        Ok(Some(mark))
+    } else {
+        let known = ["start", "process-end", "mark:NAME"].map(str::to_owned);
+        Err(keys.unknown(key, &mark, &known))
     }
 }

@@ -312,9 +312,10 @@ impl Group {
         let known = || metrics::find(self.kind, &self.stored(name));
         let metric = own.cloned().or_else(known)?;
         let is_own = self.own.contains(&metric.name);
-        Some(match metrics::in_ms(name) && !is_own {
-            true => Metric::new(name, "ms", metric.better),
-            false => metric,
+        Some(if metrics::in_ms(name) && !is_own {
+            Metric::new(name, "ms", metric.better)
+        } else {
+            metric
         })
     }
 
@@ -339,18 +340,20 @@ impl Group {
     /// The name under which runs keep one of its metrics.
     pub fn kept(&self, metric: &Metric) -> String {
         let name = &metric.name;
-        match self.own.contains(name) {
-            true => name.clone(),
-            false => metrics::stored(self.kind, name, false),
+        if self.own.contains(name) {
+            name.clone()
+        } else {
+            metrics::stored(self.kind, name, false)
         }
     }
 
     /// The name under which runs keep the figure that the file calls by this name. A figure of its own keeps
     /// its name.
     pub fn stored(&self, name: &str) -> String {
-        match self.own.iter().any(|own| own == name) {
-            true => name.to_owned(),
-            false => metrics::stored(self.kind, name, self.is_old),
+        if self.own.iter().any(|own| own == name) {
+            name.to_owned()
+        } else {
+            metrics::stored(self.kind, name, self.is_old)
         }
     }
 

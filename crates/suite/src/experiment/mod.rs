@@ -284,9 +284,10 @@ fn groups(
         found.push(group);
     }
     let hint = "what is measured begins with a line [[group]] or [benchmark.NAME]";
-    match found.is_empty() {
-        true => Err(top.missing("group", hint)),
-        false => Ok(found),
+    if found.is_empty() {
+        Err(top.missing("group", hint))
+    } else {
+        Ok(found)
     }
 }
 

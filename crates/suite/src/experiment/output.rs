@@ -80,9 +80,10 @@ fn reports(keys: &Keys) -> Result<Option<Vec<String>>> {
     let is_text = keys
         .node("report")
         .is_some_and(|node| node.text().is_some());
-    let forms = match is_text {
-        true => keys.text("report")?.map(|form| vec![form]),
-        false => keys.texts("report")?,
+    let forms = if is_text {
+        keys.text("report")?.map(|form| vec![form])
+    } else {
+        keys.texts("report")?
     };
     let known = REPORTS.map(str::to_owned);
     match forms.iter().flatten().find(|form| !known.contains(form)) {

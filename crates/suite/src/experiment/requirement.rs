@@ -53,9 +53,10 @@ pub fn read(top: &Keys, root: &Path, words: &Vocabulary) -> Result<Vec<Requireme
         let Some(inner) = keys.table(&name)? else {
             continue;
         };
-        let need = match inner.has("dir") {
-            true => packages(&inner, root)?,
-            false => program(&inner, &name)?,
+        let need = if inner.has("dir") {
+            packages(&inner, root)?
+        } else {
+            program(&inner, &name)?
         };
         found.push(Requirement {
             name,

@@ -84,14 +84,16 @@ pub fn read(top: &Keys, used: &[String]) -> Result<Vec<Variant>> {
     };
     let is_short = top.node("variant").and_then(Node::table);
     let is_short = is_short.is_some_and(|table| table.values().all(|node| node.table().is_some()));
-    let variants = match is_short {
-        true => top.tables("variant")?,
-        false => top.list("variant")?,
+    let variants = if is_short {
+        top.tables("variant")?
+    } else {
+        top.list("variant")?
     };
     for keys in &variants {
-        let name = match is_short {
-            true => keys.name.clone(),
-            false => name(keys)?,
+        let name = if is_short {
+            keys.name.clone()
+        } else {
+            name(keys)?
         };
         let variant = one(keys, name, of_a_load, used)?;
         if found.iter().any(|known| known.name == variant.name) {

@@ -113,9 +113,10 @@ impl Vocabulary {
         };
         let filled = self.fill(text, line, path)?;
         let is_number = filled != *text && matches!(Value::guess(&filled), Value::Number(_));
-        Ok(match is_number {
-            true => Value::guess(&filled),
-            false => Value::Text(filled),
+        Ok(if is_number {
+            Value::guess(&filled)
+        } else {
+            Value::Text(filled)
         })
     }
 }

@@ -16,9 +16,10 @@ impl Experiment {
     pub fn of(written: &DefinitionFile) -> Result<Experiment> {
         let file = &written.file;
         let is_json = file.extension().is_some_and(|ending| ending == "json");
-        let tree = match is_json {
-            true => tree::of_json(&written.text),
-            false => tree::of_toml(&written.text),
+        let tree = if is_json {
+            tree::of_json(&written.text)
+        } else {
+            tree::of_toml(&written.text)
         };
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let root = file.parent().unwrap_or(Path::new("/"));

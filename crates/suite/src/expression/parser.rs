@@ -42,11 +42,12 @@ impl<'a> Parser<'a> {
         let begin = self.skip();
         let found = self.expression(0)?;
         self.end()?;
-        match is_truth(&found) {
-            true => Ok(found),
-            false => Err(self
+        if is_truth(&found) {
+            Ok(found)
+        } else {
+            Err(self
                 .mistake(begin, "this is a number, and nothing is said about it")
-                .with_hint("a claim compares: rps(new) > rps(old)")),
+                .with_hint("a claim compares: rps(new) > rps(old)"))
         }
     }
 
@@ -55,9 +56,10 @@ impl<'a> Parser<'a> {
         let begin = self.skip();
         let found = self.expression(0)?;
         self.end()?;
-        match is_truth(&found) {
-            true => Err(self.mistake(begin, "this is no number")),
-            false => Ok(found),
+        if is_truth(&found) {
+            Err(self.mistake(begin, "this is no number"))
+        } else {
+            Ok(found)
         }
     }
 
@@ -179,9 +181,10 @@ impl<'a> Parser<'a> {
         }
         let Some(name) = self.name()? else {
             let mistake = self.mistake(begin, "a number or a metric is missing here");
-            return Err(match self.text[begin..].starts_with('{') {
-                true => mistake.with_hint("parameters stand here without braces"),
-                false => mistake,
+            return Err(if self.text[begin..].starts_with('{') {
+                mistake.with_hint("parameters stand here without braces")
+            } else {
+                mistake
             });
         };
         let filter = self.filter()?;
@@ -199,11 +202,12 @@ impl<'a> Parser<'a> {
             }));
         }
         let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_');
-        match is_name && filter == Filter::default() {
-            true => Ok(Expression::Name(name)),
-            false => Err(self
+        if is_name && filter == Filter::default() {
+            Ok(Expression::Name(name))
+        } else {
+            Err(self
                 .mistake(self.at, "a variant in brackets is missing here")
-                .with_hint(format!("{name}(VARIANT)"))),
+                .with_hint(format!("{name}(VARIANT)")))
         }
     }
 
@@ -242,9 +246,10 @@ impl<'a> Parser<'a> {
             self.at += end;
             return Ok(Some(Expression::Quantity(number, unit)));
         }
-        Ok(Some(match self.symbol("%") {
-            true => Expression::Percent(number / 100.0),
-            false => Expression::Number(number),
+        Ok(Some(if self.symbol("%") {
+            Expression::Percent(number / 100.0)
+        } else {
+            Expression::Number(number)
         }))
     }
 
@@ -378,9 +383,10 @@ impl<'a> Parser<'a> {
 
     fn must(&mut self, symbol: &str) -> Read<()> {
         let begin = self.skip();
-        match self.symbol(symbol) {
-            true => Ok(()),
-            false => Err(self.mistake(begin, format!("'{symbol}' is missing here"))),
+        if self.symbol(symbol) {
+            Ok(())
+        } else {
+            Err(self.mistake(begin, format!("'{symbol}' is missing here")))
         }
     }
 
@@ -391,9 +397,10 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let mistake = self.mistake(begin, "an operator is missing here");
-        Err(match rest.starts_with('=') {
-            true => mistake.with_hint("equality is written =="),
-            false => mistake,
+        Err(if rest.starts_with('=') {
+            mistake.with_hint("equality is written ==")
+        } else {
+            mistake
         })
     }
 

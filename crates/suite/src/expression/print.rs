@@ -85,9 +85,10 @@ impl Expression {
     }
 
     fn write(&self, out: &mut Formatter<'_>, least: u8) -> Result {
-        match self.level() < least {
-            true => write!(out, "({self})"),
-            false => write!(out, "{self}"),
+        if self.level() < least {
+            write!(out, "({self})")
+        } else {
+            write!(out, "{self}")
         }
     }
 }
@@ -133,9 +134,10 @@ impl Display for Term {
             .metric
             .starts_with(|c: char| c.is_alphabetic() || c == '_');
         let is_word = ["and", "or", "not"].contains(&self.metric.as_str());
-        match begins && !is_word && self.metric.chars().all(is_plain) {
-            true => out.write_str(&self.metric)?,
-            false => write!(out, "'{}'", self.metric.replace('\'', "''"))?,
+        if begins && !is_word && self.metric.chars().all(is_plain) {
+            out.write_str(&self.metric)?
+        } else {
+            write!(out, "'{}'", self.metric.replace('\'', "''"))?
         }
         if self.filter != Filter::default() {
             write!(out, "[{}]", self.filter)?;
@@ -157,9 +159,10 @@ impl Display for Filter {
 /// A name as it may stand in brackets.
 fn bracketed(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_.:-+/@".contains(c);
-    match !name.is_empty() && name.chars().all(is_plain) {
-        true => name.to_owned(),
-        false => format!("'{}'", name.replace('\'', "''")),
+    if !name.is_empty() && name.chars().all(is_plain) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', "''"))
     }
 }
 

@@ -76,9 +76,10 @@ fn rates(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         .iter()
         .zip(["[Kbytes/sec] received", "kb/s sent", "kb/s total"])
     {
-        match unit.ends_with("received") {
-            true => field("Transfer rate", &format!("{rate:.2} {unit}"), out)?,
-            false => writeln!(out, "{:24}{rate:.2} {unit}", "")?,
+        if unit.ends_with("received") {
+            field("Transfer rate", &format!("{rate:.2} {unit}"), out)?
+        } else {
+            writeln!(out, "{:24}{rate:.2} {unit}", "")?
         }
     }
     Ok(())
@@ -91,9 +92,10 @@ fn table(times: &Times, has_spread: bool, out: &mut dyn Write) -> io::Result<()>
     writeln!(
         out,
         "{}",
-        match has_spread {
-            true => "              min  mean[+/-sd] median   max",
-            false => "              min   avg   max",
+        if has_spread {
+            "              min  mean[+/-sd] median   max"
+        } else {
+            "              min   avg   max"
         }
     )?;
     for (name, kind) in ROWS {
@@ -101,14 +103,15 @@ fn table(times: &Times, has_spread: bool, out: &mut dyn Write) -> io::Result<()>
         let name = format!("{name}:");
         let least = milliseconds(spread.least_ns);
         let (mean, greatest) = (mean(&spread), milliseconds(spread.greatest_ns));
-        match has_spread {
-            true => writeln!(
+        if has_spread {
+            writeln!(
                 out,
                 "{name:<12}{least:>5} {mean:>5} {:>5} {:>7} {greatest:>5}",
                 deviation(spread.deviation_ns),
                 milliseconds(spread.median_ns),
-            )?,
-            false => writeln!(out, "{name:<12}{least:>5} {mean:>5} {greatest:>5}")?,
+            )?
+        } else {
+            writeln!(out, "{name:<12}{least:>5} {mean:>5} {greatest:>5}")?
         }
     }
     Ok(())

@@ -200,9 +200,10 @@ fn hook(sheet: &mut Sheet, part: &Part) {
 /// What ends a text that is taken for statements. A semicolon behind a block would be a statement of its own, which
 /// the compiler refuses where nothing can be reached.
 fn end_of(part: &Part) -> &'static str {
-    match part.text.kind == Kind::Plain && part.text.body.ends_with('}') {
-        true => "",
-        false => ";",
+    if part.text.kind == Kind::Plain && part.text.body.ends_with('}') {
+        ""
+    } else {
+        ";"
     }
 }
 

@@ -170,9 +170,10 @@ pub fn told(mut failed: Failed) -> Failed {
     if let Some(at) = lines.iter().position(|line| about(line).is_some()) {
         // rustc says what is wrong in the line above the one that says where.
         let place = lines[at].trim_start().trim_start_matches("--> ");
-        let complaint = match lines[at].trim_start().starts_with("--> ") {
-            true => format!("{place}: {}", lines[at.saturating_sub(1)]),
-            false => place.to_owned(),
+        let complaint = if lines[at].trim_start().starts_with("--> ") {
+            format!("{place}: {}", lines[at.saturating_sub(1)])
+        } else {
+            place.to_owned()
         };
         *reason = format!("does not compile: {complaint}");
     }
@@ -209,9 +210,10 @@ fn own_lines(words: &str) -> Vec<&str> {
             own.push(line);
         }
     }
-    match own.iter().any(|line| about(line).is_some()) {
-        true => own,
-        false => words.lines().collect(),
+    if own.iter().any(|line| about(line).is_some()) {
+        own
+    } else {
+        words.lines().collect()
     }
 }
 
@@ -248,9 +250,10 @@ mod tests {
         let values = |parts: &Parts| (parts.init.has_value(), parts.runner.has_value());
         let compile = |parts: &Parts| {
             tried.borrow_mut().push(values(parts));
-            match parts.runner.has_value() {
-                true => Err(failed("runner:1: error: 'void' type not allowed here")),
-                false => Ok(()),
+            if parts.runner.has_value() {
+                Err(failed("runner:1: error: 'void' type not allowed here"))
+            } else {
+                Ok(())
             }
         };
         let compiled = Parts::of(&code).compiled(|_| None, compile);
@@ -270,9 +273,10 @@ mod tests {
             ..Code::new(Language::Java, "f()")
         };
         let refuse = |parts: &Parts| -> Result<(), Failed> {
-            Err(failed(match parts.runner.has_value() {
-                true => "runner:1: error: void\ninit:1: error: no x\n",
-                false => "init:1: error: no x\ninit:1: error: no x\n",
+            Err(failed(if parts.runner.has_value() {
+                "runner:1: error: void\ninit:1: error: no x\n"
+            } else {
+                "init:1: error: no x\ninit:1: error: no x\n"
             }))
         };
         let compiled = Parts::of(&code).compiled(|_| None, refuse);

@@ -125,9 +125,10 @@ fn files(parts: &Parts) -> Vec<(String, String)> {
         files.push((part.name.to_owned(), block(part)));
     }
     // A register that nothing is read from would cost a move in every iteration.
-    let change = match parts.runner.text.names("shared") {
-        true => "let shared = speedwell::change_shared(shared);",
-        false => "",
+    let change = if parts.runner.text.names("shared") {
+        "let shared = speedwell::change_shared(shared);"
+    } else {
+        ""
     };
     let program = PROGRAM.replace("CHANGE_SHARED", change);
     let (attribute, program) = program.split_at(program.find('\n').unwrap_or(0) + 1);

@@ -34,9 +34,10 @@ impl Order {
     /// The line for `shell`; one that needs none is executed directly, unless the shell was `chosen`.
     pub fn new(line: &str, shell: &str, chosen: bool) -> Order {
         let in_shell = chosen || needs_shell(line);
-        let words = match in_shell {
-            true => vec![shell.to_owned(), "-c".to_owned(), line.to_owned()],
-            false => shell_words::split(line).unwrap_or_default(),
+        let words = if in_shell {
+            vec![shell.to_owned(), "-c".to_owned(), line.to_owned()]
+        } else {
+            shell_words::split(line).unwrap_or_default()
         };
         Order { words, in_shell }
     }

@@ -193,15 +193,16 @@ impl Session {
         if let Err(why) = syntax(&runner, &self.shell) {
             return self.fail(command, &job, "parse", "Syntax", &why);
         }
-        let shell_ns = match order.in_shell {
-            false => None,
-            true => match order::shell_ns(&self.shell) {
+        let shell_ns = if !order.in_shell {
+            None
+        } else {
+            match order::shell_ns(&self.shell) {
                 Ok(ns) => Some(ns),
                 Err(error) => {
                     let words = format!("'{}': {error}", self.shell);
                     return self.fail(command, &job, "compile", "Shell", &words);
                 }
-            },
+            }
         };
         if let Some(init) = command.get("init")
             && let Err(why) = self.execute(&init)
@@ -302,8 +303,9 @@ fn syntax(line: &str, shell: &str) -> Result<(), String> {
         .output()
         .map_err(|error| format!("'{shell}': {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(said.trim().to_owned()),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(said.trim().to_owned())
     }
 }

@@ -74,12 +74,13 @@ impl Answer {
         let headlines = headlines(document);
         if let Some(question) = question(document) {
             // The question stands above all answers and needs not be repeated with each.
-            let answers = headlines
-                .into_iter()
-                .map(|(part, text)| match part == *question {
-                    true => (String::new(), text),
-                    false => (part, text),
-                });
+            let answers = headlines.into_iter().map(|(part, text)| {
+                if part == *question {
+                    (String::new(), text)
+                } else {
+                    (part, text)
+                }
+            });
             return Answer {
                 title: question.clone(),
                 rest: String::new(),

@@ -173,9 +173,10 @@ mod tests {
         ];
         let mut lines = vec![Row::Group(Name::plain("group"))];
         for at in 0..rows {
-            let (word, emphasis) = match at + 1 == rows {
-                true => ("worse", Emphasis::Bad),
-                false => ("same", Emphasis::None),
+            let (word, emphasis) = if at + 1 == rows {
+                ("worse", Emphasis::Bad)
+            } else {
+                ("same", Emphasis::None)
             };
             lines.push(Row::Cells(vec![
                 Cell::words(format!("case {at}")),

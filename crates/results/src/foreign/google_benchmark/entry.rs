@@ -195,9 +195,10 @@ impl<'de> Visitor<'de> for Reading {
                 }
             }
         }
-        match is_named {
-            true => Ok(entry),
-            false => Err(serde::de::Error::missing_field("name")),
+        if is_named {
+            Ok(entry)
+        } else {
+            Err(serde::de::Error::missing_field("name"))
         }
     }
 }

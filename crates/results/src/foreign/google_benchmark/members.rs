@@ -125,10 +125,11 @@ impl<'de> Members<'de> {
             Some(_) => Kind::Iteration,
             None => Kind::Unsaid,
         };
-        let name = match fit.is_empty() {
-            true => name,
+        let name = if fit.is_empty() {
+            name
+        } else {
             // Old files have the name of the row alone.
-            false => without_end(&name).to_owned(),
+            without_end(&name).to_owned()
         };
         let reason = |is_so: bool, message| is_so.then(|| owned(message).unwrap_or_default());
         Ok(Row {

@@ -114,9 +114,10 @@ impl FrameNames {
             Some(short) if short.len() < front.len() - 1 && front.ends_with(digits) => short,
             _ => front,
         };
-        match short.is_empty() {
-            true => name.to_owned(),
-            false => short.to_owned(),
+        if short.is_empty() {
+            name.to_owned()
+        } else {
+            short.to_owned()
         }
     }
 }

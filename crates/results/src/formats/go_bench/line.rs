@@ -60,10 +60,7 @@ impl<'a> Line<'a> {
                 .any(|start| line.starts_with(start))
             // With -v the name stands alone before the line of the result.
             || (is_name(line.trim()) && !line.contains(char::is_whitespace));
-        match is_quiet {
-            true => Line::Quiet,
-            false => Line::Other,
-        }
+        if is_quiet { Line::Quiet } else { Line::Other }
     }
 }
 

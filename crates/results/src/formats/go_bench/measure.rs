@@ -51,9 +51,10 @@ impl Measure {
 }
 
 fn direction(is_higher: bool) -> Better {
-    match is_higher {
-        true => Better::Higher,
-        false => Better::Lower,
+    if is_higher {
+        Better::Higher
+    } else {
+        Better::Lower
     }
 }
 
@@ -77,9 +78,10 @@ pub fn case(package: Option<&str>, name: &str) -> Case {
         }
     }
     let short = benchmark.strip_prefix("Benchmark").unwrap_or(&benchmark);
-    let short = match short.is_empty() || short.starts_with('/') {
-        true => benchmark.as_str(),
-        false => short,
+    let short = if short.is_empty() || short.starts_with('/') {
+        benchmark.as_str()
+    } else {
+        short
     };
     values.push((PROCESSORS.to_owned(), Value::Number(processors)));
     match package {

@@ -17,22 +17,18 @@ pub fn settle(group: &mut [Figures], remarks: &mut Vec<String>) {
     };
     let misfits = |unit| misfits(group, &group[at], unit);
     let (decimal, binary) = (misfits(Unit::MB_PER_SECOND), misfits(Unit::MIB_PER_SECOND));
-    let unit = match MUCH_BETTER * binary < decimal {
-        true => {
-            remarks.push(
-                "throughput beside requests has no unit and is read as MiB/s: only so have responses \
-                 a whole number of bytes"
-                    .to_owned(),
-            );
-            Unit::MIB_PER_SECOND
-        }
-        false => {
-            remarks.push(
-                "throughput beside requests has no unit and is read as MB/s (10^6 bytes)"
-                    .to_owned(),
-            );
-            Unit::MB_PER_SECOND
-        }
+    let unit = if MUCH_BETTER * binary < decimal {
+        remarks.push(
+            "throughput beside requests has no unit and is read as MiB/s: only so have responses \
+             a whole number of bytes"
+                .to_owned(),
+        );
+        Unit::MIB_PER_SECOND
+    } else {
+        remarks.push(
+            "throughput beside requests has no unit and is read as MB/s (10^6 bytes)".to_owned(),
+        );
+        Unit::MB_PER_SECOND
     };
     for cell in group
         .iter_mut()

@@ -44,9 +44,10 @@ pub fn tables(text: &str) -> (Vec<Table>, Option<String>) {
             if has_end || is_whole {
                 table.add(cells);
             }
-            let what = match is_whole {
-                true => "the text may be cut short behind it",
-                false => "it was left out",
+            let what = if is_whole {
+                "the text may be cut short behind it"
+            } else {
+                "it was left out"
             };
             cut = (!has_end).then(|| format!("its last row '{line}' has no line end, so {what}"));
         } else if let Some(columns) = columns.filter(|columns| is_delimiter(columns, &cells)) {
@@ -91,9 +92,10 @@ fn is_delimiter(columns: &[String], cells: &[String]) -> bool {
 /// The cells of a line, without markup.
 fn cells(line: &str) -> Vec<String> {
     let line = line.strip_prefix('|').unwrap_or(line);
-    let line = match line.ends_with("\\|") {
-        true => line,
-        false => line.strip_suffix('|').unwrap_or(line),
+    let line = if line.ends_with("\\|") {
+        line
+    } else {
+        line.strip_suffix('|').unwrap_or(line)
     };
     let mut cells = vec![String::new()];
     let mut letters = line.chars().peekable();

@@ -162,8 +162,9 @@ fn parameters(load: &LoadRun) -> Vec<(String, Value)> {
 fn stage_words(stage: &StageFacts) -> String {
     let length = stage.duration_ns.map(|ns| format!(":{}s", ns as f64 / 1e9));
     let length = length.unwrap_or_default();
-    match stage.from_per_s == stage.to_per_s {
-        true => format!("{}{length}", stage.to_per_s),
-        false => format!("{}-{}{length}", stage.from_per_s, stage.to_per_s),
+    if stage.from_per_s == stage.to_per_s {
+        format!("{}{length}", stage.to_per_s)
+    } else {
+        format!("{}-{}{length}", stage.from_per_s, stage.to_per_s)
     }
 }

@@ -99,9 +99,10 @@ fn serve(mut stream: TcpStream, seen: &Seen) {
 fn answer(stream: &mut TcpStream, head: &str, page: &str, number: u64, uploaded: usize) -> bool {
     let first_line = head.lines().next().unwrap_or_default();
     let lower = head.to_ascii_lowercase();
-    let keeps = match first_line.ends_with("HTTP/1.0") {
-        true => lower.contains("\r\nconnection: keep-alive"),
-        false => !lower.contains("\r\nconnection: close"),
+    let keeps = if first_line.ends_with("HTTP/1.0") {
+        lower.contains("\r\nconnection: keep-alive")
+    } else {
+        !lower.contains("\r\nconnection: close")
     };
     let (mut status, mut body) = ("200 OK", "hello, world!\n".to_owned());
     match page.rsplit('/').next().unwrap_or_default() {

@@ -97,9 +97,10 @@ fn same_layout(case: &Case) -> Result<(), String> {
     let name = &case.name;
     assert_eq!(called.status, 0, "{name}: {}", called.stderr);
     let has_monitor = case.output.contains("\nYYYY-");
-    let own = match has_monitor {
-        true => called.stdout.clone(),
-        false => without_monitor(&called.stdout),
+    let own = if has_monitor {
+        called.stdout.clone()
+    } else {
+        without_monitor(&called.stdout)
     };
     let (own, recorded) = (masked(&own), masked(&case.output));
     holds(own == recorded, || {

@@ -113,9 +113,10 @@ fn interrupted(rate: f64, times: u64, is_kept: bool) -> Made {
     });
     for at in 0..rate as u64 {
         // A server that is too slow has a queue of half a second.
-        let (outcome, service_ns) = match is_kept || at % 10 > 0 {
-            true => (Outcome::Ok, MS),
-            false => (Outcome::Failed(ErrorClass::TimeoutTotal), 500 * MS),
+        let (outcome, service_ns) = if is_kept || at % 10 > 0 {
+            (Outcome::Ok, MS)
+        } else {
+            (Outcome::Failed(ErrorClass::TimeoutTotal), 500 * MS)
         };
         made.end(outcome, service_ns, 0);
     }
