@@ -23,10 +23,10 @@ impl Harness for NodeCore {
     fn describe(&self, source: &Source, request: &Request) -> Description {
         let text = std::fs::read_to_string(&source.file).unwrap_or_default();
         let tool = choose(&text, request, Library::NodeCore);
-        let enumerated = if request.trial != Trial::No {
-            enumerate_trial(source, request)
-        } else {
+        let enumerated = if request.trial == Trial::No {
             enumerate(source, request)
+        } else {
+            enumerate_trial(source, request)
         };
         match enumerated {
             Probed::Cases(found) => described(source, request, found, &tool),

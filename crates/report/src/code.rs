@@ -64,14 +64,14 @@ pub fn document(
 
 /// What is not the answer itself: where that alone is wanted, people look it up elsewhere, and files have it.
 fn aside(blocks: Vec<Block>, is_quiet: bool) -> Vec<Block> {
-    if !(is_quiet && !blocks.is_empty()) {
-        blocks
-    } else {
+    if is_quiet && !blocks.is_empty() {
         vec![Block::Appendix {
             title: "Figures and warnings".into(),
             instead: None,
             blocks,
         }]
+    } else {
+        blocks
     }
 }
 

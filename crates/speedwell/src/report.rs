@@ -54,13 +54,13 @@ impl ReportArgs {
     fn widened(&self, settings: &Settings, session: &Session) -> Settings {
         let is_load = session.metric("latency_p50").is_some();
         let is_alone = session.design.stopping == Stopping::Fixed { runs: 1 };
-        if !(self.selection.metric.names.is_empty() && is_load && is_alone) {
-            settings.clone()
-        } else {
+        if self.selection.metric.names.is_empty() && is_load && is_alone {
             Settings {
                 metrics: vec!["all".to_owned()],
                 ..settings.clone()
             }
+        } else {
+            settings.clone()
         }
     }
 

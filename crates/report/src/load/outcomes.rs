@@ -14,14 +14,14 @@ pub fn blocks(load: &LoadFindings<'_>) -> Vec<Block> {
     let tables = [outcomes(load, counts), statuses(load, counts)];
     let tables = tables.into_iter().map(Block::Table).collect();
     let is_plain = counts.succeeded() == counts.attempts() && counts.codes().nonzero().count() == 1;
-    if !is_plain {
-        tables
-    } else {
+    if is_plain {
         vec![Block::Appendix {
             title: "Outcomes and statuses".to_owned(),
             instead: None,
             blocks: tables,
         }]
+    } else {
+        tables
     }
 }
 

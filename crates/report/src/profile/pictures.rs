@@ -81,24 +81,24 @@ impl Picture<'_> {
     fn chart(&self, title: String) -> Chart {
         let frames = self.frames(&self.root.children);
         let full = self.full();
-        let subtitle = if !self.is_difference {
-            format!(
-                "{}; a function is below the one that called it, as wide as its cost{}",
-                self.costs(),
-                seen_by(self.side().profile.tool)
-            )
-        } else {
+        let subtitle = if self.is_difference {
             format!(
                 "Widths are {}'s costs ({}), colours how much of them the other side does not have{}",
                 self.side().label,
                 self.costs(),
                 seen_by(self.side().profile.tool)
             )
-        };
-        let kinds = if !self.is_difference {
-            KINDS.map(str::to_owned).to_vec()
         } else {
+            format!(
+                "{}; a function is below the one that called it, as wide as its cost{}",
+                self.costs(),
+                seen_by(self.side().profile.tool)
+            )
+        };
+        let kinds = if self.is_difference {
             Vec::new()
+        } else {
+            KINDS.map(str::to_owned).to_vec()
         };
         Chart {
             title: title.clone(),
@@ -138,10 +138,10 @@ impl Picture<'_> {
         FlameFrame {
             name: node.name.clone(),
             weight: self.shape.of(node) as f64,
-            part: if !self.is_difference {
-                FlamePart::Kind(kind(&node.name))
-            } else {
+            part: if self.is_difference {
                 FlamePart::Change(change(node, self.full()))
+            } else {
+                FlamePart::Kind(kind(&node.name))
             },
             tooltip: self.tooltip(node),
             children: self.frames(&node.children),

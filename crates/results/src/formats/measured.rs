@@ -73,13 +73,13 @@ impl Names {
             }
         }
         let is_repeated = loads.iter().any(|load| load.round > 0);
-        if !(labels.len() > 1 && is_repeated) {
-            Names::Cases
-        } else {
+        if labels.len() > 1 && is_repeated {
             Names::Variants {
                 benchmark: shared(loads),
                 labels,
             }
+        } else {
+            Names::Cases
         }
     }
 }

@@ -32,10 +32,10 @@ pub struct Evidence<'a> {
 /// # Errors
 /// One is missing.
 pub fn check(proofs: &[Proof], at_exit: bool, evidence: &Evidence) -> Fallible<()> {
-    let stage = if !at_exit {
-        Stage::Proof
-    } else {
+    let stage = if at_exit {
         Stage::ProofAtExit
+    } else {
+        Stage::Proof
     };
     let begin = Instant::now();
     for proof in proofs.iter().filter(|proof| proof.at_exit == at_exit) {

@@ -51,10 +51,10 @@ fn the_processors_counted_are_those_that_a_child_would_see() {
         .unwrap();
     let captured = capture(&[]);
     // A time limit lowers our count only.
-    if !captured.facts.contains_key("cpu_quota") {
-        assert_eq!(captured.cpus, Some(seen))
-    } else {
+    if captured.facts.contains_key("cpu_quota") {
         assert!(captured.cpus.unwrap() <= seen)
+    } else {
+        assert_eq!(captured.cpus, Some(seen))
     }
 }
 

@@ -193,9 +193,7 @@ impl Session {
         if let Err(why) = syntax(&runner, &self.shell) {
             return self.fail(command, &job, "parse", "Syntax", &why);
         }
-        let shell_ns = if !order.in_shell {
-            None
-        } else {
+        let shell_ns = if order.in_shell {
             match order::shell_ns(&self.shell) {
                 Ok(ns) => Some(ns),
                 Err(error) => {
@@ -203,6 +201,8 @@ impl Session {
                     return self.fail(command, &job, "compile", "Shell", &words);
                 }
             }
+        } else {
+            None
         };
         if let Some(init) = command.get("init")
             && let Err(why) = self.execute(&init)
