@@ -6,7 +6,9 @@ mod execution;
 pub mod experiment;
 pub mod load;
 pub mod profile;
+mod server;
 mod trial;
+mod verify;
 
 pub use execute::{Ended, Judge, Orders, execute};
 pub use trial::try_all;

@@ -4,27 +4,24 @@
 
 use super::counters::{Counted, Counting};
 use super::instructions::Counter;
-use super::listening::{self, Listener};
 use super::output::Output;
 use super::profiling::{self, Profiler};
 use super::proof::{self, Evidence};
-use super::{Done, Fallible, figures, instructions, network, stumble, target, verify};
+use super::{Done, Fallible, figures, instructions, network, stumble, target};
 use crate::profile::{Attached, Recording};
+use crate::server::{
+    Listener, Look, NotReady, TAIL_LINES, free_port, in_use_by, listener, wait_until_ready,
+};
+use crate::verify;
+use speedwell_load::load::Address;
 use speedwell_model::Session;
 use speedwell_model::assignment::{Assignment, Service as Serving};
 use speedwell_model::load_run::LoadRun;
-use speedwell_model::load_spec::LoadSpec;
 use speedwell_model::performed::{Stage, Stumble};
 use speedwell_process::{self as process, CpuSet, Service, Spec, family_of};
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant, SystemTime};
-
-/// Between two looks at a server that is starting.
-const PULSE: Duration = Duration::from_millis(10);
-
-/// Lines of stderr that are kept of a target that failed.
-const TAIL_LINES: usize = 20;
 
 /// Performs the run of a server.
 ///
@@ -44,7 +41,7 @@ pub fn live(
             "A network of its own is not permitted here ({error}); the run used that of the machine."
         ));
     }
-    let port = listening::choose(serving.port)?;
+    let port = port_of_run(serving.port)?;
     let counter = instructions::wanted(assignment, done);
     let mut spec = target::spec(&assignment.target, Some(port));
     spec.farewell = target::farewell(&serving.stop);
@@ -148,56 +145,26 @@ impl<'a> Life<'a> {
 
     fn wait_until_ready(&self, begin: Instant) -> Fallible<Ready> {
         let limit = Duration::from_millis(self.serving.ready.within_ms);
-        loop {
-            let why = match self.look() {
-                Ok(address) => {
-                    return Ok(Ready {
-                        took_ns: begin.elapsed().as_nanos() as u64,
-                        address,
-                    });
-                }
-                Err(Look::Never(reason)) => return Err(stumble(Stage::Ready, reason)),
-                Err(Look::NotYet(why)) => why,
+        let found = wait_until_ready(&self.service, begin, limit, || self.look());
+        let (address, took_ns) = found.map_err(|why| {
+            let reason = match why {
+                NotReady::Interrupted => "interrupted".to_owned(),
+                NotReady::Ended => "it ended before it was ready".to_owned(),
+                NotReady::Never(reason) => reason,
+                NotReady::TooSlow(why) => format!("not within {} s: {why}", limit.as_secs_f64()),
             };
-            if process::interrupted() {
-                return Err(stumble(Stage::Ready, "interrupted"));
-            }
-            if self.service.has_ended() {
-                return Err(stumble(Stage::Ready, "it ended before it was ready"));
-            }
-            if begin.elapsed() > limit {
-                let reason = format!("not within {} s: {why}", limit.as_secs_f64());
-                return Err(stumble(Stage::Ready, reason));
-            }
-            std::thread::sleep(PULSE);
-        }
+            stumble(Stage::Ready, reason)
+        })?;
+        Ok(Ready { took_ns, address })
     }
 
     /// Whether it is ready now, and where it listens.
     fn look(&self) -> Result<SocketAddr, Look> {
-        let address = match listening::who(self.port, self.service.pid()) {
-            Listener::Own(address) => address,
-            Listener::Nobody => {
-                return Err(Look::NotYet(format!(
-                    "nobody listens at port {}",
-                    self.port
-                )));
-            }
-            Listener::Stranger(who) => {
-                return Err(Look::Never(format!(
-                    "port {} belongs to {who}, which the target did not start",
-                    self.port
-                )));
-            }
-        };
+        let address = own_address(self.port, self.service.pid())?;
         let ready = &self.serving.ready;
         if let Some(path) = &ready.path {
             let url = verify::with_path(&self.url, path);
-            let probe = verify::ask(&LoadSpec {
-                url: url.clone(),
-                ..LoadSpec::default()
-            })
-            .map_err(Look::NotYet)?;
+            let probe = verify::get(&url).map_err(Look::NotYet)?;
             if probe.status != ready.status {
                 return Err(Look::NotYet(format!(
                     "'{url}' answers {} instead of {}",
@@ -262,11 +229,7 @@ impl<'a> Life<'a> {
 
     fn prove(&self, at_exit: bool) -> Fallible<()> {
         let ask = |path: &str| {
-            let url = verify::with_path(&self.url, path);
-            let probe = verify::ask(&LoadSpec {
-                url: url.clone(),
-                ..LoadSpec::default()
-            })?;
+            let probe = verify::get(&verify::with_path(&self.url, path))?;
             Ok(String::from_utf8_lossy(&probe.body).into_owned())
         };
         let evidence = Evidence {
@@ -280,7 +243,7 @@ impl<'a> Life<'a> {
 
     fn verify(&self, stage: Stage) -> Fallible<()> {
         let (rule, traffic) = (&self.serving.verify, &self.serving.load);
-        verify::check(stage, rule, traffic, &self.url)
+        verify::check(rule, &traffic.spec, &self.url).map_err(|why| stumble(stage, why))
     }
 
     /// It lives, and its children are those that it had before the load.
@@ -315,7 +278,6 @@ impl<'a> Life<'a> {
     /// Ends the target.
     fn end(self, done: &mut Done) -> Fallible<()> {
         let has_ended = self.service.has_ended();
-        let pid = self.service.pid();
         // What it writes at its end is still needed after it has gone.
         let (output, port) = (self.output.clone(), self.port);
         let (assignment, started, url) = (self.assignment, self.started, self.url.clone());
@@ -354,17 +316,50 @@ impl<'a> Life<'a> {
                 ..stumble(Stage::Stop, reason)
             });
         }
-        match listening::who(port, pid) {
-            Listener::Nobody => Ok(()),
-            _ => Err(stumble(Stage::Stop, format!("port {port} is still in use"))),
+        if places(port).iter().any(|place| in_use_by(place).is_some()) {
+            let reason = format!("port {port} is still in use");
+            return Err(stumble(Stage::Stop, reason));
         }
+        Ok(())
     }
 }
 
-/// Why a server is not ready.
-enum Look {
-    /// It may become so.
-    NotYet(String),
-    /// It will not.
-    Never(String),
+/// The port of the run: the given one if nobody has it, else one that is free.
+pub(super) fn port_of_run(port: Option<u16>) -> Fallible<u16> {
+    let Some(port) = port else {
+        let failed = |error| stumble(Stage::Port, format!("no port is free: {error}"));
+        return free_port().map_err(failed);
+    };
+    match places(port).iter().find_map(in_use_by) {
+        Some(names) => {
+            let reason = format!("{port} is in use already, by {names}");
+            Err(stumble(Stage::Port, reason))
+        }
+        None => Ok(port),
+    }
+}
+
+/// Where the target whose first process is `pid` listens.
+fn own_address(port: u16, pid: i32) -> Result<SocketAddr, Look> {
+    let mut why = Look::NotYet(format!("nobody listens at port {port}"));
+    for place in places(port) {
+        match (listener(&place, pid), place) {
+            (Listener::Own, Address::Internet(address)) => return Ok(address),
+            (Listener::Stranger(who), _) => {
+                why = Look::Never(format!(
+                    "port {port} belongs to {who}, which the target did not start"
+                ));
+            }
+            _ => {}
+        }
+    }
+    Err(why)
+}
+
+/// The addresses of this machine that a server on a port may have.
+fn places(port: u16) -> [Address; 2] {
+    [
+        Address::Internet((Ipv4Addr::LOCALHOST, port).into()),
+        Address::Internet((Ipv6Addr::LOCALHOST, port).into()),
+    ]
 }

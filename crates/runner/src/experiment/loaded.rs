@@ -2,17 +2,16 @@
 //!
 //! It decides which figures of the load are those of the run, and when a load has failed. Start at [`send`].
 
-use super::sending::{all_served_by_tool, refuse_failed};
-use super::{Done, Fallible, listening, stumble, target};
+use super::life::port_of_run;
+use super::sending::{all_served_by_tool, refuse_failed, session_of};
+use super::{Done, Fallible, stumble, target};
 use crate::load::{Notice, UNLIMITED, carry_out_beside, load_with_tool_beside};
-use speedwell_load::outcomes::ErrorClass;
 use speedwell_model::assignment::Target;
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::load_spec::{Client, LoadSpec};
 use speedwell_model::performed::{Stage, Stumble};
 use speedwell_model::{Better, Metric, Session};
 use speedwell_process::{self as process, CpuSet, Spec};
-use speedwell_results::formats::measured;
 
 /// Names of the figure that counts requests, of our own generator and of other tools.
 const RATES: [&str; 2] = ["throughput", "requests_per_second"];
@@ -28,7 +27,7 @@ pub fn send(
     seed: u64,
     done: &mut Done,
 ) -> Fallible<()> {
-    let port = listening::choose(None)?;
+    let port = port_of_run(None)?;
     let spec = spec
         .clone()
         .fill(&|text| text.replace("{port}", &port.to_string()));
@@ -114,21 +113,10 @@ fn keep(load: &LoadRun, done: &mut Done) -> Fallible<()> {
         return Err(stumble(Stage::Load, load.warnings.join(" ")));
     }
     refuse_failed(load)?;
-    let session = measured::session("load", std::slice::from_ref(load), &mut Vec::new());
-    let mut session = session.map_err(|error| failed(Stage::Figures, &error))?;
-    count_unexpected(load, &mut session);
+    let session = session_of(load).map_err(|error| failed(Stage::Figures, &error))?;
     tell_figures(&session, done)?;
     tell_server(load, done);
     Ok(())
-}
-
-/// A case says itself which statuses are good: one that waits for 404 has not failed by it.
-fn count_unexpected(load: &LoadRun, session: &mut Session) {
-    let unexpected = load.measured.totals.outcomes.errors(ErrorClass::Status);
-    let samples = session.runs.iter_mut().flat_map(|run| &mut run.samples);
-    for sample in samples.filter(|sample| &*sample.metric == "http_non2xx") {
-        sample.value = unexpected as f64;
-    }
 }
 
 /// The figures of a load: its rate first, everything else beside it.

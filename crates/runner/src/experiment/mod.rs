@@ -10,7 +10,6 @@ mod counters;
 mod figures;
 mod instructions;
 mod life;
-mod listening;
 mod loaded;
 mod network;
 mod output;
@@ -19,7 +18,6 @@ mod profiling;
 mod proof;
 mod sending;
 mod target;
-mod verify;
 
 use crate::load::LoadRun;
 use speedwell_model::Profile;

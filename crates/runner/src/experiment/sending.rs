@@ -20,6 +20,9 @@ use std::time::Duration;
 /// How alike two seconds of a steady server are, in percent.
 const STEADY_PERCENT: f64 = 5.0;
 
+/// The statuses of a success, which every load expects.
+const SUCCESS: (u16, u16) = (200, 299);
+
 /// Between two looks at a server that is being loaded.
 const PULSE: Duration = Duration::from_millis(10);
 
@@ -79,16 +82,20 @@ impl Life<'_> {
             return Ok((session, None));
         }
         let run = self.sent_by_us(Stage::Load, &spec)?;
-        let session = measured::session("load", std::slice::from_ref(&run), &mut Vec::new());
-        Ok((session.map_err(failed)?, Some(run)))
+        Ok((session_of(&run).map_err(failed)?, Some(run)))
     }
 
-    /// The load, to the port of this server.
+    /// The load, to the port of this server. The statuses that answers must have are those of the verification, unless
+    /// that is about another path.
     fn spec(&self) -> LoadSpec {
-        LoadSpec {
-            url: self.url.clone(),
-            ..self.serving.load.spec.clone()
+        let mut spec = self.serving.load.spec.clone();
+        spec.url.clone_from(&self.url);
+        let rules = &self.serving.verify;
+        if rules.path.is_none() && rules.statuses != [SUCCESS] {
+            let ranges = rules.statuses.iter().map(|(from, to)| *from..=*to);
+            spec.expect_status = ranges.collect();
         }
+        spec
     }
 
     fn sent_by_us(&self, stage: Stage, spec: &LoadSpec) -> Fallible<LoadRun> {
@@ -174,4 +181,16 @@ pub(super) fn all_served_by_tool(session: &Session) -> Fallible<()> {
         }
         None => Ok(()),
     }
+}
+
+/// A load as the figures of a run. The run says itself which statuses are good: one that waits for 404 has not failed
+/// by it.
+pub(super) fn session_of(load: &LoadRun) -> anyhow::Result<Session> {
+    let mut session = measured::session("load", std::slice::from_ref(load), &mut Vec::new())?;
+    let unexpected = load.measured.totals.outcomes.errors(ErrorClass::Status);
+    let samples = session.runs.iter_mut().flat_map(|run| &mut run.samples);
+    for sample in samples.filter(|sample| &*sample.metric == "http_non2xx") {
+        sample.value = unexpected as f64;
+    }
+    Ok(session)
 }

@@ -3,8 +3,9 @@
 //!
 //! It decides what follows what, and when a load ends before its time. Start at [`carry_out`].
 
-use super::served::{Served, shell};
-use super::{LoadRun, ProbeFacts, ServerOutcome, Snapshot, Url, build, facts, processes, verify};
+use super::{LoadRun, ProbeFacts, ServerOutcome, Snapshot, Url, build, facts, processes};
+use crate::server::{Served, shell};
+use crate::verify;
 use anyhow::Context;
 use speedwell_load::generator;
 use speedwell_load::load::{Address, Load, Part};

@@ -1,6 +1,7 @@
 //! From what is carried out to what is told of it: [`LoadFacts`] and [`ProbeFacts`].
 
-use super::{LoadJob, Seen};
+use super::LoadJob;
+use crate::verify::Seen;
 use speedwell_load::http1::{Connection, Version};
 use speedwell_load::load::{Address, Batching, BodyRule, Http, Kind, Load};
 use speedwell_load::pace::{Closed, FOREVER_NS, Pace, Schedule, Spacing, Think};

@@ -11,18 +11,16 @@ mod facts;
 mod kinds;
 mod processes;
 mod requests_file;
-mod served;
 mod snapshot;
 mod target;
 mod tool;
 mod url;
-mod verify;
 mod worker;
 
 pub use build::{job, stop, stop_with_warmup};
 pub use carry_out::{LoadJob, Notice, as_run, carry_out, carry_out_beside, generate};
 pub use external::{load_with_tool, load_with_tool_beside};
-pub use facts::protocol;
+pub use facts::{address as shown_address, protocol};
 pub use processes::WORKER_COMMAND;
 pub use snapshot::Snapshot;
 pub use speedwell_model::load_run::{
@@ -30,7 +28,6 @@ pub use speedwell_model::load_run::{
     TimeoutFacts, TlsFacts,
 };
 pub use url::{Url, host_and_port};
-pub use verify::Seen;
 pub use worker::{private_line, work};
 
 /// Longer than any load: servers are ended, tools and generators end by themselves or with Ctrl-C.

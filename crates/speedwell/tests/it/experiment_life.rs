@@ -115,6 +115,16 @@ pub fn is_missing(program: &str) -> bool {
 }
 
 #[test]
+fn answers_of_the_status_that_a_group_verifies_are_served() {
+    let order = with(order(&["status=404"]), "work/ready/status", json!(404));
+    let order = with(order, "work/verify/statuses", json!([[404, 404]]));
+    let done = performed(&order);
+    assert_eq!(done["stumble"], Value::Null, "{done}");
+    assert!(figure(&done, "throughput").is_some(), "{done}");
+    assert_eq!(figure(&done, "http_non2xx"), Some(0.0), "{done}");
+}
+
+#[test]
 fn a_run_without_fault_gives_figures_of_load_and_server() {
     if is_missing("python3") {
         return;

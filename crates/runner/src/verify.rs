@@ -1,10 +1,14 @@
-//! One request before the load: is this the server that is meant, and does it answer well?
+//! One request by itself: is this the server that is meant, and is its answer what it should be?
+//!
+//! Start at [`verify`] for the request before a load, at [`check`] for the rules of an experiment.
 
-use super::{LoadJob, build, facts};
+use crate::load::{self, LoadJob, shown_address};
 use anyhow::{Context, bail, ensure};
+use regex::Regex;
 use speedwell_load::generator::{self, Probe, ProbeError};
 use speedwell_load::load::Part;
 use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::assignment::{BodyRule, Verify};
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process as process;
 
@@ -14,6 +18,9 @@ const MOST_REDIRECTS: usize = 20;
 
 /// Header fields that are meant for one host only.
 const SECRETS: [&str; 2] = ["authorization", "cookie"];
+
+/// How many bytes of a wrong body are shown.
+const SHOWN_BYTES: usize = 120;
 
 /// An answer, and how it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +92,7 @@ fn follow(job: &LoadJob, to: &str) -> anyhow::Result<LoadJob> {
         url: url.in_full(),
         ..job.spec.clone()
     };
-    build::job(&spec, job.seed, Part::WHOLE)
+    load::job(&spec, job.seed, Part::WHOLE)
 }
 
 fn unanswered(job: &LoadJob, error: ProbeError) -> anyhow::Error {
@@ -94,7 +101,7 @@ fn unanswered(job: &LoadJob, error: ProbeError) -> anyhow::Error {
         .target
         .addresses
         .iter()
-        .map(facts::address)
+        .map(shown_address)
         .collect();
     let hint = match &error {
         ProbeError::Failed(ErrorClass::ConnectRefused) => {
@@ -138,4 +145,116 @@ fn no_success(job: &LoadJob, probe: &Probe) -> String {
          it as success, --no-verify loads it anyway",
         job.url
     )
+}
+
+/// Checks one answer of a server to a request of this load, at `url`.
+///
+/// # Errors
+/// There is none, or it is not what it should be.
+pub fn check(rules: &Verify, load: &LoadSpec, url: &str) -> Result<(), String> {
+    let url = match &rules.path {
+        Some(path) => with_path(url, path),
+        None => url.to_owned(),
+    };
+    let probe = answer(&LoadSpec {
+        url: url.clone(),
+        ..load.clone()
+    })?;
+    let is_good = |(from, to): &(u16, u16)| (*from..=*to).contains(&probe.status);
+    if !rules.statuses.iter().any(is_good) {
+        return Err(format!(
+            "'{url}' answered {}{}",
+            probe.status,
+            beginning(&probe)
+        ));
+    }
+    match rules.body.as_ref().and_then(|rule| wrong(rule, &probe)) {
+        Some(why) => Err(format!("the body of '{url}' {why}{}", beginning(&probe))),
+        None => Ok(()),
+    }
+}
+
+/// The answer to a plain request.
+///
+/// # Errors
+/// There is none.
+pub fn get(url: &str) -> Result<Probe, String> {
+    answer(&LoadSpec {
+        url: url.to_owned(),
+        ..LoadSpec::default()
+    })
+}
+
+/// The answer to one request of a load.
+fn answer(spec: &LoadSpec) -> Result<Probe, String> {
+    let single = spec.clone().single_request();
+    // A single request has no random choice.
+    let job = load::job(&single, 0, Part::WHOLE).map_err(|error| format!("{error:#}"))?;
+    generator::probe(&job.load, process::interrupt_flag())
+        .map_err(|error| format!("no answer from '{}': {error}", spec.url))
+}
+
+/// The address with another path.
+pub fn with_path(url: &str, path: &str) -> String {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let end = url[host..].find('/').map_or(url.len(), |at| host + at);
+    format!("{}/{}", &url[..end], path.trim_start_matches('/'))
+}
+
+fn beginning(probe: &Probe) -> String {
+    if probe.body.is_empty() {
+        return String::new();
+    }
+    let shown = &probe.body[..probe.body.len().min(SHOWN_BYTES)];
+    let shown = String::from_utf8_lossy(shown);
+    format!("; it begins with '{}'", shown.trim_end())
+}
+
+/// What is wrong with a body.
+fn wrong(rule: &BodyRule, probe: &Probe) -> Option<String> {
+    let text = String::from_utf8_lossy(&probe.body);
+    let json = || {
+        serde_json::from_slice::<serde_json::Value>(&probe.body)
+            .map_err(|error| format!("is no JSON ({error})"))
+    };
+    match rule {
+        BodyRule::Regex(pattern) => match Regex::new(pattern) {
+            Ok(known) => (!known.is_match(&text)).then(|| format!("does not match '{pattern}'")),
+            Err(error) => Some(format!("cannot be held against '{pattern}': {error}")),
+        },
+        BodyRule::Contains(part) => {
+            (!text.contains(part.as_str())).then(|| format!("does not contain '{part}'"))
+        }
+        BodyRule::Json(wanted) => match json() {
+            Ok(found) => (found != *wanted).then(|| format!("is not {wanted}")),
+            Err(why) => Some(why),
+        },
+        BodyRule::JsonLength(count) => match json() {
+            Ok(found) => {
+                let length = found
+                    .as_array()
+                    .map(Vec::len)
+                    .or(found.as_object().map(serde_json::Map::len));
+                let is_so = length.is_some_and(|length| length as u64 == *count);
+                (!is_so).then(|| match length {
+                    Some(length) => format!("has {length} entries instead of {count}"),
+                    None => "is neither an array nor an object".to_owned(),
+                })
+            }
+            Err(why) => Some(why),
+        },
+        BodyRule::Bytes(count) => (probe.body_bytes != *count)
+            .then(|| format!("has {} bytes instead of {count}", probe.body_bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_takes_the_place_of_another() {
+        assert_eq!(with_path("http://h:1/a/b?c", "/x"), "http://h:1/x");
+        assert_eq!(with_path("http://h:1", "x?y"), "http://h:1/x?y");
+    }
 }

@@ -1,26 +1,112 @@
-//! A server that is started for a load: ready when it accepts connections, and only if it is the one
-//! that does.
+//! A server beside us: when it is ready, and whether it is the one that listens.
 //!
-//! It decides whose answers are measured. It must not know what is sent. Start at [`Served::start`].
+//! It decides whose answers are measured. It must not know what is sent. Start at [`wait_until_ready`], which every
+//! server goes through, or at [`Served::start`], the server of a load.
 
-use super::facts::address as shown;
-use super::{ServerOutcome, UNLIMITED};
+use crate::load::{ServerOutcome, UNLIMITED, shown_address as shown};
 use anyhow::{Context, bail};
 use speedwell_load::load::Address;
 use speedwell_process::{self as process, Ended, Service, Spec};
 use std::collections::BTreeSet;
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Between two attempts to connect.
+/// Between two looks at a server that is starting.
 const PULSE: Duration = Duration::from_millis(10);
 
 /// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Lines of stderr that are kept of a server that died.
-const TAIL_LINES: usize = 20;
+pub const TAIL_LINES: usize = 20;
+
+/// Why a server is not ready.
+pub enum Look {
+    /// It may become so.
+    NotYet(String),
+    /// It will not.
+    Never(String),
+}
+
+/// Why a server did not become ready.
+pub enum NotReady {
+    /// We were.
+    Interrupted,
+    /// It ended before.
+    Ended,
+    /// It cannot, for this reason.
+    Never(String),
+    /// It did not in time; this is what was missing last.
+    TooSlow(String),
+}
+
+/// Waits until `look` finds what it looks for. Gives that, and the time since `begin`, in nanoseconds.
+///
+/// # Errors
+/// See [`NotReady`].
+pub fn wait_until_ready<T>(
+    service: &Service,
+    begin: Instant,
+    limit: Duration,
+    mut look: impl FnMut() -> Result<T, Look>,
+) -> Result<(T, u64), NotReady> {
+    loop {
+        if process::interrupted() {
+            return Err(NotReady::Interrupted);
+        }
+        if service.has_ended() {
+            return Err(NotReady::Ended);
+        }
+        let why = match look() {
+            Ok(found) => return Ok((found, begin.elapsed().as_nanos() as u64)),
+            Err(Look::Never(why)) => return Err(NotReady::Never(why)),
+            Err(Look::NotYet(why)) => why,
+        };
+        if begin.elapsed() > limit {
+            return Err(NotReady::TooSlow(why));
+        }
+        std::thread::sleep(PULSE);
+    }
+}
+
+/// Who listens at an address.
+pub enum Listener {
+    /// Nobody that this machine knows of.
+    Nobody,
+    /// The server, or a process that it started.
+    Own,
+    /// These processes.
+    Stranger(String),
+}
+
+/// Who listens at an address, seen from the server whose first process is `pid`.
+pub fn listener(address: &Address, pid: i32) -> Listener {
+    let sockets = sockets_of(address);
+    if sockets.is_empty() {
+        Listener::Nobody
+    } else if process::holders_of(&sockets, process::family_of(pid)).is_empty() {
+        Listener::Stranger(process::names_of(&process::all_holders_of(&sockets)))
+    } else {
+        Listener::Own
+    }
+}
+
+/// The processes that listen at an address, if any do.
+pub fn in_use_by(address: &Address) -> Option<String> {
+    let sockets = sockets_of(address);
+    (!sockets.is_empty()).then(|| process::names_of(&process::all_holders_of(&sockets)))
+}
+
+/// A port of this machine that nobody listens at.
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> std::io::Result<u16> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()
+        .map(|address| address.port())
+}
 
 /// A program that a line for a shell starts, to be a server.
 pub fn shell(command: &str) -> Spec {
@@ -56,30 +142,30 @@ impl Served {
     ) -> anyhow::Result<Served> {
         refuse_if_in_use(addresses)?;
         let begin = Instant::now();
-        let service = Service::start(spec)
-            .with_context(|| format!("cannot start the server '{}'", command))?;
-        loop {
-            if process::interrupted() {
-                bail!("interrupted while the server '{}' was starting", command);
+        let service =
+            Service::start(spec).with_context(|| format!("cannot start the server '{command}'"))?;
+        let ready = wait_until_ready(&service, begin, limit, || {
+            let address = addresses.iter().find(|address| accepts(address));
+            let address = address.ok_or_else(|| Look::NotYet(String::new()))?;
+            check_owner(&service, command, address).map_err(Look::Never)
+        });
+        match ready {
+            Ok((warning, ready_ns)) => {
+                warnings.extend(warning);
+                Ok(Served {
+                    ready_ns,
+                    cpu_before_ns: None,
+                    command: command.to_owned(),
+                    service,
+                })
             }
-            if service.has_ended() {
-                return Err(ended_early(service, command));
+            Err(NotReady::Interrupted) => {
+                bail!("interrupted while the server '{command}' was starting")
             }
-            if let Some(address) = addresses.iter().find(|address| accepts(address)) {
-                check_owner(&service, command, address, warnings)?;
-                break;
-            }
-            if begin.elapsed() > limit {
-                return Err(too_slow(service, command, limit, addresses));
-            }
-            std::thread::sleep(PULSE);
+            Err(NotReady::Ended) => Err(ended_early(service, command)),
+            Err(NotReady::Never(why)) => bail!(why),
+            Err(NotReady::TooSlow(_)) => Err(too_slow(service, command, limit, addresses)),
         }
-        Ok(Served {
-            ready_ns: begin.elapsed().as_nanos() as u64,
-            cpu_before_ns: None,
-            command: command.to_owned(),
-            service,
-        })
     }
 
     /// From now on its processor time counts.
@@ -147,46 +233,42 @@ fn is_local(address: &Address) -> bool {
 
 fn refuse_if_in_use(addresses: &[Address]) -> anyhow::Result<()> {
     for address in addresses {
-        let sockets = sockets_of(address);
-        if !sockets.is_empty() {
+        if let Some(names) = in_use_by(address) {
             bail!(
-                "'{}' is in use already, by {}: its answers would be taken for those of the server \
+                "'{}' is in use already, by {names}: its answers would be taken for those of the server \
                  that --serve starts\nhint: end it, or leave out --serve to load it",
-                shown(address),
-                process::names_of(&process::all_holders_of(&sockets))
+                shown(address)
             );
         }
     }
     Ok(())
 }
 
-/// The socket that accepts connections must be one of the processes that the command started.
+/// The socket that accepts connections must be one of the processes that the command started. Gives a warning where
+/// that cannot be known.
 fn check_owner(
     service: &Service,
     command: &str,
     address: &Address,
-    warnings: &mut Vec<String>,
-) -> anyhow::Result<()> {
-    let sockets = sockets_of(address);
-    let family = process::family_of(service.pid());
-    if !process::holders_of(&sockets, family).is_empty() {
-        return Ok(());
-    }
-    if sockets.is_empty() && !is_local(address) {
-        warnings.push(format!(
-            "'{}' is on another machine: whether its answers are those of the server that was \
-             started cannot be checked.",
-            shown(address)
-        ));
-        return Ok(());
-    }
-    bail!(
-        "'{}' accepts connections, but not from a process that '{command}' started: it is {}\n\
+) -> Result<Option<String>, String> {
+    let names = match listener(address, service.pid()) {
+        Listener::Own => return Ok(None),
+        Listener::Nobody if !is_local(address) => {
+            return Ok(Some(format!(
+                "'{}' is on another machine: whether its answers are those of the server that was \
+                 started cannot be checked.",
+                shown(address)
+            )));
+        }
+        Listener::Nobody => process::names_of(&[]),
+        Listener::Stranger(names) => names,
+    };
+    Err(format!(
+        "'{}' accepts connections, but not from a process that '{command}' started: it is {names}\n\
          hint: a server must stay in the foreground; if another program is meant to answer, start it \
          yourself and leave out --serve",
-        shown(address),
-        process::names_of(&process::all_holders_of(&sockets))
-    )
+        shown(address)
+    ))
 }
 
 fn ended_early(service: Service, command: &str) -> anyhow::Error {
