@@ -1,10 +1,14 @@
 //! The loop over the slots of a plan.
 
-use super::execution::{Execution, Stepped};
-use speedwell_harness::plan::Plan;
-use speedwell_model::{Event, Observer, Run};
+use speedwell_harness::code::Shared;
+use speedwell_harness::plan::{Plan, Slot};
+use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
+use speedwell_model::{Cause, Event, Failure, Observer, Order, Run, Step};
 use speedwell_process::interrupted;
-use std::collections::BTreeSet;
+use speedwell_suite::experiment::Experiment;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Decides after each block which cases need no more runs.
@@ -93,4 +97,322 @@ pub fn execute(
         interrupted: ended != Ended::Complete,
     })?;
     Ok(ended)
+}
+
+/// Failures of one job and variant without any success after which the job is given up: what
+/// fails every time needs no more evidence, and a hanging benchmark costs its limit every time.
+const GIVE_UP_AFTER: u32 = 2;
+
+/// Runs that tell enough of a code whose comparison has come to nothing: as many as have an interval.
+const ENOUGH_RUNS: usize = 6;
+
+/// What came of one slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stepped {
+    Done,
+    Failed,
+    Interrupted,
+}
+
+pub(super) struct Execution<'a, 'o> {
+    plan: &'a Plan,
+    judge: &'a mut dyn Judge,
+    observers: &'a mut [&'o mut dyn Observer],
+    answers: Answers,
+    runs: HashMap<usize, Vec<Run>>,
+    over: HashSet<usize>,
+    failed: HashMap<(usize, usize), u32>,
+    metrics: HashSet<String>,
+    shared: Option<Shared<'a>>,
+    experiment: Option<&'a Experiment>,
+}
+
+impl<'a, 'o> Execution<'a, 'o> {
+    pub fn new(
+        plan: &'a Plan,
+        experiment: Option<&'a Experiment>,
+        judge: &'a mut dyn Judge,
+        observers: &'a mut [&'o mut dyn Observer],
+    ) -> Execution<'a, 'o> {
+        Execution {
+            plan,
+            experiment,
+            judge,
+            observers,
+            answers: Answers::default(),
+            runs: HashMap::new(),
+            over: HashSet::new(),
+            failed: HashMap::new(),
+            metrics: HashSet::new(),
+            shared: (plan.shared)
+                .then(|| Shared::new(&plan.variants, plan.design.order == Order::Parallel)),
+        }
+    }
+
+    pub fn tell(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        for observer in self.observers.iter_mut() {
+            observer.observe(event)?;
+        }
+        Ok(())
+    }
+
+    /// Takes over the runs of a session that is being resumed, and its decisions with them.
+    pub fn restore(&mut self, earlier: Vec<Run>, slots: &[Slot]) -> anyhow::Result<()> {
+        for run in earlier {
+            if let Some(slot) = slots.get(run.slot as usize) {
+                self.runs.entry(slot.job).or_default().push(run);
+            }
+        }
+        let decided = self.decided();
+        self.over.extend(decided);
+        Ok(())
+    }
+
+    /// Whether this slot needs no run: its case is over, or its variant fails every time.
+    pub fn is_over(&self, slot: &Slot) -> bool {
+        self.over.contains(&slot.job) || self.is_hopeless(slot.job, slot.variant)
+    }
+
+    fn is_hopeless(&self, job: usize, variant: usize) -> bool {
+        let failed = self.failed.get(&(job, variant));
+        failed.is_some_and(|&count| count >= GIVE_UP_AFTER)
+    }
+
+    /// Executes one slot.
+    pub fn step(&mut self, slot: &Slot) -> anyhow::Result<Stepped> {
+        let job = &self.plan.jobs[slot.job];
+        let variant = &self.plan.variants[slot.variant];
+        self.tell(&Event::RunStarted {
+            slot: slot.index,
+            label: &job.label,
+            variant: &variant.name,
+        })?;
+        let harness = harness::of(job.source.kind);
+        let program = variant
+            .program
+            .clone()
+            .unwrap_or_else(|| harness.usual_program(&job.source));
+        let setting = Setting {
+            variant,
+            program,
+            slot: slot.index,
+            ordinal: slot.ordinal,
+            seed: slot.seed(self.plan.design.seed),
+            limit: Duration::from_millis(self.plan.sampling.timeout_ms),
+            samples: self.plan.sampling.samples,
+            pin: self.plan.pin.as_ref(),
+            experiment: self.experiment,
+        };
+        let attempt = match &mut self.shared {
+            Some(shared) => shared.perform(job, &setting),
+            None => harness.perform(job, &setting),
+        };
+        if attempt.interrupted {
+            return Ok(Stepped::Interrupted);
+        }
+        let failed = self.keep(slot, attempt)?;
+        self.tell(&Event::SlotDone(slot.index))?;
+        Ok(if failed {
+            Stepped::Failed
+        } else {
+            Stepped::Done
+        })
+    }
+
+    /// Hands on what an attempt gave; whether it failed.
+    fn keep(&mut self, slot: &Slot, mut attempt: Attempt) -> anyhow::Result<bool> {
+        let variant: Arc<str> = Arc::from(self.plan.variants[slot.variant].name.as_str());
+        let mut failure = attempt.failure.take();
+        for seen in std::mem::take(&mut attempt.observations) {
+            if seen.samples.is_empty() {
+                continue;
+            }
+            if let Some(cause) = self.answers.check(&seen, &variant) {
+                failure = failure.or_else(|| Some(self.contradiction(slot, cause)));
+                continue;
+            }
+            self.declare(&seen)?;
+            // A process that failed after a sound report keeps its sample; one whose report is
+            // itself at fault has none.
+            let kept = match &failure {
+                None => Some(seen),
+                Some(failure) => failed_after(seen, &failure.cause),
+            };
+            if let Some(seen) = kept {
+                self.finish_run(slot, seen, &variant, &attempt)?;
+            }
+        }
+        let failures = self.failed.entry((slot.job, slot.variant)).or_insert(0);
+        match failure {
+            None => *failures = 0,
+            Some(_) => *failures += 1,
+        }
+        if let Some(failure) = &failure {
+            self.tell(&Event::Failed(failure))?;
+        }
+        Ok(failure.is_some_and(|failure| !failure.cause.is_skip()))
+    }
+
+    fn finish_run(
+        &mut self,
+        slot: &Slot,
+        seen: Observation,
+        variant: &Arc<str>,
+        attempt: &Attempt,
+    ) -> anyhow::Result<()> {
+        let run = Run {
+            case: Arc::new(seen.case),
+            variant: variant.clone(),
+            slot: slot.index,
+            block: slot.block,
+            started_unix_ms: attempt.started_unix_ms,
+            wall_ns: attempt.wall_ns,
+            usage: attempt.usage,
+            samples: seen.samples,
+            notes: seen.notes,
+            load: seen.load,
+        };
+        self.tell(&Event::RunFinished(&run))?;
+        self.runs.entry(slot.job).or_default().push(run);
+        Ok(())
+    }
+
+    /// Tells of metrics that were not seen before.
+    fn declare(&mut self, seen: &Observation) -> anyhow::Result<()> {
+        for metric in &seen.metrics {
+            if self.metrics.insert(metric.name.clone()) {
+                self.tell(&Event::Declared(metric))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The open jobs of which every case is decided; a file that starts its cases itself has several.
+    fn decided(&mut self) -> Vec<usize> {
+        let mut jobs: Vec<usize> = self.runs.keys().copied().collect();
+        jobs.retain(|job| !self.over.contains(job));
+        jobs.sort_unstable();
+        let cases: Vec<(usize, Vec<Cow<'_, [Run]>>)> = jobs
+            .iter()
+            .map(|job| (*job, by_case(&self.runs[job])))
+            .collect();
+        let all: Vec<&[Run]> = cases
+            .iter()
+            .flat_map(|(_, c)| c)
+            .map(AsRef::as_ref)
+            .collect();
+        let mut answers = self.judge.decided(&all).into_iter();
+        let mut decided = Vec::new();
+        for (job, cases) in &cases {
+            let answers: Vec<bool> = answers.by_ref().take(cases.len()).collect();
+            if answers.iter().all(|&answer| answer) {
+                decided.push(*job);
+            }
+        }
+        decided
+    }
+
+    fn contradiction(&self, slot: &Slot, cause: Cause) -> Failure {
+        let job = &self.plan.jobs[slot.job];
+        Failure {
+            step: Step::Run,
+            benchmark: job.source.name.clone(),
+            case: Some(job.label.clone()),
+            variant: Some(self.plan.variants[slot.variant].name.clone()),
+            slot: Some(slot.index),
+            cause,
+            stderr_tail: String::new(),
+            replay: String::new(),
+        }
+    }
+
+    /// After a block of all cases: which are decided?
+    pub fn settle(&mut self, later: &[Slot]) -> anyhow::Result<()> {
+        for job in self.decided() {
+            self.end(job, later)?;
+        }
+        Ok(())
+    }
+
+    /// After a block of one case: is it hopeless?
+    pub fn give_up(&mut self, slot: &Slot, slots: &[Slot]) -> anyhow::Result<()> {
+        let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
+        if self.over.contains(&slot.job) || !self.is_hopeless_case(slot.job, runs) {
+            return Ok(());
+        }
+        self.end(slot.job, &slots[slot.index as usize + 1..])
+    }
+
+    fn end(&mut self, job: usize, later: &[Slot]) -> anyhow::Result<()> {
+        self.over.insert(job);
+        let saved = later.iter().filter(|later| later.job == job).count();
+        let label = self.plan.jobs[job].label.clone();
+        self.tell(&Event::CaseDecided {
+            label: &label,
+            saved,
+        })
+    }
+
+    /// Whether more runs of a case would tell nothing: a variant fails every time, so that nothing can be compared
+    /// with it. Where pieces of code are compared, the others are of interest by themselves.
+    fn is_hopeless_case(&self, job: usize, runs: &[Run]) -> bool {
+        let variants = 0..self.plan.variants.len();
+        let (lost, sound): (Vec<usize>, Vec<usize>) =
+            variants.partition(|&variant| self.is_hopeless(job, variant));
+        if lost.is_empty() {
+            return false;
+        }
+        let is_code = matches!(self.plan.jobs[job].source.kind, Kind::Code(_));
+        let runs_of = |variant: usize| {
+            let name = &self.plan.variants[variant].name;
+            runs.iter().filter(|run| *run.variant == **name).count()
+        };
+        !is_code || sound.iter().all(|&variant| runs_of(variant) >= ENOUGH_RUNS)
+    }
+}
+
+/// The runs of one job by case.
+fn by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
+    if runs.windows(2).all(|two| two[0].case == two[1].case) {
+        return vec![Cow::Borrowed(runs)];
+    }
+    let mut cases: BTreeMap<String, Vec<Run>> = BTreeMap::new();
+    for run in runs {
+        cases.entry(run.case.id()).or_default().push(run.clone());
+    }
+    cases.into_values().map(Cow::Owned).collect()
+}
+
+/// The observation with a remark, if its process failed only after reporting it.
+fn failed_after(mut seen: Observation, cause: &Cause) -> Option<Observation> {
+    use Cause::{Exit, Signal, Undone};
+    let is_after = match cause {
+        Exit { .. } | Signal { .. } | Undone { .. } => true,
+        Cause::Stage { stage, .. } => stage.is_after_the_figures(),
+        _ => false,
+    };
+    if !is_after {
+        return None;
+    }
+    seen.notes
+        .push(format!("Its process {cause} after reporting this value."));
+    Some(seen)
+}
+
+/// The first answer of every case, to compare later ones with.
+#[derive(Debug, Default)]
+pub(super) struct Answers(HashMap<String, (String, String)>);
+
+impl Answers {
+    /// Takes note of an answer; what is wrong if it differs from the first one.
+    pub fn check(&mut self, seen: &Observation, variant: &str) -> Option<Cause> {
+        let answer = seen.check.as_ref()?;
+        let (first, of) = self
+            .0
+            .entry(seen.case.id())
+            .or_insert_with(|| (answer.clone(), variant.to_owned()));
+        (first != answer).then(|| Cause::Invalid {
+            reason: format!("computed '{answer}' where '{of}' had computed '{first}'"),
+        })
+    }
 }

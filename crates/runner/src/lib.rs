@@ -1,8 +1,6 @@
 //! Executes a plan and tells its observers; knows neither store, statistics nor terminal.
 
-mod consistency;
 mod execute;
-mod execution;
 pub mod experiment;
 pub mod load;
 pub mod profile;

@@ -1,9 +1,9 @@
 //! The life of a command under measurement: it runs to its end, and its figures are read from what it wrote.
 
-use super::output::Output;
 use super::profiling::Profiler;
+use super::proof::Output;
 use super::proof::{self, Evidence};
-use super::{Done, Fallible, figures, instructions, stumble, target};
+use super::{Done, Fallible, counters, figures, stumble, target};
 use regex::Regex;
 use speedwell_model::assignment::{Assignment, Figure, Origin};
 use speedwell_model::performed::{Measure, Stage, Stumble};
@@ -23,7 +23,7 @@ pub fn live(assignment: &Assignment, pin: Option<CpuSet>, done: &mut Done) -> Fa
         ..target::spec(&assignment.target, None)
     };
     let mut output = Output::default();
-    let counter = instructions::wanted(assignment, done);
+    let counter = counters::wanted(assignment, done);
     let (since, begin) = (SystemTime::now(), Instant::now());
     let profiler = Profiler::wanted(assignment.profile.as_ref());
     let outcome = match &profiler {

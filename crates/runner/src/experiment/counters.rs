@@ -1,7 +1,10 @@
 //! What is counted while the load is sent.
 
-use super::instructions::Counter;
+use super::Done;
 use speedwell_environment::{Spent, Stretch};
+use speedwell_model::assignment::Assignment;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Counting that is under way.
 pub struct Counting<'a> {
@@ -37,5 +40,120 @@ impl<'a> Counting<'a> {
             spent,
             instructions,
         }
+    }
+}
+
+/// `PERF_TYPE_HARDWARE` and its `PERF_COUNT_HW_INSTRUCTIONS`.
+const HARDWARE: u32 = 0;
+const INSTRUCTIONS: u64 = 1;
+
+/// Bits of `perf_event_attr`: disabled, inherit, exclude_kernel, exclude_hv, enable_on_exec.
+const DISABLED: u64 = 1;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const ENABLE_ON_EXEC: u64 = 1 << 12;
+
+/// `PERF_FLAG_FD_CLOEXEC`.
+const CLOSE_ON_EXEC: u64 = 1 << 3;
+
+/// The first version of `perf_event_attr`, which every kernel understands (`PERF_ATTR_SIZE_VER0`).
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    config1: u64,
+}
+
+/// Counts instructions if somebody wants to know them and the machine can.
+pub fn wanted(assignment: &Assignment, done: &mut Done) -> Option<Counter> {
+    let wants = |name: &String| name.starts_with("instructions");
+    if !assignment.also.iter().any(wants) {
+        return None;
+    }
+    Counter::open()
+        .map_err(|error| {
+            done.performed.notes.push(format!(
+                "Instructions cannot be counted on this machine ({error}); processor time stands in their place."
+            ));
+        })
+        .ok()
+}
+
+/// A counter of instructions in user mode.
+#[derive(Debug)]
+pub struct Counter(OwnedFd);
+
+impl Counter {
+    /// For what this thread will start.
+    ///
+    /// # Errors
+    /// The machine has no such counter, or it may not be used.
+    pub fn open() -> io::Result<Counter> {
+        Counter::of(HARDWARE, INSTRUCTIONS)
+    }
+
+    fn of(kind: u32, config: u64) -> io::Result<Counter> {
+        let attributes = Attributes {
+            kind,
+            size: size_of::<Attributes>() as u32,
+            config,
+            flags: DISABLED | INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | ENABLE_ON_EXEC,
+            ..Attributes::default()
+        };
+        let flags = CLOSE_ON_EXEC;
+        // SAFETY: the structure outlives the call, which only reads it; this thread on any processor.
+        let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, 0, -1, -1, flags) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        Ok(Counter(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
+    }
+
+    /// What was counted so far.
+    pub fn read(&self) -> Option<u64> {
+        let mut count = [0u8; 8];
+        // SAFETY: the buffer has the eight bytes that are asked for.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
+        (read == 8).then(|| u64::from_ne_bytes(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_TASK_CLOCK`: every machine has it, in nanoseconds.
+    const SOFTWARE: u32 = 1;
+    const TASK_CLOCK: u64 = 1;
+
+    #[test]
+    fn children_are_counted_and_this_thread_is_not() {
+        let Ok(counter) = Counter::of(SOFTWARE, TASK_CLOCK) else {
+            eprintln!("skipped: perf events are not permitted here");
+            return;
+        };
+        let before = counter.read().unwrap();
+        assert_eq!(before, 0, "nothing is counted before a program starts");
+        let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let status = Command::new("/bin/sh").args(["-c", script]).status();
+        assert!(status.unwrap().success());
+        let once = counter.read().unwrap();
+        assert!(once > 1_000_000, "{once} ns");
+        assert_eq!(
+            counter.read(),
+            Some(once),
+            "this thread itself costs nothing"
+        );
     }
 }

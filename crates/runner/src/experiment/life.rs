@@ -2,12 +2,12 @@
 //!
 //! Start at [`live`], which is the list of the stages.
 
+use super::counters::Counter;
 use super::counters::{Counted, Counting};
-use super::instructions::Counter;
-use super::output::Output;
 use super::profiling::{self, Profiler};
+use super::proof::Output;
 use super::proof::{self, Evidence};
-use super::{Done, Fallible, figures, instructions, network, stumble, target};
+use super::{Done, Fallible, counters, figures, isolation, stumble, target};
 use crate::profile::{Attached, Recording};
 use crate::server::{
     Listener, Look, NotReady, TAIL_LINES, free_port, in_use_by, listener, wait_until_ready,
@@ -35,14 +35,14 @@ pub fn live(
     done: &mut Done,
 ) -> Fallible<()> {
     if serving.private_network
-        && let Err(error) = network::enter()
+        && let Err(error) = isolation::enter()
     {
         done.performed.notes.push(format!(
             "A network of its own is not permitted here ({error}); the run used that of the machine."
         ));
     }
     let port = port_of_run(serving.port)?;
-    let counter = instructions::wanted(assignment, done);
+    let counter = counters::wanted(assignment, done);
     let mut spec = target::spec(&assignment.target, Some(port));
     spec.farewell = target::farewell(&serving.stop);
     spec.pin = pin;

@@ -8,15 +8,11 @@
 mod command;
 mod counters;
 mod figures;
-mod instructions;
+mod isolation;
 mod life;
-mod loaded;
-mod network;
-mod output;
-mod processors;
+mod loads;
 mod profiling;
 mod proof;
-mod sending;
 mod target;
 
 use crate::load::LoadRun;
@@ -41,11 +37,11 @@ type Fallible<T> = Result<T, Stumble>;
 /// Performs a run, whose random choices come from `seed`. A failure is part of what it gives.
 pub fn perform(assignment: &Assignment, seed: u64) -> Done {
     let mut done = Done::default();
-    let own = processors::divide(assignment.processors, &mut done);
+    let own = isolation::divide(assignment.processors, &mut done);
     let ended = match &assignment.work {
         Work::Command => command::live(assignment, own, &mut done),
         Work::Server(service) => life::live(assignment, service, own, seed, &mut done),
-        Work::Load(spec) => loaded::send(&assignment.target, spec, own, seed, &mut done),
+        Work::Load(spec) => loads::send(&assignment.target, spec, own, seed, &mut done),
     };
     done.performed.stumble = ended.err();
     done

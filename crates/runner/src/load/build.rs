@@ -3,7 +3,7 @@
 //! It decides which options contradict each other. A drop-in fills the types of `crates/load` by itself. Start at
 //! [`job`].
 
-use super::{LoadJob, Url, kinds, target};
+use super::{LoadJob, Url, requests, target};
 use anyhow::ensure;
 use speedwell_load::load::Steady;
 use speedwell_load::load::{
@@ -40,7 +40,7 @@ pub fn job(spec: &LoadSpec, seed: u64, part: Part) -> anyhow::Result<LoadJob> {
     let threads = threads(spec, &pace, streams)?;
     let load = Load {
         target: target::target(spec, &url)?,
-        kinds: kinds::kinds(spec, &url)?,
+        kinds: requests::kinds(spec, &url)?,
         http: match (spec.http2, spec.http3) {
             (true, _) => Http::Two {
                 table_bytes: spec.h2_table_size.unwrap_or(0),

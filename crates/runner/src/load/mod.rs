@@ -5,30 +5,24 @@
 
 mod build;
 mod carry_out;
-mod data_rows;
-mod external;
 mod facts;
-mod kinds;
 mod processes;
-mod requests_file;
-mod snapshot;
+mod requests;
 mod target;
 mod tool;
-mod url;
-mod worker;
 
 pub use build::{job, stop, stop_with_warmup};
 pub use carry_out::{LoadJob, Notice, as_run, carry_out, carry_out_beside, generate};
-pub use external::{load_with_tool, load_with_tool_beside};
 pub use facts::{address as shown_address, protocol};
+pub use processes::Snapshot;
 pub use processes::WORKER_COMMAND;
-pub use snapshot::Snapshot;
+pub use processes::{private_line, work};
 pub use speedwell_model::load_run::{
     KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome, StageFacts,
     TimeoutFacts, TlsFacts,
 };
-pub use url::{Url, host_and_port};
-pub use worker::{private_line, work};
+pub use target::{Url, host_and_port};
+pub use tool::{load_with_tool, load_with_tool_beside};
 
 /// Longer than any load: servers are ended, tools and generators end by themselves or with Ctrl-C.
 pub const UNLIMITED: std::time::Duration = std::time::Duration::from_secs(10 * 365 * 24 * 3600);

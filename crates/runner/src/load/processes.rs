@@ -2,19 +2,23 @@
 //!
 //! They exchange lines: a worker gets its [`WorkerOrder`] as JSON, says `ready`, is told `go`, says `at SNAPSHOT` now
 //! and then and `measured MEASURED` at the end; `stop` ends it early. A worker that dies takes its
-//! part with it, and what the others measured is kept. Start at [`run`]; `worker.rs` is the other
+//! part with it, and what the others measured is kept. Start at [`run`]; [`work`] is the other
 //! half.
 
-use super::{LoadJob, Snapshot, UNLIMITED};
+use super::{LoadJob, UNLIMITED, build, carry_out};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_harness::own_program;
-use speedwell_load::measured::Measured;
+use speedwell_load::generator::Progress;
+use speedwell_load::load::Part;
+use speedwell_load::measured::{Measured, Tick};
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process::{self as process, Channel, Conversation, Next, Outcome, Spec};
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::io::{BufRead, BufReader, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Between two looks at how all of them stand, as often as a generator tells.
@@ -252,5 +256,112 @@ fn death(index: usize, count: usize, outcome: io::Result<Outcome>) -> String {
             let wrote = if tail.is_empty() { "" } else { "; it wrote: " };
             format!("The {which} {how} without a result, so its part is missing{wrote}{tail}.")
         }
+    }
+}
+
+/// Takes its order, says that it is ready, waits for the word, sends its part, and says what it measured.
+///
+/// # Errors
+/// Nobody started this process as a worker, or the load could not be begun.
+pub fn work() -> anyhow::Result<()> {
+    let (orders, mut answers) = private_line().context("this is no generator process")?;
+    let mut orders = BufReader::new(orders);
+    let mut line = String::new();
+    orders.read_line(&mut line)?;
+    let order: WorkerOrder = serde_json::from_str(&line).context("the order cannot be read")?;
+    let part = Part {
+        index: order.index,
+        of: order.of,
+    };
+    let mut job = build::job(&order.spec, order.seed, part)?;
+    // What is left out was told by the process that started this one.
+    drop(carry_out::keep_reachable(&mut job.load));
+    writeln!(answers, "ready")?;
+    let mut word = String::new();
+    orders.read_line(&mut word)?;
+    if word.trim() != "go" {
+        return Ok(());
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    std::thread::spawn(move || {
+        // Any further word, and the end of the one who gives them, ends the load.
+        let _ = orders.read_line(&mut String::new());
+        flag.store(true, Ordering::Relaxed);
+    });
+    let measured = carry_out::generate(&job, &stop, &mut |snapshot| {
+        // A lost look does no harm, and without anyone to look the load is stopped anyway.
+        if let Ok(text) = serde_json::to_string(snapshot) {
+            let _ = writeln!(answers, "at {text}");
+        }
+    })?;
+    let text = serde_json::to_string(&measured)?;
+    writeln!(answers, "measured {text}").context("cannot hand over what was measured")?;
+    Ok(())
+}
+
+/// Where orders come from and answers go to, as the variable `SPEEDWELL_FDS` names them. They are
+/// opened anew by their place in /proc, which needs no unsafe code and is the same pipe.
+///
+/// # Errors
+/// Nobody started this process with a private line.
+pub fn private_line() -> anyhow::Result<(File, File)> {
+    let names = std::env::var("SPEEDWELL_FDS").context("SPEEDWELL_FDS is not set")?;
+    let (orders, answers) = names
+        .split_once(',')
+        .context("SPEEDWELL_FDS does not name two descriptors")?;
+    let at = |number: &str| format!("/proc/self/fd/{number}");
+    Ok((
+        File::open(at(orders))?,
+        OpenOptions::new().write(true).open(at(answers))?,
+    ))
+}
+
+/// A look at a load in its course.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Nanoseconds since the start, the warm-up included.
+    pub at_ns: u64,
+    /// The load is in its warm-up.
+    pub is_warmup: bool,
+    /// Requests begun since the end of the warm-up, or so far within it.
+    pub attempted: u64,
+    /// Requests that failed since then.
+    pub errors: u64,
+    /// Length of the last interval in nanoseconds.
+    pub interval_ns: u64,
+    /// What happened in the last interval.
+    pub tick: Tick,
+}
+
+impl Snapshot {
+    /// A look at one generator.
+    pub fn of(progress: &Progress) -> Snapshot {
+        Snapshot {
+            at_ns: progress.at_ns,
+            is_warmup: progress.is_warmup,
+            attempted: progress.so_far.outcomes.attempts(),
+            errors: progress.so_far.outcomes.all_errors(),
+            interval_ns: progress.interval_ns,
+            tick: progress.tick.clone(),
+        }
+    }
+
+    /// Several generators that send parts of the same load, as one.
+    pub fn together(parts: &[Snapshot]) -> Snapshot {
+        let mut all = Snapshot::default();
+        for part in parts {
+            all.at_ns = all.at_ns.max(part.at_ns);
+            all.is_warmup |= part.is_warmup;
+            all.attempted += part.attempted;
+            all.errors += part.errors;
+            all.interval_ns = all.interval_ns.max(part.interval_ns);
+            all.tick.ok += part.tick.ok;
+            all.tick.errors += part.tick.errors;
+            all.tick.p50_ns = all.tick.p50_ns.max(part.tick.p50_ns);
+            all.tick.p99_ns = all.tick.p99_ns.max(part.tick.p99_ns);
+            all.tick.most_ns = all.tick.most_ns.max(part.tick.most_ns);
+        }
+        all
     }
 }

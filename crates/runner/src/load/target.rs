@@ -3,10 +3,10 @@
 //! It decides how --unix-socket, --proxy, --connect-to and --resolve change them. Start at
 //! [`target`].
 
-use super::{Url, host_and_port};
 use anyhow::{Context, bail, ensure};
 use speedwell_load::load::{Address, Identity, Target, TlsOptions, Trust};
 use speedwell_model::load_spec::LoadSpec;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// Where the requests for a URL go.
@@ -185,6 +185,264 @@ fn parts(text: &str) -> anyhow::Result<Vec<&str>> {
     }
 }
 
+/// Where requests go, as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    /// `https`.
+    pub is_tls: bool,
+    /// Name and password before the host, decoded.
+    pub credentials: Option<(String, String)>,
+    /// The host; an IPv6 address without brackets.
+    pub host: String,
+    /// The port, written or not.
+    pub port: u16,
+    /// Path and query, beginning with `/`.
+    pub path: String,
+}
+
+impl Url {
+    /// Reads an address. The scheme may be left out and is `http` then; the path, too. Blanks and
+    /// characters outside of ASCII are encoded in the path; a fragment is dropped, since it is never
+    /// sent. What stands between double braces is left alone.
+    ///
+    /// # Errors
+    /// What is not an address of HTTP, with an example.
+    pub fn parse(text: &str) -> anyhow::Result<Url> {
+        let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+        let is_tls = match scheme.to_ascii_lowercase().as_str() {
+            "http" => false,
+            "https" => true,
+            other => bail!("'{text}' has the scheme '{other}', which is neither http nor https"),
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let (credentials, place) = match authority.rsplit_once('@') {
+            Some((user, place)) => {
+                let (name, password) = user.split_once(':').unwrap_or((user, ""));
+                (Some((decoded(name), decoded(password))), place)
+            }
+            None => (None, authority),
+        };
+        let (host, port) = host_and_port(place).with_context(|| {
+            format!("'{text}' is not an address such as http://localhost:8080/path")
+        })?;
+        let usual = if is_tls { 443 } else { 80 };
+        Ok(Url {
+            is_tls,
+            credentials,
+            host,
+            port: port.unwrap_or(usual),
+            path: whole_path(path),
+        })
+    }
+
+    /// The address that a `Location` field names, seen from here (RFC 3986, section 5.2).
+    ///
+    /// # Errors
+    /// What is not an address of HTTP.
+    pub fn join(&self, reference: &str) -> anyhow::Result<Url> {
+        if reference.contains("://") {
+            return Ok(Url::parse(reference)?.with_credentials_of(self));
+        }
+        if let Some(rest) = reference.strip_prefix("//") {
+            let scheme = if self.is_tls { "https" } else { "http" };
+            return Ok(Url::parse(&format!("{scheme}://{rest}"))?.with_credentials_of(self));
+        }
+        let (own, _) = self.path.split_once('?').unwrap_or((&self.path, ""));
+        let path = match reference.chars().next() {
+            Some('/') => reference.to_owned(),
+            Some('?') => format!("{own}{reference}"),
+            None | Some('#') => self.path.clone(),
+            Some(_) => {
+                let folder = own.rfind('/').map_or("/", |at| &own[..=at]);
+                format!("{folder}{reference}")
+            }
+        };
+        Ok(Url {
+            path: without_dots(&whole_path(&path)),
+            ..self.clone()
+        })
+    }
+
+    /// `host` or `host:port`, as in the field Host: a usual port is left out.
+    pub fn authority(&self) -> String {
+        let usual = if self.is_tls { 443 } else { 80 };
+        let host = self.bracketed();
+        if self.port == usual {
+            host
+        } else {
+            format!("{host}:{}", self.port)
+        }
+    }
+
+    /// The whole address, with name and password: [`Url::parse`] gives the same again. It is never shown.
+    pub fn in_full(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let user = self
+            .credentials
+            .as_ref()
+            .map(|(name, password)| format!("{}:{}@", encoded(name), encoded(password)));
+        let user = user.unwrap_or_default();
+        format!("{scheme}://{user}{}{}", self.authority(), self.path)
+    }
+
+    /// Name and password go along to the place that they are for: the same scheme, host and port.
+    fn with_credentials_of(self, from: &Url) -> Url {
+        let place = |url: &Url| (url.is_tls, url.host.clone(), url.port);
+        let own = self.credentials.clone();
+        let handed_on = from
+            .credentials
+            .clone()
+            .filter(|_| place(&self) == place(from));
+        Url {
+            credentials: own.or(handed_on),
+            ..self
+        }
+    }
+
+    /// The same place with another path.
+    pub fn with_path(&self, path: &str) -> Url {
+        Url {
+            path: whole_path(path),
+            ..self.clone()
+        }
+    }
+
+    fn bracketed(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        }
+    }
+}
+
+/// Without name and password.
+impl fmt::Display for Url {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(out, "{scheme}://{}{}", self.authority(), self.path)
+    }
+}
+
+/// A host with or without a port: `localhost:8080`, `[::1]:80`, `example.com`.
+///
+/// # Errors
+/// A host that none is, a port that is no number.
+pub fn host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, after) = rest.split_once(']').context("a '[' is not closed")?;
+            (host, after.strip_prefix(':'))
+        }
+        None => match text.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    ensure!(!host.is_empty(), "the host is missing");
+    let known = |c: char| c.is_ascii_alphanumeric() || "-._:%~".contains(c);
+    ensure!(
+        host.chars().all(known),
+        "'{host}' cannot be a host\nhint: write an international name in its ASCII form (xn--...)"
+    );
+    let port = match port {
+        None | Some("") => None,
+        Some(digits) => {
+            let port: u16 = digits
+                .parse()
+                .with_context(|| format!("'{digits}' is not a port"))?;
+            ensure!(port > 0, "port 0 cannot be connected to");
+            Some(port)
+        }
+    };
+    Ok((host.to_owned(), port))
+}
+
+/// A path as it can be sent.
+fn whole_path(text: &str) -> String {
+    let (text, _) = text.split_once('#').unwrap_or((text, ""));
+    let mut path = String::with_capacity(text.len() + 1);
+    if !text.starts_with('/') {
+        path.push('/');
+    }
+    let mut rest = text;
+    while let Some((before, inside)) = rest.split_once("{{") {
+        let Some((name, after)) = inside.split_once("}}") else {
+            break;
+        };
+        encode(before, &mut path);
+        path.push_str("{{");
+        path.push_str(name);
+        path.push_str("}}");
+        rest = after;
+    }
+    encode(rest, &mut path);
+    path
+}
+
+fn encode(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        if byte.is_ascii_graphic() {
+            out.push(byte as char)
+        } else {
+            out.push_str(&format!("%{byte:02X}"))
+        }
+    }
+}
+
+/// What [`decoded`] reads as this text: everything but the unreserved characters is encoded (RFC 3986, section 2.3).
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' => out.push(byte as char),
+            byte if byte.is_ascii_alphanumeric() => out.push(byte as char),
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let code = after
+            .get(..2)
+            .filter(|_| first == b'%')
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(code.unwrap_or(first));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// RFC 3986, section 5.2.4.
+fn without_dots(path: &str) -> String {
+    let (path, query) = match path.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (path, None),
+    };
+    let mut kept: Vec<&str> = Vec::new();
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    for (at, part) in parts.iter().enumerate() {
+        let is_last = at + 1 == parts.len();
+        match *part {
+            ".." => {
+                kept.pop();
+            }
+            "." => {}
+            part => kept.push(part),
+        }
+        if is_last && matches!(*part, "." | "..") {
+            kept.push("");
+        }
+    }
+    let query = query.map_or(String::new(), |query| format!("?{query}"));
+    format!("/{}{query}", kept.join("/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,5 +510,91 @@ mod tests {
         );
         let tls = Url::parse("https://example.com/").unwrap();
         assert!(addresses(&spec, &tls).is_err());
+    }
+}
+
+#[cfg(test)]
+mod url_tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn what_is_usual_may_be_left_out() {
+        let full = url("http://localhost:8080/a?b=c#d");
+        assert_eq!((full.host.as_str(), full.port), ("localhost", 8080));
+        assert_eq!(full.path, "/a?b=c");
+        assert_eq!(url("localhost:8080/a?b=c"), full);
+        assert_eq!(
+            url("HTTPS://example.com").to_string(),
+            "https://example.com/"
+        );
+        assert_eq!(url("http://x?q=1").path, "/?q=1");
+        assert_eq!(url("http://[::1]:9000/").authority(), "[::1]:9000");
+        assert_eq!(url("https://x:443/").authority(), "x");
+    }
+
+    #[test]
+    fn credentials_are_decoded_and_never_shown() {
+        let url = url("http://anna:p%40ss@h/");
+        assert_eq!(url.credentials, Some(("anna".into(), "p@ss".into())));
+        assert_eq!(url.to_string(), "http://h/");
+    }
+
+    #[test]
+    fn an_address_in_full_is_read_as_the_same() {
+        for text in [
+            "http://anna:p%40s%3as%25@h:81/a b?c={{ id }}",
+            "https://anna@[::1]/",
+            "http://h",
+        ] {
+            assert_eq!(url(&url(text).in_full()), url(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn credentials_go_along_to_the_same_place_only() {
+        let from = url("http://anna:pw@h:81/a");
+        let goes_along = |to: &str| from.join(to).unwrap().credentials == from.credentials;
+        for same in ["/b", "b", "//h:81/b", "http://h:81/b"] {
+            assert!(goes_along(same), "{same}");
+        }
+        for other in [
+            "//h:82/b",
+            "https://h:81/b",
+            "http://other:81/b",
+            "http://x:y@h:81/b",
+        ] {
+            assert!(!goes_along(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_made_fit_to_be_sent_and_blanks_stay() {
+        assert_eq!(url("http://h/a b/ä").path, "/a%20b/%C3%A4");
+        assert_eq!(url("http://h/{{ id }}/x y").path, "/{{ id }}/x%20y");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let told = |text: &str| format!("{:#}", Url::parse(text).unwrap_err());
+        assert!(told("ftp://h/").contains("the scheme 'ftp'"));
+        assert!(told("http://h:99999/").contains("'99999' is not a port"));
+        assert!(told("http:///x").contains("the host is missing"));
+        assert!(told("http://bücher.de/").contains("xn--"));
+    }
+
+    #[test]
+    fn redirects_are_followed_as_browsers_do() {
+        let from = url("http://h:81/a/b?x=1");
+        let to = |reference: &str| from.join(reference).unwrap().to_string();
+        assert_eq!(to("/c"), "http://h:81/c");
+        assert_eq!(to("c?y"), "http://h:81/a/c?y");
+        assert_eq!(to("../c/./d/.."), "http://h:81/c/");
+        assert_eq!(to("?z"), "http://h:81/a/b?z");
+        assert_eq!(to("//other/c"), "http://other/c");
+        assert_eq!(to("https://other:444/"), "https://other:444/");
     }
 }

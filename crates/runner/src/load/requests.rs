@@ -1,0 +1,442 @@
+//! The requests of a load: the one of the command line with its rows of data, or several kinds from a TOML file:
+//!
+//! ```toml
+//! [[request]]
+//! name = "read"
+//! weight = 9
+//! path = "/users/{{id}}"
+//!
+//! [[request]]
+//! method = "POST"
+//! path = "/users"
+//! headers = { "Content-Type" = "application/json" }
+//! body = '{"name": "{{name}}"}'
+//! ```
+//!
+//! What the command line says holds for all of them unless they say otherwise. Start at [`kinds`].
+
+use super::{Url, target};
+use anyhow::{Context, bail, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::Value as Json;
+use speedwell_load::http1::{Connection, Version};
+use speedwell_load::load::{Kind, Kinds, Rows};
+use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::{Value, ValueKind};
+use speedwell_results::formats::node_csv::record::{Scan, scan};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    request: Vec<Entry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Entry {
+    name: Option<String>,
+    #[serde(default = "one")]
+    weight: u32,
+    method: Option<String>,
+    path: Option<String>,
+    #[serde(default)]
+    headers: IndexMap<String, String>,
+    body: Option<String>,
+    body_file: Option<PathBuf>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Reads a file. `plain` is the request of the command line; files of bodies are looked for beside
+/// the file.
+///
+/// # Errors
+/// It cannot be read or understood, or holds no request.
+fn read_kinds(file: &Path, plain: &Kind, url: &Url) -> anyhow::Result<Vec<Kind>> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file).with_context(|| {
+        let number = Value::parse(&shown.to_string(), ValueKind::Number);
+        let hint = number.map_or(
+            "",
+            |_| "\nhint: --requests names a file; the number of requests is -n",
+        );
+        format!("cannot read requests from '{shown}'{hint}")
+    })?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    parse_kinds(&text, folder, plain, url).with_context(|| format!("in the requests of '{shown}'"))
+}
+
+fn parse_kinds(text: &str, folder: &Path, plain: &Kind, url: &Url) -> anyhow::Result<Vec<Kind>> {
+    let file: File = toml::from_str(text).map_err(|error| hinted(&error))?;
+    ensure!(
+        !file.request.is_empty(),
+        "there is no request in it\nhint: each begins with a line [[request]]"
+    );
+    let mut kinds: Vec<Kind> = Vec::new();
+    for (entry, number) in file.request.into_iter().zip(1..) {
+        let kind = kind(entry, folder, plain, url).with_context(|| format!("request {number}"))?;
+        if kinds.iter().any(|known| known.name == kind.name) {
+            bail!("two requests are named '{}'", kind.name);
+        }
+        kinds.push(kind);
+    }
+    Ok(kinds)
+}
+
+/// What is wrong with a file, and where. The library's message says the place in several lines.
+fn hinted(error: &toml::de::Error) -> anyhow::Error {
+    const KNOWN: [&str; 7] = [
+        "name",
+        "weight",
+        "method",
+        "path",
+        "headers",
+        "body",
+        "body-file",
+    ];
+    let hint = if error.message().contains("unknown field") {
+        format!("\nhint: the keys of a request are {}", KNOWN.join(", "))
+    } else {
+        String::new()
+    };
+    anyhow::anyhow!("{}{hint}", error.to_string().trim_end())
+}
+
+fn kind(entry: Entry, folder: &Path, plain: &Kind, url: &Url) -> anyhow::Result<Kind> {
+    let body = match (entry.body, entry.body_file) {
+        (Some(_), Some(_)) => bail!("it has both a body and a body-file"),
+        (Some(text), None) => Some(text.into_bytes()),
+        (None, Some(file)) => Some(read_body(&folder.join(file))?),
+        (None, None) => None,
+    };
+    let path = match &entry.path {
+        None => url.path.clone(),
+        Some(path) => {
+            ensure!(
+                path.starts_with('/'),
+                "the path '{path}' does not begin with '/'"
+            );
+            url.with_path(path).path
+        }
+    };
+    let usual = if body.is_some() { "POST" } else { "GET" };
+    let method = entry.method.unwrap_or_else(|| usual.to_owned());
+    let mut kind = Kind {
+        name: entry.name.unwrap_or_else(|| format!("{method} {path}")),
+        weight: entry.weight,
+        method,
+        target: path,
+        body,
+        ..plain.clone()
+    };
+    for (name, value) in &entry.headers {
+        replace(&mut kind, name, Some(value.as_str()));
+    }
+    Ok(kind)
+}
+
+/// The header fields of a request, in order.
+pub type Fields = Vec<(String, Vec<u8>)>;
+
+/// Everything that is sent to a URL.
+///
+/// # Errors
+/// Files that cannot be read, requests that cannot be written.
+pub(super) fn kinds(spec: &LoadSpec, url: &Url) -> anyhow::Result<Kinds> {
+    let plain = plain(spec, url)?;
+    let kinds = match &spec.requests {
+        Some(file) => read_kinds(file, &plain, url)?,
+        None => vec![plain],
+    };
+    let mut kinds = kinds;
+    if let Some(proxy) = target::proxy(spec, url)? {
+        for kind in &mut kinds {
+            kind.target = format!("http://{}{}", url.authority(), kind.target);
+            if let Some((name, password)) = &proxy.credentials {
+                let field = ("Proxy-Authorization".to_owned(), basic(name, password));
+                kind.headers.push(field);
+            }
+        }
+    }
+    let rows = match &spec.data_rows {
+        Some(file) => read_rows(file)?,
+        None => Rows::default(),
+    };
+    Kinds::new(kinds, rows).with_context(|| format!("cannot send requests to '{url}'"))
+}
+
+/// The request that the options describe.
+fn plain(spec: &LoadSpec, url: &Url) -> anyhow::Result<Kind> {
+    let body = body(spec)?;
+    let usual = if body.is_some() { "POST" } else { "GET" };
+    let method = spec.request.as_deref().unwrap_or(usual);
+    let mut kind = Kind {
+        name: format!("{method} {}", url.path),
+        method: method.to_owned(),
+        headers: usual_fields(spec, url)?,
+        body,
+        version: if spec.http10 {
+            Version::Http10
+        } else {
+            Version::Http11
+        },
+        connection: if spec.no_keepalive {
+            Connection::Close
+        } else {
+            Connection::KeepAlive
+        },
+        ..Kind::get(&url.authority(), &url.path)
+    };
+    for text in &spec.header {
+        apply(&mut kind, text).with_context(|| format!("in --header '{text}'"))?;
+    }
+    Ok(kind)
+}
+
+fn body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
+    let file = match (&spec.data, &spec.body_file) {
+        (Some(text), _) => match text.strip_prefix('@') {
+            Some(file) => Path::new(file),
+            None => return Ok(Some(text.clone().into_bytes())),
+        },
+        (None, Some(file)) => file,
+        (None, None) => return Ok(None),
+    };
+    read_body(file).map(Some)
+}
+
+/// The bytes of a file that is to be a body.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_body(file: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(file).with_context(|| format!("cannot read the body from '{}'", file.display()))
+}
+
+/// The fields that are sent unless `--header` says otherwise.
+fn usual_fields(spec: &LoadSpec, url: &Url) -> anyhow::Result<Fields> {
+    let own = concat!("speedwell/", env!("CARGO_PKG_VERSION"));
+    let agent = spec.user_agent.as_deref().unwrap_or(own);
+    let mut fields = vec![field("User-Agent", agent), field("Accept", "*/*")];
+    if spec.data.is_some() {
+        fields.push(field("Content-Type", "application/x-www-form-urlencoded"));
+    }
+    if let Some((name, password)) = credentials(spec, url)? {
+        fields.push(("Authorization".to_owned(), basic(&name, &password)));
+    }
+    if !spec.cookie.is_empty() {
+        fields.push(field("Cookie", &spec.cookie.join("; ")));
+    }
+    Ok(fields)
+}
+
+fn credentials(spec: &LoadSpec, url: &Url) -> anyhow::Result<Option<(String, String)>> {
+    match &spec.user {
+        None => Ok(url.credentials.clone()),
+        Some(text) => match text.split_once(':') {
+            Some((name, password)) => Ok(Some((name.to_owned(), password.to_owned()))),
+            None => bail!("--user has the form NAME:PASSWORD, and either may be empty"),
+        },
+    }
+}
+
+fn field(name: &str, value: &str) -> (String, Vec<u8>) {
+    (name.to_owned(), value.as_bytes().to_vec())
+}
+
+/// RFC 7617.
+fn basic(name: &str, password: &str) -> Vec<u8> {
+    let words = STANDARD.encode(format!("{name}:{password}"));
+    format!("Basic {words}").into_bytes()
+}
+
+/// Applies a field as it is typed: `Name: value` replaces a usual one and is added to others of its
+/// name, `Name:` removes a usual one, `Name;` is a field without a value.
+///
+/// # Errors
+/// It has none of these forms.
+pub fn apply(kind: &mut Kind, text: &str) -> anyhow::Result<()> {
+    let (name, value) = match text.split_once(':') {
+        Some((name, value)) => (name, Some(value.trim()).filter(|value| !value.is_empty())),
+        None => match text.strip_suffix(';') {
+            Some(name) => (name, Some("")),
+            None => bail!("it has not the form 'Name: value'"),
+        },
+    };
+    replace(kind, name, value);
+    Ok(())
+}
+
+/// Sets a field; without a value it is left out.
+pub fn replace(kind: &mut Kind, name: &str, value: Option<&str>) {
+    if name.eq_ignore_ascii_case("host") {
+        // Host is no ordinary field: HTTP/2 calls it :authority.
+        if let Some(value) = value {
+            kind.host = value.to_owned();
+        }
+        return;
+    }
+    const USUAL: [&str; 5] = [
+        "user-agent",
+        "accept",
+        "content-type",
+        "authorization",
+        "cookie",
+    ];
+    if USUAL.contains(&name.to_ascii_lowercase().as_str()) {
+        kind.headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+    }
+    if let Some(value) = value {
+        kind.headers.push(field(name, value));
+    }
+}
+
+/// Reads a table; the kind follows from the ending of the file's name.
+///
+/// # Errors
+/// It cannot be read, is of another kind, or has rows that do not fit.
+fn read_rows(file: &Path) -> anyhow::Result<Rows> {
+    let shown = file.display();
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read rows from '{shown}'"))?;
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let ending = file.extension().and_then(|ending| ending.to_str());
+    let rows = match ending {
+        Some("csv") => csv(bytes),
+        Some("jsonl" | "ndjson") => json_lines(bytes),
+        _ => bail!("'{shown}' is neither a .csv nor a .jsonl file"),
+    };
+    let rows = rows.with_context(|| format!("in the rows of '{shown}'"))?;
+    ensure!(!rows.values.is_empty(), "'{shown}' has no rows");
+    Ok(rows)
+}
+
+fn csv(bytes: &[u8]) -> anyhow::Result<Rows> {
+    let mut rows = Rows::default();
+    let (mut rest, mut fields, mut number) = (bytes, Vec::new(), 0);
+    while !rest.is_empty() {
+        let Scan::Record(length) = scan(rest, true, &mut fields) else {
+            bail!("record {} cannot be read: is a quote missing?", number + 1);
+        };
+        let record: Vec<String> = fields
+            .iter()
+            .map(|field| field.text(rest).into_owned())
+            .collect();
+        rest = &rest[length.max(1)..];
+        if record.iter().all(String::is_empty) {
+            continue;
+        }
+        number += 1;
+        if rows.names.is_empty() {
+            rows.names = record;
+            continue;
+        }
+        ensure!(
+            record.len() == rows.names.len(),
+            "record {number} has {} fields, but there are {} columns",
+            record.len(),
+            rows.names.len()
+        );
+        rows.values.push(record);
+    }
+    Ok(rows)
+}
+
+/// An object a line; the first one names the columns.
+fn json_lines(bytes: &[u8]) -> anyhow::Result<Rows> {
+    let text = std::str::from_utf8(bytes).context("it is not UTF-8 text")?;
+    let mut rows = Rows::default();
+    for (line, number) in text.lines().zip(1..) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let object: serde_json::Map<String, Json> = serde_json::from_str(line)
+            .with_context(|| format!("line {number} is no JSON object"))?;
+        if rows.names.is_empty() {
+            rows.names = object.keys().cloned().collect();
+        }
+        let row = rows.names.iter().map(|name| match object.get(name) {
+            Some(Json::String(text)) => Ok(text.clone()),
+            Some(value) => Ok(value.to_string()),
+            None => bail!("line {number} has no '{name}'"),
+        });
+        let row = row.collect::<anyhow::Result<_>>()?;
+        rows.values.push(row);
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> anyhow::Result<Vec<Kind>> {
+        let url = Url::parse("http://h/base").unwrap();
+        let plain = Kind {
+            headers: vec![("Accept".into(), b"*/*".to_vec())],
+            ..Kind::get("h", "/base")
+        };
+        parse_kinds(text, Path::new("."), &plain, &url)
+    }
+
+    #[test]
+    fn requests_have_weights_bodies_and_fields_of_their_own() {
+        let text = "[[request]]\nname = 'read'\nweight = 9\npath = '/users/{{id}}'\n\
+                    [[request]]\npath = '/users'\nheaders = { Accept = 'text/plain', 'X-A' = '1' }\n\
+                    body = '{\"a\": 1}'\n";
+        let kinds = read(text).unwrap();
+        assert_eq!((kinds[0].name.as_str(), kinds[0].weight), ("read", 9));
+        assert_eq!(kinds[0].target, "/users/{{id}}");
+        assert_eq!(
+            (kinds[1].name.as_str(), kinds[1].weight),
+            ("POST /users", 1)
+        );
+        assert_eq!(kinds[1].body.as_deref(), Some(&b"{\"a\": 1}"[..]));
+        let fields = [("Accept", "text/plain"), ("X-A", "1")];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
+        assert_eq!(kinds[1].headers, fields);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        let told = |text: &str| format!("{:#}", read(text).unwrap_err());
+        assert!(told("").contains("there is no request in it"));
+        let unknown = told("[[request]]\nbodyfile = 'x'\n");
+        assert!(
+            unknown.contains("line 2") && unknown.contains("body-file"),
+            "{unknown}"
+        );
+        assert!(told("[[request]]\npath = 'x'\n").contains("request 1: the path 'x'"));
+        assert!(told("[[request]]\n[[request]]\n").contains("two requests are named 'GET /base'"));
+    }
+}
+
+#[cfg(test)]
+mod data_rows_tests {
+    use super::*;
+
+    #[test]
+    fn csv_has_a_header_and_quotes() {
+        let rows = csv(b"id,name\r\n1,\"a, b\"\r\n2,\"say \"\"x\"\"\"\n").unwrap();
+        assert_eq!(rows.names, ["id", "name"]);
+        assert_eq!(rows.values, [["1", "a, b"], ["2", "say \"x\""]]);
+        let error = csv(b"a,b\n1\n").unwrap_err().to_string();
+        assert_eq!(error, "record 2 has 1 fields, but there are 2 columns");
+    }
+
+    #[test]
+    fn json_lines_name_their_columns() {
+        let rows = json_lines(b"{\"id\":1,\"n\":\"x\"}\n\n{\"n\":\"y\",\"id\":[2]}\n").unwrap();
+        assert_eq!(rows.names, ["id", "n"]);
+        assert_eq!(rows.values, [["1", "x"], ["[2]", "y"]]);
+        let error = json_lines(b"{\"id\":1}\n{\"x\":1}\n").unwrap_err();
+        assert_eq!(error.to_string(), "line 2 has no 'id'");
+    }
+}
