@@ -26,7 +26,6 @@ mod report;
 mod results_file;
 mod run;
 mod source;
-mod source_labels;
 mod status;
 mod trial;
 

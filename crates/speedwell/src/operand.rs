@@ -2,7 +2,7 @@
 //!
 //! Decides which characters mean what. It must not know what is in the places. Start at [`all`].
 
-use super::source_labels::labels;
+use super::source::labels;
 use anyhow::Context;
 use speedwell_harness::discover::{self, Part};
 use std::path::Path;

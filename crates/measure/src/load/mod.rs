@@ -2,20 +2,23 @@
 //!
 //! Decides which loads follow each other in which order. It must not know how they are reported. Start at [`load`].
 
-mod order;
 mod search;
-mod session;
-mod tool;
-
-pub use session::session;
-pub use tool::load_with_tools;
 
 use super::SearchRequest;
+use crate::SessionRequest;
+use anyhow::bail;
 use speedwell_analysis::load::gate::Condition;
+use speedwell_environment::{self as environment};
+use speedwell_harness::plan::Shuffle;
 use speedwell_load::pace::Stop;
+use speedwell_model::load_run::LoadRun;
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_process as process;
-use speedwell_runner::load::{LoadRun, Notice, carry_out, stop_with_warmup};
+use speedwell_model::{Design, Order, Session, State, Stopping};
+use speedwell_process::{self as process, resolve};
+use speedwell_results::formats;
+use speedwell_results::formats::measured;
+use speedwell_runner::load::{Notice, Url, carry_out, load_with_tool, stop_with_warmup};
+use std::path::Path;
 
 /// HTTP loads to be carried out.
 #[derive(Debug, Clone)]
@@ -82,9 +85,9 @@ fn rounds(
     runs: &mut Vec<LoadRun>,
     tell: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<()> {
-    for turn in order::turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+    for turn in turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
-        let mut run = one(spec, stop_with_warmup(spec), request.seed, tell)?;
+        let mut run = carry_out_one(spec, stop_with_warmup(spec), request.seed, tell)?;
         (run.round, run.slot) = (turn.round, turn.slot);
         runs.push(run);
         if process::interrupted() {
@@ -95,7 +98,7 @@ fn rounds(
 }
 
 /// One load.
-fn one(
+fn carry_out_one(
     spec: &LoadSpec,
     stop: Stop,
     seed: u64,
@@ -105,4 +108,150 @@ fn one(
     let run = carry_out(spec, seed, &mut |notice| tell(LoadEvent::Notice(notice)));
     tell(LoadEvent::Ended);
     run
+}
+
+/// One load in the order of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Which address, from 0.
+    pub url: usize,
+    /// Which round, from 0: in a round every address has one turn.
+    pub round: u32,
+    /// Its place in the order, from 0.
+    pub slot: u32,
+}
+
+/// `rounds` rounds over all addresses, each shuffled by itself, so that a slow drift of the machine
+/// falls on all of them alike. A single round keeps the order typed.
+pub fn turns(urls: usize, rounds: u32, seed: u64) -> Vec<Turn> {
+    let mut shuffle = Shuffle::new(seed);
+    let mut turns = Vec::new();
+    for round in 0..rounds {
+        let order = match rounds {
+            1 => (0..urls).collect(),
+            _ => shuffle.block(urls, 1),
+        };
+        for url in order {
+            turns.push(Turn {
+                url,
+                round,
+                slot: turns.len() as u32,
+            });
+        }
+    }
+    turns
+}
+
+/// The session.
+///
+/// # Errors
+/// There are no loads.
+pub fn session(
+    request: &LoadRequest,
+    runs: &[LoadRun],
+    kept: &SessionRequest,
+) -> anyhow::Result<Session> {
+    // What is to be said of the figures is said by the report of the loads.
+    let mut session = measured::session("load", runs, &mut Vec::new())?;
+    // Rounds are shuffled, and the first address given is the baseline.
+    let place = |name: &str| request.specs.iter().position(|spec| is_of(&spec.url, name));
+    session.variants.sort_by_key(|variant| place(&variant.name));
+    let baseline = session.variants.first().map(|variant| variant.name.clone());
+    let rounds = runs.iter().map(|run| run.round + 1).max();
+    Ok(Session {
+        tags: kept.tags.clone(),
+        command: kept.command.clone(),
+        environment: environment::capture(&[]),
+        design: Design {
+            // Every round holds each address once, shuffled: blocks with one run of each variant.
+            order: Order::Blocks,
+            stopping: Stopping::Fixed {
+                runs: rounds.unwrap_or(1),
+            },
+            seed: request.seed,
+            conditions: request.conditions.iter().map(|c| c.text.clone()).collect(),
+            runs_per_block: 1,
+            baseline: baseline.unwrap_or_default(),
+            ..session.design
+        },
+        ..session
+    })
+}
+
+/// Whether a load of this name went to that address.
+fn is_of(url: &str, name: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| url.to_string() == name)
+}
+
+/// Loads with the tool that the request names.
+///
+/// # Errors
+/// The tool is missing, cannot send this load, or does not report its figures.
+pub fn load_with_tools(
+    request: &LoadRequest,
+    kept: &SessionRequest,
+    tell: &mut dyn FnMut(LoadEvent<'_>),
+) -> anyhow::Result<Session> {
+    let mut sessions = Vec::new();
+    for turn in turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+        let spec = &request.specs[turn.url];
+        let loaded = load_with_tool(spec, request.seed, &mut |notice| {
+            tell(LoadEvent::Notice(notice));
+        });
+        match loaded? {
+            Some(session) => sessions.push((session, None)),
+            None => break,
+        }
+    }
+    let state = if process::interrupted() {
+        State::Interrupted
+    } else {
+        State::Complete
+    };
+    process::forget_interrupt();
+    if sessions.is_empty() {
+        bail!("interrupted before anything was measured");
+    }
+    let tool = request.specs[0].client.name();
+    let program = resolve(Path::new(tool)).ok();
+    let programs: Vec<_> = program
+        .map(|path| {
+            let version = environment::program_version(&path).text;
+            (tool.to_owned(), path, version)
+        })
+        .into_iter()
+        .collect();
+    Ok(Session {
+        state,
+        tags: kept.tags.clone(),
+        command: kept.command.clone(),
+        environment: environment::capture(&programs),
+        ..formats::merge(tool, sessions)?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_has_every_address_and_follows_from_the_seed() {
+        let first = turns(3, 20, 7);
+        assert_eq!(first, turns(3, 20, 7));
+        assert_ne!(first, turns(3, 20, 8));
+        for (round, turns) in first.chunks(3).enumerate() {
+            let mut urls: Vec<usize> = turns.iter().map(|turn| turn.url).collect();
+            urls.sort_unstable();
+            assert_eq!(urls, [0, 1, 2]);
+            assert!(turns.iter().all(|turn| turn.round == round as u32));
+        }
+        let firsts: Vec<usize> = first.chunks(3).map(|round| round[0].url).collect();
+        assert!((0..3).all(|url| firsts.contains(&url)), "{firsts:?}");
+    }
+
+    #[test]
+    fn one_round_keeps_the_order_typed() {
+        let urls: Vec<usize> = turns(4, 1, 99).iter().map(|turn| turn.url).collect();
+        assert_eq!(urls, [0, 1, 2, 3]);
+    }
 }

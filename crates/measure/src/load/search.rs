@@ -3,7 +3,7 @@
 //! It carries out one visit after the other, as the analysis says or as a list says. Which level is next is decided in
 //! `analysis`. Start at [`visits`].
 
-use super::{LoadEvent, LoadRequest, Wish, one, order};
+use super::{LoadEvent, LoadRequest, Wish, carry_out_one, turns};
 use crate::SearchRequest;
 use anyhow::ensure;
 use speedwell_analysis as analysis;
@@ -135,7 +135,7 @@ impl Search<'_, '_> {
     fn list(&mut self, levels: &[u32]) -> anyhow::Result<()> {
         let request = self.request;
         let rounds = request.runs.unwrap_or(Rules::default().visits);
-        for turn in order::turns(request.specs.len() * levels.len(), rounds, request.seed) {
+        for turn in turns(request.specs.len() * levels.len(), rounds, request.seed) {
             let (at, level) = (turn.url / levels.len(), levels[turn.url % levels.len()]);
             self.visit(at, f64::from(level))?;
             if process::interrupted() {
@@ -154,7 +154,7 @@ impl Search<'_, '_> {
         // The server was seen once, unless it is a new one each time.
         spec.no_verify |= !(is_first || spec.serve.is_some() || spec.location);
         let tell = &mut *self.tell;
-        let mut run = one(
+        let mut run = carry_out_one(
             &spec,
             stop(&spec),
             self.request.seed,

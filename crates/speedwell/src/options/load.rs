@@ -1,15 +1,17 @@
 //! Everything that `load` can be asked for.
 
-use super::{
-    ConnectionArgs, ExpectArgs, GeneratorArgs, OutputArgs, PaceArgs, SearchArgs, ServeArgs,
-    StoreArgs, TlsArgs, TrafficArgs, parse,
-};
+use super::{Concurrency, OutputArgs, RateChoice, SearchArgs, StoreArgs, parse};
 use crate::load::wish;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use speedwell_analysis::load::gate::Condition;
 use speedwell_measure::load::LoadRequest;
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::load_spec::{Client, LoadSpec, Pause, Ramp, parse_statuses};
+use speedwell_process::CpuSet;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Send HTTP traffic to a server and measure throughput, latency and the outcome of every request
 ///
@@ -164,6 +166,274 @@ impl LoadArgs {
             ..LoadSpec::default()
         }
     }
+}
+
+/// Connection options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Connections")]
+pub struct ConnectionArgs {
+    /// Open a new connection for every request
+    #[arg(long, conflicts_with_all = ["requests_per_connection", "pipeline", "streams"])]
+    pub no_keepalive: bool,
+    /// Concurrent requests on one HTTP/2 or HTTP/3 connection [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse::count, requires = "multiplexed")]
+    pub streams: Option<u32>,
+    /// Requests pipelined on one HTTP/1.1 connection [default: 1]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse::count,
+        conflicts_with_all = ["multiplexed", "http10"]
+    )]
+    pub pipeline: Option<u32>,
+    /// Close connections after N requests
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    pub requests_per_connection: Option<u32>,
+    /// Close connections after this age
+    #[arg(long, value_name = "DUR", value_parser = parse::duration)]
+    pub connection_lifetime: Option<Duration>,
+    /// With --rate: the most connections that may be opened [default: 1000]
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    pub max_connections: Option<u32>,
+    /// Time limit of a request; 0 for none [default: 30s]
+    #[arg(long, value_name = "DUR", value_parser = parse::duration_or_none)]
+    pub timeout: Option<Duration>,
+    /// Time limit for connecting, TLS included [default: as --timeout]
+    #[arg(long, value_name = "DUR", value_parser = parse::duration)]
+    pub connect_timeout: Option<Duration>,
+    /// Time limit until the first byte of an answer
+    #[arg(long, value_name = "DUR", value_parser = parse::duration)]
+    pub first_byte_timeout: Option<Duration>,
+    /// Retry a request when the server closed its idle connection at that moment
+    #[arg(long)]
+    pub retry_stale_keepalive: bool,
+    /// Connect to this Unix domain socket
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["connect_to", "resolve", "bind", "proxy"])]
+    pub unix_socket: Option<PathBuf>,
+    /// Connect to HOST2:PORT2 instead of HOST1:PORT1, either of which may be empty (repeatable)
+    #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2")]
+    pub connect_to: Vec<String>,
+    /// Resolve a host to these addresses instead of using DNS (repeatable)
+    #[arg(long, value_name = "HOST:PORT:ADDRESS[,ADDRESS...]")]
+    pub resolve: Vec<String>,
+    /// Connect from this local address
+    #[arg(long, alias = "interface", value_name = "ADDRESS")]
+    pub bind: Option<IpAddr>,
+    /// Send requests through this proxy; without TLS
+    #[arg(long, value_name = "URL")]
+    pub proxy: Option<String>,
+}
+
+/// Options for success.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Success")]
+pub struct ExpectArgs {
+    /// Statuses that count as success, e.g. 200,304 or 2xx [default: 2xx]
+    #[arg(long, value_name = "CODES", value_delimiter = ',', value_parser = parse_statuses)]
+    pub expect_status: Vec<RangeInclusive<u16>>,
+    /// Text that every body must contain
+    #[arg(long, value_name = "TEXT", conflicts_with = "expect_length")]
+    pub expect_body: Option<String>,
+    /// The length of every body in bytes
+    #[arg(long, value_name = "BYTES")]
+    pub expect_length: Option<u64>,
+    /// Do not send a test request before the load
+    #[arg(long, conflicts_with = "location")]
+    pub no_verify: bool,
+}
+
+/// Generator options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Generator")]
+pub struct GeneratorArgs {
+    /// Threads of a generator process [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    pub threads: Option<u32>,
+    /// Generator processes, started together and added up [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    pub clients: Option<u32>,
+    /// Processors for the threads of the generator, one after the other, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS")]
+    pub pin: Option<CpuSet>,
+    /// Run the generator with real-time priority (SCHED_FIFO); needs permission
+    #[arg(long)]
+    pub rt: bool,
+    /// Busy-wait instead of sleeping: more exact times, for one whole processor per thread
+    #[arg(long)]
+    pub busy_poll: bool,
+    /// Read every answer at once, even when a busy server sends several
+    #[arg(long)]
+    pub no_batching: bool,
+    /// What sends the load: builtin, or another tool whose figures are read
+    #[arg(long, value_name = "TOOL", default_value = "builtin", value_parser = clients())]
+    pub client: Client,
+}
+
+fn clients() -> impl TypedValueParser<Value = Client> {
+    let names = Client::NAMES.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Client>())
+}
+
+/// Pace options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Pace")]
+pub struct PaceArgs {
+    /// Concurrent requests; several numbers are measured in turn, 'max' finds the one beyond which
+    /// throughput stops growing. With --rate, connections at the beginning [default: 10]
+    #[arg(short = 'c', long, value_name = "N[,N...]|max")]
+    pub concurrency: Option<Concurrency>,
+    /// Stop after N requests, not counting those of the warm-up
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
+    pub count: Option<u32>,
+    /// Stop after this time, which begins after the warm-up [default: 10s without --count]
+    #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
+    pub time: Option<Duration>,
+    /// Requests per second, sent on schedule whatever the server does: 500, 10k, 90/m; 'max' finds
+    /// the highest rate that the server sustains
+    #[arg(long, value_name = "N[/s]|max")]
+    pub rate: Option<RateChoice>,
+    /// Ramp the rate, e.g. 0-1000:30s, or hold it, e.g. 1000:1m (repeatable: one after the other,
+    /// then --rate if given)
+    #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR")]
+    pub ramp: Vec<Ramp>,
+    /// Send at random moments instead of evenly, as independent users do
+    #[arg(long)]
+    pub poisson: bool,
+    /// Pause of a client between an answer and its next request; random ones with 'DUR exp'
+    #[arg(long, value_name = "DUR[ exp]")]
+    pub think: Option<Pause>,
+    /// Stop early, once the throughput and median of a second are within PCT of those of the second
+    /// before [default: 5]
+    #[arg(
+        long,
+        value_name = "PCT",
+        value_parser = parse::percentage,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5",
+        conflicts_with = "clients"
+    )]
+    pub until_steady: Option<f64>,
+    /// Warm-up time; its requests are excluded from the results [default: none]
+    #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
+    pub warmup: Option<Duration>,
+    /// How long to wait for outstanding answers at the end [default: as --timeout]
+    #[arg(long, value_name = "DUR", value_parser = parse::duration_or_none)]
+    pub drain: Option<Duration>,
+    /// Seed of all random choices [default: random; stored and shown]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+impl PaceArgs {
+    /// The one concurrency that was typed; `None` for the usual one, and for several or a search, of which
+    /// each load is given its own.
+    pub fn clients(&self) -> Option<u32> {
+        match &self.concurrency {
+            Some(Concurrency::Levels(levels)) => levels.first().copied(),
+            Some(Concurrency::Max) | None => None,
+        }
+    }
+
+    /// The rate that was typed, likewise.
+    pub fn fixed_rate(&self) -> Option<f64> {
+        match self.rate {
+            Some(RateChoice::PerSecond(rate)) => Some(rate),
+            Some(RateChoice::Max) | None => None,
+        }
+    }
+}
+
+/// Server options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Server")]
+pub struct ServeArgs {
+    /// Start this server before each load and end it afterwards; it must stay in the foreground
+    /// (once for all addresses, or once for each)
+    #[arg(long, value_name = "COMMAND")]
+    pub serve: Vec<String>,
+    /// How long a server may take until it accepts connections [default: 30s]
+    #[arg(long, value_name = "DUR", value_parser = parse::duration, requires = "serve")]
+    pub serve_timeout: Option<Duration>,
+}
+
+/// TLS options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "TLS")]
+pub struct TlsArgs {
+    /// Accept any certificate
+    #[arg(short = 'k', long)]
+    pub insecure: bool,
+    /// Trust the authorities in this file (PEM), and no others
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub cacert: Option<PathBuf>,
+    /// The certificate to show to the server (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// Its private key (PEM) [default: in the file of --cert]
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// The name in the handshake, against which the certificate is checked [default: the host]
+    #[arg(long, value_name = "NAME")]
+    pub sni: Option<String>,
+}
+
+/// Traffic options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Traffic")]
+pub struct TrafficArgs {
+    /// The method [default: GET; POST with a body]
+    #[arg(short = 'X', long = "request", value_name = "METHOD")]
+    pub method: Option<String>,
+    /// A header field; 'Name:' leaves one out that is usual, 'Name;' sends an empty one (repeatable)
+    #[arg(short = 'H', long, value_name = "NAME: VALUE")]
+    pub header: Vec<String>,
+    /// The body, as a form; '@FILE' takes it from a file as it is
+    #[arg(
+        short = 'd',
+        long,
+        value_name = "TEXT|@FILE",
+        conflicts_with = "body_file"
+    )]
+    pub data: Option<String>,
+    /// The body from a file, without a Content-Type
+    #[arg(long, value_name = "FILE")]
+    pub body_file: Option<PathBuf>,
+    /// Name and password (Basic authentication)
+    #[arg(short = 'u', long, value_name = "NAME:PASSWORD")]
+    pub user: Option<String>,
+    /// A cookie (repeatable)
+    #[arg(short = 'b', long, value_name = "NAME=VALUE")]
+    pub cookie: Vec<String>,
+    /// The value of User-Agent [default: speedwell/VERSION]
+    #[arg(short = 'A', long, value_name = "TEXT")]
+    pub user_agent: Option<String>,
+    /// Requests of several kinds with weights, from a TOML file; paths refer to the URL
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["method", "data", "body_file", "location"]
+    )]
+    pub requests: Option<PathBuf>,
+    /// A table whose rows fill '{{column}}' in paths, header fields and bodies: .csv or .jsonl
+    #[arg(long, value_name = "FILE")]
+    pub data_rows: Option<PathBuf>,
+    /// Follow redirects before the load, and load the last address
+    #[arg(short = 'L', long)]
+    pub location: bool,
+    /// Speak HTTP/1.0
+    #[arg(long = "http1.0", conflicts_with = "multiplexed")]
+    pub http10: bool,
+    /// Speak HTTP/2: agreed in TLS, or without asking where there is none
+    #[arg(long, group = "multiplexed")]
+    pub http2: bool,
+    /// Speak HTTP/3, if this program was built with it (cargo feature 'http3')
+    #[arg(long, group = "multiplexed")]
+    pub http3: bool,
+    /// Bytes of the table for header compression that the server may use; browsers offer 65536
+    /// [default: 0]
+    #[arg(long, value_name = "BYTES", requires = "http2")]
+    pub h2_table_size: Option<u32>,
 }
 
 #[cfg(test)]
