@@ -1,12 +1,13 @@
 //! Grouped bars with intervals. Bars start at zero, because their length is what is compared; on a
 //! logarithmic axis, which has no zero, at the lower end.
 
-use crate::draw::{INK, PAPER, Rect, Style, Svg, define_hatchings, hatched};
-use crate::layout::{Banded, Header, Key, Swatch, omitted_note};
-use crate::lineup::Lineup;
-use crate::page::Figure;
-use crate::scale::{Extent, can_show, figure};
-use crate::summary::{count, list};
+use crate::banded::Banded;
+use crate::header::{Header, Key, Lineup, Swatch, omitted_note};
+use crate::numeral::figure;
+use crate::page::{Figure, count, list};
+use crate::scale::{Extent, can_show};
+use crate::style::{INK, PAPER, Style, define_hatchings, hatched};
+use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 
 /// A bar is never thicker, however wide its place.

@@ -1,13 +1,13 @@
 //! Distributions side by side: Tukey's boxes with every single value as a point over them.
 //! The drawing of one box is in `box_mark`.
 
+use crate::banded::Banded;
 use crate::box_mark::BoxMark;
-use crate::draw::{Rect, Style, Svg, define_hatchings};
-use crate::layout::{Banded, Header, Key, Swatch, omitted_note};
-use crate::lineup::Lineup;
-use crate::page::Figure;
+use crate::header::{Header, Key, Lineup, Swatch, omitted_note};
+use crate::page::{Figure, count, list};
 use crate::scale::{Extent, can_show};
-use crate::summary::{count, list};
+use crate::style::{Style, define_hatchings};
+use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 
 /// A box plot in which every value is shown as a point, too.

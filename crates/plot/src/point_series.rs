@@ -1,9 +1,12 @@
 //! Points in the plane, as scatter and line charts share them: the data, which of them can be shown,
 //! and the axes that fit them.
 
-use crate::draw::{PAPER, Rect, Rgb, Style, Svg};
-use crate::layout::{Header, Key, Plane, Swatch, omitted_note};
-use crate::scale::{Extent, can_show, figure};
+use crate::axes::Plane;
+use crate::header::{Header, Key, Swatch, omitted_note};
+use crate::numeral::figure;
+use crate::scale::{Extent, can_show};
+use crate::style::{PAPER, Rgb, Style};
+use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 
 /// The points of one series.

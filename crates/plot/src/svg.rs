@@ -1,12 +1,10 @@
 //! Writes SVG: elements, attributes, text, and nothing that the charts need not.
 //! Numbers have at most two decimals, so that the same chart is the same text everywhere.
 
+use crate::style::{INK, themed};
+use crate::text::{FAMILIES, outline, text_width};
 use std::borrow::Cow;
 use std::fmt::Write as _;
-
-use super::INK;
-use super::theme::themed;
-use crate::text::{FAMILIES, outline, text_width};
 
 /// What a drawing is made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -273,6 +271,42 @@ fn escape(text: &str, out: &mut String) {
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             other => out.push(other),
         }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rect {
+    pub left: f64,
+    pub top: f64,
+    pub right: f64,
+    pub bottom: f64,
+}
+
+impl Rect {
+    /// A rectangle that has an inside even where a sheet is too small for what it should hold.
+    pub fn new(left: f64, top: f64, right: f64, bottom: f64) -> Self {
+        Self {
+            left,
+            top,
+            right: right.max(left + 8.0),
+            bottom: bottom.max(top + 8.0),
+        }
+    }
+
+    pub fn width(&self) -> f64 {
+        self.right - self.left
+    }
+
+    pub fn height(&self) -> f64 {
+        self.bottom - self.top
+    }
+
+    pub fn middle_x(&self) -> f64 {
+        (self.left + self.right) / 2.0
+    }
+
+    pub fn middle_y(&self) -> f64 {
+        (self.top + self.bottom) / 2.0
     }
 }
 

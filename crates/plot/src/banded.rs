@@ -3,14 +3,15 @@
 //! the left, where long names can be read. Charts draw through [`Banded::rect`] and [`Banded::point`] and
 //! need not know which it is.
 
-use super::axes::{
+use crate::Axis;
+use crate::axes::{
     bottom_height, draw_base_line, draw_bottom_axis, draw_left_axis, draw_left_label, left_gutter,
     left_ticks, top_strip,
 };
-use super::category_labels::{CategoryLabels, wanted_height};
-use crate::Axis;
-use crate::draw::{Anchor, GRID, MUTED, Rect, Svg, Text};
+use crate::category_labels::{CategoryLabels, wanted_height};
 use crate::scale::{Extent, Mapping};
+use crate::style::{GRID, MUTED};
+use crate::svg::{Anchor, Rect, Svg, Text};
 use crate::text::CAP_HEIGHT;
 
 /// Share of a band that marks may fill; the rest keeps neighbours apart.

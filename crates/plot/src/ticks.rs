@@ -1,9 +1,8 @@
 //! Where an axis has ticks. Linear steps are 1, 2 or 5 times a power of ten; a logarithmic axis has
 //! powers of its base, with 2 and 5 between decades where there is room.
 
-use super::extent::Extent;
-use super::numeral::{even_labels, figure, log2_labels, log10_labels};
-use super::projection::Projection;
+use crate::numeral::{even_labels, figure, log2_labels, log10_labels};
+use crate::scale::{Extent, Projection};
 
 /// One tick of an axis.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,8 @@
 //! Labels of categories: how they break into lines, how large they are, and which of them are left out
 //! where there are more than fit.
 
-use crate::draw::{Anchor, INK, MUTED, Svg, Text};
+use crate::style::{INK, MUTED};
+use crate::svg::{Anchor, Svg, Text};
 use crate::text::{CAP_HEIGHT, Wrapped, elide, room_for, wrap};
 
 /// Font size of labels with enough room, in pixels.
