@@ -5,8 +5,7 @@
 //! Start at [`Interval`].
 
 use crate::describe::{mean, standard_deviation};
-use crate::distribution::solve::decreasing_root;
-use crate::distribution::{binomial, student_t};
+use crate::distribution::{binomial, decreasing_root, student_t};
 
 /// A closed range; either end may be infinite where the data cannot bound it.
 #[derive(Debug, Clone, Copy, PartialEq)]
