@@ -4,9 +4,8 @@
 //! request is due. Start reading at [`Multiplex::feed`].
 
 use super::clock::NEVER;
-use super::lost::{Fed, Lost};
 use super::recorder::{Answer, Recorder, has_good_body};
-use super::sent::Sent;
+use super::sent::{Fed, Lost, Sent};
 use crate::http1::{Summary, Watch};
 use crate::http2::hpack::Fields;
 use crate::http2::{

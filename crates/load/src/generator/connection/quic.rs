@@ -3,9 +3,9 @@
 
 use super::{Connection, State};
 use crate::generator::core::Core;
-use crate::generator::lost::Lost;
 use crate::generator::protocol::Protocol;
 use crate::generator::quic::{Event, What};
+use crate::generator::sent::Lost;
 use crate::load::Address;
 use crate::outcomes::ErrorClass;
 

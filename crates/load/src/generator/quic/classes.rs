@@ -1,6 +1,6 @@
 //! Which class of failure an error of QUIC or HTTP/3 belongs to.
 
-use crate::generator::lost::Lost;
+use crate::generator::sent::Lost;
 use crate::outcomes::ErrorClass;
 use h3::error::{Code, StreamError};
 use quinn::{ConnectionError, TransportErrorCode};

@@ -2,7 +2,7 @@
 
 use super::classes::Failure;
 use super::line::Up;
-use crate::generator::lost::Lost;
+use crate::generator::sent::Lost;
 use crate::http1::{Summary, Watch};
 use crate::outcomes::ErrorClass;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,95 @@
-//! What can go wrong with one stream, and with the connection as a whole.
+//! HTTP/2 as a client that makes load speaks it, without sockets: RFC 9113 and RFC 7541 over slices
+//! of bytes.
+//!
+//! [`Request`] encodes a request once, to be sent on many streams. [`Connection`] opens streams
+//! with such requests, is fed with whatever arrives, and tells what became of each. It announces a
+//! header table of size zero, so that the fields of a response can be left undecoded until somebody
+//! asks for them. Neither knows the time or a socket. Nothing is allocated per request once a
+//! connection has been as busy as it gets. Start reading at [`Connection`]; what it reports are
+//! [`Event`]s; how streams are found is in `streams`.
 
+mod body;
+mod connection;
+mod control;
+mod frame;
+mod head;
+pub mod hpack;
+mod request;
+mod streams;
+
+pub use connection::{Closing, Connection};
+pub use frame::Settings;
+pub use head::{HeaderBlock, Unreadable};
+#[cfg(feature = "http3")]
+pub(crate) use request::is_left_out;
+pub use request::{Request, Scheme};
+
+use crate::http1::Summary;
 use std::fmt;
+
+/// Something that happened to a stream, which is named by the caller's token, or to the connection.
+///
+/// For every stream that was opened there is exactly one `Ended` or `Failed`, unless it is cancelled
+/// or the connection breaks first; nothing is said of it afterwards.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The response has begun.
+    FirstByte {
+        /// The stream.
+        token: u32,
+    },
+    /// An interim response (1xx).
+    Interim {
+        /// The stream.
+        token: u32,
+        /// 100 to 199.
+        status: u16,
+    },
+    /// The head of the final response is complete.
+    Head {
+        /// The stream.
+        token: u32,
+        /// 200 to 999.
+        status: u16,
+        /// Its fields, decoded when they are asked for.
+        block: HeaderBlock<'a>,
+    },
+    /// A piece of the body; never empty.
+    Data {
+        /// The stream.
+        token: u32,
+        /// The piece, without padding.
+        bytes: &'a [u8],
+    },
+    /// The response is complete. If the request was not sent wholly, the rest of it is dropped.
+    Ended {
+        /// The stream.
+        token: u32,
+        /// What it weighed. `head_bytes` are HEADERS and CONTINUATION frames, `framing_bytes` the
+        /// heads and the padding of DATA frames, and trailers. `reusable` says that the connection
+        /// takes further streams.
+        summary: Summary,
+    },
+    /// The stream ended without a whole response.
+    Failed {
+        /// The stream.
+        token: u32,
+        /// The reason.
+        why: StreamError,
+    },
+    /// The peer announced its settings; [`crate::http2::Connection::capacity`] may have changed.
+    Settings,
+    /// The peer takes no further streams and will end the connection. The streams that it will not
+    /// answer fail next.
+    GoAway {
+        /// The last stream that may be answered.
+        last_stream: u32,
+        /// Why; NO_ERROR for an orderly end.
+        code: ErrorCode,
+    },
+}
+
+// Errors of one stream, and of the connection as a whole.
 
 /// An error code of RST_STREAM and GOAWAY, known or not (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -195,7 +284,7 @@ impl std::error::Error for StreamError {}
 
 /// What reading a block or a frame can end with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+enum Fault {
     Connection(ConnectionError),
     Stream(StreamError),
 }

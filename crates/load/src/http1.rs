@@ -1,7 +1,27 @@
-//! What is known of a response when it is over: plain figures, or what is wrong with its bytes. The kinds of errors are those
-//! that a load test counts apart; where in the response one happened is known by [`super::Phase`].
+//! HTTP/1.1 as a client speaks it, without sockets: RFC 9110 and RFC 9112 over slices of bytes.
+//!
+//! [`Request`] builds the bytes of a request once, to be sent again and again. [`Reply`] is fed
+//! with whatever arrives and tells where a response ends, what it weighed and whether its
+//! connection may carry another request. Neither knows the time, a socket or why it is asked.
+//! Nothing is allocated per request, except for a head that arrives in pieces for the first time on
+//! a connection. Start reading at [`Reply`].
 
+mod head;
+mod reply;
+mod request;
+
+pub use head::Asked;
+pub(crate) use head::is_token_byte;
+pub use reply::{Limits, Phase, Progress, Reply};
+pub(crate) use request::check;
+pub use request::{Connection, Request, RequestError, RequestParts, Version};
+
+use head::trim;
 use std::fmt;
+
+// What is known of a response when it is over: plain figures, or what is wrong with its bytes. The
+// kinds of errors are those that a load test counts apart; where in the response one happened is known
+// by [`Phase`].
 
 /// A response that ended, or as much of it as had arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,7 +79,7 @@ pub enum ReplyError {
     StatusLine,
     /// A header field is malformed (RFC 9112, section 5), or one that frames the body is unreadable.
     Header,
-    /// The head is longer, or has more fields, than [`super::Limits`] allow.
+    /// The head is longer, or has more fields, than [`Limits`] allow.
     HeadTooLarge,
     /// Content-Length was given more than once, with different values.
     LengthConflict,
@@ -90,3 +110,77 @@ impl fmt::Display for ReplyError {
 }
 
 impl std::error::Error for ReplyError {}
+
+// What verification wants to see of a response: the beginning of its body and a few header fields.
+// Measuring goes without: a [`Reply`] that is fed without a watch copies nothing.
+
+/// Keeps the first bytes of a body and the values of the fields that were named. Its memory is
+/// reused from response to response.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    body: Vec<u8>,
+    max_body_bytes: usize,
+    fields: Vec<Field>,
+}
+
+#[derive(Debug, Clone)]
+struct Field {
+    name: &'static str,
+    value: Vec<u8>,
+    is_present: bool,
+}
+
+impl Watch {
+    /// Keeps up to `max_body_bytes` of a body, and the fields of these names.
+    pub fn new(max_body_bytes: usize, names: &[&'static str]) -> Watch {
+        let fields = names.iter().map(|name| Field {
+            name,
+            value: Vec::new(),
+            is_present: false,
+        });
+        Watch {
+            body: Vec::with_capacity(max_body_bytes.min(64 * 1024)),
+            max_body_bytes,
+            fields: fields.collect(),
+        }
+    }
+
+    /// The beginning of the body, without the framing of the chunked coding.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The value of a field, without the blanks around it; the first one if it was repeated. `None`
+    /// if it was absent or not asked for.
+    pub fn value(&self, name: &str) -> Option<&[u8]> {
+        let field = self
+            .fields
+            .iter()
+            .find(|field| field.name.eq_ignore_ascii_case(name))?;
+        field.is_present.then_some(field.value.as_slice())
+    }
+
+    /// Forgets the last response.
+    pub(crate) fn clear(&mut self) {
+        self.body.clear();
+        for field in &mut self.fields {
+            field.is_present = false;
+            field.value.clear();
+        }
+    }
+
+    pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
+        let wanted = |field: &&mut Field| {
+            !field.is_present && field.name.as_bytes().eq_ignore_ascii_case(name)
+        };
+        if let Some(field) = self.fields.iter_mut().find(wanted) {
+            field.is_present = true;
+            field.value.extend_from_slice(trim(value));
+        }
+    }
+
+    pub(crate) fn data(&mut self, bytes: &[u8]) {
+        let room = self.max_body_bytes - self.body.len();
+        self.body.extend_from_slice(&bytes[..room.min(bytes.len())]);
+    }
+}

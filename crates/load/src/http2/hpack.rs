@@ -1,9 +1,18 @@
-//! Decodes header blocks, one after the other, with the dynamic table that the peer fills.
+//! HPACK, the compression of header fields (RFC 7541): a whole decoder, and as much of an encoder as
+//! requests need, which never uses a dynamic table.
+//!
+//! It decides what the bytes of a header block say; which fields a response must have is not known
+//! here. Start reading at [`Decoder`]; what one representation looks like is in `representation`.
 
-use super::fields::Fields;
-use super::fixed::{ENTRIES, entry};
-use super::representation::{Name, Reader, Representation, Text};
-use super::table::Table;
+mod huffman;
+mod representation;
+mod table;
+
+pub(super) use representation::{Name, Reader, Representation, Text};
+pub(super) use table::ENTRIES;
+
+use std::ops::Range;
+use table::{Table, entry};
 
 /// Size of the dynamic table that both sides assume at first, in bytes (RFC 9113, section 6.5.2).
 const INITIAL_SIZE: usize = 4096;
@@ -107,6 +116,151 @@ impl Decoder {
             return entry(index).map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         }
         self.table.get((index - ENTRIES - 1) as usize)
+    }
+}
+
+// Header fields after decoding, in memory that is used again for the next block.
+
+/// What an entry weighs beside its name and value, in bytes (RFC 7541, section 4.1; the same figure
+/// counts for SETTINGS_MAX_HEADER_LIST_SIZE, RFC 9113, section 6.5.2).
+const ENTRY_OVERHEAD_BYTES: usize = 32;
+
+/// The fields of a header block, in their order, pseudo-header fields included.
+#[derive(Debug, Clone, Default)]
+pub struct Fields {
+    bytes: Vec<u8>,
+    /// Where the name and the value of each field end. A name begins where the last value ended.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Fields {
+    /// None.
+    pub fn new() -> Fields {
+        Fields::default()
+    }
+
+    /// Names and values, in the order of the block.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut start = 0;
+        self.ends.iter().map(move |(name_end, end)| {
+            let field = (&self.bytes[start..*name_end], &self.bytes[*name_end..*end]);
+            start = *end;
+            field
+        })
+    }
+
+    /// The first value of a field; its name must be in lower case.
+    pub fn value(&self, name: &str) -> Option<&[u8]> {
+        self.iter()
+            .find(|(known, _)| *known == name.as_bytes())
+            .map(|(_, value)| value)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The size of the list as limits count it.
+    fn list_bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * ENTRY_OVERHEAD_BYTES
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Where the text of the next name or value goes.
+    fn text(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Ends a field of which the name up to `name_end` and the value have been appended.
+    fn end_field(&mut self, name_end: usize) {
+        self.ends.push((name_end, self.bytes.len()));
+    }
+
+    /// Where the bytes of the last field are: name and value.
+    fn last(&self) -> (&[u8], &[u8]) {
+        let start = self.start_of_last();
+        let Some((name_end, end)) = self.ends.last() else {
+            return (&[], &[]);
+        };
+        (
+            &self.bytes[Range {
+                start,
+                end: *name_end,
+            }],
+            &self.bytes[*name_end..*end],
+        )
+    }
+
+    fn start_of_last(&self) -> usize {
+        match self.ends.len() {
+            0 | 1 => 0,
+            count => self.ends[count - 2].1,
+        }
+    }
+}
+
+// Header fields of requests as bytes. Nothing refers to a dynamic table, so the bytes mean the same on
+// every connection at any time, and can be sent again and again.
+
+/// Tells the peer that our encoder's dynamic table has size zero from now on (RFC 7541, section
+/// 6.3). It must begin the first block after the peer made the table smaller (section 4.2).
+pub(super) const SIZE_UPDATE_ZERO: u8 = 0x20;
+
+/// Literals that no intermediary shall keep (section 7.1.3).
+const NEVER_INDEXED: u8 = 0x10;
+const WITHOUT_INDEXING: u8 = 0;
+const INDEXED: u8 = 0x80;
+
+/// Appends a field; its name is put into lower case.
+pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    // Only short names are in the static table, so that a name that does not fit is not there.
+    let mut buffer = [0; 64];
+    let lower = buffer.get_mut(..name.len()).map(|lower| {
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        &*lower
+    });
+    let found = lower.and_then(|lower| table::find(lower, value));
+    if let Some((index, true)) = found {
+        representation::encode(out, INDEXED, 7, index);
+        return;
+    }
+    let pattern = match lower {
+        Some(b"authorization" | b"cookie" | b"proxy-authorization") => NEVER_INDEXED,
+        _ => WITHOUT_INDEXING,
+    };
+    match found {
+        Some((index, _)) => representation::encode(out, pattern, 4, index),
+        None => {
+            out.push(pattern);
+            match lower {
+                Some(lower) => text(out, lower),
+                None => text(out, &name.to_ascii_lowercase()),
+            }
+        }
+    }
+    text(out, value);
+}
+
+/// A string, in the Huffman code where that is shorter.
+fn text(out: &mut Vec<u8>, text: &[u8]) {
+    let coded_bytes = huffman::encoded_bytes(text);
+    if coded_bytes < text.len() {
+        representation::encode(out, 0x80, 7, coded_bytes);
+        huffman::encode(out, text);
+    } else {
+        representation::encode(out, 0, 7, text.len());
+        out.extend_from_slice(text);
     }
 }
 
