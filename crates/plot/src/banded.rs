@@ -134,9 +134,10 @@ impl Banded {
         } else {
             self.value.start_px()
         };
-        match self.upright {
-            true => draw_base_line(svg, (left, base), (right, base)),
-            false => draw_base_line(svg, (base, top), (base, bottom)),
+        if self.upright {
+            draw_base_line(svg, (left, base), (right, base))
+        } else {
+            draw_base_line(svg, (base, top), (base, bottom))
         }
     }
 

@@ -56,7 +56,7 @@ impl BarCategory {
 
 impl BarChart {
     fn lineup(&self) -> Lineup<'_> {
-        Lineup::of(self.categories.iter().map(BarCategory::names))
+        Lineup::of_categories(self.categories.iter().map(BarCategory::names))
     }
 
     fn labels(&self) -> Vec<&str> {
@@ -71,10 +71,7 @@ impl BarChart {
     }
 
     fn scale(&self) -> &Scale {
-        match &self.value_axis.scale {
-            Scale::Category(_) => &Scale::Linear,
-            scale => scale,
-        }
+        self.value_axis.value_scale()
     }
 
     fn shown(&self, bar: &Bar) -> bool {
@@ -87,7 +84,7 @@ impl BarChart {
             .flat_map(|bar| [Some(bar.value), bar.low, bar.high])
             .flatten();
         // On a logarithmic axis zero is not shown, and including it changes nothing.
-        Extent::of(self.scale(), ends).map(|extent| extent.including(0.0).padded(0.06))
+        Extent::of_values(self.scale(), ends).map(|extent| extent.including(0.0).padded(0.06))
     }
 }
 
@@ -137,7 +134,7 @@ impl Figure for BarChart {
                 if self.shown(bar) {
                     let middle = banded.slot_middle(band, slot);
                     let tooltip = describe(&category.label, bar);
-                    draw_bar(svg, &banded, bar, Style::of(slot), middle, &tooltip);
+                    draw_bar(svg, &banded, bar, Style::of_series(slot), middle, &tooltip);
                 }
             }
         }

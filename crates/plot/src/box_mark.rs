@@ -23,7 +23,7 @@ pub(crate) struct BoxMark<'a> {
 
 impl BoxMark<'_> {
     pub fn draw(&self, svg: &mut Svg, banded: &Banded) {
-        let Some(tukey) = Tukey::of(self.sorted) else {
+        let Some(tukey) = Tukey::of_sorted(self.sorted) else {
             return;
         };
         let tukey = tukey.centered(self.center);
@@ -158,7 +158,7 @@ pub(crate) struct Tukey {
 
 impl Tukey {
     /// Of finite values in ascending order; `None` of no values.
-    pub fn of(sorted: &[f64]) -> Option<Self> {
+    pub fn of_sorted(sorted: &[f64]) -> Option<Self> {
         let (first, last) = (*sorted.first()?, *sorted.last()?);
         let [low_quartile, median, high_quartile] = [0.25, 0.5, 0.75].map(|p| quantile(sorted, p));
         let reach = 1.5 * (high_quartile - low_quartile);
@@ -200,9 +200,10 @@ impl Tukey {
     /// What a tooltip says of the line: `median 5`, or what is compared in front of it.
     pub fn describe_center(&self) -> String {
         let median = format!("median {}", figure(self.median));
-        match self.center == self.median {
-            true => median,
-            false => format!("compared {}\n{median} of all runs", figure(self.center)),
+        if self.center == self.median {
+            median
+        } else {
+            format!("compared {}\n{median} of all runs", figure(self.center))
         }
     }
 }
@@ -289,16 +290,16 @@ mod tests {
         let mut values = vec![12.1, 11.8, 12.4, 15.9, 12.0, 11.9, 12.6, 9.7, 12.2, 12.3];
         values.sort_by(f64::total_cmp);
         close(
-            Tukey::of(&values).unwrap(),
+            Tukey::of_sorted(&values).unwrap(),
             [11.8, 11.925, 12.15, 12.375, 12.6],
         );
     }
 
     #[test]
     fn one_value_and_equal_values_are_a_line() {
-        close(Tukey::of(&[3.0]).unwrap(), [3.0; 5]);
-        close(Tukey::of(&[3.0, 3.0, 3.0]).unwrap(), [3.0; 5]);
-        assert_eq!(Tukey::of(&[]), None);
+        close(Tukey::of_sorted(&[3.0]).unwrap(), [3.0; 5]);
+        close(Tukey::of_sorted(&[3.0, 3.0, 3.0]).unwrap(), [3.0; 5]);
+        assert_eq!(Tukey::of_sorted(&[]), None);
     }
 
     #[test]

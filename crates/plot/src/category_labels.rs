@@ -129,9 +129,10 @@ impl CategoryLabels {
     pub fn draw_below(&self, svg: &mut Svg, top: f64, places: impl Fn(usize) -> f64) {
         svg.group("labels").containing(|svg| {
             for (at, block) in self.blocks.iter().enumerate().step_by(self.stride) {
-                match self.slanted {
-                    false => self.draw_block(svg, block, places(at), top, Anchor::Middle),
-                    true => self.draw_slanted(svg, block, places(at), top),
+                if self.slanted {
+                    self.draw_slanted(svg, block, places(at), top)
+                } else {
+                    self.draw_block(svg, block, places(at), top, Anchor::Middle)
                 }
             }
         });

@@ -89,15 +89,16 @@ impl Figure for FlameChart {
     fn header(&self) -> Header<'_> {
         let key = |name: &str, colour| Key {
             name: name.to_owned(),
-            swatch: Swatch::Tint(Style::of(colour)),
+            swatch: Swatch::Tint(Style::of_series(colour)),
         };
         let kinds = self.kinds.iter().enumerate();
-        let legend = match self.has_changes() {
-            true => vec![
+        let legend = if self.has_changes() {
+            vec![
                 key("costs more (all of it: outlined)", MORE),
                 key("costs less", LESS),
-            ],
-            false => kinds.map(|(at, name)| key(name, FIRST_KIND + at)).collect(),
+            ]
+        } else {
+            kinds.map(|(at, name)| key(name, FIRST_KIND + at)).collect()
         };
         Header {
             title: &self.title,
@@ -163,10 +164,10 @@ fn draw_box(svg: &mut Svg, placed: &Placed<'_>, area: Rect) {
 /// The colour of a box and how much of it covers the paper.
 fn look(part: FlamePart) -> (Cow<'static, str>, f64) {
     match part {
-        FlamePart::Kind(kind) => (Style::of(FIRST_KIND + kind).colour(), KIND_TINT),
+        FlamePart::Kind(kind) => (Style::of_series(FIRST_KIND + kind).colour(), KIND_TINT),
         FlamePart::Change(0.0) => (NEUTRAL.into(), PALEST),
         FlamePart::Change(change) => {
-            let style = Style::of(if change > 0.0 { MORE } else { LESS });
+            let style = Style::of_series(if change > 0.0 { MORE } else { LESS });
             let strength = change.abs().min(1.0);
             (style.colour(), PALEST + strength * (FULLEST - PALEST))
         }

@@ -59,7 +59,7 @@ impl ForestChart {
     /// them: it is cut at four median half-widths from the estimates, and an arrow says so.
     pub(crate) fn extent(&self) -> Option<Extent> {
         let scale = self.axis().scale;
-        let estimates = Extent::of(&scale, self.shown().map(|row| row.estimate))?;
+        let estimates = Extent::of_values(&scale, self.shown().map(|row| row.estimate))?;
         let projected = |value: f64| estimates.projection().forward(value);
         let half = |row: &ForestRow| Some((projected(row.high)? - projected(row.low)?).abs() / 2.0);
         let mut halves: Vec<f64> = self.shown().filter_map(half).collect();
@@ -217,9 +217,10 @@ impl Mark {
         let hollow = self == Self::Unclear;
         // The line of a hollow mark lies half outside of it.
         let radius = if hollow { radius - 0.6 } else { radius };
-        let (fill, stroke) = match hollow {
-            true => (PAPER, self.colour()),
-            false => (self.colour(), PAPER),
+        let (fill, stroke) = if hollow {
+            (PAPER, self.colour())
+        } else {
+            (self.colour(), PAPER)
         };
         let shape = svg
             .element("path")

@@ -256,7 +256,7 @@ impl Figure for GridChart {
 
     fn draw(&self, svg: &mut Svg, area: Rect) {
         self.draw_labels(svg, area);
-        let layout = GridLayout::of(self.panels.len(), self.inner(area));
+        let layout = GridLayout::for_panels(self.panels.len(), self.inner(area));
         let places = layout.places();
         let panels = self.panels.iter().zip(self.data()).zip(self.extents());
         for (at, ((panel, data), extents)) in panels.enumerate().take(places) {
@@ -306,7 +306,7 @@ pub(crate) struct GridLayout {
 
 impl GridLayout {
     /// Places as many of `panels` as can be read in `sheet`.
-    pub fn of(panels: usize, sheet: Rect) -> Self {
+    pub fn for_panels(panels: usize, sheet: Rect) -> Self {
         let columns = columns(panels, sheet.width());
         let fitting = (sheet.height() / LEAST_HEIGHT_PX).max(1.0) as usize;
         Self {
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     fn grid(panels: usize, width: f64, height: f64) -> (usize, usize) {
-        let layout = GridLayout::of(panels, Rect::new(0.0, 0.0, width, height));
+        let layout = GridLayout::for_panels(panels, Rect::new(0.0, 0.0, width, height));
         (layout.columns, layout.rows)
     }
 
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn panels_lie_inside_of_the_sheet_and_apart() {
         let sheet = Rect::new(10.0, 20.0, 910.0, 620.0);
-        let layout = GridLayout::of(6, sheet);
+        let layout = GridLayout::for_panels(6, sheet);
         let places: Vec<Rect> = (0..6).map(|at| layout.place(at)).collect();
         assert!(places[0].right < places[1].left && places[0].bottom < places[3].top);
         assert!((places[2].right - sheet.right).abs() < 1e-9);
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_low_sheet_has_places_for_the_first_panels_only() {
-        let layout = GridLayout::of(24, Rect::new(0.0, 0.0, 800.0, 200.0));
+        let layout = GridLayout::for_panels(24, Rect::new(0.0, 0.0, 800.0, 200.0));
         assert_eq!(layout.places(), 8);
     }
 }

@@ -118,7 +118,7 @@ impl Key {
         }
         let key = |(at, name): (usize, &&str)| Self {
             name: (*name).to_owned(),
-            swatch: swatch(Style::of(at)),
+            swatch: swatch(Style::of_series(at)),
         };
         names.iter().enumerate().map(key).collect()
     }
@@ -284,7 +284,9 @@ pub(crate) struct Lineup<'a> {
 
 impl<'a> Lineup<'a> {
     /// Lines up the series of all categories.
-    pub fn of<I: IntoIterator<Item = &'a str>>(categories: impl IntoIterator<Item = I>) -> Self {
+    pub fn of_categories<I: IntoIterator<Item = &'a str>>(
+        categories: impl IntoIterator<Item = I>,
+    ) -> Self {
         let mut places = Vec::new();
         for category in categories {
             for place in numbered(category) {
@@ -395,14 +397,14 @@ mod tests {
 
     #[test]
     fn a_series_keeps_its_place_where_another_is_missing() {
-        let lineup = Lineup::of([vec!["old", "new"], vec!["new"]]);
+        let lineup = Lineup::of_categories([vec!["old", "new"], vec!["new"]]);
         assert_eq!(lineup.names(), ["old", "new"]);
         assert_eq!(lineup.slots(["new"]), [1]);
     }
 
     #[test]
     fn equal_names_in_one_category_stand_side_by_side() {
-        let lineup = Lineup::of([vec!["", ""]]);
+        let lineup = Lineup::of_categories([vec!["", ""]]);
         assert_eq!((lineup.len(), lineup.slots(["", ""])), (2, vec![0, 1]));
     }
 }

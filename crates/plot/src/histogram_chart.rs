@@ -214,7 +214,7 @@ impl Plots<'_> {
     }
 
     fn heights(&self) -> Option<Extent> {
-        Extent::of(&Scale::Linear, [0.0, self.highest()])
+        Extent::of_values(&Scale::Linear, [0.0, self.highest()])
     }
 
     fn draw_bars(&self, svg: &mut Svg, x: &Mapping, y: &Mapping, tally: &Tally<'_>, opacity: f64) {

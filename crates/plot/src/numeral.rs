@@ -59,12 +59,15 @@ pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
         (unit, suffix) = (1.0, "");
     }
     let decimals = decimals_of(step / unit);
-    let label = |value: f64| match value.abs() < step * 1e-6 {
-        true => "0".into(),
-        false => format!(
-            "{}{suffix}",
-            grouped(&format!("{:.decimals$}", value / unit))
-        ),
+    let label = |value: f64| {
+        if value.abs() < step * 1e-6 {
+            "0".into()
+        } else {
+            format!(
+                "{}{suffix}",
+                grouped(&format!("{:.decimals$}", value / unit))
+            )
+        }
     };
     values.iter().map(|value| label(*value)).collect()
 }
@@ -73,9 +76,12 @@ pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
 fn power_labels(values: &[f64], step: f64, exponent: i32) -> Vec<String> {
     let scaled = |value: f64| scaled_down(value, exponent);
     let decimals = decimals_of(scaled(step)).min(6);
-    let label = |value: f64| match value.abs() < step * 1e-6 {
-        true => "0".into(),
-        false => power(&signed(format!("{:.decimals$}", scaled(value))), exponent),
+    let label = |value: f64| {
+        if value.abs() < step * 1e-6 {
+            "0".into()
+        } else {
+            power(&signed(format!("{:.decimals$}", scaled(value))), exponent)
+        }
     };
     values.iter().map(|value| label(*value)).collect()
 }
@@ -188,9 +194,10 @@ fn raised(exponent: i32) -> String {
 
 /// Without zeros at the end of the decimals, and with a minus sign instead of a hyphen.
 fn trimmed(text: String) -> String {
-    let text = match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     };
     signed(text)
 }

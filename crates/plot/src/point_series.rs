@@ -23,7 +23,7 @@ pub struct PointSeries {
 impl PointSeries {
     /// How the series at this place looks.
     pub(crate) fn style(&self, at: usize) -> Style {
-        Style::of(at).coloured(self.colour)
+        Style::of_series(at).coloured(self.colour)
     }
 }
 
@@ -185,7 +185,7 @@ impl<'a> PointData<'a> {
 fn extent(axis: &Axis, values: impl Iterator<Item = f64>, padding: f64) -> Option<Extent> {
     match &axis.scale {
         Scale::Category(names) => Some(Extent::of_names(names.len())),
-        scale => Extent::of(scale, values).map(|e| e.including_near_zero().padded(padding)),
+        scale => Extent::of_values(scale, values).map(|e| e.including_near_zero().padded(padding)),
     }
 }
 

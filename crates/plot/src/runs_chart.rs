@@ -49,11 +49,11 @@ impl RunsChart {
         let data = self.data();
         let points = self.series.iter().flat_map(|series| &series.points);
         let shown: Vec<&Point> = points.filter(|point| data.shown(point)).collect();
-        let x = Extent::of(&self.x.scale, shown.iter().map(|point| point.x))?;
+        let x = Extent::of_values(&self.x.scale, shown.iter().map(|point| point.x))?;
         let centers = self.centers.iter().flatten().copied();
         let centers = centers.filter(|center| can_show(&self.y.scale, *center));
         let values = shown.iter().map(|point| point.y).chain(centers);
-        let y = Extent::of(&self.y.scale, values)?;
+        let y = Extent::of_values(&self.y.scale, values)?;
         let (x, y) = (x.padded(0.03), y.including_near_zero().padded(0.06));
         Some(Plane::lay_out(sheet, (&self.x, x), (&self.y, y)).of_positions())
     }
@@ -69,7 +69,7 @@ impl RunsChart {
             let shown = series.points.iter().filter(|point| data.shown(point));
             let mut values: Vec<f64> = shown.map(|point| point.y).collect();
             values.sort_by(f64::total_cmp);
-            Tukey::of(&values).map(|tukey| tukey.centered(center(at)))
+            Tukey::of_sorted(&values).map(|tukey| tukey.centered(center(at)))
         };
         self.series.iter().enumerate().map(tukey).collect()
     }
@@ -88,7 +88,7 @@ impl RunsChart {
     /// One line across the plot at the median of each series, or at what is compared instead.
     fn draw_centers(&self, svg: &mut Svg, plane: &Plane, tukeys: &[Option<Tukey>]) {
         for (at, tukey) in tukeys.iter().enumerate() {
-            let (style, Some(tukey)) = (Style::of(at), tukey) else {
+            let (style, Some(tukey)) = (Style::of_series(at), tukey) else {
                 continue;
             };
             let y = plane.y.at(tukey.center);
@@ -114,14 +114,14 @@ impl RunsChart {
         svg.element("defs").containing(|svg| {
             for at in 0..self.series.len() {
                 let shape = svg.element("path").set("id", &format!("run{at}"));
-                let outline = Style::of(at).marker().path(0.0, 0.0, radius);
+                let outline = Style::of_series(at).marker().path(0.0, 0.0, radius);
                 shape.set("d", &outline).close();
             }
         });
         for (at, series) in self.series.iter().enumerate() {
             let group = svg
                 .group("points")
-                .set("fill", &Style::of(at).colour())
+                .set("fill", &Style::of_series(at).colour())
                 .set("stroke", PAPER)
                 .num("stroke-width", 0.7);
             group.containing(|svg| {
@@ -225,7 +225,13 @@ impl<'a> RunsBoxes<'a> {
             for (at, tukey) in self.tukeys.iter().enumerate() {
                 let Some(tukey) = tukey else { continue };
                 let middle = self.left + (at as f64 + 0.5) * self.slot_px;
-                draw_box(svg, tukey, Style::of(at), y, (middle, self.slot_px * 0.32));
+                draw_box(
+                    svg,
+                    tukey,
+                    Style::of_series(at),
+                    y,
+                    (middle, self.slot_px * 0.32),
+                );
             }
         });
     }

@@ -17,8 +17,8 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// Spans all values that the scale can show; `None` when there are none.
-    pub fn of(scale: &Scale, values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let projection = Projection::of(scale);
+    pub fn of_values(scale: &Scale, values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let projection = Projection::of_scale(scale);
         let mut shown = values
             .into_iter()
             .filter_map(|value| projection.forward(value));
@@ -149,7 +149,7 @@ pub(crate) enum Projection {
 }
 
 impl Projection {
-    pub fn of(scale: &Scale) -> Self {
+    pub fn of_scale(scale: &Scale) -> Self {
         match scale {
             Scale::Linear | Scale::Category(_) => Self::Linear,
             Scale::Log2 => Self::Log2,
@@ -190,7 +190,7 @@ impl Projection {
 pub(crate) fn can_show(scale: &Scale, value: f64) -> bool {
     match scale {
         Scale::Category(names) => value >= -0.5 && value <= names.len() as f64 - 0.5,
-        other => Projection::of(other).forward(value).is_some(),
+        other => Projection::of_scale(other).forward(value).is_some(),
     }
 }
 
@@ -286,14 +286,14 @@ mod tests {
     use super::*;
 
     fn linear(values: &[f64]) -> Extent {
-        Extent::of(&Scale::Linear, values.iter().copied()).unwrap()
+        Extent::of_values(&Scale::Linear, values.iter().copied()).unwrap()
     }
 
     #[test]
     fn what_cannot_be_shown_does_not_count() {
         let extent = linear(&[f64::NAN, 3.0, f64::INFINITY, 7.0]);
         assert_eq!((extent.low, extent.high), (3.0, 7.0));
-        assert_eq!(Extent::of(&Scale::Log10, [0.0, -1.0]), None);
+        assert_eq!(Extent::of_values(&Scale::Log10, [0.0, -1.0]), None);
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
             assert!(extent.low < extent.high, "{values:?}");
             assert!((extent.high - extent.low).is_finite(), "{values:?}");
         }
-        let log = Extent::of(&Scale::Log2, [8.0]).unwrap().padded(0.05);
+        let log = Extent::of_values(&Scale::Log2, [8.0]).unwrap().padded(0.05);
         assert_eq!((log.low, log.high), (2.0, 4.0));
     }
 
@@ -364,7 +364,7 @@ mod tests {
     }
 
     fn mapping(axis: &Axis, values: [f64; 2]) -> Mapping {
-        let extent = Extent::of(&axis.scale, values).unwrap();
+        let extent = Extent::of_values(&axis.scale, values).unwrap();
         Mapping::new(axis, extent, 0.0, 100.0)
     }
 

@@ -57,7 +57,7 @@ impl FromStr for Rgb {
 
 impl Style {
     /// The look of the series at `index`.
-    pub fn of(index: usize) -> Self {
+    pub fn of_series(index: usize) -> Self {
         Self { index, own: None }
     }
 
@@ -208,7 +208,7 @@ pub(crate) fn hatched_tint(style: Style) -> String {
 pub(crate) fn define_hatchings(svg: &mut Svg, count: usize, pale: bool) {
     // After 35 styles (7 colours, 5 hatchings) all combinations have been.
     let styles: Vec<Style> = (0..count.min(35))
-        .map(Style::of)
+        .map(Style::of_series)
         .filter(|style| style.hatching() > 0)
         .collect();
     if styles.is_empty() {
@@ -317,7 +317,12 @@ mod tests {
     #[test]
     fn forty_nine_series_look_different_without_hatching() {
         let looks: std::collections::HashSet<_> = (0..49)
-            .map(|index| (Style::of(index).colour(), Style::of(index).marker()))
+            .map(|index| {
+                (
+                    Style::of_series(index).colour(),
+                    Style::of_series(index).marker(),
+                )
+            })
             .collect();
         assert_eq!(looks.len(), 49);
     }
@@ -325,7 +330,7 @@ mod tests {
     #[test]
     fn a_colour_of_its_own_is_written_as_it_was_read() {
         let own: Rgb = "#8d6e4b".parse().unwrap();
-        assert_eq!(Style::of(0).coloured(Some(own)).colour(), "#8d6e4b");
+        assert_eq!(Style::of_series(0).coloured(Some(own)).colour(), "#8d6e4b");
         for wrong in ["8d6e4b", "#8d6e4", "#8d6e4g", "red", "#é6e4b"] {
             assert!(wrong.parse::<Rgb>().is_err(), "{wrong}");
         }
@@ -334,7 +339,7 @@ mod tests {
     #[test]
     fn neighbours_differ_without_colour() {
         for index in 0..48 {
-            let (one, next) = (Style::of(index), Style::of(index + 1));
+            let (one, next) = (Style::of_series(index), Style::of_series(index + 1));
             assert_ne!(one.marker(), next.marker());
             assert_ne!(one.dash(), next.dash());
             assert_ne!(one.hatching(), next.hatching());

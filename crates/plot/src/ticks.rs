@@ -196,7 +196,7 @@ mod tests {
     use crate::Scale;
 
     fn labels(scale: &Scale, values: &[f64], about: usize) -> Vec<String> {
-        let extent = Extent::of(scale, values.iter().copied()).unwrap();
+        let extent = Extent::of_values(scale, values.iter().copied()).unwrap();
         let ticks = ticks(extent, about, false);
         ticks
             .into_iter()
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn whole_number_axes_have_no_fractions() {
-        let extent = Extent::of(&Scale::Linear, [0.0, 2.0]).unwrap();
+        let extent = Extent::of_values(&Scale::Linear, [0.0, 2.0]).unwrap();
         let labels: Vec<_> = ticks(extent, 8, true)
             .into_iter()
             .map(|tick| tick.label)
@@ -292,7 +292,7 @@ mod tests {
             (1e15, 1e15 + 64.0),
             (-1e-9, 1.0),
         ] {
-            let extent = Extent::of(&Scale::Linear, [low, high])
+            let extent = Extent::of_values(&Scale::Linear, [low, high])
                 .unwrap()
                 .padded(0.05);
             let ticks = ticks(extent, 6, false);

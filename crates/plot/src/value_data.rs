@@ -81,7 +81,7 @@ impl<'a> ValueData<'a> {
     pub fn extent(&self) -> Option<Extent> {
         if self.are_few() {
             let values = self.series.iter().flat_map(|series| self.shown(series));
-            let extent = Extent::of(self.scale(), values.map(|of| of.value))?;
+            let extent = Extent::of_values(self.scale(), values.map(|of| of.value))?;
             return Some(extent.padded(0.04));
         }
         self.bins()?.extent(self.scale())
@@ -139,7 +139,7 @@ impl<'a> ValueData<'a> {
             .iter()
             .map(|series| self.shown(series))
             .collect();
-        Bins::of(Projection::of(self.scale()), &values)
+        Bins::of_series(Projection::of_scale(self.scale()), &values)
     }
 
     /// Whether heights are shares: counts of series of different size cannot be compared.
@@ -163,7 +163,7 @@ impl<'a> ValueData<'a> {
             Tally {
                 name: &series.name,
                 label: label(series, labels),
-                style: Style::of(at),
+                style: Style::of_series(at),
                 counts: bins.counts(&values),
                 total,
                 unit,
@@ -181,7 +181,7 @@ impl<'a> ValueData<'a> {
             Strip {
                 name: &series.name,
                 label: label(series, labels),
-                style: Style::of(at),
+                style: Style::of_series(at),
                 values,
             }
         };
@@ -208,9 +208,12 @@ pub(crate) fn unit(as_shares: bool) -> &'static str {
 
 /// Each value with how often it occurred.
 fn counted(series: &HistogramSeries) -> impl Iterator<Item = Counted> + '_ {
-    let count = |at: usize| match series.counts.is_empty() {
-        true => 1,
-        false => series.counts.get(at).copied().unwrap_or(0),
+    let count = |at: usize| {
+        if series.counts.is_empty() {
+            1
+        } else {
+            series.counts.get(at).copied().unwrap_or(0)
+        }
     };
     let values = series.values.iter().enumerate();
     values.map(move |(at, value)| Counted {
@@ -275,7 +278,7 @@ fn draw_strip(
     (middle, row_px): (f64, f64),
     quantity: &str,
 ) {
-    let Some(tukey) = Tukey::of(&strip.values) else {
+    let Some(tukey) = Tukey::of_sorted(&strip.values) else {
         return;
     };
     let colour = strip.style.colour();

@@ -120,9 +120,10 @@ pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
             0 => 0.0,
             _ => decreasing_root(0.0, 1.0, low),
         },
-        high: match count >= trials {
-            true => 1.0,
-            false => decreasing_root(0.0, 1.0, high),
+        high: if count >= trials {
+            1.0
+        } else {
+            decreasing_root(0.0, 1.0, high)
         },
     }
 }

@@ -84,11 +84,11 @@ pub fn next(levels: &[Level], rules: &Rules) -> Next {
     if let Some(level) = sorted.iter().find(is_short) {
         return Next::Visit(level.concurrency);
     }
-    let noise = Noise::of(sorted.iter().copied());
+    let noise = Noise::between_visits(sorted.iter().copied());
     if let Some(higher) = higher(&sorted, &noise, rules) {
         return Next::Visit(higher);
     }
-    let standings = all(levels);
+    let standings = standings(levels);
     let Some(best) = standings.iter().position(|one| one.status == Status::Best) else {
         return Next::Stop;
     };
@@ -232,14 +232,14 @@ impl Answer {
 
 /// What the levels say together; `None` if there is none that counts.
 pub fn answer(levels: &[Level]) -> Option<Answer> {
-    let standings = all(levels);
+    let standings = standings(levels);
     let best = standings
         .iter()
         .position(|one| one.status == Status::Best)?;
     let knee = knee(&standings)?;
     Some(Answer {
         is_open: knee + 1 == standings.len(),
-        noise: Noise::of(levels.iter()),
+        noise: Noise::between_visits(levels.iter()),
         standings,
         knee,
         best,
@@ -252,8 +252,8 @@ fn knee(standings: &[Standing]) -> Option<usize> {
 }
 
 /// How the levels stand, in ascending order. Spoilt ones and those without a visit are left out.
-fn all(levels: &[Level]) -> Vec<Standing> {
-    let noise = Noise::of(levels.iter());
+fn standings(levels: &[Level]) -> Vec<Standing> {
+    let noise = Noise::between_visits(levels.iter());
     let counts = |level: &&Level| !level.is_spoilt && !level.throughputs.is_empty();
     let mut sorted: Vec<&Level> = levels.iter().filter(counts).collect();
     sorted.sort_by_key(|level| level.concurrency);
@@ -331,15 +331,16 @@ pub struct Change {
 
 /// Mean throughput of a level; 0 without visits.
 fn mean(level: &Level) -> f64 {
-    match level.throughputs.is_empty() {
-        true => 0.0,
-        false => describe::mean(&level.throughputs),
+    if level.throughputs.is_empty() {
+        0.0
+    } else {
+        describe::mean(&level.throughputs)
     }
 }
 
 impl Noise {
     /// The spread of all levels together.
-    pub fn of<'a>(levels: impl Iterator<Item = &'a Level>) -> Noise {
+    pub fn between_visits<'a>(levels: impl Iterator<Item = &'a Level>) -> Noise {
         let (mut squares, mut df) = (0.0, 0);
         for level in levels {
             let centre = mean(level);

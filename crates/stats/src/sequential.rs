@@ -195,18 +195,6 @@ pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
     limits
 }
 
-/// The probability that |z| crosses `limits` at one of the looks when nothing differs.
-pub fn probability_to_cross(times: &[f64], limits: &[f64]) -> f64 {
-    let mut walk = Walk::default();
-    let mut crossed = 0.0;
-    for (&time, &limit) in times.iter().zip(limits) {
-        let score = limit * time.sqrt();
-        crossed += walk.crossing(time, score);
-        walk.step(time, score);
-    }
-    crossed
-}
-
 /// Paths that have not crossed so far: a weighted grid of scores at the last look's time, or a
 /// single certain score of zero before the first.
 struct Walk {
@@ -334,6 +322,18 @@ pub fn decide(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The probability that |z| crosses `limits` at one of the looks when nothing differs.
+    fn probability_to_cross(times: &[f64], limits: &[f64]) -> f64 {
+        let mut walk = Walk::default();
+        let mut crossed = 0.0;
+        for (&time, &limit) in times.iter().zip(limits) {
+            let score = limit * time.sqrt();
+            crossed += walk.crossing(time, score);
+            walk.step(time, score);
+        }
+        crossed
+    }
 
     #[test]
     fn a_fixed_design_is_the_ordinary_test() {

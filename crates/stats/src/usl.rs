@@ -119,12 +119,13 @@ pub fn fit(points: &[Point]) -> Result<Usl, UslError> {
         return Err(UslError::NotPositive);
     }
     let usl = least_squares(points).ok_or(UslError::NoFit)?;
-    match usl.r_squared >= LEAST_R_SQUARED {
-        true => Ok(usl),
+    if usl.r_squared >= LEAST_R_SQUARED {
+        Ok(usl)
+    } else {
         // Not a number where all throughputs are equal: nothing was there to explain.
-        false => Err(UslError::Poor {
+        Err(UslError::Poor {
             r_squared: usl.r_squared,
-        }),
+        })
     }
 }
 
@@ -174,9 +175,10 @@ fn gradient(parameters: &Parameters, n: f64) -> Parameters {
 fn residue(points: &[Point], parameters: &Parameters) -> f64 {
     let square = |point: &Point| {
         let value = value(parameters, point.concurrency);
-        match value > 0.0 {
-            true => point.weight * (point.throughput - value).powi(2),
-            false => f64::INFINITY,
+        if value > 0.0 {
+            point.weight * (point.throughput - value).powi(2)
+        } else {
+            f64::INFINITY
         }
     };
     points.iter().map(square).sum()
