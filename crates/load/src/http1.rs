@@ -179,6 +179,13 @@ impl Watch {
         }
     }
 
+    /// Takes the beginning of a body that is kept already.
+    #[cfg(feature = "http3")]
+    pub(crate) fn take_body(&mut self, mut body: Vec<u8>) {
+        body.truncate(self.max_body_bytes);
+        self.body = body;
+    }
+
     pub(crate) fn data(&mut self, bytes: &[u8]) {
         let room = self.max_body_bytes - self.body.len();
         self.body.extend_from_slice(&bytes[..room.min(bytes.len())]);

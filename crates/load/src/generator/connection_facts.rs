@@ -54,14 +54,18 @@ impl ConnectionFacts {
     /// A QUIC connection, of which neither cipher nor group is told. Its TLS is always 1.3 (RFC 9001,
     /// section 4.2).
     #[cfg(feature = "http3")]
-    pub fn connected_by_quic(&mut self, up: &super::quic::Up, connect_ns: u64) {
+    pub fn connected_by_quic(
+        &mut self,
+        established: &speedwell_load_h3::Established,
+        connect_ns: u64,
+    ) {
         self.connect_ns = connect_ns;
         self.tls = Some(TlsFacts {
             version: "TLSv1.3".to_owned(),
             cipher: String::new(),
-            key_bits: up.certificate.as_deref().and_then(key_bits),
+            key_bits: established.certificate.as_deref().and_then(key_bits),
             group: None,
-            alpn: Some(String::from_utf8_lossy(&up.alpn).into_owned()),
+            alpn: Some(String::from_utf8_lossy(&established.alpn).into_owned()),
         });
     }
 }

@@ -110,7 +110,9 @@ impl Multiplex {
     /// Takes what arrived.
     pub fn feed(&mut self, bytes: &[u8], now_ns: u64, recorder: &mut Recorder) -> Fed {
         let Multiplex { http, streams, .. } = self;
-        let fed = http.feed(bytes, &mut |event| streams.on_event(event, now_ns, recorder));
+        let fed = http.feed(bytes, &mut |event| {
+            streams.on_event(event, now_ns, recorder)
+        });
         match fed {
             Ok(()) => Fed::Open,
             Err(ConnectionError::NotHttp2 | ConnectionError::NoSettings) => {

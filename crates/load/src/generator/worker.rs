@@ -50,7 +50,7 @@ pub(super) struct Worker<'a> {
     reached_most_connections: bool,
     /// Memory for what happens on QUIC connections.
     #[cfg(feature = "http3")]
-    happened: Vec<super::quic::Event>,
+    happened: Vec<speedwell_load_h3::Event>,
 }
 
 impl<'a> Worker<'a> {
@@ -387,9 +387,9 @@ impl Worker<'_> {
             engine.wait(until_ns, &mut happened);
         }
         for event in happened.drain(..) {
-            let id = event.token as u32;
+            let id = event.connection as u32;
             let connection = &mut self.connections[id as usize];
-            if connection.is_meant(event.token) {
+            if connection.is_meant(event.connection) {
                 connection.on_quic(event, &mut self.core);
                 self.settle(id, now_ns);
             }
@@ -403,7 +403,7 @@ impl Worker<'_> {
             connection.hang_up();
         }
         if let Some(engine) = &mut self.core.quic {
-            engine.farewell(self.core.open);
+            engine.say_goodbye(self.core.open);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The UDP socket of one connection: counts what passes, and finds that nobody listens.
 //!
-//! The socket is connected, so the operating system tells it of ICMP messages about its packets
-//! (udp(7)). `quinn` would wait for answers that cannot come; here the connection is told.
+//! The socket is connected, so the operating system reports ICMP messages about its packets to it
+//! (udp(7)). `quinn` would wait for answers that cannot come; here the connection ends.
 
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, UdpPoller};
@@ -16,21 +16,43 @@ use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
 use tokio::sync::Notify;
 
-/// What passed through all sockets of a thread: payload of UDP, and the calls it took.
+/// What passed through the sockets of an engine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Traffic {
+    /// Bytes of UDP payload that were received.
+    pub received: u64,
+    /// Bytes of UDP payload that were sent.
+    pub sent: u64,
+    /// System calls that it took.
+    pub calls: u64,
+}
+
+/// Counts what passes through the sockets.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
-    pub received: AtomicU64,
-    pub sent: AtomicU64,
-    pub calls: AtomicU64,
+pub(crate) struct Passed {
+    received: AtomicU64,
+    sent: AtomicU64,
+    calls: AtomicU64,
+}
+
+impl Passed {
+    /// What passed since the last time.
+    pub fn take(&self) -> Traffic {
+        Traffic {
+            received: self.received.swap(0, Ordering::Relaxed),
+            sent: self.sent.swap(0, Ordering::Relaxed),
+            calls: self.calls.swap(0, Ordering::Relaxed),
+        }
+    }
 }
 
 /// The socket of a connection.
 #[derive(Debug)]
-pub(super) struct Datagrams {
+pub(crate) struct Datagrams {
     socket: tokio::net::UdpSocket,
     state: UdpSocketState,
     passed: Arc<Passed>,
-    /// The error that the operating system told last; 0 is none.
+    /// The last error that the operating system reported; 0 is none.
     error: AtomicI32,
     failed: Notify,
 }
@@ -66,8 +88,8 @@ impl Datagrams {
             if error != 0 {
                 return io::Error::from_raw_os_error(error);
             }
-            let told = race(self.failed.notified(), self.socket.ready(Interest::ERROR));
-            if let First::That(_) = told.await {
+            let noticed = race(self.failed.notified(), self.socket.ready(Interest::ERROR));
+            if let First::That(_) = noticed.await {
                 self.take_error();
             }
         }
@@ -79,7 +101,7 @@ impl Datagrams {
         if let Ok(Some(error)) = self.socket.take_error() {
             self.note(&error);
         }
-        // What was told is over, until the operating system tells of an error again.
+        // This error is dealt with, until the operating system reports another.
         let nothing: io::Result<()> = Err(io::ErrorKind::WouldBlock.into());
         let _ = self.socket.try_io(Interest::ERROR, || nothing);
     }
@@ -210,13 +232,13 @@ impl UdpPoller for Writable {
 }
 
 /// Which one came.
-pub(super) enum First<A, B> {
+pub(crate) enum First<A, B> {
     This(A),
     That(B),
 }
 
 /// Waits for both, and gives up the one that is not first. When both are there, `this` counts.
-pub(super) async fn race<A, B>(
+pub(crate) async fn race<A, B>(
     this: impl Future<Output = A>,
     that: impl Future<Output = B>,
 ) -> First<A, B> {

@@ -4,25 +4,22 @@
 //! begun at the next wait, where no other thread needs to be woken for it. Start reading at
 //! [`Engine::wait`].
 
-use super::datagrams::Passed;
-use super::events::{Event, Events};
-use super::exchange::Exchange;
-use super::line::Line;
-use crate::generator::channel::{Tls, Traffic};
-use crate::generator::clock::{Clock, NEVER, Timer};
+use crate::connection::{Connection, Line};
+use crate::datagrams::{Passed, Traffic};
+use crate::event::{Event, Events};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, IdleTimeout, TransportConfig, VarInt};
+use std::fs::File;
 use std::future::{Future, poll_fn};
-use std::io;
+use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
 /// A connection on which nothing is heard for so long is lost. The operating system would keep TCP
@@ -34,44 +31,41 @@ const IDLE_MS: u32 = 30_000;
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// At the end, tasks get so many turns for each connection to say goodbye.
-const TURNS_OF_FAREWELL: u32 = 4;
+const TURNS_OF_GOODBYE: u32 = 4;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The runtime of a thread.
-pub(in crate::generator) struct Engine {
+/// Drives the connections of one thread.
+pub struct Engine {
     /// What the loop wants done.
     tasks: Vec<Task>,
     alarm: Alarm,
-    /// When the alarm rings, or rang.
-    rings_ns: u64,
-    pub(super) events: Arc<Events>,
+    pub(crate) events: Arc<Events>,
     passed: Arc<Passed>,
     config: ClientConfig,
     name: String,
-    pub(super) clock: Clock,
     /// Behind all that needs it to be dropped.
     runtime: Runtime,
 }
 
-/// A connection as the loop holds it: it is given up when this is dropped.
-pub(super) struct Hold {
-    _given_up: oneshot::Sender<()>,
-    pub presence: Arc<()>,
-}
-
 impl Engine {
-    /// A runtime for this thread.
+    /// An engine for this thread, whose connections use `tls` and expect a certificate for
+    /// `server_name`. It stops waiting whenever `alarm` can be read, such as a timer of
+    /// timerfd_create(2) whose other descriptor the caller sets.
     ///
     /// # Errors
     /// The operating system refuses what it is made of, or TLS has no cipher that QUIC needs.
-    pub fn new(tls: &Tls, clock: Clock) -> io::Result<Engine> {
+    pub fn new(
+        tls: Arc<rustls::ClientConfig>,
+        server_name: String,
+        alarm: OwnedFd,
+    ) -> io::Result<Engine> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let alarm = {
             let _inside = runtime.enter();
-            Alarm::new(clock)?
+            Alarm::new(alarm)?
         };
-        let crypto = QuicClientConfig::try_from(tls.config.clone()).map_err(io::Error::other)?;
+        let crypto = QuicClientConfig::try_from(tls).map_err(io::Error::other)?;
         let mut transport = TransportConfig::default();
         transport
             .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_MS))))
@@ -83,18 +77,17 @@ impl Engine {
         Ok(Engine {
             tasks: Vec::new(),
             alarm,
-            rings_ns: NEVER,
             events: Arc::default(),
             passed: Arc::default(),
             config,
-            name: tls.name.to_str().into_owned(),
-            clock,
+            name: server_name,
             runtime,
         })
     }
 
-    /// Begins to connect.
-    pub(super) fn connect(&mut self, to: SocketAddr, local: Option<IpAddr>, token: u64) -> Hold {
+    /// Begins to connect, from `local` if it is given. `number` is what the events of the connection
+    /// bear.
+    pub fn connect(&mut self, to: SocketAddr, local: Option<IpAddr>, number: u64) -> Connection {
         let presence = Arc::new(());
         let line = Line {
             to,
@@ -103,48 +96,35 @@ impl Engine {
             config: self.config.clone(),
             passed: self.passed.clone(),
             events: self.events.clone(),
-            clock: self.clock,
-            token,
+            number,
             presence: presence.clone(),
         };
-        let (give_up, given_up) = oneshot::channel();
-        self.tasks.push(Box::pin(line.run(given_up)));
-        Hold {
-            _given_up: give_up,
-            presence,
-        }
+        let (connection, given_up) = Connection::new(number, presence);
+        self.begin(line.run(given_up));
+        connection
     }
 
-    /// Begins a request.
-    pub(super) fn begin(&mut self, exchange: Exchange) {
-        self.tasks.push(Box::pin(exchange.run()));
+    /// Begins a task at the next wait.
+    pub(crate) fn begin(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.push(Box::pin(task));
     }
 
-    /// Lets tasks run until something happened, or until a time. Gives what happened.
-    pub fn wait(&mut self, until_ns: u64, happened: &mut Vec<Event>) {
-        let now_ns = self.clock.now_ns();
-        if until_ns != NEVER && until_ns > now_ns && until_ns != self.rings_ns {
-            // Without an alarm the loop would wait for an event: rather it looks again at once.
-            self.rings_ns = match self.alarm.set(until_ns) {
-                Ok(()) => until_ns,
-                Err(_) => NEVER,
-            };
-        }
+    /// Lets tasks run: if `may_block`, until something happened or the alarm can be read; else for one
+    /// turn. Gives what happened.
+    pub fn wait(&mut self, may_block: bool, happened: &mut Vec<Event>) {
         let Engine {
             tasks,
             alarm,
-            rings_ns,
             events,
             runtime,
             ..
         } = self;
-        let is_alarmed = until_ns == NEVER || *rings_ns == until_ns;
-        let waits = is_alarmed && until_ns > now_ns && events.is_empty();
+        let blocks = may_block && events.is_empty();
         runtime.block_on(async {
             for task in tasks.drain(..) {
                 drop(tokio::spawn(task));
             }
-            if !waits {
+            if !blocks {
                 return yield_now().await;
             }
             poll_fn(|context| match events.poll(context) {
@@ -156,58 +136,50 @@ impl Engine {
         events.take_into(happened);
     }
 
-    /// Moves what passed through the sockets since the last time.
-    pub fn take_traffic(&self, traffic: &mut Traffic) {
-        traffic.received += self.passed.received.swap(0, Ordering::Relaxed);
-        traffic.sent += self.passed.sent.swap(0, Ordering::Relaxed);
-        traffic.calls += self.passed.calls.swap(0, Ordering::Relaxed);
+    /// What passed through the sockets since the last time.
+    pub fn take_traffic(&self) -> Traffic {
+        self.passed.take()
     }
 
-    /// After connections were given up: tells the servers, who would otherwise keep them until
+    /// After so many connections were given up: tells the servers, who would otherwise keep them until
     /// they are idle.
-    pub fn farewell(&mut self, connections: u32) {
+    pub fn say_goodbye(&mut self, connections: u32) {
         self.tasks.clear();
         self.runtime.block_on(async {
-            for _ in 0..connections.saturating_add(1) * TURNS_OF_FAREWELL {
+            for _ in 0..connections.saturating_add(1) * TURNS_OF_GOODBYE {
                 yield_now().await;
             }
         });
     }
 }
 
-/// A timer in the runtime that is exact to the nanosecond. The runtime's own timers count milliseconds, which would be
-/// late for most requests of a schedule.
+/// What ends a wait at a time. The runtime's own timers count milliseconds, which is too late for a
+/// caller that has a schedule.
 struct Alarm {
-    timer: AsyncFd<Timer>,
+    descriptor: AsyncFd<File>,
 }
 
 impl Alarm {
     /// Must be called within the runtime.
-    fn new(clock: Clock) -> io::Result<Alarm> {
-        let timer = Timer::new(clock)?;
-        // SAFETY: a timer's descriptor is open until it is dropped, and always the same.
-        let timer = unsafe { AsyncFd::register(timer)? };
-        Ok(Alarm { timer })
+    fn new(descriptor: OwnedFd) -> io::Result<Alarm> {
+        // SAFETY: a file's descriptor is open until it is dropped, and always the same.
+        let descriptor = unsafe { AsyncFd::register(File::from(descriptor))? };
+        Ok(Alarm { descriptor })
     }
 
-    /// Rings once, at this time of the load, and not when it was set to ring before.
-    fn set(&self, at_ns: u64) -> io::Result<()> {
-        self.timer.get_ref().set(at_ns)
-    }
-
-    /// Ready when it has rung. A timer that cannot be read has rung: the loop looks at its clock.
+    /// Ready when it has rung. An alarm that cannot be read has rung: the loop looks at its clock.
     fn poll(&self, context: &mut Context) -> Poll<()> {
         loop {
-            let mut guard = match self.timer.poll_read_ready(context) {
+            let mut guard = match self.descriptor.poll_read_ready(context) {
                 Poll::Ready(Ok(guard)) => guard,
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
             };
-            let read = guard.try_io(|timer| {
-                let mut count = [0; 8];
-                rustix::io::read(timer, &mut count).map_err(io::Error::from)
-            });
-            if read.is_ok() {
+            let mut count = [0; 8];
+            if guard
+                .try_io(|alarm| alarm.get_ref().read(&mut count))
+                .is_ok()
+            {
                 return Poll::Ready(());
             }
         }
