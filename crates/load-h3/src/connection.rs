@@ -72,7 +72,7 @@ impl Connection {
             .is_some_and(ConnectionState::is_closing)
     }
 
-    /// Sends a request, whose events bear `key`. Of its response, `keep_bytes` of the body and the
+    /// Sends a request, whose events carry `key`. Of its response, `keep_bytes` of the body and the
     /// header fields are kept, if it is given. The request is given up when the result is dropped.
     /// `None` while the connection is not established.
     pub fn send(

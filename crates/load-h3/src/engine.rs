@@ -23,7 +23,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
 /// A connection on which nothing is heard for so long is lost. The operating system would keep TCP
-/// for minutes, but nothing tells of a dead peer sooner here, and 30 s is what servers offer, too.
+/// for minutes, but nothing reveals a dead peer sooner here, and 30 s is what servers offer, too.
 const IDLE_MS: u32 = 30_000;
 
 /// A server that thinks for longer than that is asked whether it is alive, or its answer would be
@@ -85,8 +85,8 @@ impl Engine {
         })
     }
 
-    /// Begins to connect, from `local` if it is given. `number` is what the events of the connection
-    /// bear.
+    /// Begins to connect, from `local` if it is given. The events of the connection carry
+    /// `number`.
     pub fn connect(&mut self, to: SocketAddr, local: Option<IpAddr>, number: u64) -> Connection {
         let presence = Arc::new(());
         let line = Line {
@@ -141,7 +141,7 @@ impl Engine {
         self.passed.take()
     }
 
-    /// After so many connections were given up: tells the servers, who would otherwise keep them until
+    /// After so many connections were given up: lets the servers know, which would otherwise keep them until
     /// they are idle.
     pub fn say_goodbye(&mut self, connections: u32) {
         self.tasks.clear();

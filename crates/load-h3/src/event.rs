@@ -36,7 +36,7 @@ pub enum What {
 pub struct StreamKey {
     /// A place that is used again for later requests.
     pub slot: u32,
-    /// Tells the requests of one place apart.
+    /// Distinguishes the requests of one place.
     pub serial: u64,
 }
 

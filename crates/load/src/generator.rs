@@ -100,9 +100,9 @@ pub fn run(
     let clock = Clock::start();
     let end_ns = AtomicU64::new(NEVER);
     let finished = std::thread::scope(|scope| {
-        let (tell, told) = channel();
+        let (ended, endings) = channel();
         for (thread, mailbox) in mailboxes.iter().enumerate() {
-            let (tell, tls, source, end_ns) = (tell.clone(), tls.clone(), &source, &end_ns);
+            let (ended, tls, source, end_ns) = (ended.clone(), tls.clone(), &source, &end_ns);
             let part = Part {
                 index: load.part.index * threads + thread as u32,
                 of: load.part.of * threads,
@@ -117,29 +117,30 @@ pub fn run(
                     // What the others would measure is not the load: they end, too.
                     end_ns.store(0, Ordering::Relaxed);
                 }
-                // The receiver lives until all threads have told.
-                let _ = tell.send(finished);
+                // The receiver lives until all threads have ended.
+                let _ = ended.send(finished);
             });
         }
-        drop(tell);
+        drop(ended);
         let mut steady = SteadyWatch::new(load, &end_ns);
         let mut watch = |progress: &Progress| {
             steady.see(progress);
             watch(progress);
         };
-        watch_threads(&told, &mailboxes, &mut tracker, load, clock, &mut watch)
+        watch_threads(&endings, &mailboxes, &mut tracker, load, clock, &mut watch)
     });
     let window_end_ns = window_end_ns.min(end_ns.into_inner());
-    let all: std::io::Result<Vec<Finished>> = finished.into_iter().collect();
-    let all = all.map_err(StartError::waiting)?;
+    let finished: std::io::Result<Vec<Finished>> = finished.into_iter().collect();
+    let finished = finished.map_err(StartError::waiting)?;
     tracker.gather(&mailboxes);
     let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began_ms = began.as_millis() as u64;
     Ok(put_together(
-        all,
+        finished,
         tracker,
         load,
         window_end_ns,
-        began.as_millis() as u64,
+        began_ms,
     ))
 }
 
@@ -211,7 +212,7 @@ fn threads_of(load: &Load) -> u32 {
 
 fn prepare_thread(load: &Load, thread: usize) {
     // Waits that end when they should: a thread's timers are by default up to 50 us late (prctl(2)).
-    // Where neither is allowed, the lag and the self-check tell what came of it.
+    // Where neither is allowed, the lag and the self-check show what came of it.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     if !load.processors.is_empty() {
         let mut set = CpuSet::new();
@@ -220,11 +221,11 @@ fn prepare_thread(load: &Load, thread: usize) {
     }
 }
 
-type Told = Receiver<std::io::Result<Finished>>;
+type Endings = Receiver<std::io::Result<Finished>>;
 
-/// Until all threads have ended: gathers what they hand over, and tells it.
+/// Until all threads have ended: gathers what they hand over, and reports it.
 fn watch_threads(
-    told: &Told,
+    endings: &Endings,
     mailboxes: &[Mailbox],
     tracker: &mut ProgressTracker,
     load: &Load,
@@ -237,7 +238,7 @@ fn watch_threads(
     let mut next_ns = TICK_NS + TICK_NS / 2;
     loop {
         let wait_ns = next_ns.saturating_sub(clock.now_ns());
-        match told.recv_timeout(Duration::from_nanos(wait_ns)) {
+        match endings.recv_timeout(Duration::from_nanos(wait_ns)) {
             Ok(one) => finished.push(one),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {

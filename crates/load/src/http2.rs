@@ -2,7 +2,7 @@
 //! of bytes.
 //!
 //! [`Request`] encodes a request once, to be sent on many streams. [`Connection`] opens streams
-//! with such requests, is fed with whatever arrives, and tells what became of each. It announces a
+//! with such requests, is fed with whatever arrives, and reports what became of each. It announces a
 //! header table of size zero, so that the fields of a response can be left undecoded until somebody
 //! asks for them. Neither knows the time or a socket. Nothing is allocated per request once a
 //! connection has been as busy as it gets. Start reading at [`Connection`]; what it reports are
@@ -175,7 +175,7 @@ pub enum ConnectionError {
 }
 
 impl ConnectionError {
-    /// The code that the peer is told.
+    /// The code that is sent to the peer.
     pub fn code(self) -> ErrorCode {
         match self {
             ConnectionError::FrameSize => ErrorCode::FRAME_SIZE_ERROR,

@@ -357,7 +357,7 @@ pub fn bounds_agree(low_ns: f64, high_ns: f64) -> bool {
     high_ns <= low_ns * AGREEMENT
 }
 
-/// Whether two bounds in nanoseconds are so far apart that neither may be told.
+/// Whether two bounds in nanoseconds are so far apart that neither may be reported.
 pub fn is_range_too_wide(low_ns: f64, high_ns: f64) -> bool {
     high_ns > low_ns * WIDEST && high_ns - low_ns > NARROW_NS
 }
@@ -394,7 +394,7 @@ impl OpenTimes {
 /// Below this share of the asked concurrency a closed load is warned about.
 pub const LEAST_CONCURRENCY: f64 = 0.95;
 
-/// Below this share of the offered rate the tail is not told.
+/// Below this share of the offered rate the tail is not reported.
 pub const LEAST_ACHIEVED: f64 = 0.98;
 
 /// An own lag of up to a millisecond is never held against a generator: it is what timers with a
@@ -475,7 +475,7 @@ impl OpenVerdict {
         self.achieved < LEAST_ACHIEVED
     }
 
-    /// Whether the tail of the response time may be told.
+    /// Whether the tail of the response time may be reported.
     pub fn allows_tail(&self) -> bool {
         !self.is_generator_limited() && !self.is_rate_missed()
     }

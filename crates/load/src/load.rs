@@ -57,7 +57,7 @@ pub struct Load {
     /// When it is sent.
     pub pace: Pace,
     /// Connections of an open load when it begins. A closed load has one per client, or per
-    /// [`Load::streams`] clients.
+    /// [`Load::streams_per_connection`] clients.
     pub connections: u32,
     /// The most connections an open load may come to have.
     pub most_connections: u32,
@@ -216,7 +216,7 @@ pub struct Timeouts {
 /// answers; the load says how long it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batching {
-    /// Every answer is read as soon as the operating system tells of it.
+    /// Every answer is read as soon as the operating system reports it.
     Off,
     /// A closed load that keeps its server busy waits at most this long, in nanoseconds, and at
     /// most an eighth of the median service time.

@@ -141,7 +141,7 @@ impl Banded {
         }
     }
 
-    /// Thin lines between bands of several marks, which tell what belongs together.
+    /// Thin lines between bands of several marks, which show what belongs together.
     fn separate_bands(&self, svg: &mut Svg) {
         if self.slots == 1 || self.band_px() < 12.0 {
             return;

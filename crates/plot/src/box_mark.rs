@@ -254,7 +254,7 @@ fn densities(sorted: &[f64]) -> Vec<f64> {
     sorted.iter().map(count).collect()
 }
 
-/// The van der Corput sequence in base 2: every stretch of it fills the unit interval evenly, and
+/// The van der Corput sequence in base 2: every run of it fills the unit interval evenly, and
 /// neighbours lie far apart, which is what overlapping points need.
 fn van_der_corput(mut index: usize) -> f64 {
     let (mut value, mut share) = (0.0, 0.5);

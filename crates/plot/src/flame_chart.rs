@@ -74,8 +74,8 @@ impl FlameChart {
         Rows::place(&self.frames, self.full, width)
     }
 
-    /// A chart's width is known only when it is drawn, but how many boxes are too narrow must be told above it.
-    fn told_width(&self) -> f64 {
+    /// A chart's width is known only when it is drawn, but how many boxes are too narrow is said above it.
+    fn assumed_width(&self) -> f64 {
         f64::from(crate::Size::default().width_px)
     }
 
@@ -103,13 +103,13 @@ impl Figure for FlameChart {
         Header {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
-            note: self.rows(self.told_width()).left_out(),
+            note: self.rows(self.assumed_width()).left_out(),
             legend,
         }
     }
 
     fn summary(&self) -> String {
-        let rows = self.rows(self.told_width());
+        let rows = self.rows(self.assumed_width());
         let widest = rows.boxes.iter().max_by(|a, b| a.width.total_cmp(&b.width));
         let widest = widest.map_or("", |placed| placed.frame.name.as_str());
         format!(
@@ -120,7 +120,7 @@ impl Figure for FlameChart {
     }
 
     fn is_empty(&self) -> bool {
-        self.rows(self.told_width()).boxes.is_empty()
+        self.rows(self.assumed_width()).boxes.is_empty()
     }
 
     fn draw(&self, svg: &mut Svg, area: Rect) {

@@ -174,7 +174,7 @@ pub enum Mark {
     Worse,
     /// As good as the reference: a blue square.
     Same,
-    /// The interval does not tell: a hollow grey circle.
+    /// The interval allows no verdict: a hollow grey circle.
     Unclear,
 }
 

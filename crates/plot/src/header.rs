@@ -111,7 +111,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// One key per name; none when there is nothing to tell apart.
+    /// One key per name; none when there is nothing to distinguish.
     pub fn list(names: &[&str], swatch: impl Fn(Style) -> Swatch) -> Vec<Self> {
         if names.iter().all(|name| name.trim().is_empty()) {
             return Vec::new();

@@ -1,5 +1,6 @@
-//! From values to distances: which part of the numbers an axis shows, and where each of them is. Knows nothing of SVG. The ticks of an axis are in `ticks`,
-//! their labels in `numeral`. Start reading at [`Mapping`].
+//! From values to distances: which part of the numbers an axis shows, and where each of them is.
+//! Knows nothing of SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start reading
+//! at [`Mapping`].
 
 use crate::ticks::{Tick, ticks};
 use crate::{Axis, Scale};

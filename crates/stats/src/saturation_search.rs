@@ -1,7 +1,7 @@
 //! Where throughput stops growing as workers are added, decided in spite of noise.
 //!
 //! A level of concurrency is visited several times, and every visit gives one throughput: visits, not
-//! stretches of one visit, tell how much a level differs from itself. Decides which level is visited next, when
+//! parts of one visit, show how much a level differs from itself. Decides which level is visited next, when
 //! there is nothing left to learn, and what the answer is. It must not know what the workers do, nor wait for
 //! anything: both [`next`] and [`answer`] follow from the visits so far alone, so that what ended the measuring
 //! can be found again from what was stored. Start at [`next`]; how two levels are compared is in [`Noise`].
@@ -65,7 +65,7 @@ pub enum Next {
 const WIDEST_AT_BEST: f64 = 1.5;
 
 /// The answer is found to an eighth of itself: half an octave's third, finer than throughput near a knee
-/// can usually be told apart.
+/// can usually be distinguished.
 const RESOLUTION: u32 = 8;
 
 /// Which level is visited next.
@@ -170,8 +170,8 @@ fn below_knee(standings: &[Standing], rules: &Rules) -> Option<u32> {
 
 // How every level stands to the best one, and the answer that follows.
 
-/// Confidence of the intervals that are told.
-const TOLD: f64 = 0.95;
+/// Confidence of the intervals that are reported.
+const REPORTED_CONFIDENCE: f64 = 0.95;
 
 /// How a level stands to the best one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -268,7 +268,7 @@ fn standings(levels: &[Level]) -> Vec<Standing> {
             visits: level.throughputs.len(),
             throughput: mean(level),
             interval: interval(level, &noise),
-            change: before.map(|before| noise.change_at(before, level, TOLD)),
+            change: before.map(|before| noise.change_at(before, level, REPORTED_CONFIDENCE)),
             status: status(level, best, &noise),
         }
     };
@@ -276,7 +276,7 @@ fn standings(levels: &[Level]) -> Vec<Standing> {
 }
 
 fn interval(level: &Level, noise: &Noise) -> Option<Interval> {
-    let half = noise.half_width(level.throughputs.len(), TOLD)?;
+    let half = noise.half_width(level.throughputs.len(), REPORTED_CONFIDENCE)?;
     let mean = mean(level);
     Some(Interval {
         low: mean * (1.0 - half),

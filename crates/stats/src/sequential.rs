@@ -184,7 +184,7 @@ pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
     let mut limits = Vec::with_capacity(times.len());
     for (&time, &target) in times.iter().zip(cumulative) {
         let increment = target - spent;
-        // 38 standard deviations exhaust what a double can tell from zero.
+        // 38 standard deviations exhaust what a double can distinguish from zero.
         let score = decreasing_root(0.0, 38.0 * time.sqrt(), |s| {
             walk.crossing(time, s) - increment
         });
@@ -294,7 +294,7 @@ pub enum Decision {
 ///
 /// # Errors
 ///
-/// As [`stratified_rank`](crate::test::stratified_rank).
+/// As [`stratified_rank`].
 pub fn decide(
     observations: &[Observation],
     look: &Look,

@@ -82,7 +82,7 @@ impl Usl {
     }
 
     /// The concurrency of the greatest throughput, sqrt((1 - sigma) / kappa). `None` where kappa cannot
-    /// be told from 0 with its t interval at `confidence`: there is then no peak to speak of.
+    /// be distinguished from 0 with its t interval at `confidence`: there is then no peak to speak of.
     pub fn peak(&self, confidence: f64) -> Option<f64> {
         let free = [self.lambda, self.sigma, self.kappa];
         let free = free.iter().filter(|one| one.error.is_some()).count();

@@ -107,7 +107,7 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Times that this thread was taken off its processor (proc(5)); 0 where that is not told.
+/// Times that this thread was taken off its processor (proc(5)); 0 where that is not known.
 fn involuntary_switches() -> u64 {
     std::fs::read_to_string("/proc/thread-self/status")
         .ok()

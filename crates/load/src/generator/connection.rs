@@ -304,7 +304,7 @@ impl Connection {
             Fed::Goodbye if self.pending.is_none() => self.lose(Lost::Announced, core),
             Fed::Stray | Fed::Goodbye => self.stray(core),
             Fed::Broken(class) => {
-                // HTTP/2 tells the server what it did wrong, if the server still listens.
+                // HTTP/2 says what the server did wrong, if the server still listens.
                 if let Some(channel) = &mut self.channel {
                     let _ = self.protocol.flush(channel, &mut core.traffic);
                 }

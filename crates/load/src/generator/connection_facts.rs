@@ -7,7 +7,7 @@ use rustls::{ClientConnection, ProtocolVersion};
 pub struct TlsFacts {
     /// The version, such as `TLSv1.3`.
     pub version: String,
-    /// The cipher suite, such as `TLS13_AES_256_GCM_SHA384`; empty with HTTP/3, where it is not told.
+    /// The cipher suite, such as `TLS13_AES_256_GCM_SHA384`; empty with HTTP/3, where it is not known.
     pub cipher: String,
     /// Bits of the key in the server's certificate, where its kind is known.
     pub key_bits: Option<u32>,
@@ -51,7 +51,7 @@ impl ConnectionFacts {
         });
     }
 
-    /// A QUIC connection, of which neither cipher nor group is told. Its TLS is always 1.3 (RFC 9001,
+    /// A QUIC connection, of which neither cipher nor group is known. Its TLS is always 1.3 (RFC 9001,
     /// section 4.2).
     #[cfg(feature = "http3")]
     pub fn connected_by_quic(
@@ -70,7 +70,7 @@ impl ConnectionFacts {
     }
 }
 
-// How many bits the key of a certificate has, as far as a report tells it. A certificate is read only
+// How many bits the key of a certificate has, as far as a report shows it. A certificate is read only
 // up to its key (RFC 5280, section 4.1, in the encoding of X.690). Whether it may be trusted is not
 // decided here.
 

@@ -36,7 +36,7 @@ pub struct Probe {
     pub body: Vec<u8>,
     /// Bytes of the whole body.
     pub body_bytes: u64,
-    /// Bytes of the whole answer; with HTTP/3 those of its body, because the rest is not told.
+    /// Bytes of the whole answer; with HTTP/3 those of its body, because the rest is not known.
     pub wire_bytes: u64,
     /// The server lets the connection be used again.
     pub is_reusable: bool,

@@ -66,7 +66,7 @@ impl Engine {
         traffic.calls += passed.calls;
     }
 
-    /// After connections were given up: tells the servers.
+    /// After connections were given up: lets the servers know.
     pub fn say_goodbye(&mut self, connections: u32) {
         self.inner.say_goodbye(connections);
     }

@@ -16,13 +16,13 @@ pub(super) struct Scan {
     at: usize,
     /// Where the line, with those folded into it, begins.
     line: usize,
-    /// Where its text ends, if its line end was seen: the next byte tells whether it goes on.
+    /// Where its text ends, if its line end was seen: the next byte decides whether it goes on.
     text_end: Option<usize>,
     fields: usize,
 }
 
 impl Scan {
-    /// Goes on reading; `head` is everything from the first byte of the head. `Some` tells where
+    /// Goes on reading; `head` is everything from the first byte of the head. `Some` is where
     /// the head ends. Errors come at the same byte however the head was cut into pieces.
     pub(super) fn run(
         &mut self,
@@ -65,7 +65,7 @@ impl Scan {
         }
     }
 
-    /// Moves behind the next line end and tells where the text before it ends.
+    /// Moves behind the next line end and returns where the text before it ends.
     fn line_end(&mut self, head: &[u8]) -> Result<Option<usize>, ReplyError> {
         loop {
             let at = next_control(head, self.at);

@@ -14,7 +14,7 @@ pub(super) struct Incoming {
     left: u32,
     /// How many of them are padding.
     padding: u32,
-    /// The next byte tells how long the padding is.
+    /// The next byte is the length of the padding.
     awaits_padding: bool,
     ends_stream: bool,
 }
@@ -198,7 +198,7 @@ impl Connection {
         on(Event::Ended { token, summary });
     }
 
-    /// Gives a stream up, and tells the peer unless it knows.
+    /// Gives a stream up, and resets it unless the peer has done so.
     pub(super) fn fail(&mut self, place: u32, why: StreamError, on: &mut impl FnMut(Event)) {
         let stream = self.streams.at(place);
         let (id, token) = (stream.id, stream.token);

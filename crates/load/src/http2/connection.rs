@@ -22,9 +22,9 @@ pub enum Closing {
     BeforeSettings,
     /// The peer had announced it with GOAWAY: what is open was `h2.goaway`.
     Announced(ErrorCode),
-    /// The connection was broken before, and the peer was told so.
+    /// The connection was broken before, and the peer was informed.
     Broken(ConnectionError),
-    /// Streams are open, and [`Connection::phase`] tells where it met each of them.
+    /// Streams are open, and [`Connection::phase`] says how far each of them was.
     Unannounced,
 }
 
@@ -62,7 +62,7 @@ pub struct Connection {
     pub(super) next_id: u32,
     /// Bytes that the peer takes, of all streams together.
     pub(super) send_window: i64,
-    /// Bytes of DATA that arrived since the peer was last told to go on.
+    /// Bytes of DATA that arrived since the last WINDOW_UPDATE.
     pub(super) uncredited: u32,
     /// Places of streams whose bodies could go on as far as their own windows are concerned.
     pub(super) uploads: VecDeque<u32>,
@@ -72,7 +72,7 @@ pub struct Connection {
     pub(super) has_peer_settings: bool,
     /// The peer has acknowledged our settings.
     pub(super) is_acknowledged: bool,
-    /// The next header block must tell the peer that we use no table.
+    /// The next header block must announce that we use no table.
     pub(super) resets_table: bool,
     /// A frame that arrived in pieces, from its first byte.
     pub(super) carry: Vec<u8>,
@@ -165,7 +165,7 @@ impl Connection {
         true
     }
 
-    /// Gives a stream up: the peer is told, and whatever arrives on it later is ignored. Has no
+    /// Gives a stream up: it is reset, and whatever arrives on it later is ignored. Has no
     /// effect on a token that is not open.
     pub fn cancel(&mut self, token: u32) {
         if let Some((place, stream)) = self.streams.find_token(token) {
@@ -188,7 +188,7 @@ impl Connection {
         }
     }
 
-    /// Takes what arrived, all of it, in whatever pieces, and tells what happened.
+    /// Takes what arrived, all of it, in whatever pieces, and reports what happened.
     ///
     /// # Errors
     /// The peer broke the protocol. A GOAWAY frame has been put to the output; the streams that are

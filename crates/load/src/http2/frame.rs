@@ -114,7 +114,7 @@ pub struct Settings {
     pub table_size: u32,
     /// The largest payload of a frame that is accepted, in bytes; 16384 to 16777215.
     pub max_frame_bytes: u32,
-    /// What a peer may send on a stream before it is told to go on, in bytes; up to 2^31 - 1.
+    /// The window of a stream: what a peer may send before a WINDOW_UPDATE, in bytes; up to 2^31 - 1.
     pub stream_window: u32,
     /// The same for the whole connection; not below 65535, which it is at first.
     pub connection_window: u32,

@@ -229,7 +229,7 @@ enum Source<'a> {
     Decoded(&'a Fields),
 }
 
-/// Why the fields of a block cannot be told.
+/// Why the fields of a block cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unreadable {
     /// A text is no Huffman code.
@@ -384,7 +384,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Walks through a block of a peer that was told to use no table.
+    /// Walks through a block of a peer that may use no table.
     pub(super) fn walk(block: &[u8], part: Part) -> Result<Facts, Fault> {
         let compression = Fault::Connection(ConnectionError::Compression);
         let mut facts = Facts::default();

@@ -212,7 +212,7 @@ impl Fields {
 // Header fields of requests as bytes. Nothing refers to a dynamic table, so the bytes mean the same on
 // every connection at any time, and can be sent again and again.
 
-/// Tells the peer that our encoder's dynamic table has size zero from now on (RFC 7541, section
+/// Announces that our encoder's dynamic table has size zero from now on (RFC 7541, section
 /// 6.3). It must begin the first block after the peer made the table smaller (section 4.2).
 pub(super) const SIZE_UPDATE_ZERO: u8 = 0x20;
 

@@ -195,7 +195,7 @@ pub(super) struct Stream {
     /// The response has no body whatever its fields say (RFC 9110, section 6.4.1).
     pub(super) is_bodiless: bool,
     pub(super) summary: Summary,
-    /// Bytes of DATA that arrived since the peer was last told to go on.
+    /// Bytes of DATA that arrived since the last WINDOW_UPDATE.
     pub(super) uncredited: u32,
     /// Bytes that the peer takes; below zero after it made its window smaller.
     pub(super) send_window: i64,

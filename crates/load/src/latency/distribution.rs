@@ -24,7 +24,7 @@ impl<K> Default for Distribution<K> {
     }
 }
 
-/// Two are equal when they hold the same values, as far as a histogram tells values apart.
+/// Two are equal when they hold the same values, as far as a histogram distinguishes values.
 impl<K> PartialEq for Distribution<K> {
     fn eq(&self, other: &Distribution<K>) -> bool {
         self.values == other.values
@@ -200,7 +200,7 @@ fn ruler() -> &'static Histogram<u64> {
     RULER.get_or_init(histogram)
 }
 
-/// Two are equal when they hold the same values, as far as a histogram tells values apart.
+/// Two are equal when they hold the same values, as far as a histogram distinguishes values.
 impl PartialEq for Values {
     fn eq(&self, other: &Values) -> bool {
         self.moments == other.moments
@@ -542,7 +542,7 @@ pub fn every_percent(times: &Values) -> Vec<Served> {
     percentage_served(times, &percents)
 }
 
-/// Values that the histogram does not tell apart.
+/// Values that the histogram cannot distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bin {
     /// The shortest time of the bin, in nanoseconds.

@@ -58,7 +58,7 @@ pub struct StratifiedRank {
 /// Tests whether the two sides differ.
 ///
 /// Blocks may have any number of values of either side; those with one side only are left out, as
-/// they tell nothing about the difference. With blocks of two and two this is the test simulated in
+/// they say nothing about the difference. With blocks of two and two this is the test simulated in
 /// `docs/why/statistics.md`; the idea is that of van Elteren (Bulletin ISI 37, 1960), with ranks over
 /// all blocks instead of within each.
 ///
@@ -417,7 +417,7 @@ impl Steps {
     fn new(blocks: &Blocks) -> Steps {
         let mut steps: Vec<f64> = blocks.differences().collect();
         steps.sort_unstable_by(f64::total_cmp);
-        // Differences that only rounding tells apart are one.
+        // Differences that differ only by rounding are one.
         steps.dedup_by(|next, kept| *next - *kept <= FINE);
         Steps(steps)
     }
