@@ -3,17 +3,12 @@
 //!
 //! Start reading at [`Measured`].
 
-use crate::latency::{Achieved, OpenVerdict, Outcome, effective_concurrency};
-use crate::outcomes::ErrorClass;
+use crate::latency::{
+    Achieved, ClosedLatency, Connect, Distribution, Intended, OpenLatency, OpenVerdict, Outcome,
+    Service, ServiceTimes, Times, effective_concurrency,
+};
+use crate::outcomes::{ErrorClass, OutcomeCounts};
 use serde::{Deserialize, Serialize};
-
-mod replies;
-mod tick;
-mod totals;
-
-pub use replies::Replies;
-pub use tick::{Tick, Timeline};
-pub use totals::{Latency, Totals};
 
 /// What a load gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -176,5 +171,307 @@ impl Measured {
             sent: due.saturating_sub(unsent.map_or(0, |row| row.count)),
         };
         Some(OpenVerdict::judge(latency, achieved))
+    }
+}
+
+/// What is counted and timed of a set of requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// What became of every request.
+    #[serde(rename = "books")]
+    pub outcomes: OutcomeCounts,
+    /// How long they took.
+    pub latency: Latency,
+    /// What the answers were like.
+    pub replies: Replies,
+}
+
+impl Totals {
+    /// An empty one, for a closed or an open load.
+    pub fn new(is_closed: bool) -> Totals {
+        Totals {
+            outcomes: OutcomeCounts::new(),
+            latency: Latency::new(is_closed),
+            replies: Replies::default(),
+        }
+    }
+
+    /// Adds the totals of another thread, time or generator of the same load.
+    pub fn merge(&mut self, other: &Totals) {
+        self.outcomes.merge(&other.outcomes);
+        self.latency.merge(&other.latency);
+        self.replies.merge(&other.replies);
+    }
+
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        self.outcomes = OutcomeCounts::new();
+        self.latency.clear();
+        self.replies = Replies::default();
+    }
+}
+
+/// The times of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Latency {
+    /// Of clients that wait for their answers: service times only.
+    Closed(Box<ClosedLatency>),
+    /// Of a schedule: response times from the intended start, and lag, as well.
+    Open(Box<OpenLatency>),
+}
+
+impl Latency {
+    /// No times yet.
+    pub fn new(is_closed: bool) -> Latency {
+        if is_closed {
+            Latency::Closed(Box::default())
+        } else {
+            Latency::Open(Box::default())
+        }
+    }
+
+    /// Adds times of the same kind of load.
+    ///
+    /// # Panics
+    /// One load is closed and the other open: their times mean different things.
+    pub fn merge(&mut self, other: &Latency) {
+        match (self, other) {
+            (Latency::Closed(mine), Latency::Closed(theirs)) => mine.merge(theirs),
+            (Latency::Open(mine), Latency::Open(theirs)) => mine.merge(theirs),
+            _ => panic!("the times of a closed and an open load cannot be added"),
+        }
+    }
+
+    /// Forgets the times and keeps the memory.
+    pub fn clear(&mut self) {
+        match self {
+            Latency::Closed(times) => times.clear(),
+            Latency::Open(times) => times.clear(),
+        }
+    }
+
+    /// Records a request that was sent. An intended start is only known to an open load.
+    pub fn record(&mut self, outcome: Outcome, intended: Intended, times: Times) {
+        match self {
+            Latency::Closed(latency) => latency.record(outcome, times),
+            Latency::Open(latency) => latency.record(outcome, intended, times),
+        }
+    }
+
+    /// Records a connection that came about.
+    pub fn connected(&mut self, ns: u64) {
+        match self {
+            Latency::Closed(latency) => latency.connect.record(ns),
+            Latency::Open(latency) => latency.connect.record(ns),
+        }
+    }
+
+    /// Times of connections.
+    pub fn connect(&self) -> &Distribution<Connect> {
+        match self {
+            Latency::Closed(latency) => &latency.connect,
+            Latency::Open(latency) => &latency.connect,
+        }
+    }
+
+    /// Times from sending on, of one outcome, if it happened.
+    pub fn sent(&self, outcome: Outcome) -> Option<&ServiceTimes> {
+        match self {
+            Latency::Closed(latency) => latency.requests.get(outcome),
+            Latency::Open(latency) => latency.requests.get(outcome).map(|times| &times.sent),
+        }
+    }
+
+    /// Times from sending on, of every outcome that happened.
+    pub fn by_outcome(&self) -> Vec<(Outcome, &ServiceTimes)> {
+        match self {
+            Latency::Closed(latency) => latency.requests.iter().collect(),
+            Latency::Open(latency) => {
+                let seen = latency.requests.iter();
+                seen.map(|(outcome, times)| (outcome, &times.sent))
+                    .collect()
+            }
+        }
+    }
+
+    /// Times from sending on, of all outcomes together.
+    pub fn all_sent(&self) -> ServiceTimes {
+        match self {
+            Latency::Closed(latency) => latency.requests.merged(),
+            Latency::Open(latency) => latency.requests.merged().sent,
+        }
+    }
+
+    /// Service times of good answers.
+    pub fn service(&self) -> &Distribution<Service> {
+        match self {
+            Latency::Closed(latency) => &latency.requests.ok().service,
+            Latency::Open(latency) => &latency.requests.ok().sent.service,
+        }
+    }
+}
+
+// What the answers were like, as far as it may be a sign of a wrong experiment.
+
+/// Properties of whole answers with a good status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Replies {
+    /// Whole answers that were counted here.
+    pub count: u64,
+    /// Bytes of the first body.
+    pub first_body_bytes: Option<u64>,
+    /// Bytes of the shortest body.
+    pub least_body_bytes: u64,
+    /// Bytes of the longest body.
+    pub greatest_body_bytes: u64,
+    /// Bodies whose length is not that of the first.
+    pub other_lengths: u64,
+    /// Answers whose connection may be used again.
+    pub reusable: u64,
+    /// Answers with both Transfer-Encoding and Content-Length (RFC 9112, section 6.1).
+    pub doubtful_framing: u64,
+    /// Connections closed because unexpected bytes arrived.
+    pub stray_bytes: u64,
+}
+
+impl Replies {
+    /// Empty counts for the time after these, which still know the first body.
+    pub fn following(&self) -> Replies {
+        Replies {
+            first_body_bytes: self.first_body_bytes,
+            least_body_bytes: self.least_body_bytes,
+            greatest_body_bytes: self.greatest_body_bytes,
+            ..Replies::default()
+        }
+    }
+
+    /// Counts a whole answer.
+    pub fn count(&mut self, body_bytes: u64, is_reusable: bool, is_doubtful: bool) {
+        match self.first_body_bytes {
+            None => {
+                self.first_body_bytes = Some(body_bytes);
+                self.least_body_bytes = body_bytes;
+                self.greatest_body_bytes = body_bytes;
+            }
+            Some(first) => {
+                self.other_lengths += u64::from(first != body_bytes);
+                self.least_body_bytes = self.least_body_bytes.min(body_bytes);
+                self.greatest_body_bytes = self.greatest_body_bytes.max(body_bytes);
+            }
+        }
+        self.count += 1;
+        self.reusable += u64::from(is_reusable);
+        self.doubtful_framing += u64::from(is_doubtful);
+    }
+
+    /// Adds the answers of another thread or time. If its first body had another length, so had at
+    /// least those of its answers that were like it.
+    pub fn merge(&mut self, other: &Replies) {
+        match (self.first_body_bytes, other.first_body_bytes) {
+            (_, None) => {}
+            (None, Some(_)) => {
+                self.first_body_bytes = other.first_body_bytes;
+                self.least_body_bytes = other.least_body_bytes;
+                self.greatest_body_bytes = other.greatest_body_bytes;
+                self.other_lengths += other.other_lengths;
+            }
+            (Some(mine), Some(theirs)) => {
+                self.least_body_bytes = self.least_body_bytes.min(other.least_body_bytes);
+                self.greatest_body_bytes = self.greatest_body_bytes.max(other.greatest_body_bytes);
+                self.other_lengths += if mine == theirs {
+                    other.other_lengths
+                } else {
+                    other.count - other.other_lengths
+                };
+            }
+        }
+        self.count += other.count;
+        self.reusable += other.reusable;
+        self.doubtful_framing += other.doubtful_framing;
+        self.stray_bytes += other.stray_bytes;
+    }
+
+    /// Whether bodies differed in length.
+    pub fn lengths_vary(&self) -> bool {
+        self.least_body_bytes != self.greatest_body_bytes
+    }
+}
+
+// The timeline: what happened in each interval of time.
+
+/// What happened in one interval.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Tick {
+    /// Good answers.
+    pub ok: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Service times of good answers: the median, the 99th percentile and the greatest, in
+    /// nanoseconds. Where intervals of several generators or times were put together, the greatest
+    /// of each.
+    pub p50_ns: Option<u64>,
+    /// See [`Tick::p50_ns`].
+    pub p99_ns: Option<u64>,
+    /// See [`Tick::p50_ns`].
+    pub most_ns: Option<u64>,
+}
+
+impl Tick {
+    /// The times of an interval.
+    pub fn new(ok: u64, errors: u64, service: &Distribution<Service>) -> Tick {
+        let quantiles = service.quantiles(&[500_000, 990_000]);
+        let ns = |at: usize| quantiles[at].map(|quantile| quantile.ns);
+        Tick {
+            ok,
+            errors,
+            p50_ns: ns(0),
+            p99_ns: ns(1),
+            most_ns: service.greatest_ns(),
+        }
+    }
+
+    /// Adds what happened elsewhere, or later, in the same interval: of times, the greatest is kept.
+    pub(crate) fn merge(&mut self, other: &Tick) {
+        self.ok += other.ok;
+        self.errors += other.errors;
+        self.p50_ns = self.p50_ns.max(other.p50_ns);
+        self.p99_ns = self.p99_ns.max(other.p99_ns);
+        self.most_ns = self.most_ns.max(other.most_ns);
+    }
+}
+
+/// Intervals of equal length, from the start of the load, the warm-up included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The length of an interval in nanoseconds.
+    pub interval_ns: u64,
+    /// The intervals that belong to the warm-up, at the beginning.
+    pub warmup: usize,
+    /// What happened in each.
+    pub ticks: Vec<Tick>,
+}
+
+impl Timeline {
+    /// Puts intervals together by twos.
+    pub(crate) fn halve(&mut self) {
+        let pairs = self.ticks.chunks(2).map(|pair| {
+            let mut both = pair[0].clone();
+            pair[1..].iter().for_each(|second| both.merge(second));
+            both
+        });
+        self.ticks = pairs.collect();
+        self.interval_ns *= 2;
+        self.warmup = self.warmup.div_ceil(2);
+    }
+
+    /// Adds the course of another generator that began at the same time.
+    pub fn merge(&mut self, other: &Timeline) {
+        if self.ticks.len() < other.ticks.len() {
+            self.ticks.resize_with(other.ticks.len(), Tick::default);
+        }
+        for (mine, theirs) in self.ticks.iter_mut().zip(&other.ticks) {
+            mine.merge(theirs);
+        }
     }
 }

@@ -5,19 +5,14 @@
 //! client lost is found instead of forgotten. Nothing is allocated while counting. Start reading at
 //! [`OutcomeCounts`], then [`ErrorClass`], the names of the failures.
 
-mod balance;
 mod codes;
-mod connections;
 mod error_class;
-mod stored;
 
-pub use balance::{Imbalance, OutcomeCount};
 pub use codes::{Codes, Http3ResetCodes, ResetCodes};
-pub use connections::Connections;
 pub use error_class::ErrorClass;
-pub use stored::StoredError;
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Bytes on the wire, as the client's socket calls counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,7 +27,7 @@ pub struct Bytes {
 
 /// The counts of one thread, one generator, or a whole load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "stored::Stored", try_from = "stored::Stored")]
+#[serde(into = "Stored", try_from = "Stored")]
 pub struct OutcomeCounts {
     attempted: u64,
     ok: u64,
@@ -202,5 +197,305 @@ impl OutcomeCounts {
         self.bytes.sent += other.bytes.sent;
         self.bytes.received += other.bytes.received;
         self.bytes.body += other.bytes.body;
+    }
+}
+
+/// Counts of connections and of the requests sent on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Connections {
+    /// Attempts to connect.
+    pub tried: u64,
+    /// Attempts that led to a connection, with TLS where it was asked for.
+    pub opened: u64,
+    /// Attempts that did not.
+    pub failed: u64,
+    /// Attempts under way when the counts were closed.
+    pub pending: u64,
+    /// Requests and retries written, in whole or in part.
+    pub sends: u64,
+    /// Those that were the first on their connection.
+    pub first_sends: u64,
+    /// Those that went over a connection that had been used before.
+    pub reused_sends: u64,
+}
+
+impl Connections {
+    /// An attempt begins.
+    pub fn attempt(&mut self) {
+        self.tried += 1;
+    }
+
+    /// An attempt led to a connection.
+    pub fn opened(&mut self) {
+        self.opened += 1;
+    }
+
+    /// An attempt did not.
+    pub fn failed(&mut self) {
+        self.failed += 1;
+    }
+
+    /// A request is written on a connection.
+    pub fn send(&mut self, is_reused: bool) {
+        self.sends += 1;
+        if is_reused {
+            self.reused_sends += 1
+        } else {
+            self.first_sends += 1
+        }
+    }
+
+    fn merge(&mut self, other: &Connections) {
+        self.tried += other.tried;
+        self.opened += other.opened;
+        self.failed += other.failed;
+        self.pending += other.pending;
+        self.sends += other.sends;
+        self.first_sends += other.first_sends;
+        self.reused_sends += other.reused_sends;
+    }
+}
+
+// Whether the counts add up, and if not, which sum is wrong and by how much.
+
+/// One line of the totals: a name and a count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutcomeCount {
+    /// `ok`, the name of a [`ErrorClass`], `in-flight`, `cancelled` or `unsent`.
+    pub name: &'static str,
+    /// Requests that left by this door.
+    pub count: u64,
+}
+
+/// Two counts of the same things that differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{left_name} are {left}, but {right_name} are {right}")]
+pub struct Imbalance {
+    /// What was counted on one side.
+    pub left_name: &'static str,
+    /// Its count.
+    pub left: u64,
+    /// What was counted on the other.
+    pub right_name: &'static str,
+    /// Its count.
+    pub right: u64,
+}
+
+impl OutcomeCounts {
+    /// Every door with its count, in a fixed order: they add up to the attempts.
+    pub fn rows(&self) -> impl Iterator<Item = OutcomeCount> + '_ {
+        let row = |name, count| OutcomeCount { name, count };
+        let errors = ErrorClass::every().map(move |class| row(class.name(), self.errors(class)));
+        let last = [
+            row("in-flight", self.in_flight),
+            row("cancelled", self.cancelled),
+            row("unsent", self.unsent),
+        ];
+        std::iter::once(row("ok", self.ok))
+            .chain(errors)
+            .chain(last)
+    }
+
+    /// The pairs of counts that must be equal, each with the names of its sides.
+    fn sums(&self) -> [(&'static str, u64, &'static str, u64); 8] {
+        let ended: u64 = self.rows().map(|row| row.count).sum();
+        let answered: u64 = ErrorClass::every()
+            .filter(|class| class.is_answered())
+            .map(|class| self.errors(class))
+            .sum();
+        let lines = &self.connections;
+        let settled = lines.opened + lines.failed + lines.pending;
+        [
+            (
+                "requests attempted",
+                self.attempted,
+                "requests accounted for",
+                ended,
+            ),
+            (
+                "whole answers",
+                self.ok + answered,
+                "counted statuses",
+                self.codes.total(),
+            ),
+            (
+                "reset streams",
+                self.errors(ErrorClass::H2Reset),
+                "counted reset codes",
+                self.resets.total(),
+            ),
+            (
+                "reset HTTP/3 streams",
+                self.errors(ErrorClass::H3Reset),
+                "counted HTTP/3 reset codes",
+                self.resets_of_http3.total(),
+            ),
+            (
+                "interim answers",
+                self.interim.total(),
+                "those from 100 to 199",
+                self.interim.of_hundred(1),
+            ),
+            (
+                "attempts to connect",
+                lines.tried,
+                "connections accounted for",
+                settled,
+            ),
+            (
+                "requests written",
+                lines.sends,
+                "those on new and used connections",
+                lines.first_sends + lines.reused_sends,
+            ),
+            (
+                "body bytes beyond those received",
+                self.bytes.body.saturating_sub(self.bytes.received),
+                "possible ones",
+                0,
+            ),
+        ]
+    }
+
+    /// Checks every sum that must hold once the counts are closed.
+    ///
+    /// # Errors
+    /// The sums that do not hold.
+    pub fn balance(&self) -> Result<(), Vec<Imbalance>> {
+        let wrong: Vec<Imbalance> = self
+            .sums()
+            .into_iter()
+            .filter(|(_, left, _, right)| left != right)
+            .map(|(left_name, left, right_name, right)| Imbalance {
+                left_name,
+                left,
+                right_name,
+                right,
+            })
+            .collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+}
+
+// Counts in files: only what happened, by name.
+
+/// Why stored counts cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoredError {
+    /// A class that this version does not know.
+    #[error("there is no class of errors called '{0}'")]
+    ErrorClass(String),
+}
+
+/// The stored form.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Stored {
+    attempted: u64,
+    ok: u64,
+    errors: BTreeMap<String, u64>,
+    in_flight: u64,
+    cancelled: u64,
+    unsent: u64,
+    retries: u64,
+    status: StoredStatuses,
+    interim: StoredStatuses,
+    h2_reset: BTreeMap<u32, u64>,
+    h2_reset_unknown: u64,
+    /// Absent from files of loads that were not HTTP/3.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    h3_reset: BTreeMap<u32, u64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    h3_reset_unknown: u64,
+    connections: Connections,
+    bytes: Bytes,
+}
+
+/// Statuses by code, and those that have not three digits.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct StoredStatuses {
+    codes: BTreeMap<u16, u64>,
+    outside: u64,
+}
+
+impl From<&Codes> for StoredStatuses {
+    fn from(codes: &Codes) -> StoredStatuses {
+        StoredStatuses {
+            codes: codes.nonzero().collect(),
+            outside: codes.outside(),
+        }
+    }
+}
+
+impl From<StoredStatuses> for Codes {
+    fn from(stored: StoredStatuses) -> Codes {
+        let mut codes = Codes::default();
+        for (code, count) in stored.codes {
+            codes.add(code, count);
+        }
+        codes.add_outside(stored.outside);
+        codes
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl From<OutcomeCounts> for Stored {
+    fn from(outcomes: OutcomeCounts) -> Stored {
+        Stored {
+            attempted: outcomes.attempted,
+            ok: outcomes.ok,
+            errors: ErrorClass::every()
+                .map(|class| (class.name().to_owned(), outcomes.errors(class)))
+                .filter(|(_, count)| *count > 0)
+                .collect(),
+            in_flight: outcomes.in_flight,
+            cancelled: outcomes.cancelled,
+            unsent: outcomes.unsent,
+            retries: outcomes.retries,
+            status: (&outcomes.codes).into(),
+            interim: (&outcomes.interim).into(),
+            h2_reset: outcomes.resets.nonzero().collect(),
+            h2_reset_unknown: outcomes.resets.unknown(),
+            h3_reset: outcomes.resets_of_http3.nonzero().collect(),
+            h3_reset_unknown: outcomes.resets_of_http3.unknown(),
+            connections: outcomes.connections,
+            bytes: outcomes.bytes,
+        }
+    }
+}
+
+impl TryFrom<Stored> for OutcomeCounts {
+    type Error = StoredError;
+
+    fn try_from(stored: Stored) -> Result<OutcomeCounts, StoredError> {
+        let mut outcomes = OutcomeCounts {
+            attempted: stored.attempted,
+            ok: stored.ok,
+            in_flight: stored.in_flight,
+            cancelled: stored.cancelled,
+            unsent: stored.unsent,
+            retries: stored.retries,
+            codes: stored.status.into(),
+            interim: stored.interim.into(),
+            connections: stored.connections,
+            bytes: stored.bytes,
+            ..OutcomeCounts::default()
+        };
+        for (name, count) in stored.errors {
+            let class = ErrorClass::from_name(&name).ok_or(StoredError::ErrorClass(name))?;
+            outcomes.errors.0[class.index()] = count;
+        }
+        for (code, count) in stored.h2_reset {
+            outcomes.resets.add(code, count);
+        }
+        outcomes.resets.add(u32::MAX, stored.h2_reset_unknown);
+        for (code, count) in stored.h3_reset {
+            outcomes.resets_of_http3.add(code, count);
+        }
+        let unknown = stored.h3_reset_unknown;
+        outcomes.resets_of_http3.add(u32::MAX, unknown);
+        Ok(outcomes)
     }
 }

@@ -53,6 +53,14 @@ impl Axis {
         }
     }
 
+    /// The scale of an axis of values, on which names make no sense: they are read as linear.
+    pub(crate) fn value_scale(&self) -> &Scale {
+        match &self.scale {
+            Scale::Category(_) => &Scale::Linear,
+            scale => scale,
+        }
+    }
+
     /// An axis of named places: value 0 is the first name, 1 the second, and so on.
     pub fn category(label: impl Into<String>, names: Vec<String>) -> Self {
         Self {

@@ -1,12 +1,13 @@
 //! Grouped bars with intervals. Bars start at zero, because their length is what is compared; on a
 //! logarithmic axis, which has no zero, at the lower end.
 
-use crate::draw::{INK, PAPER, Rect, Style, Svg, define_hatchings, hatched};
-use crate::layout::{Banded, Header, Key, Swatch, omitted_note};
-use crate::lineup::Lineup;
-use crate::page::Figure;
-use crate::scale::{Extent, can_show, figure};
-use crate::summary::{count, list};
+use crate::banded::Banded;
+use crate::header::{Header, Key, Lineup, Swatch, omitted_note};
+use crate::numeral::figure;
+use crate::page::{Figure, count, list};
+use crate::scale::{Extent, can_show};
+use crate::style::{INK, PAPER, Style, define_hatchings, hatched};
+use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 
 /// A bar is never thicker, however wide its place.
@@ -55,7 +56,7 @@ impl BarCategory {
 
 impl BarChart {
     fn lineup(&self) -> Lineup<'_> {
-        Lineup::of(self.categories.iter().map(BarCategory::names))
+        Lineup::of_categories(self.categories.iter().map(BarCategory::names))
     }
 
     fn labels(&self) -> Vec<&str> {
@@ -70,10 +71,7 @@ impl BarChart {
     }
 
     fn scale(&self) -> &Scale {
-        match &self.value_axis.scale {
-            Scale::Category(_) => &Scale::Linear,
-            scale => scale,
-        }
+        self.value_axis.value_scale()
     }
 
     fn shown(&self, bar: &Bar) -> bool {
@@ -86,7 +84,7 @@ impl BarChart {
             .flat_map(|bar| [Some(bar.value), bar.low, bar.high])
             .flatten();
         // On a logarithmic axis zero is not shown, and including it changes nothing.
-        Extent::of(self.scale(), ends).map(|extent| extent.including(0.0).padded(0.06))
+        Extent::of_values(self.scale(), ends).map(|extent| extent.including(0.0).padded(0.06))
     }
 }
 
@@ -136,7 +134,7 @@ impl Figure for BarChart {
                 if self.shown(bar) {
                     let middle = banded.slot_middle(band, slot);
                     let tooltip = describe(&category.label, bar);
-                    draw_bar(svg, &banded, bar, Style::of(slot), middle, &tooltip);
+                    draw_bar(svg, &banded, bar, Style::of_series(slot), middle, &tooltip);
                 }
             }
         }

@@ -29,7 +29,7 @@ pub(crate) struct Bins {
 
 impl Bins {
     /// For values that all can be shown; each list is one series. `None` without values.
-    pub fn of(projection: Projection, series: &[Vec<Counted>]) -> Option<Self> {
+    pub fn of_series(projection: Projection, series: &[Vec<Counted>]) -> Option<Self> {
         let project = |values: &Vec<Counted>| -> Vec<Counted> {
             let project = |of: &Counted| {
                 projection
@@ -108,7 +108,7 @@ impl Bins {
     /// The part of the axis the bins cover, with a little room at both ends.
     pub fn extent(&self, scale: &crate::Scale) -> Option<Extent> {
         let (low, high) = (self.ends(0).0, self.ends(self.count - 1).1);
-        Extent::of(scale, [low, high]).map(|extent| extent.padded_across(0.02))
+        Extent::of_values(scale, [low, high]).map(|extent| extent.padded_across(0.02))
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     fn linear(values: &[f64]) -> Bins {
-        Bins::of(Projection::Linear, &[once(values)]).unwrap()
+        Bins::of_series(Projection::Linear, &[once(values)]).unwrap()
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
             .to_vec();
         let (one, other) = (
             linear(&each),
-            Bins::of(Projection::Linear, std::slice::from_ref(&counted)).unwrap(),
+            Bins::of_series(Projection::Linear, std::slice::from_ref(&counted)).unwrap(),
         );
         assert_eq!((one.first, one.width), (other.first, other.width));
         assert_eq!(one.counts(&once(&each)), other.counts(&counted));
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn bins_of_a_logarithmic_axis_have_equal_ratios() {
         let values: Vec<f64> = (0..100).map(|at| 1.1_f64.powi(at)).collect();
-        let bins = Bins::of(Projection::Log10, &[once(&values)]).unwrap();
+        let bins = Bins::of_series(Projection::Log10, &[once(&values)]).unwrap();
         let ratio = |bin| bins.ends(bin).1 / bins.ends(bin).0;
         assert!((ratio(0) - ratio(bins.count - 1)).abs() < 1e-9);
     }

@@ -1,13 +1,13 @@
 //! Distributions side by side: Tukey's boxes with every single value as a point over them.
 //! The drawing of one box is in `box_mark`.
 
+use crate::banded::Banded;
 use crate::box_mark::BoxMark;
-use crate::draw::{Rect, Style, Svg, define_hatchings};
-use crate::layout::{Banded, Header, Key, Swatch, omitted_note};
-use crate::lineup::Lineup;
-use crate::page::Figure;
+use crate::header::{Header, Key, Lineup, Swatch, omitted_note};
+use crate::page::{Figure, count, list};
 use crate::scale::{Extent, can_show};
-use crate::summary::{count, list};
+use crate::style::{Style, define_hatchings};
+use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 
 /// A box plot in which every value is shown as a point, too.
@@ -52,7 +52,7 @@ impl BoxCategory {
 
 impl BoxChart {
     fn lineup(&self) -> Lineup<'_> {
-        Lineup::of(self.categories.iter().map(BoxCategory::names))
+        Lineup::of_categories(self.categories.iter().map(BoxCategory::names))
     }
 
     fn labels(&self) -> Vec<&str> {
@@ -77,10 +77,7 @@ impl BoxChart {
     }
 
     fn scale(&self) -> &Scale {
-        match &self.value_axis.scale {
-            Scale::Category(_) => &Scale::Linear,
-            scale => scale,
-        }
+        self.value_axis.value_scale()
     }
 }
 
@@ -116,7 +113,8 @@ impl Figure for BoxChart {
     }
 
     fn draw(&self, svg: &mut Svg, area: Rect) {
-        let Some(extent) = Extent::of(self.scale(), self.values().chain(self.centers())) else {
+        let Some(extent) = Extent::of_values(self.scale(), self.values().chain(self.centers()))
+        else {
             return;
         };
         let extent = extent.including_near_zero().padded(0.05);
@@ -146,7 +144,7 @@ impl Figure for BoxChart {
                     name: &series.name,
                     sorted: &sorted,
                     center: series.center.filter(|center| self.shown(*center)),
-                    style: Style::of(slot),
+                    style: Style::of_series(slot),
                     middle: banded.slot_middle(band, slot),
                 };
                 mark.draw(svg, &banded);

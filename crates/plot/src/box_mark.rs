@@ -1,10 +1,9 @@
 //! One box of a box plot: box, median, whiskers, and its values as points.
 
-use crate::draw::{Style, Svg, hatched_tint};
-use crate::jitter;
-use crate::layout::Banded;
-use crate::scale::figure;
-use crate::tukey::Tukey;
+use crate::banded::Banded;
+use crate::numeral::figure;
+use crate::style::{Style, hatched_tint};
+use crate::svg::Svg;
 
 /// A box is never thicker, however wide its place.
 const THICKEST_PX: f64 = 72.0;
@@ -24,7 +23,7 @@ pub(crate) struct BoxMark<'a> {
 
 impl BoxMark<'_> {
     pub fn draw(&self, svg: &mut Svg, banded: &Banded) {
-        let Some(tukey) = Tukey::of(self.sorted) else {
+        let Some(tukey) = Tukey::of_sorted(self.sorted) else {
             return;
         };
         let tukey = tukey.centered(self.center);
@@ -92,7 +91,7 @@ impl BoxMark<'_> {
             .set("stroke", "none")
             .set("fill", &self.style.colour());
         points.num("fill-opacity", opacity).containing(|svg| {
-            for (value, offset) in self.sorted.iter().zip(jitter::offsets(self.sorted)) {
+            for (value, offset) in self.sorted.iter().zip(offsets(self.sorted)) {
                 let room = (half - radius).max(0.0) * 1.7;
                 let (x, y) = banded.point(self.middle + offset * room, *value);
                 svg.element("path")
@@ -138,5 +137,196 @@ impl BoxMark<'_> {
             figure(tukey.high_whisker),
             self.sorted.len(),
         )
+    }
+}
+
+// The figures of a box plot (J. W. Tukey, "Exploratory Data Analysis", 1977).
+
+/// Quartiles and whiskers of some values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Tukey {
+    /// The lowest value within 1.5 times the interquartile range of the box.
+    pub low_whisker: f64,
+    pub low_quartile: f64,
+    pub median: f64,
+    /// Where the line across the box is: at the median, unless another estimate is compared.
+    pub center: f64,
+    pub high_quartile: f64,
+    /// The highest value within 1.5 times the interquartile range of the box.
+    pub high_whisker: f64,
+}
+
+impl Tukey {
+    /// Of finite values in ascending order; `None` of no values.
+    pub fn of_sorted(sorted: &[f64]) -> Option<Self> {
+        let (first, last) = (*sorted.first()?, *sorted.last()?);
+        let [low_quartile, median, high_quartile] = [0.25, 0.5, 0.75].map(|p| quantile(sorted, p));
+        let reach = 1.5 * (high_quartile - low_quartile);
+        let low_fence = low_quartile - reach;
+        let high_fence = high_quartile + reach;
+        let low_whisker = sorted
+            .iter()
+            .copied()
+            .find(|value| *value >= low_fence)
+            .unwrap_or(first);
+        let high_whisker = sorted
+            .iter()
+            .rev()
+            .copied()
+            .find(|value| *value <= high_fence)
+            .unwrap_or(last);
+        // A quartile lies between two values; where the nearer one is beyond the fence, the whisker
+        // would end inside the box.
+        let (low_whisker, high_whisker) = (
+            low_whisker.min(low_quartile),
+            high_whisker.max(high_quartile),
+        );
+        Some(Self {
+            low_whisker,
+            low_quartile,
+            median,
+            center: median,
+            high_quartile,
+            high_whisker,
+        })
+    }
+
+    /// The same with the line at `center`, if there is one.
+    pub fn centered(self, center: Option<f64>) -> Self {
+        let center = center.unwrap_or(self.median);
+        Self { center, ..self }
+    }
+
+    /// What a tooltip says of the line: `median 5`, or what is compared in front of it.
+    pub fn describe_center(&self) -> String {
+        let median = format!("median {}", figure(self.median));
+        if self.center == self.median {
+            median
+        } else {
+            format!("compared {}\n{median} of all runs", figure(self.center))
+        }
+    }
+}
+
+/// Linear interpolation between order statistics: type 7 of R. J. Hyndman and Y. Fan, "Sample Quantiles in
+/// Statistical Packages" (1996), the default of R and NumPy.
+fn quantile(sorted: &[f64], p: f64) -> f64 {
+    let position = p * (sorted.len() - 1) as f64;
+    let below = position.floor() as usize;
+    let above = (below + 1).min(sorted.len() - 1);
+    let share = position - below as f64;
+    // Weighing both instead of adding a difference cannot overflow.
+    sorted[below] * (1.0 - share) + sorted[above] * share
+}
+
+// Spreads the points of one box sideways, so that equal and near values can be seen apart.
+// Deterministic: no random numbers, the same values always lie the same way.
+
+/// Offsets in [-0.5, 0.5] for values in ascending order: where many values lie close together the points
+/// spread wider, so that the cloud's outline shows the distribution (a sina plot: N. Sidiropoulos et
+/// al., 2018).
+pub(crate) fn offsets(sorted: &[f64]) -> Vec<f64> {
+    let densities = densities(sorted);
+    // Fewer values than this hardly touch and need not spread over the whole width.
+    const CROWD: f64 = 6.0;
+    let densest = densities.iter().copied().fold(CROWD, f64::max);
+    let spread = |(at, density): (usize, &f64)| (van_der_corput(at + 1) - 0.5) * density / densest;
+    densities.iter().enumerate().map(spread).collect()
+}
+
+/// How many values lie near each value, itself included: within a tenth of the whole range.
+fn densities(sorted: &[f64]) -> Vec<f64> {
+    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
+        return Vec::new();
+    };
+    // Halves first, because the range of finite numbers need not be finite.
+    let near = (last / 2.0 - first / 2.0) * 0.2;
+    let (mut from, mut to) = (0, 0);
+    let count = |value: &f64| {
+        while sorted[from] < value - near {
+            from += 1;
+        }
+        while to < sorted.len() && sorted[to] <= value + near {
+            to += 1;
+        }
+        (to - from) as f64
+    };
+    sorted.iter().map(count).collect()
+}
+
+/// The van der Corput sequence in base 2: every run of it fills the unit interval evenly, and
+/// neighbours lie far apart, which is what overlapping points need.
+fn van_der_corput(mut index: usize) -> f64 {
+    let (mut value, mut share) = (0.0, 0.5);
+    while index > 0 {
+        value += share * (index % 2) as f64;
+        index /= 2;
+        share /= 2.0;
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(got: Tukey, wanted: [f64; 5]) {
+        let got = [
+            got.low_whisker,
+            got.low_quartile,
+            got.median,
+            got.high_quartile,
+            got.high_whisker,
+        ];
+        for (got, wanted) in got.iter().zip(wanted) {
+            assert!((got - wanted).abs() < 1e-12, "{got} is not {wanted}");
+        }
+    }
+
+    #[test]
+    fn agrees_with_r() {
+        // R 4.2: x <- sort(c(12.1, 11.8, 12.4, 15.9, 12.0, 11.9, 12.6, 9.7, 12.2, 12.3))
+        // quantile(x, c(.25, .5, .75)); range(x[x >= q1 - 1.5 * iqr & x <= q3 + 1.5 * iqr])
+        let mut values = vec![12.1, 11.8, 12.4, 15.9, 12.0, 11.9, 12.6, 9.7, 12.2, 12.3];
+        values.sort_by(f64::total_cmp);
+        close(
+            Tukey::of_sorted(&values).unwrap(),
+            [11.8, 11.925, 12.15, 12.375, 12.6],
+        );
+    }
+
+    #[test]
+    fn one_value_and_equal_values_are_a_line() {
+        close(Tukey::of_sorted(&[3.0]).unwrap(), [3.0; 5]);
+        close(Tukey::of_sorted(&[3.0, 3.0, 3.0]).unwrap(), [3.0; 5]);
+        assert_eq!(Tukey::of_sorted(&[]), None);
+    }
+
+    #[test]
+    fn equal_values_do_not_lie_on_each_other() {
+        let mut offsets = offsets(&[1.0; 16]);
+        offsets.sort_by(f64::total_cmp);
+        assert!(offsets.windows(2).all(|pair| pair[1] - pair[0] > 0.01));
+        assert!(offsets.iter().all(|offset| offset.abs() <= 0.5));
+    }
+
+    #[test]
+    fn a_lonely_value_stays_near_the_middle() {
+        let mut values = vec![1.0; 50];
+        values.push(100.0);
+        let offsets = offsets(&values);
+        assert!(offsets[50].abs() < 0.02);
+        assert!(offsets.iter().any(|offset| offset.abs() > 0.4));
+    }
+
+    #[test]
+    fn the_sequence_is_that_of_van_der_corput() {
+        assert_eq!([1, 2, 3, 4].map(van_der_corput), [0.5, 0.25, 0.75, 0.125]);
+    }
+
+    #[test]
+    fn extreme_values_do_no_harm() {
+        assert_eq!(offsets(&[f64::MIN, f64::MAX]).len(), 2);
+        assert!(offsets(&[]).is_empty());
     }
 }

@@ -1,13 +1,15 @@
 //! A forest plot: one estimate with its interval per row, against a reference line.
 //! The figures stand in a column at the right, so that the chart can be read as a table, too.
 
-use crate::draw::{Rect, Svg};
-use crate::forest_plot::ForestPlot;
-use crate::forest_row::{ForestRow, Mark};
-use crate::layout::{Header, Key, Swatch, omitted_note};
-use crate::page::Figure;
-use crate::scale::{Extent, fixed};
-use crate::summary::{count, list};
+use crate::axes::{bottom_height, draw_bottom_axis, small_ticks};
+use crate::category_labels::{CategoryLabels, LABEL_PX, wanted_height};
+use crate::header::{Header, Key, Swatch, omitted_note};
+use crate::numeral::{figure, fixed};
+use crate::page::{Figure, count, list};
+use crate::scale::{Extent, Mapping};
+use crate::style::{AXIS, BAND, INK, MUTED, Marker, NEUTRAL, PAPER};
+use crate::svg::{Anchor, Medium, Rect, Svg, Text, decimal};
+use crate::text::{CAP_HEIGHT, room_for};
 use crate::{Axis, Scale};
 
 /// Estimates with intervals, one per row.
@@ -57,7 +59,7 @@ impl ForestChart {
     /// them: it is cut at four median half-widths from the estimates, and an arrow says so.
     pub(crate) fn extent(&self) -> Option<Extent> {
         let scale = self.axis().scale;
-        let estimates = Extent::of(&scale, self.shown().map(|row| row.estimate))?;
+        let estimates = Extent::of_values(&scale, self.shown().map(|row| row.estimate))?;
         let projected = |value: f64| estimates.projection().forward(value);
         let half = |row: &ForestRow| Some((projected(row.high)? - projected(row.low)?).abs() / 2.0);
         let mut halves: Vec<f64> = self.shown().filter_map(half).collect();
@@ -143,5 +145,425 @@ impl Figure for ForestChart {
 
     fn natural_height(&self, width: f64) -> f64 {
         ForestPlot::natural_height(self, width)
+    }
+}
+
+// Rows and their marks: shape and colour say the same, so that either is enough.
+
+/// One estimate with its interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForestRow {
+    /// Written at the left; a line break in it divides a name from its description.
+    pub label: String,
+    /// The estimate.
+    pub estimate: f64,
+    /// Low end of the interval; minus infinity where it is open.
+    pub low: f64,
+    /// High end of the interval; infinity where it is open.
+    pub high: f64,
+    /// What the interval says.
+    pub mark: Mark,
+}
+
+/// What an interval says about an estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mark {
+    /// Better than the reference: a green triangle that points up.
+    Better,
+    /// Worse than the reference: a red triangle that points down.
+    Worse,
+    /// As good as the reference: a blue square.
+    Same,
+    /// The interval allows no verdict: a hollow grey circle.
+    Unclear,
+}
+
+impl Mark {
+    /// All marks, in the order of a legend.
+    pub(crate) const ALL: [Self; 4] = [Self::Better, Self::Worse, Self::Same, Self::Unclear];
+
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Same => "same",
+            Self::Unclear => "unclear",
+        }
+    }
+
+    /// Colours of Okabe and Ito again: bluish green, vermilion, blue, and a grey.
+    pub(crate) fn colour(self) -> &'static str {
+        match self {
+            Self::Better => "#009e73",
+            Self::Worse => "#d55e00",
+            Self::Same => "#0072b2",
+            Self::Unclear => NEUTRAL,
+        }
+    }
+
+    fn marker(self) -> Marker {
+        match self {
+            Self::Better => Marker::TriangleUp,
+            Self::Worse => Marker::TriangleDown,
+            Self::Same => Marker::Square,
+            Self::Unclear => Marker::Circle,
+        }
+    }
+
+    /// Draws the mark around (`x`, `y`); one with a tooltip is an estimate of the chart, one without a
+    /// swatch of its legend.
+    pub(crate) fn draw(self, svg: &mut Svg, x: f64, y: f64, radius: f64, tooltip: Option<&str>) {
+        let hollow = self == Self::Unclear;
+        // The line of a hollow mark lies half outside of it.
+        let radius = if hollow { radius - 0.6 } else { radius };
+        let (fill, stroke) = if hollow {
+            (PAPER, self.colour())
+        } else {
+            (self.colour(), PAPER)
+        };
+        let shape = svg
+            .element("path")
+            .set("class", if tooltip.is_some() { "estimate" } else { "key" })
+            .set("d", &self.marker().path(x, y, radius))
+            .set("fill", fill)
+            .set("stroke", stroke)
+            .num("stroke-width", if hollow { 1.8 } else { 1.0 });
+        match tooltip {
+            Some(tooltip) => shape.titled(tooltip),
+            None => shape.close(),
+        }
+    }
+}
+
+// Strips: one small drawing per row, all on the same axis, to stand inside the rows of a table whose
+// other columns have the names and the figures.
+
+/// Empty pixels at both ends, in which half of a mark has room.
+const MARGIN: f64 = 8.0;
+const STRIP_PX: f64 = 22.0;
+const AXIS_PX: f64 = 14.0;
+const TICK_PX: f64 = 10.5;
+
+/// The pieces of a forest plot, each SVG text for a page; see
+/// [`svg_on_page`](crate::Chart::svg_on_page) for its colours. They have no ids, and no words of their
+/// own for those who do not see them: the row must say what they show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForestStrips {
+    /// The numbers of the axis.
+    pub axis: String,
+    /// One drawing per row of the chart; `None` without an estimate.
+    pub rows: Vec<Option<String>>,
+}
+
+impl ForestChart {
+    /// The plot in pieces, each `width_px` wide; `None` when there is nothing to show. Title, labels and
+    /// figures are left to the table.
+    pub fn strips(&self, width_px: u32) -> Option<ForestStrips> {
+        let width = f64::from(width_px);
+        let x = Mapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);
+        let row = |row: &ForestRow| {
+            let shown = row.estimate.is_finite();
+            shown.then(|| sheet(width, STRIP_PX, |svg| self.strip(svg, row, &x)))
+        };
+        Some(ForestStrips {
+            axis: sheet(width, AXIS_PX, |svg| draw_ticks(svg, &x, width)),
+            rows: self.rows.iter().map(row).collect(),
+        })
+    }
+
+    fn strip(&self, svg: &mut Svg, row: &ForestRow, x: &Mapping) {
+        draw_band(svg, self, x, (0.0, STRIP_PX));
+        draw_reference(svg, self, x, (0.0, STRIP_PX));
+        draw_row(svg, row, x, (STRIP_PX / 2.0, STRIP_PX), row.mark.word());
+    }
+}
+
+fn sheet(width: f64, height: f64, content: impl FnOnce(&mut Svg)) -> String {
+    let (wide, high) = (decimal(width), decimal(height));
+    let attributes = [
+        ("class", "strip"),
+        ("width", wide.as_str()),
+        ("height", high.as_str()),
+        ("viewBox", &format!("0 0 {wide} {high}")),
+        ("aria-hidden", "true"),
+    ];
+    Svg::document(Medium::Page(String::new()), &attributes, content)
+}
+
+fn draw_ticks(svg: &mut Svg, x: &Mapping, width: f64) {
+    for tick in small_ticks(x, TICK_PX) {
+        // A number at the end of the axis is moved inside rather than cut.
+        let place = x.at(tick.value);
+        let anchor = match place {
+            near if near < MARGIN * 2.0 => Anchor::Start,
+            near if near > width - MARGIN * 2.0 => Anchor::End,
+            _ => Anchor::Middle,
+        };
+        let place = match anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => place,
+            Anchor::End => width,
+        };
+        let text = Text::at(&tick.label, place, AXIS_PX - 3.0, TICK_PX);
+        svg.text(&text.anchored(anchor).coloured(MUTED));
+    }
+}
+
+// The drawing of a forest plot: labels, marks with intervals, and the column of figures.
+
+/// Share of the width that labels may take.
+const LABEL_SHARE: f64 = 0.4;
+const LABEL_GAP: f64 = 14.0;
+const FIGURES_PX: f64 = 12.0;
+const ROW_PX: f64 = 26.0;
+/// Height of the line above the rows that names the column of figures.
+const HEAD_PX: f64 = 22.0;
+
+/// Where the columns and rows of a forest plot are.
+pub(crate) struct ForestPlot<'a> {
+    chart: &'a ForestChart,
+    sheet: Rect,
+    plot: Rect,
+    labels: CategoryLabels,
+    x: Mapping,
+    row_px: f64,
+    figures: Vec<String>,
+    with_column: bool,
+}
+
+impl<'a> ForestPlot<'a> {
+    /// Places the rows of `chart` in `sheet`.
+    pub fn lay_out(chart: &'a ForestChart, sheet: Rect, extent: Extent) -> Self {
+        let top = sheet.top + HEAD_PX;
+        let bottom = (sheet.bottom - bottom_height(&chart.x_label)).max(top + 8.0);
+        let row_px = (bottom - top) / chart.rows.len().max(1) as f64;
+        let labels: Vec<&str> = chart.rows.iter().map(|row| row.label.as_str()).collect();
+        let labels = CategoryLabels::beside(&labels, row_px, sheet.width() * LABEL_SHARE);
+        let left = sheet.left + labels.width() + LABEL_GAP;
+        let figures = chart.figures();
+        let widest = figures
+            .iter()
+            .map(|text| room_for(text, FIGURES_PX))
+            .fold(0.0, f64::max);
+        // Where the column of figures would leave too little for the plot, the tooltips still have them.
+        let with_column = widest < (sheet.right - left) * 0.5;
+        let column = if with_column { widest + LABEL_GAP } else { 0.0 };
+        let plot = Rect::new(left, top, sheet.right - column, bottom);
+        let x = Mapping::new(&chart.axis(), extent, plot.left, plot.right);
+        Self {
+            chart,
+            sheet,
+            plot,
+            labels,
+            x,
+            row_px,
+            figures,
+            with_column,
+        }
+    }
+
+    /// The height in pixels that the plot wants on `width` pixels.
+    pub fn natural_height(chart: &ForestChart, width: f64) -> f64 {
+        let column = width * LABEL_SHARE;
+        let heights = chart
+            .rows
+            .iter()
+            .map(|row| wanted_height(&row.label, column));
+        let row_px = heights.fold(ROW_PX, f64::max);
+        row_px * chart.rows.len() as f64 + HEAD_PX + bottom_height(&chart.x_label)
+    }
+
+    pub fn draw(&self, svg: &mut Svg) {
+        self.draw_ground(svg);
+        for (at, (row, figures)) in self.chart.rows.iter().zip(&self.figures).enumerate() {
+            if row.estimate.is_finite() {
+                let tooltip = format!("{}: {figures}, {}", row.label, row.mark.word());
+                draw_row(
+                    svg,
+                    row,
+                    &self.x,
+                    (self.row_middle(at), self.row_px),
+                    &tooltip,
+                );
+            }
+        }
+        if self.with_column {
+            self.draw_figures(svg);
+        }
+    }
+
+    fn row_middle(&self, at: usize) -> f64 {
+        self.plot.top + (at as f64 + 0.5) * self.row_px
+    }
+
+    /// Band, axis, reference line and labels.
+    fn draw_ground(&self, svg: &mut Svg) {
+        let Rect { top, bottom, .. } = self.plot;
+        draw_band(svg, self.chart, &self.x, (top, bottom));
+        draw_bottom_axis(svg, self.sheet, self.plot, &self.x, &self.chart.x_label);
+        draw_reference(svg, self.chart, &self.x, (top, bottom));
+        self.labels
+            .draw_beside(svg, self.plot.left - LABEL_GAP, |at| self.row_middle(at));
+    }
+
+    /// The column of figures, as many rows of it as have room.
+    fn draw_figures(&self, svg: &mut Svg) {
+        let size_px = FIGURES_PX.min(self.row_px * 0.9);
+        let stride = if size_px < 7.0 {
+            (7.0 / size_px).ceil() as usize
+        } else {
+            1
+        };
+        let size_px = size_px.max(7.0);
+        svg.group("figures").containing(|svg| {
+            let head = Text::at(
+                "estimate [interval]",
+                self.sheet.right,
+                self.plot.top - 8.0,
+                11.0,
+            );
+            svg.text(&head.anchored(Anchor::End).coloured(MUTED));
+            for (at, figures) in self.figures.iter().enumerate().step_by(stride) {
+                let baseline = self.row_middle(at) + size_px * CAP_HEIGHT / 2.0;
+                let colour = if self.chart.rows[at].estimate.is_finite() {
+                    INK
+                } else {
+                    MUTED
+                };
+                let text = Text::at(figures, self.sheet.right, baseline, size_px);
+                svg.text(&text.anchored(Anchor::End).coloured(colour));
+            }
+        });
+    }
+}
+
+/// Shades what does not matter, from `top` to `bottom`.
+pub(crate) fn draw_band(
+    svg: &mut Svg,
+    chart: &ForestChart,
+    x: &Mapping,
+    (top, bottom): (f64, f64),
+) {
+    let Some((low, high)) = chart.band else {
+        return;
+    };
+    let (one, other) = (x.at(low), x.at(high));
+    svg.element("rect")
+        .set("class", "band")
+        .num("x", one.min(other))
+        .num("y", top)
+        .num("width", (other - one).abs())
+        .num("height", bottom - top)
+        .set("fill", BAND)
+        .titled(&format!("{} to {}", figure(low), figure(high)));
+}
+
+/// The line at which there is no difference.
+pub(crate) fn draw_reference(
+    svg: &mut Svg,
+    chart: &ForestChart,
+    x: &Mapping,
+    (top, bottom): (f64, f64),
+) {
+    let reference = x.at(chart.reference);
+    svg.line((reference, top), (reference, bottom))
+        .set("class", "reference")
+        .set("stroke", AXIS)
+        .num("stroke-width", 1.5)
+        .close();
+}
+
+/// Draws the mark of one row with its interval, around the middle of a row of some height.
+pub(crate) fn draw_row(
+    svg: &mut Svg,
+    row: &ForestRow,
+    x: &Mapping,
+    (y, row_px): (f64, f64),
+    tooltip: &str,
+) {
+    let radius = (row_px * 0.3).clamp(1.6, LABEL_PX * 0.44);
+    let colour = row.mark.colour();
+    svg.group("row")
+        .set("stroke", colour)
+        .set("fill", colour)
+        .containing(|svg| {
+            if !row.low.is_nan() && !row.high.is_nan() {
+                let width = if row_px > 8.0 { 2.2 } else { 1.0 };
+                let (low, high) = (x.at(row.low), x.at(row.high));
+                let line = svg.line((low, y), (high, y)).set("class", "interval");
+                line.num("stroke-width", width).close();
+                for (end, at, turn) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
+                    draw_end(svg, x.reaches(end), at, y, turn, radius);
+                }
+            }
+            row.mark
+                .draw(svg, x.at(row.estimate), y, radius, Some(tooltip));
+        });
+}
+
+/// A stop where the interval ends, an arrow where it goes on beyond the plot.
+fn draw_end(svg: &mut Svg, inside: bool, x: f64, y: f64, turn: f64, radius: f64) {
+    if inside {
+        let half = radius * 0.7;
+        svg.line((x, y - half), (x, y + half))
+            .set("class", "cap")
+            .num("stroke-width", 1.4)
+            .close();
+        return;
+    }
+    let back = x - turn * radius * 1.6;
+    let points = format!(
+        "{x:.2},{y:.2} {back:.2},{:.2} {back:.2},{:.2}",
+        y - radius,
+        y + radius
+    );
+    svg.element("polygon")
+        .set("class", "open")
+        .set("points", &points)
+        .set("stroke", "none")
+        .close();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(estimate: f64, low: f64, high: f64) -> ForestRow {
+        ForestRow {
+            label: String::new(),
+            estimate,
+            low,
+            high,
+            mark: Mark::Better,
+        }
+    }
+
+    /// The x at which the estimate of a strip is drawn: its path begins at the tip of a triangle.
+    fn tip(strip: &str) -> f64 {
+        let path = strip.split("d=\"M").nth(1).unwrap();
+        path.split([' ', 'L']).next().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn all_rows_share_one_axis() {
+        let chart = ForestChart {
+            rows: vec![
+                row(-10.0, -12.0, -8.0),
+                row(f64::NAN, 0.0, 0.0),
+                row(10.0, 8.0, 12.0),
+            ],
+            ..ForestChart::default()
+        };
+        let strips = chart.strips(200).unwrap();
+        let [Some(first), None, Some(last)] = &strips.rows[..] else {
+            panic!("{:?}", strips.rows)
+        };
+        assert!(
+            (tip(first) + tip(last) - 200.0).abs() < 0.1,
+            "symmetric around the reference"
+        );
+        assert!(strips.axis.contains(">0</text>"), "{}", strips.axis);
+        assert_eq!(ForestChart::default().strips(200), None);
     }
 }

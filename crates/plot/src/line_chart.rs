@@ -1,13 +1,14 @@
 //! Points joined by lines, each with its interval as an error bar.
 
 use crate::Axis;
-use crate::draw::{Rect, Style, Svg};
-use crate::jitter::offsets;
-use crate::layout::{Header, Plane, Swatch};
-use crate::page::Figure;
+use crate::axes::Plane;
+use crate::box_mark::offsets;
+use crate::header::{Header, Swatch};
+use crate::numeral::figure;
+use crate::page::{Figure, count, list};
 use crate::point_series::{Point, PointData, PointSeries};
-use crate::scale::figure;
-use crate::summary::{count, list};
+use crate::style::Style;
+use crate::svg::{Rect, Svg};
 
 /// A dot of a single observation, and how far beside its point the dots lie and spread.
 const OBSERVED_PX: f64 = 2.4;

@@ -1,9 +1,12 @@
 //! Points in the plane, as scatter and line charts share them: the data, which of them can be shown,
 //! and the axes that fit them.
 
-use crate::draw::{PAPER, Rect, Rgb, Style, Svg};
-use crate::layout::{Header, Key, Plane, Swatch, omitted_note};
-use crate::scale::{Extent, can_show, figure};
+use crate::axes::Plane;
+use crate::header::{Header, Key, Swatch, omitted_note};
+use crate::numeral::figure;
+use crate::scale::{Extent, can_show};
+use crate::style::{PAPER, Rgb, Style};
+use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 
 /// The points of one series.
@@ -20,7 +23,7 @@ pub struct PointSeries {
 impl PointSeries {
     /// How the series at this place looks.
     pub(crate) fn style(&self, at: usize) -> Style {
-        Style::of(at).coloured(self.colour)
+        Style::of_series(at).coloured(self.colour)
     }
 }
 
@@ -182,7 +185,7 @@ impl<'a> PointData<'a> {
 fn extent(axis: &Axis, values: impl Iterator<Item = f64>, padding: f64) -> Option<Extent> {
     match &axis.scale {
         Scale::Category(names) => Some(Extent::of_names(names.len())),
-        scale => Extent::of(scale, values).map(|e| e.including_near_zero().padded(padding)),
+        scale => Extent::of_values(scale, values).map(|e| e.including_near_zero().padded(padding)),
     }
 }
 

@@ -2,14 +2,15 @@
 //! series on the same axis, so that the series can be compared.
 
 use crate::Axis;
-use crate::draw::{GRID, PAPER, Rect, Style, Svg};
-use crate::layout::{Header, Plane, Swatch};
-use crate::page::Figure;
+use crate::axes::Plane;
+use crate::box_mark::Tukey;
+use crate::header::{Header, Swatch};
+use crate::numeral::figure;
+use crate::page::{Figure, count, list};
 use crate::point_series::{Point, PointData, PointSeries};
-use crate::runs_boxes::RunsBoxes;
-use crate::scale::{Extent, can_show, figure};
-use crate::summary::{count, list};
-use crate::tukey::Tukey;
+use crate::scale::{Extent, Mapping, can_show};
+use crate::style::{GRID, PAPER, Style};
+use crate::svg::{Rect, Svg};
 
 /// Height of the chart below its header: low enough that several stand below each other on a screen.
 const NATURAL_HEIGHT_PX: f64 = 225.0;
@@ -48,11 +49,11 @@ impl RunsChart {
         let data = self.data();
         let points = self.series.iter().flat_map(|series| &series.points);
         let shown: Vec<&Point> = points.filter(|point| data.shown(point)).collect();
-        let x = Extent::of(&self.x.scale, shown.iter().map(|point| point.x))?;
+        let x = Extent::of_values(&self.x.scale, shown.iter().map(|point| point.x))?;
         let centers = self.centers.iter().flatten().copied();
         let centers = centers.filter(|center| can_show(&self.y.scale, *center));
         let values = shown.iter().map(|point| point.y).chain(centers);
-        let y = Extent::of(&self.y.scale, values)?;
+        let y = Extent::of_values(&self.y.scale, values)?;
         let (x, y) = (x.padded(0.03), y.including_near_zero().padded(0.06));
         Some(Plane::lay_out(sheet, (&self.x, x), (&self.y, y)).of_positions())
     }
@@ -68,7 +69,7 @@ impl RunsChart {
             let shown = series.points.iter().filter(|point| data.shown(point));
             let mut values: Vec<f64> = shown.map(|point| point.y).collect();
             values.sort_by(f64::total_cmp);
-            Tukey::of(&values).map(|tukey| tukey.centered(center(at)))
+            Tukey::of_sorted(&values).map(|tukey| tukey.centered(center(at)))
         };
         self.series.iter().enumerate().map(tukey).collect()
     }
@@ -87,7 +88,7 @@ impl RunsChart {
     /// One line across the plot at the median of each series, or at what is compared instead.
     fn draw_centers(&self, svg: &mut Svg, plane: &Plane, tukeys: &[Option<Tukey>]) {
         for (at, tukey) in tukeys.iter().enumerate() {
-            let (style, Some(tukey)) = (Style::of(at), tukey) else {
+            let (style, Some(tukey)) = (Style::of_series(at), tukey) else {
                 continue;
             };
             let y = plane.y.at(tukey.center);
@@ -113,14 +114,14 @@ impl RunsChart {
         svg.element("defs").containing(|svg| {
             for at in 0..self.series.len() {
                 let shape = svg.element("path").set("id", &format!("run{at}"));
-                let outline = Style::of(at).marker().path(0.0, 0.0, radius);
+                let outline = Style::of_series(at).marker().path(0.0, 0.0, radius);
                 shape.set("d", &outline).close();
             }
         });
         for (at, series) in self.series.iter().enumerate() {
             let group = svg
                 .group("points")
-                .set("fill", &Style::of(at).colour())
+                .set("fill", &Style::of_series(at).colour())
                 .set("stroke", PAPER)
                 .num("stroke-width", 0.7);
             group.containing(|svg| {
@@ -183,4 +184,90 @@ impl Figure for RunsChart {
     fn natural_height(&self, _width: f64) -> f64 {
         NATURAL_HEIGHT_PX
     }
+}
+
+// The boxes beside values in order of execution: one per series, on the axis of the values.
+
+/// Pixels that a box has with its distance to the next one, where there is room.
+const SLOT_PX: f64 = 30.0;
+/// Share of the chart's width that all boxes together may take.
+const MOST_OF_WIDTH: f64 = 0.35;
+/// Empty pixels between the runs and the first box.
+const GAP: f64 = 8.0;
+
+/// Where the boxes of all series are.
+pub(crate) struct RunsBoxes<'a> {
+    left: f64,
+    slot_px: f64,
+    tukeys: &'a [Option<Tukey>],
+}
+
+impl<'a> RunsBoxes<'a> {
+    /// The pixels that `count` boxes take of a chart of some width.
+    pub fn width(count: usize, chart_px: f64) -> f64 {
+        (count as f64 * SLOT_PX + GAP).min(chart_px * MOST_OF_WIDTH)
+    }
+
+    /// Boxes right of `plot`, up to `right`.
+    pub fn beside(plot: Rect, right: f64, tukeys: &'a [Option<Tukey>]) -> Self {
+        let left = plot.right + GAP;
+        Self {
+            left,
+            // A sheet may be too small for its chart.
+            slot_px: (right - left).max(0.0) / tukeys.len().max(1) as f64,
+            tukeys,
+        }
+    }
+
+    /// Draws every box along the axis of the values.
+    pub fn draw(&self, svg: &mut Svg, y: &Mapping) {
+        svg.group("boxes").containing(|svg| {
+            for (at, tukey) in self.tukeys.iter().enumerate() {
+                let Some(tukey) = tukey else { continue };
+                let middle = self.left + (at as f64 + 0.5) * self.slot_px;
+                draw_box(
+                    svg,
+                    tukey,
+                    Style::of_series(at),
+                    y,
+                    (middle, self.slot_px * 0.32),
+                );
+            }
+        });
+    }
+}
+
+/// One box around `middle`, reaching `half` pixels to both sides.
+fn draw_box(svg: &mut Svg, tukey: &Tukey, style: Style, y: &Mapping, (middle, half): (f64, f64)) {
+    let (low, high) = (y.at(tukey.low_quartile), y.at(tukey.high_quartile));
+    let whiskers = format!(
+        "M{middle:.1} {low:.1}V{:.1}M{middle:.1} {high:.1}V{:.1}",
+        y.at(tukey.low_whisker),
+        y.at(tukey.high_whisker)
+    );
+    let tooltip = format!(
+        "{}\nquartiles {} to {}",
+        tukey.describe_center(),
+        figure(tukey.low_quartile),
+        figure(tukey.high_quartile)
+    );
+    let group = svg.group("series").set("stroke", &style.colour());
+    group.set("fill", &style.colour()).containing(|svg| {
+        svg.element("path").set("d", &whiskers).close();
+        svg.element("rect")
+            .set("class", "box")
+            .num("x", middle - half)
+            .num("y", high.min(low))
+            .num("width", 2.0 * half)
+            .num("height", (low - high).abs())
+            .num("fill-opacity", 0.2)
+            .titled(&tooltip);
+        let center = y.at(tukey.center);
+        svg.line((middle - half, center), (middle + half, center))
+            .num("stroke-width", 2.4)
+            .close();
+        svg.element("path")
+            .set("d", &style.marker().path(middle, center, 2.8))
+            .close();
+    });
 }

@@ -1,11 +1,10 @@
 //! Points in the plane, one marker and colour per series.
 
 use crate::Axis;
-use crate::draw::{Rect, Svg};
-use crate::layout::{Header, Swatch};
-use crate::page::Figure;
+use crate::header::{Header, Swatch};
+use crate::page::{Figure, count, list};
 use crate::point_series::{PointData, PointSeries};
-use crate::summary::{count, list};
+use crate::svg::{Rect, Svg};
 
 /// Points in the plane. Intervals of the points are not drawn; see [`LineChart`](crate::LineChart).
 #[derive(Clone, Debug, Default, PartialEq)]

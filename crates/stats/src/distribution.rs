@@ -8,4 +8,44 @@ pub mod binomial;
 pub mod normal;
 pub mod student_t;
 
-pub(crate) mod solve;
+// One-dimensional root search shared by the quantile functions and the sequential limits.
+
+/// The place where a decreasing function crosses zero, searched from the bracket `low..high`.
+///
+/// The bracket is widened upwards until the function is no longer positive there. Bisection rather
+/// than Newton: it cannot leave the bracket, and the callers are not in a hurry.
+pub(crate) fn decreasing_root(low: f64, high: f64, f: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (low, high);
+    // 1100 doublings exhaust the range of the type, so the loop ends.
+    for _ in 0..1100 {
+        if f(high) <= 0.0 {
+            break;
+        }
+        low = high;
+        high *= 2.0;
+    }
+    // Bisection halves the bracket until its ends are neighbouring numbers.
+    for _ in 0..200 {
+        let middle = low + 0.5 * (high - low);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if f(middle) > 0.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low + 0.5 * (high - low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bracket_grows_until_it_holds_the_root() {
+        let root = decreasing_root(0.0, 1.0, |x| 12.5 - x);
+        assert!((root - 12.5).abs() < 1e-12);
+    }
+}

@@ -303,4 +303,25 @@ mod tests {
         assert_eq!(Magnitude::of(-0.4), Magnitude::Medium);
         assert!(Magnitude::of(0.5) > Magnitude::of(0.1));
     }
+
+    /// R 4.2.2: `a <- summary(aov(y ~ g))[[1]]$"Sum Sq"; a[1] / sum(a)` with these three groups.
+    #[test]
+    fn eta_squared_is_the_share_between_the_groups() {
+        let groups = vec![
+            vec![4.0, 5.0, 6.5],
+            vec![7.0, 9.0],
+            vec![3.0, 3.5, 4.5, 5.0],
+        ];
+        assert!((eta_squared(&[groups]).unwrap() / 0.7361376673040154 - 1.0).abs() < 1e-12);
+        let stratum = |groups: [&[f64]; 3]| vec![groups.map(<[f64]>::to_vec).to_vec()];
+        assert_eq!(
+            eta_squared(&stratum([&[1.0, 1.0], &[], &[2.0, 2.0]])),
+            Some(1.0)
+        );
+        assert_eq!(
+            eta_squared(&stratum([&[1.0, 2.0], &[], &[2.0, 1.0]])),
+            Some(0.0)
+        );
+        assert_eq!(eta_squared(&stratum([&[1.0], &[1.0], &[]])), None);
+    }
 }

@@ -1,7 +1,7 @@
-//! How a quantity depends on another: scaling exponents and shares of variance.
+//! How a quantity depends on another: its scaling exponent.
 //!
-//! Decides the least-squares line in logarithms and the split of a sum of squares. It must not know
-//! what the numbers are. Start at [`scaling`].
+//! Decides the least-squares line in logarithms. It must not know what the numbers are. Start at
+//! [`scaling`].
 
 use crate::describe::mean;
 
@@ -46,25 +46,6 @@ pub fn scaling(x: &[f64], y: &[f64]) -> Option<Scaling> {
     })
 }
 
-/// Eta squared: the share of the variance of all values that lies between the groups (Fisher,
-/// Statistical Methods for Research Workers, 1925), from 0 to 1.
-///
-/// NaN when all values are equal or there are none.
-pub fn eta_squared(groups: &[&[f64]]) -> f64 {
-    let centre = mean(&groups.concat());
-    let square = |value: f64| (value - centre).powi(2);
-    let total: f64 = groups
-        .iter()
-        .flat_map(|group| group.iter())
-        .map(|&v| square(v))
-        .sum();
-    let filled = groups.iter().filter(|group| !group.is_empty());
-    let between: f64 = filled
-        .map(|group| group.len() as f64 * square(mean(group)))
-        .sum();
-    between / total
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,15 +74,5 @@ mod tests {
         assert_eq!(scaling(&[1.0, 0.0], &[1.0, 3.0]), None);
         assert_eq!(scaling(&[1.0], &[1.0, 3.0]), None);
         assert_eq!(scaling(&[], &[]), None);
-    }
-
-    /// R 4.2.2: `a <- summary(aov(y ~ g))[[1]]$"Sum Sq"; a[1] / sum(a)` with these three groups.
-    #[test]
-    fn eta_squared_is_the_share_between_the_groups() {
-        let groups: [&[f64]; 3] = [&[4.0, 5.0, 6.5], &[7.0, 9.0], &[3.0, 3.5, 4.5, 5.0]];
-        assert!((eta_squared(&groups) / 0.7361376673040154 - 1.0).abs() < 1e-12);
-        assert_eq!(eta_squared(&[&[1.0, 1.0], &[2.0, 2.0]]), 1.0);
-        assert_eq!(eta_squared(&[&[1.0, 2.0], &[], &[2.0, 1.0]]), 0.0);
-        assert!(eta_squared(&[&[1.0], &[1.0]]).is_nan());
     }
 }

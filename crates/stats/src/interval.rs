@@ -5,8 +5,7 @@
 //! Start at [`Interval`].
 
 use crate::describe::{mean, standard_deviation};
-use crate::distribution::solve::decreasing_root;
-use crate::distribution::{binomial, student_t};
+use crate::distribution::{binomial, decreasing_root, student_t};
 
 /// A closed range; either end may be infinite where the data cannot bound it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -121,9 +120,10 @@ pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
             0 => 0.0,
             _ => decreasing_root(0.0, 1.0, low),
         },
-        high: match count >= trials {
-            true => 1.0,
-            false => decreasing_root(0.0, 1.0, high),
+        high: if count >= trials {
+            1.0
+        } else {
+            decreasing_root(0.0, 1.0, high)
         },
     }
 }

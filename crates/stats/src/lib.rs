@@ -32,9 +32,7 @@ pub mod effect;
 pub mod fit;
 pub mod interval;
 pub mod multiple;
-mod observation;
 pub mod power;
-mod random;
 pub mod rank;
 pub mod rate_search;
 pub mod ratio;
@@ -44,4 +42,4 @@ pub mod test;
 pub mod usl;
 
 pub use interval::Interval;
-pub use observation::{Observation, Side};
+pub use test::stratified::{Observation, Side};

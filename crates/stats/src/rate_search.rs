@@ -1,4 +1,4 @@
-//! The highest rate that is kept, when a trial only tells whether a rate was.
+//! The highest rate that is sustained, when a trial only shows whether one was.
 //!
 //! Decides which rate is tried next and what the answer is: doubling until a rate is missed, then halving
 //! the space between the highest kept and the lowest missed one. Near the limit a rate is kept by chance, so

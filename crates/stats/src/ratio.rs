@@ -22,7 +22,7 @@ pub struct RatioEstimate {
 /// reject; its degrees of freedom are Satterthwaite's at the estimated ratio (Tamhane and Logan,
 /// Biometrical Journal 46, 2004). `confidence` is a share such as 0.95.
 ///
-/// None with fewer than 2 values a side, or when the baseline's mean cannot be told from zero, as
+/// None with fewer than 2 values a side, or when the baseline's mean cannot be distinguished from zero, as
 /// the set of ratios is then not an interval.
 pub fn fieller(baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<RatioEstimate> {
     if baseline.len() < 2 || candidate.len() < 2 {

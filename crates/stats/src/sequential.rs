@@ -4,14 +4,404 @@
 //! probability, and applies them to blocked observations. It must not measure or schedule anything.
 //! Start at [`Design`], then [`decide`]; for many comparisons at once, [`RepeatedP`] and [`Family`].
 
-mod boundary;
-mod decide;
-mod design;
 mod family;
-mod repeated;
 
-pub use boundary::{limits_for_spending, probability_to_cross};
-pub use decide::{DEFAULT_DELTA, Decision, decide};
-pub use design::{Design, DesignError, Look};
-pub use family::{Adjust, Family, survives};
-pub use repeated::RepeatedP;
+pub use family::{Adjust, Family, RepeatedP, survives};
+
+use crate::distribution::{decreasing_root, normal};
+use crate::interval::Interval;
+use crate::test::stratified::{Observation, StratifiedError, stratified_rank};
+use std::fmt;
+use std::sync::LazyLock;
+
+// A design: the looks, and how much error each may spend. The limits follow from the spending function
+// alpha t^rho of Kim and DeMets (Biometrika 74, 1987).
+
+/// Looks of the default design in runs per side: blocks of four make every one of them whole.
+const DEFAULT_LOOKS: [usize; 5] = [8, 14, 20, 26, 32];
+/// Share of comparisons of equal sides that may be called different.
+const DEFAULT_ALPHA: f64 = 0.05;
+/// Between the hasty Pocock (1) and the late O'Brien-Fleming (3).
+const DEFAULT_RHO: f64 = 2.0;
+
+/// One moment at which the test may stop the measuring.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Look {
+    /// Place among the looks, from 0.
+    pub index: usize,
+    /// Runs per side at this look.
+    pub n: usize,
+    /// The test rejects at a two-sided p-value of at most this.
+    pub p_limit: f64,
+    /// The same limit for |z|.
+    pub z_limit: f64,
+    /// Probability to have rejected by now if the sides are equal.
+    pub cumulative_alpha: f64,
+    /// Whether there is no later look.
+    pub is_last: bool,
+}
+
+/// A plan of looks that keeps the probability of a false rejection over all of them.
+///
+/// The plan must be fixed before the first run: looks moved after seeing data are worth nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Design {
+    looks: Vec<Look>,
+    alpha: f64,
+}
+
+/// Why a design cannot be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DesignError {
+    /// The looks are empty, begin with 0 or do not increase.
+    Looks,
+    /// Alpha is not between 0 and 1.
+    Alpha,
+    /// Rho is not positive and finite.
+    Rho,
+}
+
+impl fmt::Display for DesignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DesignError::Looks => "looks must be positive and increase",
+            DesignError::Alpha => "alpha must lie between 0 and 1",
+            DesignError::Rho => "rho must be positive",
+        })
+    }
+}
+
+impl std::error::Error for DesignError {}
+
+impl Design {
+    /// A design with the given looks (runs per side), spending alpha (n / last)^rho by look n.
+    ///
+    /// # Panics
+    ///
+    /// Where [`Design::try_new`] gives an error. Use that one for what a user typed.
+    pub fn new(looks: &[usize], alpha: f64, rho: f64) -> Design {
+        match Design::try_new(looks, alpha, rho) {
+            Ok(design) => design,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// As [`Design::new`], for looks that may not make sense.
+    ///
+    /// # Errors
+    ///
+    /// See [`DesignError`].
+    pub fn try_new(looks: &[usize], alpha: f64, rho: f64) -> Result<Design, DesignError> {
+        let last = *looks.last().ok_or(DesignError::Looks)?;
+        if looks[0] == 0 || !looks.is_sorted_by(|a, b| a < b) {
+            return Err(DesignError::Looks);
+        }
+        if !(alpha > 0.0 && alpha < 1.0) {
+            return Err(DesignError::Alpha);
+        }
+        if !(rho > 0.0 && rho.is_finite()) {
+            return Err(DesignError::Rho);
+        }
+        let times: Vec<f64> = looks.iter().map(|&n| n as f64 / last as f64).collect();
+        let cumulative: Vec<f64> = times.iter().map(|time| alpha * time.powf(rho)).collect();
+        let limits = limits_for_spending(&times, &cumulative);
+        let look = |index: usize| Look {
+            index,
+            n: looks[index],
+            p_limit: normal::two_sided(limits[index]),
+            z_limit: limits[index],
+            cumulative_alpha: cumulative[index],
+            is_last: index + 1 == looks.len(),
+        };
+        Ok(Design {
+            looks: (0..looks.len()).map(look).collect(),
+            alpha,
+        })
+    }
+
+    /// A design with one look at `n` runs per side: the ordinary test.
+    ///
+    /// # Panics
+    ///
+    /// When `n` is 0 or `alpha` is not between 0 and 1.
+    pub fn fixed(n: usize, alpha: f64) -> Design {
+        Design::new(&[n], alpha, 1.0)
+    }
+
+    /// The probability to reject at one of the looks if the sides are equal.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// The looks with their limits, in order.
+    pub fn limits(&self) -> &[Look] {
+        &self.looks
+    }
+
+    /// The look at exactly `n` runs per side, if there is one.
+    pub fn look_at(&self, n: usize) -> Option<Look> {
+        self.looks.iter().find(|look| look.n == n).copied()
+    }
+
+    /// The next look after `n` runs per side; None when the last one has passed.
+    pub fn next_after(&self, n: usize) -> Option<Look> {
+        self.looks.iter().find(|look| look.n > n).copied()
+    }
+
+    /// The largest number of runs per side.
+    pub fn maximum(&self) -> usize {
+        self.looks.last().map_or(0, |look| look.n)
+    }
+}
+
+impl Default for Design {
+    /// Looks at 8, 14, 20, 26 and 32 runs per side, alpha 5 %, rho 2.
+    fn default() -> Design {
+        static DEFAULT: LazyLock<Design> =
+            LazyLock::new(|| Design::new(&DEFAULT_LOOKS, DEFAULT_ALPHA, DEFAULT_RHO));
+        DEFAULT.clone()
+    }
+}
+
+// Limits for |z| at each look, by recursive numerical integration: the score at information time t is
+// a Brownian motion, and its density among the paths that have not crossed yet is carried from look to
+// look (Armitage, McPherson and Rowe, JRSS A 132, 1969).
+
+/// Grid points per standard deviation of the next increment. Simpson's rule is then accurate to
+/// about 1e-7 of a look's probability, a hundredth of the last digit shown.
+const POINTS_PER_DEVIATION: f64 = 20.0;
+
+/// Increments farther than this many standard deviations are left out: they weigh below 1e-18.
+const REACH: f64 = 9.0;
+
+/// The limit of |z| at each look so that by look k the probability to have crossed is
+/// `cumulative[k]` when nothing differs.
+///
+/// `times` are the information times, increasing and positive; only their ratios matter.
+pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
+    let mut walk = Walk::default();
+    let mut spent = 0.0;
+    let mut limits = Vec::with_capacity(times.len());
+    for (&time, &target) in times.iter().zip(cumulative) {
+        let increment = target - spent;
+        // 38 standard deviations exhaust what a double can distinguish from zero.
+        let score = decreasing_root(0.0, 38.0 * time.sqrt(), |s| {
+            walk.crossing(time, s) - increment
+        });
+        limits.push(score / time.sqrt());
+        walk.step(time, score);
+        spent = target;
+    }
+    limits
+}
+
+/// Paths that have not crossed so far: a weighted grid of scores at the last look's time, or a
+/// single certain score of zero before the first.
+struct Walk {
+    time: f64,
+    /// Score and its share of the probability (density times Simpson weight).
+    grid: Vec<(f64, f64)>,
+}
+
+impl Default for Walk {
+    fn default() -> Walk {
+        Walk {
+            time: 0.0,
+            grid: vec![(0.0, 1.0)],
+        }
+    }
+}
+
+impl Walk {
+    /// Probability to be still inside before `time` and beyond +-`limit` (a score) at it.
+    fn crossing(&self, time: f64, limit: f64) -> f64 {
+        let deviation = (time - self.time).sqrt();
+        let beyond = |score: f64| {
+            normal::upper_tail((limit - score) / deviation)
+                + normal::upper_tail((limit + score) / deviation)
+        };
+        self.grid
+            .iter()
+            .map(|&(score, share)| share * beyond(score))
+            .sum()
+    }
+
+    /// Moves on to `time`, keeping the paths within +-`limit`.
+    fn step(&mut self, time: f64, limit: f64) {
+        let deviation = (time - self.time).sqrt();
+        let half = (limit / deviation * POINTS_PER_DEVIATION).ceil().max(10.0) as usize;
+        let width = limit / half as f64;
+        let moved = (0..=2 * half).map(|index| {
+            let score = index as f64 * width - limit;
+            let simpson = if index == 0 || index == 2 * half {
+                1.0
+            } else if index % 2 == 1 {
+                4.0
+            } else {
+                2.0
+            };
+            (
+                score,
+                self.density(score, deviation) * simpson * width / 3.0,
+            )
+        });
+        self.grid = moved.collect();
+        self.time = time;
+    }
+
+    /// Density of the next score.
+    fn density(&self, score: f64, deviation: f64) -> f64 {
+        let start = self
+            .grid
+            .partition_point(|&(from, _)| from < score - REACH * deviation);
+        let near = self.grid[start..].iter();
+        near.take_while(|&&(from, _)| from <= score + REACH * deviation)
+            .map(|&(from, share)| share * normal::density((score - from) / deviation) / deviation)
+            .sum()
+    }
+}
+
+// What to do at a look, by its limits and the stratified rank test.
+
+/// The smallest relative change that matters, unless the user says otherwise: 2 %.
+pub const DEFAULT_DELTA: f64 = 0.02;
+
+/// What the data at a look allow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Decision {
+    /// The sides differ.
+    Rejected {
+        /// Two-sided p-value, at most the limit of the look.
+        p: f64,
+        /// Candidate over baseline.
+        ratio: f64,
+        /// Repeated interval of the ratio: with the limit of the look, so that it holds in spite
+        /// of the looks before (Jennison and Turnbull, JRSS B 51, 1989).
+        interval: Interval,
+    },
+    /// The sides differ by less than delta.
+    Equivalent,
+    /// Neither; measure on, or, after the last look, admit that it is unclear.
+    GoOn,
+}
+
+/// Decides at `look`, which must be one of the design made before the first run.
+///
+/// `delta` is the relative change below which sides count as equal, such as 0.02; 0 switches that
+/// stop off. The equivalence stop asks for two one-sided tests at half of the look's limit
+/// (Schuirmann, J. Pharmacokinetics 15, 1987): the candidate lowered by ln(1 + delta) must be below
+/// the baseline, and raised by it, above.
+///
+/// # Errors
+///
+/// As [`stratified_rank`].
+pub fn decide(
+    observations: &[Observation],
+    look: &Look,
+    delta: f64,
+) -> Result<Decision, StratifiedError> {
+    let test = stratified_rank(observations)?;
+    if test.p <= look.p_limit {
+        return Ok(Decision::Rejected {
+            p: test.p,
+            ratio: test.ratio(),
+            interval: test.interval_at(look.p_limit),
+        });
+    }
+    let theta = delta.ln_1p();
+    let level = 0.5 * look.p_limit;
+    let is_equivalent =
+        delta > 0.0 && test.shifted(theta).lower <= level && test.shifted(-theta).upper <= level;
+    Ok(if is_equivalent {
+        Decision::Equivalent
+    } else {
+        Decision::GoOn
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The probability that |z| crosses `limits` at one of the looks when nothing differs.
+    fn probability_to_cross(times: &[f64], limits: &[f64]) -> f64 {
+        let mut walk = Walk::default();
+        let mut crossed = 0.0;
+        for (&time, &limit) in times.iter().zip(limits) {
+            let score = limit * time.sqrt();
+            crossed += walk.crossing(time, score);
+            walk.step(time, score);
+        }
+        crossed
+    }
+
+    #[test]
+    fn a_fixed_design_is_the_ordinary_test() {
+        let design = Design::fixed(30, 0.05);
+        let look = design.look_at(30).unwrap();
+        assert!((look.p_limit - 0.05).abs() < 1e-12 && look.is_last);
+        assert!((look.z_limit - 1.959963984540054).abs() < 1e-12);
+    }
+
+    #[test]
+    fn looks_are_found_by_their_number_of_runs() {
+        let design = Design::default();
+        assert_eq!(design.look_at(14).map(|look| look.index), Some(1));
+        assert_eq!(design.look_at(15), None);
+        assert_eq!(design.next_after(14).map(|look| look.n), Some(20));
+        assert_eq!(design.next_after(0).map(|look| look.n), Some(8));
+        assert_eq!(design.next_after(32), None);
+        assert_eq!(design.maximum(), 32);
+        assert!(design.look_at(32).unwrap().is_last);
+    }
+
+    #[test]
+    fn senseless_designs_are_refused() {
+        assert_eq!(Design::try_new(&[], 0.05, 2.0), Err(DesignError::Looks));
+        assert_eq!(Design::try_new(&[0, 8], 0.05, 2.0), Err(DesignError::Looks));
+        assert_eq!(Design::try_new(&[8, 8], 0.05, 2.0), Err(DesignError::Looks));
+        assert_eq!(Design::try_new(&[8], 1.0, 2.0), Err(DesignError::Alpha));
+        assert_eq!(Design::try_new(&[8], 0.05, f64::NAN), Err(DesignError::Rho));
+    }
+
+    /// Constant limits that give 5 % in all, from Pocock (Biometrika 64, 1977), and O'Brien-Fleming
+    /// limits C sqrt(K / k) (Biometrics 35, 1979), as tabulated by Jennison and Turnbull (Group
+    /// Sequential Methods, 2000, tables 2.1 and 2.3).
+    #[test]
+    fn classical_designs_spend_what_their_tables_say() {
+        for (looks, pocock, obrien) in [(2, 2.178, 1.977), (5, 2.413, 2.040), (10, 2.555, 2.087)] {
+            let times: Vec<f64> = (1..=looks).map(f64::from).collect();
+            let flat = vec![pocock; times.len()];
+            let falling: Vec<f64> = times
+                .iter()
+                .map(|k| obrien * (f64::from(looks) / k).sqrt())
+                .collect();
+            assert!(
+                (probability_to_cross(&times, &flat) - 0.05).abs() < 1e-4,
+                "{looks} looks"
+            );
+            assert!(
+                (probability_to_cross(&times, &falling) - 0.05).abs() < 1e-4,
+                "{looks} looks"
+            );
+        }
+    }
+
+    #[test]
+    fn limits_spend_exactly_what_was_asked() {
+        let times = [0.2, 0.5, 0.55, 1.0];
+        let limits = limits_for_spending(&times, &[0.01, 0.02, 0.03, 0.05]);
+        for looks in 1..=4 {
+            let crossed = probability_to_cross(&times[..looks], &limits[..looks]);
+            let spent = [0.01, 0.02, 0.03, 0.05][looks - 1];
+            assert!((crossed - spent).abs() < 1e-7, "{looks} looks: {crossed}");
+        }
+    }
+
+    #[test]
+    fn peeking_five_times_at_five_percent_rejects_one_time_in_seven() {
+        let crossed = probability_to_cross(&[1.0, 2.0, 3.0, 4.0, 5.0], &[1.959964; 5]);
+        // 0.142: Armitage, McPherson and Rowe 1969, table 2.
+        assert!((crossed - 0.142).abs() < 5e-4, "{crossed}");
+    }
+}

@@ -5,10 +5,6 @@
 //! work that cannot overlap, kappa the price of keeping each other up to date. Decides how the three are
 //! found and when they are refused. It must not know what the workers do. Start at [`fit`].
 
-mod solve;
-
-use solve::{Matrix, inverse};
-
 /// Levels below this number say nothing about three unknowns.
 pub const FEWEST_LEVELS: usize = 6;
 
@@ -86,7 +82,7 @@ impl Usl {
     }
 
     /// The concurrency of the greatest throughput, sqrt((1 - sigma) / kappa). `None` where kappa cannot
-    /// be told from 0 with its t interval at `confidence`: there is then no peak to speak of.
+    /// be distinguished from 0 with its t interval at `confidence`: there is then no peak to speak of.
     pub fn peak(&self, confidence: f64) -> Option<f64> {
         let free = [self.lambda, self.sigma, self.kappa];
         let free = free.iter().filter(|one| one.error.is_some()).count();
@@ -123,12 +119,13 @@ pub fn fit(points: &[Point]) -> Result<Usl, UslError> {
         return Err(UslError::NotPositive);
     }
     let usl = least_squares(points).ok_or(UslError::NoFit)?;
-    match usl.r_squared >= LEAST_R_SQUARED {
-        true => Ok(usl),
+    if usl.r_squared >= LEAST_R_SQUARED {
+        Ok(usl)
+    } else {
         // Not a number where all throughputs are equal: nothing was there to explain.
-        false => Err(UslError::Poor {
+        Err(UslError::Poor {
             r_squared: usl.r_squared,
-        }),
+        })
     }
 }
 
@@ -178,9 +175,10 @@ fn gradient(parameters: &Parameters, n: f64) -> Parameters {
 fn residue(points: &[Point], parameters: &Parameters) -> f64 {
     let square = |point: &Point| {
         let value = value(parameters, point.concurrency);
-        match value > 0.0 {
-            true => point.weight * (point.throughput - value).powi(2),
-            false => f64::INFINITY,
+        if value > 0.0 {
+            point.weight * (point.throughput - value).powi(2)
+        } else {
+            f64::INFINITY
         }
     };
     points.iter().map(square).sum()
@@ -223,7 +221,7 @@ fn beginning(points: &[Point], free: Free) -> Option<Parameters> {
     for at in (0..3).filter(|at| !free[*at]) {
         matrix[at][at] = 1.0;
     }
-    let [one, sigma, kappa] = solve::times(&inverse(&matrix)?, &side);
+    let [one, sigma, kappa] = times(&inverse(&matrix)?, &side);
     (one > 0.0).then(|| [1.0 / one, sigma / one, kappa / one])
 }
 
@@ -242,7 +240,7 @@ fn search(points: &[Point], free: Free) -> Option<Parameters> {
         let (matrix, side) = normal(points, &now, free);
         let mut damped = matrix;
         (0..3).for_each(|at| damped[at][at] *= 1.0 + damping);
-        let step = solve::times(&inverse(&damped)?, &side);
+        let step = times(&inverse(&damped)?, &side);
         let next = [0, 1, 2].map(|at| now[at] + step[at]);
         let residue = residue(points, &next);
         let moved = points.iter().map(|point| {
@@ -286,4 +284,45 @@ fn described(points: &[Point], parameters: &Parameters, free: Free) -> Usl {
         r_squared: 1.0 - left / total,
         levels: points.len(),
     }
+}
+
+// Three linear equations: all that the fit needs, so no library of linear algebra is.
+
+/// Three rows of three columns.
+type Matrix = [[f64; 3]; 3];
+
+/// The inverse of a symmetric positive matrix; `None` where it has none. Rows and columns are scaled to ones
+/// on the diagonal first: throughputs and shares differ by many powers of ten.
+fn inverse(matrix: &Matrix) -> Option<Matrix> {
+    let scale = [0, 1, 2].map(|at| matrix[at][at].sqrt());
+    if scale.iter().any(|scale| scale.is_nan() || *scale <= 0.0) {
+        return None;
+    }
+    let mut left = *matrix;
+    for (row, line) in left.iter_mut().enumerate() {
+        for (column, cell) in line.iter_mut().enumerate() {
+            *cell /= scale[row] * scale[column];
+        }
+    }
+    let cofactor = |row: usize, column: usize| {
+        let [r1, r2] = [(row + 1) % 3, (row + 2) % 3];
+        let [c1, c2] = [(column + 1) % 3, (column + 2) % 3];
+        left[r1][c1] * left[r2][c2] - left[r1][c2] * left[r2][c1]
+    };
+    let determinant: f64 = (0..3).map(|at| left[0][at] * cofactor(0, at)).sum();
+    if determinant.is_nan() || determinant <= 1e-14 {
+        return None;
+    }
+    let mut inverse = [[0.0; 3]; 3];
+    for (row, line) in inverse.iter_mut().enumerate() {
+        for (column, cell) in line.iter_mut().enumerate() {
+            *cell = cofactor(column, row) / determinant / (scale[row] * scale[column]);
+        }
+    }
+    Some(inverse)
+}
+
+/// Matrix times column.
+fn times(matrix: &Matrix, column: &[f64; 3]) -> [f64; 3] {
+    matrix.map(|row| row.iter().zip(column).map(|(a, b)| a * b).sum())
 }

@@ -1,10 +1,13 @@
-//! Whether to wait a moment so that several answers are read at once.
+//! Whether a thread waits a moment so that several answers are read at once, and how busy it is.
 //!
 //! A generator that is faster than its server meets each answer as it comes, and both sides then pay
 //! for a sleep and a wake-up per request. A moment's pause lets answers gather. It only pays when
 //! answers come so fast that several would, and many requests are in flight.
 
+use super::clock::Clock;
 use crate::load::Batching;
+use crate::measured::ThreadReport;
+use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
 /// Requests in flight up to which every answer is read at once.
@@ -57,6 +60,64 @@ impl Batcher {
         let pays = self.is_on && under_way > FEWEST_UNDER_WAY && ended < under_way / ENOUGH;
         pays.then(|| Duration::from_nanos(self.pause_ns))
     }
+}
+
+// A thread looks at itself: how busy it is, and whether others took its processor.
+
+/// What a thread knows of itself.
+pub(super) struct SelfCheck {
+    pub report: ThreadReport,
+    began_cpu_ns: u64,
+    began_switches: u64,
+}
+
+impl SelfCheck {
+    /// Must be called on the thread itself.
+    pub fn start() -> SelfCheck {
+        SelfCheck {
+            report: ThreadReport::default(),
+            began_cpu_ns: cpu_ns(),
+            began_switches: involuntary_switches(),
+        }
+    }
+
+    /// Sleeps, keeps totals of how long it was in truth, and says what time it is.
+    pub fn pause(&mut self, pause: Duration, clock: &Clock) -> u64 {
+        let began_ns = clock.now_ns();
+        std::thread::sleep(pause);
+        let now_ns = clock.now_ns();
+        let slept_ns = now_ns - began_ns;
+        self.report.batched_ns += slept_ns;
+        self.report.longest_batch_ns = self.report.longest_batch_ns.max(slept_ns);
+        now_ns
+    }
+
+    pub fn finish(mut self, end_ns: u64) -> ThreadReport {
+        self.report.elapsed_ns = end_ns;
+        self.report.cpu_ns = cpu_ns() - self.began_cpu_ns;
+        self.report.involuntary_switches =
+            involuntary_switches().saturating_sub(self.began_switches);
+        self.report
+    }
+}
+
+/// Processor time of this thread.
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Times that this thread was taken off its processor (proc(5)); 0 where that is not known.
+fn involuntary_switches() -> u64 {
+    std::fs::read_to_string("/proc/thread-self/status")
+        .ok()
+        .and_then(|text| {
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
+            line.trim().parse().ok()
+        })
+        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -2,13 +2,18 @@
 //!
 //! It knows bytes only. What does not fit into the socket is kept until there is room.
 
-use super::socket::{self, Received};
+use crate::load::Address;
 use crate::outcomes::ErrorClass;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, recv, send,
+    socket_with, sockopt,
+};
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, ClientConfig, ClientConnection};
 use std::io::{BufRead, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// What TLS needs for each connection of a load.
@@ -105,7 +110,7 @@ impl Channel {
             return Ok(());
         }
         traffic.calls += 1;
-        let written = socket::transmit(&self.socket, bytes)?;
+        let written = transmit_bytes(&self.socket, bytes)?;
         traffic.sent += written as u64;
         if written < bytes.len() {
             self.out.extend_from_slice(&bytes[written..]);
@@ -122,7 +127,7 @@ impl Channel {
     pub fn flush(&mut self, traffic: &mut Traffic) -> Result<(), Errno> {
         while self.is_waiting() {
             traffic.calls += 1;
-            let written = socket::transmit(&self.socket, &self.out[self.out_at..])?;
+            let written = transmit_bytes(&self.socket, &self.out[self.out_at..])?;
             if written == 0 {
                 return Ok(());
             }
@@ -142,7 +147,7 @@ impl Channel {
         mut on: impl FnMut(&[u8]) -> bool,
     ) -> Read {
         traffic.calls += 1;
-        let read = match socket::receive(&self.socket, buffer) {
+        let read = match receive_bytes(&self.socket, buffer) {
             Received::Bytes(read) => read,
             Received::Drained => return Read::Drained,
             Received::End if self.tls.is_some() && !self.has_said_goodbye => {
@@ -273,5 +278,81 @@ fn class_of(error: &rustls::Error, was_up: bool) -> ErrorClass {
             | AlertDescription::AccessDenied,
         ) => ErrorClass::TlsHandshake,
         _ => broken(was_up),
+    }
+}
+
+// The socket: connecting, reading and writing without waiting.
+
+/// Begins to connect. The socket is readable or writable when it is known how that went.
+pub(super) fn begin_connecting(address: &Address, local: Option<IpAddr>) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let family = match address {
+        Address::Internet(SocketAddr::V4(_)) => AddressFamily::INET,
+        Address::Internet(SocketAddr::V6(_)) => AddressFamily::INET6,
+        Address::Unix(_) => AddressFamily::UNIX,
+    };
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    let begun = match address {
+        Address::Internet(address) => {
+            // A request is one small segment: waiting to fill it up would only delay it.
+            sockopt::set_tcp_nodelay(&socket, true)?;
+            if let Some(local) = local {
+                bind(&socket, &SocketAddr::new(local, 0))?;
+            }
+            connect(&socket, address)
+        }
+        Address::Unix(path) => connect(&socket, &SocketAddrUnix::new(path)?),
+    };
+    match begun {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the connection came about, once the socket is ready.
+pub(super) fn finish_connecting(socket: &OwnedFd) -> Result<(), Errno> {
+    sockopt::socket_error(socket)?
+}
+
+/// The class of a connection that did not come about.
+pub(super) fn class_of_connecting(error: Errno) -> ErrorClass {
+    match error {
+        Errno::TIMEDOUT => ErrorClass::ConnectTimeout,
+        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN | Errno::HOSTDOWN => {
+            ErrorClass::ConnectUnreachable
+        }
+        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE | Errno::MFILE | Errno::NFILE => {
+            ErrorClass::ConnectNoPort
+        }
+        // A full queue of a Unix socket is refused with EAGAIN.
+        _ => ErrorClass::ConnectRefused,
+    }
+}
+
+/// What a socket gave.
+pub(super) enum Received {
+    Bytes(usize),
+    /// Nothing more for now.
+    Drained,
+    /// The other side will send no more.
+    End,
+    /// The connection was reset.
+    Reset,
+}
+
+pub(super) fn receive_bytes(socket: &OwnedFd, buffer: &mut [u8]) -> Received {
+    match recv(socket, buffer, rustix::net::RecvFlags::empty()) {
+        Ok((0, _)) => Received::End,
+        Ok((read, _)) => Received::Bytes(read),
+        Err(Errno::AGAIN | Errno::INTR) => Received::Drained,
+        Err(_) => Received::Reset,
+    }
+}
+
+/// Writes what there is room for: 0 if there is none.
+pub(super) fn transmit_bytes(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+    match send(socket, bytes, SendFlags::NOSIGNAL) {
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        other => other,
     }
 }

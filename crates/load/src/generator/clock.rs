@@ -1,6 +1,6 @@
 //! Time since the start of the load, and a timer that goes off at such a time.
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
@@ -36,6 +36,12 @@ impl Clock {
     /// Now. The monotonic clock costs no system call (vDSO).
     pub fn now_ns(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
+    }
+
+    /// A moment as a time of the load.
+    #[cfg(feature = "http3")]
+    pub fn time_of(&self, moment: Instant) -> u64 {
+        moment.duration_since(self.start).as_nanos() as u64
     }
 
     /// A time of the load on the monotonic clock of the operating system.
@@ -85,11 +91,5 @@ impl Timer {
 impl AsFd for Timer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
-    }
-}
-
-impl AsRawFd for Timer {
-    fn as_raw_fd(&self) -> RawFd {
-        self.timer.as_raw_fd()
     }
 }

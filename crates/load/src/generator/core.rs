@@ -1,15 +1,15 @@
 //! What all connections of a thread use: the clock, the counts, the buffer, the requests.
 
-use super::channel::{Channel, Tls, Traffic};
+#[cfg(feature = "http3")]
+use super::quic;
+
+use super::channel::{self, Channel, Tls, Traffic};
 use super::clock::Clock;
 use super::connection_facts::ConnectionFacts;
 use super::pacing::first_connections;
 use super::poll::{Happened, Poll};
-#[cfg(feature = "http3")]
-use super::quic;
 use super::recorder::Recorder;
 use super::sent::Sent;
-use super::socket;
 use super::source::Source;
 use crate::http1::Watch;
 use crate::load::{Address, BodyRule, Http, Load, Part};
@@ -143,7 +143,8 @@ impl<'a> Core<'a> {
         let address = self.next_address();
         // socket, its option, connect, watching it, and closing it in the end.
         self.traffic.calls += 5;
-        let socket = socket::begin(address, self.load.target.local).map_err(socket::class_of)?;
+        let socket = channel::begin_connecting(address, self.load.target.local)
+            .map_err(channel::class_of_connecting)?;
         self.poll
             .add(&socket, token)
             .map_err(|_| ErrorClass::ConnectNoPort)?;

@@ -4,9 +4,8 @@
 //! request is due. Start reading at [`Multiplex::feed`].
 
 use super::clock::NEVER;
-use super::lost::{Fed, Lost};
 use super::recorder::{Answer, Recorder, has_good_body};
-use super::sent::Sent;
+use super::sent::{Fed, Lost, Sent};
 use crate::http1::{Summary, Watch};
 use crate::http2::hpack::Fields;
 use crate::http2::{
@@ -111,7 +110,9 @@ impl Multiplex {
     /// Takes what arrived.
     pub fn feed(&mut self, bytes: &[u8], now_ns: u64, recorder: &mut Recorder) -> Fed {
         let Multiplex { http, streams, .. } = self;
-        let fed = http.feed(bytes, &mut |event| streams.on(event, now_ns, recorder));
+        let fed = http.feed(bytes, &mut |event| {
+            streams.on_event(event, now_ns, recorder)
+        });
         match fed {
             Ok(()) => Fed::Open,
             Err(ConnectionError::NotHttp2 | ConnectionError::NoSettings) => {
@@ -181,7 +182,7 @@ impl Streams {
         Some(sent)
     }
 
-    fn on(&mut self, event: Event, now_ns: u64, recorder: &mut Recorder) {
+    fn on_event(&mut self, event: Event, now_ns: u64, recorder: &mut Recorder) {
         match event {
             Event::FirstByte { token } => {
                 let sent = self.under_way[token as usize].as_mut();

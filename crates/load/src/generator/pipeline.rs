@@ -4,9 +4,8 @@
 //! sockets or when the next request is due. Start reading at [`Pipeline::feed`].
 
 use super::clock::NEVER;
-use super::lost::{Fed, Lost};
 use super::recorder::{Answer, Recorder, has_good_body};
-use super::sent::Sent;
+use super::sent::{Fed, Lost, Sent};
 use crate::http1::{Ending, Reply, ReplyError, Summary, Watch};
 use crate::outcomes::ErrorClass;
 use std::collections::VecDeque;

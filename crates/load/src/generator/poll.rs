@@ -77,7 +77,7 @@ impl Poll {
         Ok(poll)
     }
 
-    /// Watches a socket until it is closed. Each change is told once, so a reader must read all there
+    /// Watches a socket until it is closed. Each change is reported once, so a reader must read all there
     /// is; in return, writing needs no call to begin and end watching.
     pub fn add(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;

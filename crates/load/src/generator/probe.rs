@@ -5,11 +5,11 @@ use super::clock::{Clock, NEVER};
 use super::connection::Connection;
 use super::connection_facts::{ConnectionFacts, TlsFacts};
 use super::core::Core;
-use super::mailbox::Mailbox;
 use super::pacing::Pacing;
+use super::progress::Mailbox;
 use super::recorder::Recorder;
-use super::threads;
 use super::worker::Worker;
+use crate::generator;
 use crate::latency::Outcome;
 use crate::load::{Address, Load, Part};
 use crate::measured::RequestRecord;
@@ -36,7 +36,7 @@ pub struct Probe {
     pub body: Vec<u8>,
     /// Bytes of the whole body.
     pub body_bytes: u64,
-    /// Bytes of the whole answer; with HTTP/3 those of its body, because the rest is not told.
+    /// Bytes of the whole answer; with HTTP/3 those of its body, because the rest is not known.
     pub wire_bytes: u64,
     /// The server lets the connection be used again.
     pub is_reusable: bool,
@@ -67,9 +67,9 @@ pub enum ProbeError {
 /// # Errors
 /// There was no whole answer.
 pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
-    threads::check(load)?;
+    generator::check(load)?;
     let load = single(load)?;
-    let (tls, source) = (threads::tls_of(&load)?, threads::source_of(&load)?);
+    let (tls, source) = (generator::tls_of(&load)?, generator::source_of(&load)?);
     let (mailbox, end_ns) = (Mailbox::new(true), AtomicU64::new(NEVER));
     let recorder = Recorder::new(&load, NEVER);
     let core = Core::new(&load, &source, tls, recorder, Clock::start(), Part::WHOLE);

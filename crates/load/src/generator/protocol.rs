@@ -1,14 +1,14 @@
 //! The protocol of a connection: HTTP/1, HTTP/2 or HTTP/3 behind the same few questions.
 
-use super::channel::{Channel, Traffic};
-use super::core::Core;
-use super::lost::{Fed, Lost};
-use super::multiplex::Multiplex;
-use super::pipeline::Pipeline;
 #[cfg(feature = "http3")]
 use super::quic;
+
+use super::channel::{Channel, Traffic};
+use super::core::Core;
+use super::multiplex::Multiplex;
+use super::pipeline::Pipeline;
 use super::recorder::Recorder;
-use super::sent::Sent;
+use super::sent::{Fed, Lost, Sent};
 use crate::http1::Watch;
 use crate::load::{Http, Timeouts};
 use crate::outcomes::ErrorClass;

@@ -1,21 +1,399 @@
-//! HTTP/3: QUIC connections and their streams for the same loop that drives sockets.
+//! HTTP/3: what the load makes of the connections and streams of [`speedwell_load_h3`].
 //!
-//! The protocols are `quinn`'s and `h3`'s. Their tasks run in a runtime of this thread, and only
-//! while the loop waits: [`Engine::wait`] takes the place of waiting for sockets, and gives what
-//! happened. What that means for the requests of a connection is decided in [`Streams`]; the pace,
-//! the counts and the loop are those of the other protocols. Start reading at [`Engine`].
+//! It decides what became of each stream's request, by the class of its failure. It does not know
+//! sockets, or when the next request is due; the pace, the counts and the loop are those of the other
+//! protocols. Start reading at [`Streams::on_event`].
 
-mod classes;
-mod datagrams;
-mod engine;
-mod events;
-mod exchange;
-mod line;
-mod request;
-mod streams;
+use super::channel::{Tls, Traffic};
+use super::clock::{Clock, NEVER, Timer};
+use super::recorder::{Answer, Recorder, has_good_body};
+use super::sent::{Lost, Sent};
+use crate::http1::{Asked, Phase, RequestError, RequestParts, Summary, Watch, check};
+use crate::http2::is_left_out;
+use crate::load::{BodyRule, Timeouts};
+use crate::outcomes::ErrorClass;
+use speedwell_load_h3::{
+    ConnectError, Connection, Ended, Event, Failure, Head, InFlight, Kept, Response, StreamEvent,
+    StreamKey,
+};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
 
-pub(super) use engine::Engine;
-pub(super) use events::{Event, What};
-pub(super) use line::Up;
-pub(super) use request::Request;
-pub(super) use streams::Streams;
+/// Drives the connections of a thread until a time of the load.
+pub(super) struct Engine {
+    inner: speedwell_load_h3::Engine,
+    timer: Timer,
+    /// When the timer rings, or rang.
+    rings_ns: u64,
+    clock: Clock,
+}
+
+impl Engine {
+    /// # Errors
+    /// The operating system refuses what it is made of, or TLS has no cipher that QUIC needs.
+    pub fn new(tls: &Tls, clock: Clock) -> io::Result<Engine> {
+        let timer = Timer::new(clock)?;
+        let alarm = timer.as_fd().try_clone_to_owned()?;
+        let name = tls.name.to_str().into_owned();
+        Ok(Engine {
+            inner: speedwell_load_h3::Engine::new(tls.config.clone(), name, alarm)?,
+            timer,
+            rings_ns: NEVER,
+            clock,
+        })
+    }
+
+    /// Waits until something happened, or until a time. Gives what happened.
+    pub fn wait(&mut self, until_ns: u64, happened: &mut Vec<Event>) {
+        let now_ns = self.clock.now_ns();
+        if until_ns != NEVER && until_ns > now_ns && until_ns != self.rings_ns {
+            // Without an alarm the loop would wait for an event: rather it looks again at once.
+            self.rings_ns = match self.timer.set(until_ns) {
+                Ok(()) => until_ns,
+                Err(_) => NEVER,
+            };
+        }
+        let is_alarmed = until_ns == NEVER || self.rings_ns == until_ns;
+        self.inner.wait(is_alarmed && until_ns > now_ns, happened);
+    }
+
+    /// Moves what passed through the sockets since the last time.
+    pub fn take_traffic(&self, traffic: &mut Traffic) {
+        let passed = self.inner.take_traffic();
+        traffic.received += passed.received;
+        traffic.sent += passed.sent;
+        traffic.calls += passed.calls;
+    }
+
+    /// After connections were given up: lets the servers know.
+    pub fn say_goodbye(&mut self, connections: u32) {
+        self.inner.say_goodbye(connections);
+    }
+}
+
+/// A request, written down once.
+pub(super) struct Request {
+    inner: speedwell_load_h3::Request,
+    asked: Asked,
+}
+
+impl Request {
+    /// Checks the parts. As with HTTP/2, Host becomes `:authority` and fields that speak of an
+    /// HTTP/1 connection are left out (RFC 9114, section 4.2).
+    ///
+    /// # Errors
+    /// A part would not be read as what it is meant to be, or asks a proxy.
+    pub fn new(parts: &RequestParts) -> Result<Request, RequestError> {
+        check(parts)?;
+        let target = || RequestError::Target(parts.target.to_owned());
+        if parts.method == "CONNECT" || !(parts.target == "*" || parts.target.starts_with('/')) {
+            return Err(target());
+        }
+        let asked = Asked::for_method(parts.method);
+        let head = Head {
+            method: parts.method,
+            authority: parts.values("host").next().unwrap_or(parts.host.as_bytes()),
+            target: parts.target,
+            content_length: parts.length(),
+            expects_body: asked == Asked::Body,
+        };
+        let fields = parts.headers.iter().copied();
+        let fields = fields.filter(|(name, value)| !is_left_out(name, value));
+        let body = parts.body.unwrap_or_default();
+        let inner =
+            speedwell_load_h3::Request::new(&head, fields, body).map_err(|why| match why {
+                speedwell_load_h3::RequestError::Method => {
+                    RequestError::Method(parts.method.to_owned())
+                }
+                speedwell_load_h3::RequestError::Target => target(),
+                speedwell_load_h3::RequestError::Name(name) => RequestError::Name(name),
+                speedwell_load_h3::RequestError::Value(name) => RequestError::Value(name),
+            })?;
+        Ok(Request { inner, asked })
+    }
+}
+
+/// The class of a connection that did not come about.
+pub(super) fn class_of_connecting(error: ConnectError) -> ErrorClass {
+    match error {
+        ConnectError::Refused => ErrorClass::ConnectRefused,
+        ConnectError::Unreachable => ErrorClass::ConnectUnreachable,
+        ConnectError::NoPort => ErrorClass::ConnectNoPort,
+        ConnectError::TimedOut => ErrorClass::ConnectTimeout,
+        ConnectError::Alpn => ErrorClass::TlsAlpn,
+        ConnectError::Certificate => ErrorClass::TlsVerify,
+        ConnectError::Handshake => ErrorClass::TlsHandshake,
+        ConnectError::Protocol => ErrorClass::H3Protocol,
+    }
+}
+
+/// What the end of a connection means for its requests.
+pub(super) fn lost_by(ended: Ended) -> Lost {
+    match ended {
+        Ended::Closed => Lost::End,
+        Ended::Reset => Lost::Reset,
+        Ended::Idle => Lost::Failed(ErrorClass::H3Idle),
+        Ended::Protocol => Lost::Failed(ErrorClass::H3Protocol),
+    }
+}
+
+/// The requests of a connection, each in a place of its own.
+pub(super) struct Streams {
+    places: Vec<Option<UnderWay>>,
+    free: Vec<u32>,
+    connection: Option<Connection>,
+    /// The number of the last request, so that late news of an earlier one are known as such.
+    serial: u64,
+    /// Requests whose stream the server does not allow yet.
+    waiting: u32,
+    has_answered: bool,
+    /// The server takes no further requests.
+    is_last: bool,
+    /// What answers are looked at with, if they are.
+    watch: Option<Box<Watch>>,
+    /// What was kept of the last answer.
+    last: Option<Watch>,
+}
+
+/// A request whose answer is awaited. Dropping it gives the request up.
+struct UnderWay {
+    sent: Sent,
+    serial: u64,
+    waits: bool,
+    _in_flight: InFlight,
+}
+
+impl Streams {
+    pub fn new(capacity: u32, watch: Option<Box<Watch>>) -> Streams {
+        Streams {
+            places: (0..capacity).map(|_| None).collect(),
+            free: (0..capacity).rev().collect(),
+            connection: None,
+            serial: 0,
+            waiting: 0,
+            has_answered: false,
+            is_last: false,
+            watch,
+            last: None,
+        }
+    }
+
+    /// Begins to connect.
+    pub fn connect(
+        &mut self,
+        to: SocketAddr,
+        local: Option<IpAddr>,
+        token: u64,
+        engine: &mut Engine,
+    ) {
+        self.has_answered = false;
+        self.is_last = false;
+        self.connection = Some(engine.inner.connect(to, local, token));
+    }
+
+    /// The connection came about.
+    pub fn establish(&mut self, established: speedwell_load_h3::Established) {
+        if let Some(connection) = &mut self.connection {
+            connection.establish(established);
+        }
+    }
+
+    /// Gives the connection up.
+    pub fn hang_up(&mut self) {
+        self.connection = None;
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Requests that may be sent now. QUIC does not say how many streams are left, so while one has
+    /// to wait for a stream no further one is sent.
+    pub fn room(&self) -> u32 {
+        if self.waiting > 0 || self.is_last() {
+            0
+        } else {
+            self.free.len() as u32
+        }
+    }
+
+    /// The server said that it takes no further requests.
+    pub fn closing(&mut self) {
+        self.is_last = true;
+    }
+
+    /// Whether the server takes no further requests.
+    pub fn is_last(&self) -> bool {
+        self.is_last || self.connection.as_ref().is_some_and(Connection::is_closing)
+    }
+
+    /// What is kept of the answer that ended last.
+    pub fn watch(&self) -> Option<&Watch> {
+        self.last.as_ref()
+    }
+
+    /// Sends a request. Nothing happens without a free place on a connection that is up.
+    pub fn send(&mut self, sent: Sent, request: &Request, engine: &mut Engine) {
+        let (Some(connection), Some(&slot)) = (&self.connection, self.free.last()) else {
+            return;
+        };
+        let key = StreamKey {
+            slot,
+            serial: self.serial + 1,
+        };
+        let keep_bytes = self.watch.as_ref().map(|_| BodyRule::WATCHED_BYTES);
+        let in_flight = connection.send(&mut engine.inner, key, &request.inner, keep_bytes);
+        let Some(in_flight) = in_flight else {
+            return;
+        };
+        self.free.pop();
+        self.serial = key.serial;
+        self.places[slot as usize] = Some(UnderWay {
+            sent: Sent {
+                asked: request.asked,
+                ..sent
+            },
+            serial: key.serial,
+            waits: false,
+            _in_flight: in_flight,
+        });
+    }
+
+    /// Something happened to a request.
+    pub fn on_event(
+        &mut self,
+        key: StreamKey,
+        event: StreamEvent,
+        at_ns: u64,
+        recorder: &mut Recorder,
+    ) {
+        let place = self.places[key.slot as usize].as_mut();
+        let Some(under_way) = place.filter(|known| known.serial == key.serial) else {
+            return;
+        };
+        let sent = &mut under_way.sent;
+        match event {
+            StreamEvent::Waits => {
+                under_way.waits = true;
+                self.waiting += 1;
+            }
+            StreamEvent::Opened => {
+                sent.sent_ns = at_ns;
+                under_way.waits = false;
+                self.waiting -= 1;
+            }
+            StreamEvent::Head => sent.first_byte_ns = sent.first_byte_ns.min(at_ns),
+            StreamEvent::Response(response) => self.answered(key.slot, *response, at_ns, recorder),
+            StreamEvent::Failed(failure) => self.failed(key.slot, failure, at_ns, recorder),
+        }
+    }
+
+    fn answered(&mut self, slot: u32, response: Response, at_ns: u64, recorder: &mut Recorder) {
+        self.has_answered = true;
+        let watch = response.kept.map(|kept| self.watched(kept));
+        if let Some(sent) = self.take(slot) {
+            let summary = Summary {
+                status: response.status,
+                interim: response.interim,
+                interim_status: response.interim_status,
+                body_bytes: response.body_bytes,
+                reusable: true,
+                ..Summary::default()
+            };
+            let answer = Answer {
+                summary,
+                has_good_body: has_good_body(recorder.body_rule(), watch.as_ref()),
+            };
+            recorder.answered(&sent, answer, at_ns);
+        }
+        self.last = watch;
+    }
+
+    /// What was kept of an answer, as the other protocols keep it.
+    fn watched(&self, kept: Kept) -> Watch {
+        let mut watch = self.watch.as_deref().cloned().unwrap_or_default();
+        for (name, value) in &kept.fields {
+            watch.field(name.as_str().as_bytes(), value.as_bytes());
+        }
+        watch.take_body(kept.body);
+        watch
+    }
+
+    fn failed(&mut self, slot: u32, failure: Failure, at_ns: u64, recorder: &mut Recorder) {
+        let class = match failure {
+            Failure::WithConnection => return,
+            Failure::Reset(code) => {
+                if let Some(sent) = self.take(slot) {
+                    recorder.reset_http3_stream(&sent, code, at_ns);
+                }
+                return;
+            }
+            // A head larger than the server takes was never sent.
+            Failure::HeadTooLarge => ErrorClass::Send,
+            Failure::Rejected => ErrorClass::H3Refused,
+            Failure::GoAway => ErrorClass::H3GoAway,
+            Failure::SwitchingProtocols => ErrorClass::ProtocolStatusLine,
+            Failure::Fields => ErrorClass::ProtocolHeader,
+            Failure::Length => ErrorClass::ProtocolLength,
+            Failure::Protocol => ErrorClass::H3Protocol,
+        };
+        self.fail(slot, class, at_ns, recorder);
+    }
+
+    fn fail(&mut self, slot: u32, class: ErrorClass, at_ns: u64, recorder: &mut Recorder) {
+        if let Some(sent) = self.take(slot) {
+            recorder.failed(&sent, class, at_ns, &Summary::default());
+        }
+    }
+
+    fn take(&mut self, slot: u32) -> Option<Sent> {
+        let under_way = self.places[slot as usize].take()?;
+        self.waiting -= u32::from(under_way.waits);
+        self.free.push(slot);
+        Some(under_way.sent)
+    }
+
+    /// The connection is over, and with it every stream.
+    pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) {
+        let is_announced = self.is_last();
+        for slot in 0..self.places.len() as u32 {
+            let Some(mut sent) = self.take(slot) else {
+                continue;
+            };
+            let phase = if sent.first_byte_ns == NEVER {
+                Phase::FirstByte
+            } else {
+                Phase::Body
+            };
+            // As with HTTP/2: whether the connection has answered tells a server that gives up idle
+            // connections from one that gives up new ones.
+            sent.is_reused = self.has_answered;
+            let class = match lost {
+                Lost::Ours => {
+                    recorder.cancelled(&sent, now_ns);
+                    continue;
+                }
+                Lost::End | Lost::Reset if is_announced => ErrorClass::H3GoAway,
+                _ => lost.class(&sent, phase),
+            };
+            recorder.failed(&sent, class, now_ns, &Summary::default());
+        }
+    }
+
+    /// Ends requests that took too long; the others go on.
+    pub fn check_limits(&mut self, limits: Timeouts, now_ns: u64, recorder: &mut Recorder) {
+        for slot in 0..self.places.len() as u32 {
+            let under_way = self.places[slot as usize].as_ref();
+            if let Some(class) = under_way.and_then(|known| known.sent.over(limits, now_ns)) {
+                self.fail(slot, class, now_ns, recorder);
+            }
+        }
+    }
+
+    /// Forgets all requests and gives them back.
+    pub fn abandon(&mut self) -> Vec<Sent> {
+        let capacity = 0..self.places.len() as u32;
+        capacity.filter_map(|slot| self.take(slot)).collect()
+    }
+}

@@ -4,20 +4,16 @@
 //! with real clients, and costs no call per request besides one to send and one to receive. Start
 //! reading at [`Worker::run`].
 
-mod end;
-mod open;
-
-pub(super) use end::{End, Finished};
-
-use super::batcher::Batcher;
+use super::batcher::{Batcher, SelfCheck};
 use super::clock::{NEVER, TICK_NS};
 use super::connection::{Connection, State};
 use super::core::Core;
-use super::mailbox::Mailbox;
 use super::pacing::Pacing;
 use super::poll::{EVENTS, Happened};
-use super::self_check::SelfCheck;
+use super::progress::Mailbox;
+use crate::http1::Summary;
 use crate::load::Http;
+use crate::measured::{RequestRecord, ThreadReport, Totals};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
@@ -54,7 +50,7 @@ pub(super) struct Worker<'a> {
     reached_most_connections: bool,
     /// Memory for what happens on QUIC connections.
     #[cfg(feature = "http3")]
-    happened: Vec<super::quic::Event>,
+    happened: Vec<speedwell_load_h3::Event>,
 }
 
 impl<'a> Worker<'a> {
@@ -391,9 +387,9 @@ impl Worker<'_> {
             engine.wait(until_ns, &mut happened);
         }
         for event in happened.drain(..) {
-            let id = event.token as u32;
+            let id = event.connection as u32;
             let connection = &mut self.connections[id as usize];
-            if connection.is_meant(event.token) {
+            if connection.is_meant(event.connection) {
                 connection.on_quic(event, &mut self.core);
                 self.settle(id, now_ns);
             }
@@ -407,7 +403,7 @@ impl Worker<'_> {
             connection.hang_up();
         }
         if let Some(engine) = &mut self.core.quic {
-            engine.farewell(self.core.open);
+            engine.say_goodbye(self.core.open);
         }
     }
 }
@@ -419,5 +415,158 @@ fn next_tick_ns(now_ns: u64, warmup_ns: u64) -> u64 {
         next_ns.min(warmup_ns)
     } else {
         next_ns
+    }
+}
+
+// The open model's part of the loop: what is due goes out whatever the server does, over connections
+// that are made as they are needed.
+
+impl Worker<'_> {
+    /// Open: what is due goes to whoever has had room the longest.
+    fn send_open(&mut self, now_ns: u64) {
+        let Pacing::Open(pacing) = &mut self.pacing else {
+            return;
+        };
+        pacing.advance(now_ns);
+        for class in std::mem::take(&mut self.core.failed_to_open) {
+            // A connection that was wanted and did not come about is what became of the request
+            // that has waited longest.
+            if let Some(sent) = pacing.take(now_ns) {
+                let sent = self.core.attempt(sent);
+                let nothing = Summary::default();
+                self.core.recorder.failed(&sent, class, now_ns, &nothing);
+            }
+        }
+        while pacing.backlog > 0 {
+            let Some(id) = self.listed.front().copied() else {
+                break;
+            };
+            let connection = &mut self.connections[id as usize];
+            if connection.has_room(self.core.load)
+                && let Some(sent) = pacing.take(now_ns)
+            {
+                let sent = self.core.attempt(sent);
+                connection.send(sent, &mut self.core);
+                // Of several streams, the next request that is due takes the next one; what is due at
+                // once goes out at once.
+                if pacing.backlog == 0 || !connection.has_room(self.core.load) {
+                    connection.flush(&mut self.core);
+                }
+                continue;
+            }
+            connection.is_listed = false;
+            self.listed.pop_front();
+            if let State::Closed { .. } = connection.state() {
+                self.closed.push(id);
+            }
+        }
+        let missing = pacing.backlog.saturating_sub(u64::from(self.core.opening));
+        self.grow(missing, now_ns);
+    }
+
+    /// Makes connections for requests that are due and have none.
+    fn grow(&mut self, missing: u64, now_ns: u64) {
+        for _ in 0..missing {
+            let ready = self.closed.iter().position(|id| {
+                matches!(self.connections[*id as usize].state(),
+                    State::Closed { from_ns } if from_ns <= now_ns)
+            });
+            if let Some(at) = ready {
+                let id = self.closed.swap_remove(at);
+                self.connections[id as usize].open(None, now_ns, &mut self.core);
+                self.settle(id, now_ns);
+                continue;
+            }
+            let most = self.core.most_connections();
+            if self.connections.len() as u32 >= most {
+                self.reached_most_connections = true;
+                return;
+            }
+            let id = self.connections.len() as u32;
+            let mut connection = Connection::new(id, &self.core);
+            connection.open(None, now_ns, &mut self.core);
+            self.connections.push(connection);
+            self.settle(id, now_ns);
+        }
+    }
+}
+
+// The end of a thread: what has no end is accounted for, and the counts are closed.
+
+/// How a thread came to its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub at_ns: u64,
+    pub by_time: bool,
+    pub is_interrupted: bool,
+}
+
+/// What a thread gave.
+pub(super) struct Finished {
+    pub totals: Totals,
+    pub warmup: Totals,
+    pub ok_in_time: u64,
+    pub last_end_ns: u64,
+    pub under_way_ns: u128,
+    pub ended_by_time: bool,
+    pub rows: Vec<RequestRecord>,
+    pub report: ThreadReport,
+    pub most_open: u32,
+    pub reached_most_connections: bool,
+    pub is_interrupted: bool,
+}
+
+impl Worker<'_> {
+    /// Totals for what has no end, and closes the counts.
+    pub fn finish(mut self, end: End) -> Finished {
+        let End {
+            at_ns: end_ns,
+            by_time: ended_by_time,
+            is_interrupted,
+        } = end;
+        let (mut in_flight, mut in_flight_warmup) = (0, 0);
+        let had_room = self
+            .connections
+            .iter()
+            .any(|connection| connection.has_room(self.core.load));
+        for connection in &mut self.connections {
+            let (measured, warmup) = connection.abandon(is_interrupted, end_ns, &mut self.core);
+            in_flight += measured;
+            in_flight_warmup += warmup;
+        }
+        if let Pacing::Open(pacing) = &mut self.pacing {
+            pacing.advance(end_ns.min(self.core.recorder.window_end_ns));
+            // With room for them, they would have been sent by a generator that was in time.
+            while let Some(mut sent) = pacing.take(end_ns) {
+                if had_room {
+                    sent.own_lag_ns = end_ns.saturating_sub(sent.intended_ns);
+                }
+                self.core.recorder.unsent(&sent, end_ns);
+            }
+        }
+        #[cfg(feature = "http3")]
+        self.say_goodbye();
+        self.core.settle_traffic(end_ns);
+        let recorder = &mut self.core.recorder;
+        recorder.totals.outcomes.close(in_flight);
+        recorder.warmup.outcomes.close(in_flight_warmup);
+        self.check.report.system_calls = self.core.traffic.calls;
+        let (fewest, most) = self.core.uses.unwrap_or_default();
+        self.check.report.fewest_requests = fewest;
+        self.check.report.most_requests = most;
+        let recorder = self.core.recorder;
+        Finished {
+            totals: *recorder.totals,
+            warmup: *recorder.warmup,
+            ok_in_time: recorder.ok_in_time,
+            last_end_ns: recorder.last_end_ns,
+            under_way_ns: recorder.under_way_ns,
+            ended_by_time,
+            rows: recorder.rows,
+            report: self.check.finish(end_ns),
+            most_open: self.core.most_open,
+            reached_most_connections: self.reached_most_connections,
+            is_interrupted,
+        }
     }
 }

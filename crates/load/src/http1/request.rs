@@ -4,7 +4,7 @@
 //! refused here could not be framed or would smuggle a second request. Start at [`Request::new`].
 
 use super::Asked;
-use super::field::is_token;
+use super::head::is_token;
 use std::fmt;
 
 /// The version that a request names.

@@ -1,17 +1,14 @@
 //! A connection as its owner sees it: streams are opened, bytes go out, bytes come in.
 //!
 //! It does not know sockets, the time, or what a token stands for. What arrives is read in
-//! `receive`, `head`, `body` and `control`; bodies that wait for a window are in `upload`.
+//! `head`, `body` and `control`; bodies that wait for a window are in `body`, too. Start reading at
+//! [`Connection::feed`].
 
-use super::block::Walked;
-use super::body::Incoming;
-use super::frame::{self, MAX_31};
-use super::head::PendingBlock;
+use super::body::{Incoming, Output};
+use super::frame::{self, HEAD_BYTES, Head, MAX_31, PeerSettings, flag, kind};
+use super::head::{PendingBlock, Walked};
 use super::hpack::{Decoder, Fields};
-use super::settings::PeerSettings;
-use super::stream::Stream;
-use super::streams::Streams;
-use super::upload::Output;
+use super::streams::{Stream, Streams};
 use super::{ConnectionError, ErrorCode, Event, Request, Settings};
 use crate::http1::Phase;
 use std::collections::VecDeque;
@@ -25,9 +22,9 @@ pub enum Closing {
     BeforeSettings,
     /// The peer had announced it with GOAWAY: what is open was `h2.goaway`.
     Announced(ErrorCode),
-    /// The connection was broken before, and the peer was told so.
+    /// The connection was broken before, and the peer was informed.
     Broken(ConnectionError),
-    /// Streams are open, and [`Connection::phase`] tells where it met each of them.
+    /// Streams are open, and [`Connection::phase`] says how far each of them was.
     Unannounced,
 }
 
@@ -65,7 +62,7 @@ pub struct Connection {
     pub(super) next_id: u32,
     /// Bytes that the peer takes, of all streams together.
     pub(super) send_window: i64,
-    /// Bytes of DATA that arrived since the peer was last told to go on.
+    /// Bytes of DATA that arrived since the last WINDOW_UPDATE.
     pub(super) uncredited: u32,
     /// Places of streams whose bodies could go on as far as their own windows are concerned.
     pub(super) uploads: VecDeque<u32>,
@@ -75,7 +72,7 @@ pub struct Connection {
     pub(super) has_peer_settings: bool,
     /// The peer has acknowledged our settings.
     pub(super) is_acknowledged: bool,
-    /// The next header block must tell the peer that we use no table.
+    /// The next header block must announce that we use no table.
     pub(super) resets_table: bool,
     /// A frame that arrived in pieces, from its first byte.
     pub(super) carry: Vec<u8>,
@@ -168,7 +165,7 @@ impl Connection {
         true
     }
 
-    /// Gives a stream up: the peer is told, and whatever arrives on it later is ignored. Has no
+    /// Gives a stream up: it is reset, and whatever arrives on it later is ignored. Has no
     /// effect on a token that is not open.
     pub fn cancel(&mut self, token: u32) {
         if let Some((place, stream)) = self.streams.find_token(token) {
@@ -191,7 +188,7 @@ impl Connection {
         }
     }
 
-    /// Takes what arrived, all of it, in whatever pieces, and tells what happened.
+    /// Takes what arrived, all of it, in whatever pieces, and reports what happened.
     ///
     /// # Errors
     /// The peer broke the protocol. A GOAWAY frame has been put to the output; the streams that are
@@ -260,6 +257,157 @@ impl Connection {
         }
         self.streams.remove(place);
     }
+}
+
+// Receiving: what arrives is cut into frames. A frame that lies in one piece is read in place; one that is cut is
+// kept until the rest of it arrives, except for DATA, which is handed on piece by piece.
+
+impl Connection {
+    pub(super) fn read(
+        &mut self,
+        mut bytes: &[u8],
+        on: &mut impl FnMut(Event),
+    ) -> Result<(), ConnectionError> {
+        while !bytes.is_empty() {
+            bytes = if self.incoming.is_some() {
+                self.payload(bytes, on)?
+            } else if self.carry.is_empty() {
+                self.frame(bytes, on)?
+            } else {
+                self.rest_of_frame(bytes, on)?
+            };
+        }
+        Ok(())
+    }
+
+    /// A frame from its first byte; gives what is behind it.
+    #[inline]
+    fn frame<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        on: &mut impl FnMut(Event),
+    ) -> Result<&'a [u8], ConnectionError> {
+        let Some((start, behind)) = bytes.split_first_chunk::<HEAD_BYTES>() else {
+            self.carry.extend_from_slice(bytes);
+            return Ok(&[]);
+        };
+        let head = Head::read(start);
+        self.check(&head, start)?;
+        match behind.split_at_checked(head.length as usize) {
+            Some((payload, behind)) => {
+                match head.kind {
+                    kind::HEADERS => self.headers(&head, payload, on)?,
+                    kind::DATA if !head.has(flag::PADDED) => self.whole_data(&head, payload, on)?,
+                    _ if is_streamed(head.kind) => {
+                        self.begin_payload(&head, on)?;
+                        self.payload(payload, on)?;
+                    }
+                    _ => self.dispatch(&head, payload, on)?,
+                }
+                Ok(behind)
+            }
+            None if is_streamed(head.kind) => {
+                self.begin_payload(&head, on)?;
+                Ok(behind)
+            }
+            None => {
+                self.carry.extend_from_slice(bytes);
+                Ok(&[])
+            }
+        }
+    }
+
+    /// Completes the frame that is kept as far as the bytes go; gives what is behind it.
+    fn rest_of_frame<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        on: &mut impl FnMut(Event),
+    ) -> Result<&'a [u8], ConnectionError> {
+        let had_head = self.carry.len() >= HEAD_BYTES;
+        let bytes = self.fill_carry(HEAD_BYTES, bytes);
+        let Some(start) = self.carry.first_chunk::<HEAD_BYTES>().copied() else {
+            return Ok(bytes);
+        };
+        let head = Head::read(&start);
+        if !had_head {
+            self.check(&head, &start)?;
+            if is_streamed(head.kind) {
+                self.carry.clear();
+                self.begin_payload(&head, on)?;
+                return Ok(bytes);
+            }
+        }
+        let whole = HEAD_BYTES + head.length as usize;
+        let bytes = self.fill_carry(whole, bytes);
+        if self.carry.len() == whole {
+            let carry = std::mem::take(&mut self.carry);
+            let done = self.dispatch(&head, &carry[HEAD_BYTES..], on);
+            self.carry = carry;
+            self.carry.clear();
+            done?;
+        }
+        Ok(bytes)
+    }
+
+    /// Makes what is kept so long, if there are bytes enough; gives those that are left.
+    fn fill_carry<'a>(&mut self, length: usize, bytes: &'a [u8]) -> &'a [u8] {
+        let missing = length.saturating_sub(self.carry.len()).min(bytes.len());
+        let (piece, behind) = bytes.split_at(missing);
+        self.carry.extend_from_slice(piece);
+        behind
+    }
+
+    /// What the first bytes of a frame must be, whatever follows.
+    #[inline]
+    fn check(&self, head: &Head, start: &[u8; HEAD_BYTES]) -> Result<(), ConnectionError> {
+        if !self.has_peer_settings {
+            if start.starts_with(b"HTTP/") {
+                return Err(ConnectionError::NotHttp2);
+            }
+            if head.kind != kind::SETTINGS || head.flags & 1 != 0 {
+                return Err(ConnectionError::NoSettings);
+            }
+        }
+        if head.length > self.settings.max_frame_bytes {
+            return Err(ConnectionError::FrameSize);
+        }
+        let continues = head.kind == kind::CONTINUATION;
+        match &self.pending {
+            None if continues => Err(ConnectionError::Continuation),
+            Some(pending) if !continues || pending.stream != head.stream => {
+                Err(ConnectionError::Continuation)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        head: &Head,
+        payload: &[u8],
+        on: &mut impl FnMut(Event),
+    ) -> Result<(), ConnectionError> {
+        match head.kind {
+            kind::HEADERS => self.headers(head, payload, on),
+            kind::CONTINUATION => self.continuation(head, payload, on),
+            _ => self.control(head, payload, on),
+        }
+    }
+
+    /// Checks that a stream was opened by us at some time (RFC 9113, section 5.1: frames on idle
+    /// streams are errors; so are those on streams of the peer, which cannot open any).
+    pub(super) fn check_opened(&self, stream: u32) -> Result<(), ConnectionError> {
+        if stream % 2 == 1 && stream < self.next_id {
+            Ok(())
+        } else {
+            Err(ConnectionError::Stream)
+        }
+    }
+}
+
+/// Frames whose payload is not kept: DATA, and those of unknown types (section 4.1).
+fn is_streamed(kind: u8) -> bool {
+    kind == kind::DATA || kind > kind::CONTINUATION
 }
 
 #[cfg(test)]

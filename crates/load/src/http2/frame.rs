@@ -1,6 +1,7 @@
-//! The head of a frame (RFC 9113, section 4.1), and the frames that are written.
+//! The head of a frame (RFC 9113, section 4.1), the frames that are written, and the settings that
+//! both sides announce.
 
-use super::ErrorCode;
+use super::{ConnectionError, ErrorCode};
 
 /// Bytes of a frame before its payload.
 pub(super) const HEAD_BYTES: usize = 9;
@@ -86,4 +87,145 @@ pub(super) fn push_reset(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
 /// Appends a WINDOW_UPDATE frame; stream 0 is the connection.
 pub(super) fn push_window_update(out: &mut Vec<u8>, stream: u32, bytes: u32) {
     push(out, kind::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
+}
+
+// What we announce to the peer, and what the peer announced to us (RFC 9113, section 6.5).
+
+/// Bytes that a window has before anything is announced (section 6.9.2).
+pub(super) const INITIAL_WINDOW_BYTES: u32 = 65_535;
+/// Streams that may be open at once before the peer has said how many. There is no limit then, but
+/// a server that allows fewer would refuse the rest; RFC 9113 (section 6.5.2) recommends that no
+/// server allow fewer than this.
+const STREAMS_BEFORE_SETTINGS: u32 = 100;
+
+const HEADER_TABLE_SIZE: u16 = 1;
+const ENABLE_PUSH: u16 = 2;
+const MAX_CONCURRENT_STREAMS: u16 = 3;
+const INITIAL_WINDOW_SIZE: u16 = 4;
+const MAX_FRAME_SIZE: u16 = 5;
+const MAX_HEADER_LIST_SIZE: u16 = 6;
+
+/// What a connection announces and accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Bytes of the table that the peer may compress header fields with. With 0 header blocks mean
+    /// something by themselves and are decoded only when asked for; otherwise each of them must
+    /// be. Browsers announce 4096 and more.
+    pub table_size: u32,
+    /// The largest payload of a frame that is accepted, in bytes; 16384 to 16777215.
+    pub max_frame_bytes: u32,
+    /// The window of a stream: what a peer may send before a WINDOW_UPDATE, in bytes; up to 2^31 - 1.
+    pub stream_window: u32,
+    /// The same for the whole connection; not below 65535, which it is at first.
+    pub connection_window: u32,
+    /// Bytes of one header block as they are sent, and of its fields as limits of RFC 9113 count
+    /// them (with 32 for each field).
+    pub max_header_bytes: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            table_size: 0,
+            max_frame_bytes: MIN_MAX_FRAME_BYTES,
+            // What arrives is consumed at once, so windows protect nothing; large ones save frames.
+            stream_window: (1 << 30) - 1,
+            connection_window: (1 << 30) - 1,
+            max_header_bytes: 64 * 1024,
+        }
+    }
+}
+
+impl Settings {
+    /// With every value inside the bounds of the protocol.
+    pub(super) fn clamped(&self) -> Settings {
+        Settings {
+            max_frame_bytes: self
+                .max_frame_bytes
+                .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES),
+            stream_window: self.stream_window.clamp(1, MAX_31),
+            connection_window: self.connection_window.clamp(INITIAL_WINDOW_BYTES, MAX_31),
+            ..*self
+        }
+    }
+
+    /// Appends what a client says first (section 3.4), and the rest of the connection's window.
+    pub(super) fn push_greeting(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        let pairs = [
+            (HEADER_TABLE_SIZE, self.table_size),
+            (ENABLE_PUSH, 0),
+            (INITIAL_WINDOW_SIZE, self.stream_window),
+            (MAX_FRAME_SIZE, self.max_frame_bytes),
+            (MAX_HEADER_LIST_SIZE, self.max_header_bytes),
+        ];
+        let mut payload = [0; 30];
+        for (place, (name, value)) in payload.as_chunks_mut::<6>().0.iter_mut().zip(pairs) {
+            place[..2].copy_from_slice(&name.to_be_bytes());
+            place[2..].copy_from_slice(&value.to_be_bytes());
+        }
+        push(out, kind::SETTINGS, 0, 0, &payload);
+        let more = self.connection_window - INITIAL_WINDOW_BYTES;
+        if more > 0 {
+            push_window_update(out, 0, more);
+        }
+    }
+
+    /// Appends the acknowledgement of the peer's settings.
+    pub(super) fn push_ack(out: &mut Vec<u8>) {
+        push(out, kind::SETTINGS, flag::ACK, 0, &[]);
+    }
+}
+
+/// What the peer announced, or is taken to be until it does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PeerSettings {
+    pub(super) table_size: u32,
+    pub(super) max_streams: u32,
+    pub(super) stream_window: u32,
+    pub(super) max_frame_bytes: u32,
+}
+
+impl PeerSettings {
+    pub(super) fn before_any() -> PeerSettings {
+        PeerSettings {
+            table_size: 4096,
+            max_streams: STREAMS_BEFORE_SETTINGS,
+            stream_window: INITIAL_WINDOW_BYTES,
+            max_frame_bytes: MIN_MAX_FRAME_BYTES,
+        }
+    }
+
+    /// These settings, changed as a SETTINGS frame says; the last of equal ones counts. In the
+    /// first frame of a connection silence about streams means that any number is welcome.
+    pub(super) fn changed(
+        mut self,
+        payload: &[u8],
+        is_first: bool,
+    ) -> Result<PeerSettings, ConnectionError> {
+        let (pairs, []) = payload.as_chunks::<6>() else {
+            return Err(ConnectionError::FrameSize);
+        };
+        if is_first {
+            self.max_streams = u32::MAX;
+        }
+        for [a, b, c, d, e, f] in pairs {
+            let value = u32::from_be_bytes([*c, *d, *e, *f]);
+            match u16::from_be_bytes([*a, *b]) {
+                HEADER_TABLE_SIZE => self.table_size = value,
+                // Only clients may allow pushing.
+                ENABLE_PUSH if value != 0 => return Err(ConnectionError::Setting),
+                MAX_CONCURRENT_STREAMS => self.max_streams = value,
+                INITIAL_WINDOW_SIZE if value > MAX_31 => return Err(ConnectionError::FlowControl),
+                INITIAL_WINDOW_SIZE => self.stream_window = value,
+                MAX_FRAME_SIZE => match value {
+                    MIN_MAX_FRAME_BYTES..=MAX_MAX_FRAME_BYTES => self.max_frame_bytes = value,
+                    _ => return Err(ConnectionError::Setting),
+                },
+                // MAX_HEADER_LIST_SIZE is advice, and unknown settings mean nothing to us.
+                _ => {}
+            }
+        }
+        Ok(self)
+    }
 }

@@ -1,8 +1,11 @@
-//! The times of one quantity, which cannot be mixed with those of another.
+//! The times of one quantity, which cannot be mixed with those of another, and what is read out of
+//! them. Start reading at [`Distribution`]; [`Values`] holds the numbers.
 
-use super::Values;
+use hdrhistogram::Histogram;
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::OnceLock;
 
 /// Times of one kind. They are read as [`Values`], whatever they are the times of; only what is of the same kind can
 /// be added.
@@ -21,7 +24,7 @@ impl<K> Default for Distribution<K> {
     }
 }
 
-/// Two are equal when they hold the same values, as far as a histogram tells values apart.
+/// Two are equal when they hold the same values, as far as a histogram distinguishes values.
 impl<K> PartialEq for Distribution<K> {
     fn eq(&self, other: &Distribution<K>) -> bool {
         self.values == other.values
@@ -111,4 +114,471 @@ kinds! {
     OwnLag = "own-lag";
     /// From the attempt to connect to a usable connection, with TLS where it was asked for.
     Connect = "connect";
+}
+
+// Values: what was recorded, with exact count, sum, least and greatest value beside it.
+
+/// The longest time that has a place in the histogram: one hour.
+pub const HIGHEST_NS: u64 = 3_600_000_000_000;
+
+/// Digits that any value keeps, so that a quantile is at most 0.1 % off.
+const DIGITS: u8 = 3;
+
+/// So many times are kept one by one before a histogram takes them. It is 270 kB long, and making, adding up, reading
+/// and emptying it costs as much for the few times of a short interval as for millions.
+const EARLY: usize = 2048;
+
+/// A quantile that times without an end can move by less than this is reported without the mark of a lower bound.
+const SAME_FIGURE: f64 = 1.01;
+
+/// Times in nanoseconds, of which reading does not need to know what they are the times of. They take 16 kB while they
+/// are few, and then 270 kB however many they are.
+#[derive(Debug, Clone)]
+pub struct Values {
+    /// Every time with a place in the histogram while they are few. The histogram is empty until then.
+    early: Vec<u64>,
+    /// Made when it is needed, and kept.
+    histogram: Option<Histogram<u64>>,
+    moments: Moments,
+    beyond: u64,
+    lower_bounds: u64,
+    least_lower_bound_ns: u64,
+}
+
+/// Sums as whole numbers: they do not depend on the order in which they were added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Moments {
+    least_ns: u64,
+    greatest_ns: u64,
+    sum: u128,
+    squares: u128,
+}
+
+impl Moments {
+    const EMPTY: Moments = Moments {
+        least_ns: u64::MAX,
+        greatest_ns: 0,
+        sum: 0,
+        squares: 0,
+    };
+}
+
+/// Everything that times consist of, for files.
+pub(super) struct Stored {
+    pub histogram: Histogram<u64>,
+    pub least_ns: u64,
+    pub greatest_ns: u64,
+    pub sum: u128,
+    pub squares: u128,
+    pub beyond: u64,
+    pub lower_bounds: u64,
+    pub least_lower_bound_ns: u64,
+}
+
+impl Default for Values {
+    fn default() -> Values {
+        Values {
+            early: Vec::new(),
+            histogram: None,
+            moments: Moments::EMPTY,
+            beyond: 0,
+            lower_bounds: 0,
+            least_lower_bound_ns: u64::MAX,
+        }
+    }
+}
+
+/// An empty histogram.
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS)
+        .unwrap_or_else(|_| unreachable!("1 ns to 1 h with 3 digits is a legal histogram"))
+}
+
+/// A histogram in which nothing is ever recorded: where the bins lie.
+fn ruler() -> &'static Histogram<u64> {
+    static RULER: OnceLock<Histogram<u64>> = OnceLock::new();
+    RULER.get_or_init(histogram)
+}
+
+/// Two are equal when they hold the same values, as far as a histogram distinguishes values.
+impl PartialEq for Values {
+    fn eq(&self, other: &Values) -> bool {
+        self.moments == other.moments
+            && self.beyond == other.beyond
+            && self.lower_bounds == other.lower_bounds
+            && self.least_lower_bound_ns == other.least_lower_bound_ns
+            && self.histogram() == other.histogram()
+    }
+}
+
+impl Values {
+    pub(super) fn stored(&self) -> Stored {
+        Stored {
+            histogram: self.histogram().into_owned(),
+            least_ns: self.moments.least_ns,
+            greatest_ns: self.moments.greatest_ns,
+            sum: self.moments.sum,
+            squares: self.moments.squares,
+            beyond: self.beyond,
+            lower_bounds: self.lower_bounds,
+            least_lower_bound_ns: self.least_lower_bound_ns,
+        }
+    }
+
+    /// What was stored; `None` if its histogram is coarser or does not fit into ours.
+    pub(super) fn restore(stored: Stored) -> Option<Values> {
+        let mut restored = Values::default();
+        if stored.histogram.sigfig() != DIGITS {
+            return None;
+        }
+        let histogram = restored.histogram.get_or_insert_with(histogram);
+        histogram.add(&stored.histogram).ok()?;
+        restored.moments = Moments {
+            least_ns: stored.least_ns,
+            greatest_ns: stored.greatest_ns,
+            sum: stored.sum,
+            squares: stored.squares,
+        };
+        restored.beyond = stored.beyond;
+        restored.lower_bounds = stored.lower_bounds;
+        restored.least_lower_bound_ns = stored.least_lower_bound_ns;
+        Some(restored)
+    }
+
+    /// Adds a time.
+    pub(super) fn record(&mut self, ns: u64) {
+        self.record_n(ns, 1);
+    }
+
+    /// Adds a time that was not over yet: the true one is at least this long.
+    pub(super) fn record_lower_bound(&mut self, ns: u64) {
+        self.lower_bounds += 1;
+        self.least_lower_bound_ns = self.least_lower_bound_ns.min(ns);
+        self.record_n(ns, 1);
+    }
+
+    /// Adds several equal times.
+    pub(super) fn record_n(&mut self, ns: u64, count: u64) {
+        let moments = &mut self.moments;
+        moments.least_ns = moments.least_ns.min(ns);
+        moments.greatest_ns = moments.greatest_ns.max(ns);
+        let sum = u128::from(ns) * u128::from(count);
+        moments.sum = moments.sum.saturating_add(sum);
+        let squares = sum.saturating_mul(u128::from(ns));
+        moments.squares = moments.squares.saturating_add(squares);
+        if ns <= HIGHEST_NS {
+            self.place(ns, count)
+        } else {
+            self.beyond += count
+        }
+    }
+
+    /// Finds a place for several equal times, none of which is beyond the range.
+    fn place(&mut self, ns: u64, count: u64) {
+        if count == 1 && self.early.len() < EARLY && self.recorded_in_histogram() == 0 {
+            self.early.push(ns);
+            return;
+        }
+        self.leave_early()
+            .record_n(ns, count)
+            .unwrap_or_else(|_| unreachable!("the histogram has a place for all up to 1 h"));
+    }
+
+    fn recorded_in_histogram(&self) -> u64 {
+        self.histogram.as_ref().map_or(0, Histogram::len)
+    }
+
+    /// Moves the times that were kept one by one to the histogram.
+    fn leave_early(&mut self) -> &mut Histogram<u64> {
+        let histogram = self.histogram.get_or_insert_with(histogram);
+        for ns in self.early.drain(..) {
+            histogram
+                .record(ns)
+                .unwrap_or_else(|_| unreachable!("the histogram has a place for all up to 1 h"));
+        }
+        histogram
+    }
+
+    /// All values with a place in a histogram, in one.
+    pub(super) fn histogram(&self) -> Cow<'_, Histogram<u64>> {
+        if self.early.is_empty() {
+            Cow::Borrowed(self.histogram.as_ref().unwrap_or(ruler()))
+        } else {
+            let mut all = self.clone();
+            all.leave_early();
+            Cow::Owned(all.histogram.unwrap_or_else(histogram))
+        }
+    }
+
+    /// The greatest value of every bin of the histogram that holds any, and how many it holds, in ascending order.
+    pub(super) fn recorded(&self) -> Box<dyn Iterator<Item = (u64, u64)> + '_> {
+        if let Some(histogram) = self.histogram.as_ref().filter(|all| !all.is_empty()) {
+            let bins = histogram.iter_recorded();
+            return Box::new(bins.map(|bin| (bin.value_iterated_to(), bin.count_at_value())));
+        }
+        let greatest = |ns: &u64| ruler().highest_equivalent(*ns);
+        let mut early: Vec<u64> = self.early.iter().map(greatest).collect();
+        early.sort_unstable();
+        let bins = early.chunk_by(|a, b| a == b);
+        let bins: Vec<(u64, u64)> = bins.map(|bin| (bin[0], bin.len() as u64)).collect();
+        Box::new(bins.into_iter())
+    }
+
+    /// The least value of the bin that holds this one.
+    pub(super) fn least_of_bin(ns: u64) -> u64 {
+        ruler().lowest_equivalent(ns)
+    }
+
+    /// Adds all values of another thread or process. Order and grouping do not matter.
+    pub(super) fn merge(&mut self, other: &Values) {
+        if other.count() == 0 {
+            return;
+        }
+        match other.histogram.as_ref().filter(|all| !all.is_empty()) {
+            None => other.early.iter().for_each(|ns| self.place(*ns, 1)),
+            Some(histogram) => self
+                .leave_early()
+                .add(histogram)
+                .unwrap_or_else(|_| unreachable!("all histograms have the same bounds")),
+        }
+        let (mine, theirs) = (&mut self.moments, &other.moments);
+        mine.least_ns = mine.least_ns.min(theirs.least_ns);
+        mine.greatest_ns = mine.greatest_ns.max(theirs.greatest_ns);
+        mine.sum = mine.sum.saturating_add(theirs.sum);
+        mine.squares = mine.squares.saturating_add(theirs.squares);
+        self.beyond += other.beyond;
+        self.lower_bounds += other.lower_bounds;
+        self.least_lower_bound_ns = self.least_lower_bound_ns.min(other.least_lower_bound_ns);
+    }
+
+    /// Empties it and keeps its memory, for snapshots that swap two.
+    pub(super) fn clear(&mut self) {
+        if self.count() == 0 {
+            return;
+        }
+        self.early.clear();
+        if let Some(histogram) = self.histogram.as_mut().filter(|all| !all.is_empty()) {
+            histogram.reset();
+        }
+        self.moments = Moments::EMPTY;
+        self.beyond = 0;
+        self.lower_bounds = 0;
+        self.least_lower_bound_ns = u64::MAX;
+    }
+
+    /// Values in all, with those beyond the range.
+    pub fn count(&self) -> u64 {
+        self.recorded_in_histogram() + self.early.len() as u64 + self.beyond
+    }
+
+    /// Values above [`HIGHEST_NS`]. They take part in everything but their exact place.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// Values that were not over yet when they were recorded.
+    pub fn lower_bounds(&self) -> u64 {
+        self.lower_bounds
+    }
+
+    /// The shortest time, exactly.
+    pub fn least_ns(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.moments.least_ns)
+    }
+
+    /// The longest time, exactly.
+    pub fn greatest_ns(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.moments.greatest_ns)
+    }
+
+    /// The sum of all times in nanoseconds, exactly.
+    pub fn sum_ns(&self) -> u128 {
+        self.moments.sum
+    }
+
+    /// The mean in nanoseconds, from the exact sum.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.moments.sum as f64 / self.count() as f64)
+    }
+
+    /// The standard deviation of a sample (n - 1) in nanoseconds; needs two values.
+    pub fn standard_deviation_ns(&self) -> Option<f64> {
+        if self.count() < 2 {
+            return None;
+        }
+        let count = self.count() as f64;
+        let Moments { sum, squares, .. } = self.moments;
+        // n * squares - sum^2 cancels in floating point, so it is done in whole numbers while they
+        // fit, which they do up to ten million values of ten seconds.
+        let exact = squares
+            .checked_mul(u128::from(self.count()))
+            .zip(sum.checked_mul(sum));
+        let spread = match exact {
+            Some((left, right)) => left.saturating_sub(right) as f64,
+            None => (squares as f64 * count - (sum as f64).powi(2)).max(0.0),
+        };
+        Some((spread / count / (count - 1.0)).sqrt())
+    }
+
+    /// The time that a share of the values does not exceed, in millionths: 990 000 is the 99th
+    /// percentile. It is the value of rank ceil(share * count), at most 0.1 % too large.
+    pub fn quantile(&self, ppm: u32) -> Option<Quantile> {
+        self.quantiles(&[ppm]).into_iter().next().flatten()
+    }
+
+    /// Several quantiles in one pass; `ppm` must ascend.
+    pub fn quantiles(&self, ppm: &[u32]) -> Vec<Option<Quantile>> {
+        let ranks: Vec<Option<u64>> = ppm.iter().map(|share| self.rank(*share)).collect();
+        let values = self.values_at(ranks.iter().flatten().copied());
+        // If every time without an end were longer than all others, a quantile would lie so many places higher.
+        let moved = |rank: &u64| (rank + self.lower_bounds).min(self.count());
+        let moved = match self.lower_bounds {
+            0 => values.clone(),
+            _ => self.values_at(ranks.iter().flatten().map(moved)),
+        };
+        let mut known = values.into_iter().zip(moved);
+        ranks
+            .into_iter()
+            .map(|rank| {
+                let (rank, (value_ns, moved_ns)) = rank.zip(known.next())?;
+                Some(self.quantile_at(rank, value_ns, moved_ns))
+            })
+            .collect()
+    }
+
+    /// The values of ascending ranks; `None` for those beyond the range.
+    fn values_at(&self, ranks: impl Iterator<Item = u64>) -> Vec<Option<u64>> {
+        let mut bins = self.recorded();
+        let (mut passed, mut value_ns) = (0, 0);
+        ranks
+            .map(|rank| {
+                while passed < rank {
+                    let Some((greatest_ns, count)) = bins.next() else {
+                        break;
+                    };
+                    passed += count;
+                    value_ns = greatest_ns;
+                }
+                (passed >= rank).then_some(value_ns)
+            })
+            .collect()
+    }
+
+    /// The rank of a share: at least the first value, at most the last.
+    fn rank(&self, ppm: u32) -> Option<u64> {
+        let product = u128::from(self.count()) * u128::from(ppm.min(1_000_000));
+        let rank = product.div_ceil(1_000_000) as u64;
+        (self.count() > 0).then(|| rank.max(1))
+    }
+
+    fn quantile_at(&self, rank: u64, value_ns: Option<u64>, moved_ns: Option<u64>) -> Quantile {
+        let Moments {
+            least_ns,
+            greatest_ns,
+            ..
+        } = self.moments;
+        let is_last = rank == self.count();
+        let ns = match value_ns {
+            _ if is_last => greatest_ns,
+            // The bin's end may lie outside of what was recorded.
+            Some(ns) => ns.clamp(least_ns, greatest_ns),
+            None => HIGHEST_NS,
+        };
+        let has_no_place = value_ns.is_none() && !is_last;
+        // Times without an end that lie higher change nothing here, nor do a few lower ones among many like this.
+        let is_beyond = rank + self.lower_bounds > self.count();
+        let moves =
+            is_beyond || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * SAME_FIGURE);
+        Quantile {
+            ns,
+            is_lower_bound: has_no_place || (ns >= self.least_lower_bound_ns && moves),
+        }
+    }
+}
+
+// Quantiles, the table of percentages of ab, and the bins for pictures and other programs.
+
+/// A time that a share of the values does not exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quantile {
+    /// In nanoseconds.
+    pub ns: u64,
+    /// The true value may be longer: at this place there are requests without an end, or values
+    /// beyond the range.
+    pub is_lower_bound: bool,
+}
+
+/// The rows that ab prints.
+pub const AB_PERCENTS: [u32; 9] = [50, 66, 75, 80, 90, 95, 98, 99, 100];
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Served {
+    /// Of all requests.
+    pub percent: u32,
+    /// They took at most this long.
+    pub within: Quantile,
+}
+
+/// The table for some percentages in ascending order; empty without values. Unlike ab's own rows,
+/// which lie one place too high, these are the quantiles of [`Values::quantile`].
+pub fn percentage_served(times: &Values, percents: &[u32]) -> Vec<Served> {
+    let ppm: Vec<u32> = percents.iter().map(|percent| percent * 10_000).collect();
+    percents
+        .iter()
+        .zip(times.quantiles(&ppm))
+        .filter_map(|(percent, within)| {
+            Some(Served {
+                percent: *percent,
+                within: within?,
+            })
+        })
+        .collect()
+}
+
+/// The table for every percentage from 0, the fastest request, to 100, the slowest.
+pub fn every_percent(times: &Values) -> Vec<Served> {
+    let percents: Vec<u32> = (0..=100).collect();
+    percentage_served(times, &percents)
+}
+
+/// Values that the histogram cannot distinguish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bin {
+    /// The shortest time of the bin, in nanoseconds.
+    pub from_ns: u64,
+    /// The longest time of the bin, in nanoseconds.
+    pub to_ns: u64,
+    /// Values in it; never 0.
+    pub count: u64,
+}
+
+impl Values {
+    /// The bins that hold values, in ascending order. Values beyond [`super::HIGHEST_NS`] have no bin.
+    pub fn bins(&self) -> impl Iterator<Item = Bin> + '_ {
+        self.recorded().map(|(to_ns, count)| Bin {
+            from_ns: Values::least_of_bin(to_ns),
+            to_ns,
+            count,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_but_those_beyond_the_range_lies_in_its_bin() {
+        let mut times = Distribution::<Service>::new();
+        for ns in [5, 5, 1_000_000, HIGHEST_NS + 1] {
+            times.record(ns);
+        }
+        let bins: Vec<Bin> = times.bins().collect();
+        assert_eq!(bins.iter().map(|bin| bin.count).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!((bins[0].from_ns, bins[0].to_ns), (5, 5));
+        // Three digits: a bin near a million nanoseconds is narrower than a thousandth of it.
+        assert!((bins[1].from_ns..=bins[1].to_ns).contains(&1_000_000));
+        assert!(bins[1].to_ns - bins[1].from_ns < 1_000);
+    }
 }

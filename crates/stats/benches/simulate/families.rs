@@ -264,11 +264,10 @@ impl Cell {
         let share = |sum: fn(&Tally) -> f64, tally: &Tally| 100.0 * sum(tally) / tally.families;
         let any_false = |tally: &Tally| share(|tally| tally.any_false, tally);
         let false_share = |tally: &Tally| share(|tally| tally.false_share, tally);
-        let power = |check: &mut Check, name: &str, [design, fixed]: &[Tally; 2]| match self.kind
-            == Changed::None
-        {
-            true => "-".into(),
-            false => {
+        let power = |check: &mut Check, name: &str, [design, fixed]: &[Tally; 2]| {
+            if self.kind == Changed::None {
+                "-".into()
+            } else {
                 let least = fixed.power() - 3.0;
                 check.at_least(&format!("{place}, power {name}"), design.power(), least)
                     + &format!(" ({:.1})", fixed.power())
@@ -277,11 +276,10 @@ impl Cell {
         let runs = |tally: &Tally| format!("{:.1}", tally.runs / tally.cases);
         // Three standard errors of a share of 5 %.
         let error = 100.0 * (ALPHA * (1.0 - ALPHA) / self.families as f64).sqrt();
-        let errors = |check: &mut Check, name: &str, [design, fixed]: [f64; 2]| match self.kind
-            == Changed::All
-        {
-            true => "-".into(),
-            false => {
+        let errors = |check: &mut Check, name: &str, [design, fixed]: [f64; 2]| {
+            if self.kind == Changed::All {
+                "-".into()
+            } else {
                 let most = 100.0 * ALPHA + 3.0 * error;
                 check.at_most(&format!("{place}, {name}"), design, most) + &format!(" ({fixed:.1})")
             }

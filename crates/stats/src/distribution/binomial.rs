@@ -17,9 +17,10 @@ pub fn cdf(count: u64, trials: u64, share: f64) -> f64 {
         return 0.0;
     }
     // The sum runs over the shorter tail, so that small probabilities keep their relative accuracy.
-    match (count as f64) < trials as f64 * share {
-        true => lower_tail(count, trials, share),
-        false => 1.0 - lower_tail(trials - count - 1, trials, 1.0 - share),
+    if (count as f64) < trials as f64 * share {
+        lower_tail(count, trials, share)
+    } else {
+        1.0 - lower_tail(trials - count - 1, trials, 1.0 - share)
     }
 }
 
@@ -27,9 +28,10 @@ pub fn cdf(count: u64, trials: u64, share: f64) -> f64 {
 ///
 /// The events that do not happen are counted instead: they are binomial as well.
 pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
-    match count >= trials {
-        true => 0.0,
-        false => cdf(trials - count - 1, trials, 1.0 - share),
+    if count >= trials {
+        0.0
+    } else {
+        cdf(trials - count - 1, trials, 1.0 - share)
     }
 }
 
@@ -42,9 +44,10 @@ pub fn quantile(p: f64, trials: u64, share: f64) -> u64 {
     let (mut low, mut high) = (0, trials);
     while low < high {
         let middle = low + (high - low) / 2;
-        match cdf(middle, trials, share) < target {
-            true => low = middle + 1,
-            false => high = middle,
+        if cdf(middle, trials, share) < target {
+            low = middle + 1
+        } else {
+            high = middle
         }
     }
     low
@@ -59,9 +62,10 @@ fn lower_tail(count: u64, trials: u64, share: f64) -> f64 {
     let odds = share / (1.0 - share);
     let (mut between, mut tail, mut term) = (0.0, 0.0, 1.0);
     for k in (0..=peak).rev() {
-        match k <= count {
-            true => tail += term,
-            false => between += term,
+        if k <= count {
+            tail += term
+        } else {
+            between += term
         }
         if k <= count && is_negligible(term, tail) {
             break;

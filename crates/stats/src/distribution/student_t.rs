@@ -3,8 +3,7 @@
 //! Decides how tail areas become t values and back. It must not know any test. Start at
 //! [`two_sided`]; the quantile is its inverse.
 
-use super::normal;
-use super::solve::decreasing_root;
+use super::{decreasing_root, normal};
 use std::f64::consts::{PI, SQRT_2};
 
 /// Above this the expansion about the normal distribution is exact to the last digits, while the

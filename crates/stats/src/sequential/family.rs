@@ -5,6 +5,10 @@
 //! and what has survived once survives the correction at the end, too. It must not know data or looks. Start at
 //! [`Family::settle`].
 
+use super::{Design, limits_for_spending};
+use crate::distribution::normal;
+use std::sync::OnceLock;
+
 /// A correction: the adjusted p values in the order given; a NaN does not count.
 pub type Adjust = fn(&[f64]) -> Vec<f64>;
 
@@ -82,6 +86,98 @@ pub fn survives(adjusted: f64, alpha: f64) -> bool {
     adjusted <= alpha * (1.0 + 1e-9)
 }
 
+// The p value of a test that looks at the data several times. Decides the repeated p value (Jennison
+// and Turnbull, Group Sequential Methods, 2000, chapter 9): the smallest error rate at which the same
+// design would reject at this look. Whatever makes the measuring end, a p value of at most x is seen
+// with a probability of at most x when nothing differs, because all looks together reject no more
+// often than that at the rate x. So p values of comparisons that ended at different looks, for
+// whatever reason, may be corrected for each other.
+
+/// Error rates of neighbouring nodes differ by this factor. In between, logarithms of p values are interpolated; the
+/// share of an error rate that a look may use changes so slowly that this is accurate to 1 % of the p value.
+const RATIO: f64 = 3.162_277_660_168_379_5;
+/// Nodes below the error rate of the design, down to a 10^14th of it: the least p value of 32 runs a side is 7e-13.
+const BELOW: usize = 28;
+/// Nodes above it; those that would reach 1 are not used.
+const ABOVE: usize = 40;
+
+/// Tables by which a p value at a look becomes one that is valid over all looks.
+#[derive(Debug, Clone)]
+pub struct RepeatedP {
+    design: Design,
+    /// The p limits of all looks, one list for each error rate; made when they are needed.
+    nodes: Vec<OnceLock<Vec<f64>>>,
+}
+
+impl RepeatedP {
+    /// The tables for the looks of `design` and its way of spending the error.
+    pub fn new(design: &Design) -> RepeatedP {
+        RepeatedP {
+            design: design.clone(),
+            nodes: vec![OnceLock::new(); BELOW + 1 + ABOVE],
+        }
+    }
+
+    /// The repeated p value at the look of this index, from 0, of a test whose own two-sided p value there is `p`.
+    ///
+    /// It is at most the error rate of the design exactly when `p` is at most the limit of the look.
+    pub fn at(&self, look: usize, p: f64) -> f64 {
+        if p <= 0.0 || p >= 1.0 {
+            return p.clamp(0.0, 1.0);
+        }
+        let mut below: Option<(f64, f64)> = None;
+        for node in self.first_node(p)..self.nodes.len() {
+            let Some(rate) = self.rate(node) else {
+                break;
+            };
+            let limit = self.limit(node, look);
+            if p <= limit {
+                let Some((low, low_limit)) = below else {
+                    return rate * p / limit;
+                };
+                let share = (p / low_limit).ln() / (limit / low_limit).ln();
+                return low * (rate / low).powf(share);
+            }
+            below = Some((rate, limit));
+        }
+        1.0
+    }
+
+    /// A node whose limits are below `p` at every look, or the first.
+    fn first_node(&self, p: f64) -> usize {
+        let steps = (p / self.design.alpha()).ln() / RATIO.ln();
+        (BELOW as f64 + steps.floor()).clamp(0.0, (BELOW + ABOVE) as f64) as usize
+    }
+
+    /// The error rate of a node: that of the design itself for one of them.
+    fn rate(&self, node: usize) -> Option<f64> {
+        let rate = self.design.alpha() * RATIO.powi(node as i32 - BELOW as i32);
+        (rate < 1.0).then_some(rate)
+    }
+
+    fn limit(&self, node: usize, look: usize) -> f64 {
+        self.nodes[node].get_or_init(|| self.limits(node))[look]
+    }
+
+    fn limits(&self, node: usize) -> Vec<f64> {
+        let looks = self.design.limits();
+        if node == BELOW {
+            return looks.iter().map(|look| look.p_limit).collect();
+        }
+        let last = self.design.maximum() as f64;
+        let times: Vec<f64> = looks.iter().map(|look| look.n as f64 / last).collect();
+        let share = RATIO.powi(node as i32 - BELOW as i32);
+        let spent: Vec<f64> = looks
+            .iter()
+            .map(|look| share * look.cumulative_alpha)
+            .collect();
+        limits_for_spending(&times, &spent)
+            .into_iter()
+            .map(normal::two_sided)
+            .collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +238,64 @@ mod tests {
         family.look(0, 0.9);
         family.look(1, 0.03);
         assert_eq!(family.settle(), [1], "both are at most 5 % now");
+    }
+
+    #[test]
+    fn at_the_limit_of_a_look_it_is_the_error_rate() {
+        for design in [
+            Design::default(),
+            Design::new(&[8, 16, 24, 32, 40], 0.01, 2.0),
+        ] {
+            let repeated = RepeatedP::new(&design);
+            for look in design.limits() {
+                let at = |factor: f64| repeated.at(look.index, factor * look.p_limit);
+                assert!((at(1.0) / design.alpha() - 1.0).abs() < 1e-9, "{look:?}");
+                assert!(at(1.0) <= design.alpha() && at(1.000_001) > design.alpha());
+            }
+        }
+    }
+
+    /// The definition itself: a design of that error rate has the p value as its limit.
+    #[test]
+    fn a_design_of_that_error_rate_would_just_reject() {
+        let repeated = RepeatedP::new(&Design::default());
+        for (look, p) in [
+            (0, 0.002),
+            (1, 7e-6),
+            (2, 3e-4),
+            (3, 1e-9),
+            (4, 0.2),
+            (4, 1e-5),
+        ] {
+            let rate = repeated.at(look, p);
+            let limit = Design::new(&[8, 14, 20, 26, 32], rate, 2.0).limits()[look].p_limit;
+            assert!((limit / p - 1.0).abs() < 0.01, "look {look}: {p} {limit}");
+        }
+    }
+
+    #[test]
+    fn it_grows_with_the_p_value_and_stays_below_one() {
+        let repeated = RepeatedP::new(&Design::default());
+        for look in 0..5 {
+            let mut last = 0.0;
+            for step in 1..400 {
+                let p = 1e-17 * 10f64.powf(f64::from(step) * 17.0 / 400.0);
+                let rate = repeated.at(look, p);
+                assert!(
+                    rate >= last && rate >= p && rate <= 1.0,
+                    "look {look}, p {p}"
+                );
+                last = rate;
+            }
+        }
+        assert_eq!((repeated.at(0, 1.0), repeated.at(4, 1.0)), (1.0, 1.0));
+    }
+
+    #[test]
+    fn one_look_gives_the_ordinary_p_value() {
+        let repeated = RepeatedP::new(&Design::fixed(30, 0.05));
+        for p in [1e-12, 1e-3, 0.05, 0.4] {
+            assert!((repeated.at(0, p) / p - 1.0).abs() < 1e-9, "{p}");
+        }
     }
 }

@@ -4,10 +4,7 @@
 //! method. It must not know blocks; values measured in randomised blocks belong to
 //! [`stratified`](super::stratified). Start at [`mann_whitney`].
 
-mod exact;
-
 pub use crate::effect::{Magnitude, Shift, cliffs_delta, hodges_lehmann};
-pub(crate) use exact::lower_tail_quantile;
 
 use crate::distribution::normal;
 use crate::rank::{mid_ranks, tie_term};
@@ -62,8 +59,8 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: Method) -> MannWhitney {
         chosen => chosen,
     };
     let exact = match wanted {
-        Method::Exact => exact::two_sided(u1, n1, n2),
-        Method::ExactTies => exact::two_sided_with_ties(&ranks, n1, rank_sum),
+        Method::Exact => two_sided(u1, n1, n2),
+        Method::ExactTies => two_sided_with_ties(&ranks, n1, rank_sum),
         Method::Auto | Method::Asymptotic => None,
     };
     match exact {
@@ -99,6 +96,123 @@ fn asymptotic(u1: f64, n1: usize, n2: usize, ties: f64) -> f64 {
     }
     let z = (larger - 0.5 * pairs - 0.5) / variance.sqrt();
     (2.0 * normal::upper_tail(z)).min(1.0)
+}
+
+// Exact null distributions of the statistic, with and without ties, while there are not too many
+// arrangements to count.
+
+/// Most additions that a count may cost; beyond it the normal approximation is accurate to more
+/// digits than a p-value has.
+const LARGEST_WORK: usize = 200_000_000;
+
+/// Two-sided p-value of `u1` under the distribution without ties: twice the tail, at most 1.
+///
+/// With ties the larger of the two U statistics is rounded down, as scipy does. None when the
+/// arrangements of the groups cannot be counted in 128 bits.
+fn two_sided(u1: f64, n1: usize, n2: usize) -> Option<f64> {
+    let pairs = (n1 * n2) as f64;
+    let larger = u1.max(pairs - u1).floor();
+    let counts = lower_counts((pairs - larger) as usize, n1, n2)?;
+    let tail = counts.iter().sum::<u128>() as f64 / arrangements(n1, n2)? as f64;
+    Some((2.0 * tail).min(1.0))
+}
+
+/// The smallest u with P(U <= u) >= `probability` (R: `qwilcox`), for probabilities below 1/2.
+pub(crate) fn lower_tail_quantile(probability: f64, n1: usize, n2: usize) -> Option<usize> {
+    let total = arrangements(n1, n2)? as f64;
+    let counts = lower_counts(n1 * n2 / 2, n1, n2)?;
+    let mut cumulated = 0u128;
+    counts.iter().position(|count| {
+        cumulated += count;
+        cumulated as f64 / total >= probability
+    })
+}
+
+/// Number of arrangements with U = 0, 1, ... `last`: coefficients of the Gaussian binomial
+/// [n1 + n2, n1]_q, built factor by factor as (1 - q^(large + i)) / (1 - q^i).
+///
+/// Intermediate coefficients may be negative; arithmetic modulo 2^128 still ends at the true value,
+/// because that is known to fit.
+fn lower_counts(last: usize, n1: usize, n2: usize) -> Option<Vec<u128>> {
+    arrangements(n1, n2)?;
+    let (small, large) = (n1.min(n2), n1.max(n2));
+    if small.checked_mul(last + 1)? > LARGEST_WORK {
+        return None;
+    }
+    let mut counts = vec![0u128; last + 1];
+    counts[0] = 1;
+    for i in 1..=small {
+        for u in (large + i..=last).rev() {
+            counts[u] = counts[u].wrapping_sub(counts[u - large - i]);
+        }
+        for u in i..=last {
+            counts[u] = counts[u].wrapping_add(counts[u - i]);
+        }
+    }
+    Some(counts)
+}
+
+/// C(n1 + n2, n1); None above 128 bits.
+fn arrangements(n1: usize, n2: usize) -> Option<u128> {
+    let (small, large) = (n1.min(n2) as u128, n1.max(n2) as u128);
+    (1..=small).try_fold(1u128, |product, i| {
+        Some(product.checked_mul(large + i)? / i)
+    })
+}
+
+/// Two-sided p-value of a rank sum over all ways to pick `n1` of `ranks`: the share of picks at
+/// least as far from the mean as `rank_sum`. None when counting them would take too long.
+///
+/// Ranks are doubled to make mid-ranks whole numbers; then picks are counted by size and sum, one
+/// rank after the other (Streitberg and Roehmel, EDV in Medizin und Biologie 18, 1987).
+fn two_sided_with_ties(ranks: &[f64], n1: usize, rank_sum: f64) -> Option<f64> {
+    // The deviation of the other group's rank sum mirrors this one's: count the smaller group.
+    let total: f64 = ranks.iter().sum();
+    let (size, sum) = if 2 * n1 <= ranks.len() {
+        (n1, rank_sum)
+    } else {
+        (ranks.len() - n1, total - rank_sum)
+    };
+    let doubled: Vec<usize> = ranks.iter().map(|rank| (2.0 * rank) as usize).collect();
+    let widest = widest_sum(&doubled, size);
+    if ranks.len().checked_mul(size)?.checked_mul(widest)? > LARGEST_WORK {
+        return None;
+    }
+    let counts = picks_by_sum(&doubled, size, widest);
+    let expected = 2.0 * total * size as f64 / ranks.len() as f64;
+    let observed = (2.0 * sum - expected).abs();
+    let is_extreme = |&(sum, _): &(usize, &f64)| (sum as f64 - expected).abs() >= observed - 1e-9;
+    let extreme: f64 = counts
+        .iter()
+        .enumerate()
+        .filter(is_extreme)
+        .map(|(_, count)| count)
+        .sum();
+    Some(extreme / counts.iter().sum::<f64>())
+}
+
+/// The largest sum of `size` of the doubled ranks.
+fn widest_sum(doubled: &[usize], size: usize) -> usize {
+    let mut descending = doubled.to_vec();
+    descending.sort_unstable_by(|a, b| b.cmp(a));
+    descending[..size].iter().sum()
+}
+
+/// How many picks of `size` elements have each sum; floating point, since only positive counts are
+/// added and the largest that can occur here stays below 1e300.
+fn picks_by_sum(doubled: &[usize], size: usize, widest: usize) -> Vec<f64> {
+    let width = widest + 1;
+    let mut counts = vec![0.0; (size + 1) * width];
+    counts[0] = 1.0;
+    for (seen, &rank) in doubled.iter().enumerate() {
+        for picked in (1..=size.min(seen + 1)).rev() {
+            let (fewer, these) = counts[(picked - 1) * width..].split_at_mut(width);
+            for (count, &from) in these[..width].iter_mut().skip(rank).zip(fewer.iter()) {
+                *count += from;
+            }
+        }
+    }
+    counts.split_off(size * width)
 }
 
 #[cfg(test)]
@@ -155,5 +269,34 @@ mod tests {
             let general = mann_whitney(&x, &y, Method::ExactTies).p;
             assert!((plain / general - 1.0).abs() < 1e-12, "{plain} {general}");
         }
+    }
+
+    #[test]
+    fn counts_without_ties_are_those_of_the_published_table() {
+        // Number of ways for n1 = 3, n2 = 4 (Mann and Whitney 1947, table I, times C(7, 3) = 35).
+        assert_eq!(lower_counts(6, 3, 4).unwrap(), [1, 1, 2, 3, 4, 4, 5]);
+        assert_eq!(arrangements(3, 4), Some(35));
+        assert_eq!(arrangements(30, 30), Some(118_264_581_564_861_424));
+        assert_eq!(arrangements(80, 80), None);
+    }
+
+    /// R 4.2.2: `qwilcox(.025, m, n)`.
+    #[test]
+    fn quantiles_equal_those_of_r() {
+        for (m, n, expected) in [
+            (5, 5, 3),
+            (8, 9, 16),
+            (10, 12, 30),
+            (30, 30, 318),
+            (3, 3, 0),
+        ] {
+            assert_eq!(lower_tail_quantile(0.025, m, n), Some(expected), "{m} {n}");
+        }
+    }
+
+    #[test]
+    fn picks_are_counted_by_their_sum() {
+        // Pairs of 1, 2, 2: 1 + 2 twice and 2 + 2 once.
+        assert_eq!(picks_by_sum(&[1, 2, 2], 2, 4), [0.0, 0.0, 0.0, 2.0, 1.0]);
     }
 }

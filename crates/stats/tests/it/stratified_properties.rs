@@ -273,9 +273,10 @@ fn the_level_is_the_largest_p_value_that_the_ranks_allow() {
         let observations: Vec<Observation> = (0..16)
             .map(|run| {
                 let candidates = PAIRS[arrangement / 6usize.pow(run as u32 / 4) % 6];
-                match candidates.contains(&(run % 4)) {
-                    true => Observation::candidate(values[run], run as u32 / 4),
-                    false => Observation::baseline(values[run], run as u32 / 4),
+                if candidates.contains(&(run % 4)) {
+                    Observation::candidate(values[run], run as u32 / 4)
+                } else {
+                    Observation::baseline(values[run], run as u32 / 4)
                 }
             })
             .collect();

@@ -3,11 +3,12 @@
 
 use super::{Connection, State};
 use crate::generator::core::Core;
-use crate::generator::lost::Lost;
 use crate::generator::protocol::Protocol;
-use crate::generator::quic::{Event, What};
+use crate::generator::quic::{class_of_connecting, lost_by};
+use crate::generator::sent::Lost;
 use crate::load::Address;
 use crate::outcomes::ErrorClass;
+use speedwell_load_h3::{Event, What};
 
 impl Connection {
     /// Begins to connect.
@@ -26,28 +27,30 @@ impl Connection {
 
     /// Something happened on the connection.
     pub fn on_quic(&mut self, event: Event, core: &mut Core) {
-        let Event { at_ns, what, .. } = event;
+        let at_ns = core.clock.time_of(event.at);
         let Protocol::Three(streams) = &mut self.protocol else {
             return;
         };
-        match (what, self.state) {
-            (What::Up(up), State::Connecting) => {
+        match (event.what, self.state) {
+            (What::Established(established), State::Connecting) => {
                 if let Some(seen) = &mut core.seen {
-                    seen.connected_by_quic(&up, at_ns - self.begun_ns);
+                    seen.connected_by_quic(&established, at_ns - self.begun_ns);
                 }
-                streams.up(*up);
+                streams.establish(*established);
                 self.opened(core);
             }
-            (What::NotUp(class), State::Connecting) => self.fail_to_open(class, core),
-            (What::Lost(lost), State::Open) => self.lose(lost, core),
+            (What::NotEstablished(error), State::Connecting) => {
+                self.fail_to_open(class_of_connecting(error), core);
+            }
+            (What::Ended(ended), State::Open) => self.lose(lost_by(ended), core),
             (What::Closing, State::Open) => {
                 streams.closing();
                 self.after_event(core);
             }
-            (What::Stream { slot, serial, news }, State::Open) => {
+            (What::Stream(key, event), State::Open) => {
                 let before = streams.in_flight();
                 let had_room = streams.room() > self.thinking && !self.is_last;
-                streams.on(slot, serial, news, at_ns, &mut core.recorder);
+                streams.on_event(key, event, at_ns, &mut core.recorder);
                 let ended = before - streams.in_flight();
                 core.ended += ended as u32;
                 let has_room = streams.room() > self.thinking;

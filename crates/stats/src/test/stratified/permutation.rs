@@ -4,9 +4,8 @@
 //! distributions of the blocks, or by the normal approximation where that would cost too much. It must not know
 //! logarithms or how shifts are searched. Start at [`Permutation::tails`].
 
-use super::blocks::{Blocks, Size};
+use super::{Blocks, Side, Size};
 use crate::distribution::normal;
-use crate::observation::Side;
 
 /// Additions up to which the distribution is computed exactly, at the widest that the ranks can lie: 64 runs a side in
 /// blocks of two and two need 3 million.

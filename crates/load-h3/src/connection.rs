@@ -1,0 +1,249 @@
+//! One QUIC connection with HTTP/3 on it: what the loop holds of it, and its task, from the socket to
+//! the end.
+//!
+//! The task reports when requests can be sent, and why they no longer can. Start reading at
+//! [`Connection::send`], then `Line::run`.
+
+use crate::datagrams::{Datagrams, First, Passed, race};
+use crate::engine::Engine;
+use crate::event::{Events, StreamKey, What};
+use crate::exchange::{Exchange, InFlight};
+use crate::failure::{ConnectError, Ended};
+use crate::request::Request;
+use bytes::Bytes;
+use h3::error::Code;
+use h3::{ConnectionState, client};
+use quinn::crypto::rustls::HandshakeData;
+use quinn::{ClientConfig, Endpoint, EndpointConfig, TokioRuntime, VarInt};
+use rustls::pki_types::CertificateDer;
+use std::future::poll_fn;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio::task::yield_now;
+
+/// Sends requests on a connection.
+pub(crate) type Sender = client::SendRequest<h3_quinn::OpenStreams, Bytes>;
+
+type Driver = client::Connection<h3_quinn::Connection, Bytes>;
+
+/// After the end of a connection its requests are given so many turns to read what had arrived.
+const LAST_TURNS: u32 = 64;
+
+/// A connection that was begun. It is given up when this is dropped.
+pub struct Connection {
+    number: u64,
+    sender: Option<Sender>,
+    presence: Arc<()>,
+    _given_up: oneshot::Sender<()>,
+}
+
+/// A connection came about: requests can be sent after [`Connection::establish`].
+pub struct Established {
+    sender: Sender,
+    /// What ALPN agreed on.
+    pub alpn: Vec<u8>,
+    /// The server's certificate.
+    pub certificate: Option<CertificateDer<'static>>,
+}
+
+impl Connection {
+    /// The handle, and what ends when it is dropped.
+    pub(crate) fn new(number: u64, presence: Arc<()>) -> (Connection, oneshot::Receiver<()>) {
+        let (give_up, given_up) = oneshot::channel();
+        let connection = Connection {
+            number,
+            sender: None,
+            presence,
+            _given_up: give_up,
+        };
+        (connection, given_up)
+    }
+
+    /// Takes over what its event brought.
+    pub fn establish(&mut self, established: Established) {
+        self.sender = Some(established.sender);
+    }
+
+    /// Whether the server said that it takes no further requests.
+    pub fn is_closing(&self) -> bool {
+        self.sender
+            .as_ref()
+            .is_some_and(ConnectionState::is_closing)
+    }
+
+    /// Sends a request, whose events carry `key`. Of its response, `keep_bytes` of the body and the
+    /// header fields are kept, if it is given. The request is given up when the result is dropped.
+    /// `None` while the connection is not established.
+    pub fn send(
+        &self,
+        engine: &mut Engine,
+        key: StreamKey,
+        request: &Request,
+        keep_bytes: Option<usize>,
+    ) -> Option<InFlight> {
+        let sender = self.sender.clone()?;
+        let (in_flight, given_up) = InFlight::new();
+        let exchange = Exchange {
+            sender,
+            head: request.head(),
+            body: request.body(),
+            expects_body: request.expects_body(),
+            keep_bytes,
+            events: engine.events.clone(),
+            connection: self.number,
+            key,
+            given_up,
+            presence: self.presence.clone(),
+        };
+        engine.begin(exchange.run());
+        Some(in_flight)
+    }
+}
+
+/// What the task of a connection is made of.
+pub(crate) struct Line {
+    pub to: SocketAddr,
+    pub local: Option<IpAddr>,
+    /// The name in the handshake.
+    pub name: String,
+    pub config: ClientConfig,
+    pub passed: Arc<Passed>,
+    pub events: Arc<Events>,
+    pub number: u64,
+    /// Held by the loop, by this task, and by every request in flight.
+    pub presence: Arc<()>,
+}
+
+/// Those who hold [`Line::presence`] when no request is in flight.
+const OTHERS_PRESENT: usize = 2;
+
+/// A connection that came about.
+struct Connected {
+    connection: quinn::Connection,
+    datagrams: Arc<Datagrams>,
+    driver: Driver,
+    established: Established,
+}
+
+impl Line {
+    /// Connects, and keeps the connection until its end or until the loop gives it up.
+    pub async fn run(self, mut given_up: oneshot::Receiver<()>) {
+        let connected = match race(self.connect(), &mut given_up).await {
+            First::This(Ok(connected)) => connected,
+            First::This(Err(error)) => return self.report(What::NotEstablished(error)),
+            // What was begun is closed as it is dropped.
+            First::That(_) => return,
+        };
+        let Connected {
+            connection,
+            datagrams,
+            driver,
+            established,
+        } = connected;
+        self.report(What::Established(Box::new(established)));
+        let end = self.end(&connection, driver, &datagrams);
+        if let First::This(ended) = race(end, given_up).await {
+            self.hear_out().await;
+            self.report(What::Ended(ended));
+        }
+        connection.close(varint(Code::H3_NO_ERROR), b"");
+    }
+
+    fn report(&self, what: What) {
+        self.events.report(self.number, what);
+    }
+
+    async fn connect(&self) -> Result<Connected, ConnectError> {
+        let socket = Datagrams::connect(self.to, self.local, self.passed.clone());
+        let datagrams = Arc::new(socket.map_err(|error| ConnectError::of_socket(&error))?);
+        let endpoint = Endpoint::new_with_abstract_socket(
+            EndpointConfig::default(),
+            None,
+            datagrams.clone(),
+            Arc::new(TokioRuntime),
+        )
+        .map_err(|error| ConnectError::of_socket(&error))?;
+        let connecting = endpoint
+            .connect_with(self.config.clone(), self.to, &self.name)
+            .map_err(|_| ConnectError::Handshake)?;
+        let connection = match race(datagrams.failed(), connecting).await {
+            First::This(error) => return Err(ConnectError::of_socket(&error)),
+            First::That(Err(error)) => return Err(ConnectError::of_handshake(&error)),
+            First::That(Ok(connection)) => connection,
+        };
+        let data = connection.handshake_data();
+        let data = data.and_then(|data| data.downcast::<HandshakeData>().ok());
+        let alpn = data.and_then(|data| data.protocol).unwrap_or_default();
+        if alpn != b"h3" {
+            return Err(ConnectError::Alpn);
+        }
+        let chain = connection.peer_identity();
+        let chain = chain.and_then(|chain| chain.downcast::<Vec<CertificateDer>>().ok());
+        let certificate = chain.and_then(|chain| chain.into_iter().next());
+        let (driver, sender) = client::builder()
+            .send_grease(false)
+            .build(h3_quinn::Connection::new(connection.clone()))
+            .await
+            .map_err(|_| self.why_not(&connection))?;
+        Ok(Connected {
+            connection,
+            datagrams,
+            driver,
+            established: Established {
+                sender,
+                alpn,
+                certificate,
+            },
+        })
+    }
+
+    /// A server that wants a certificate, for one, says so after the client's part of the handshake.
+    fn why_not(&self, connection: &quinn::Connection) -> ConnectError {
+        connection
+            .close_reason()
+            .map_or(ConnectError::Protocol, |error| {
+                ConnectError::of_handshake(&error)
+            })
+    }
+
+    /// Waits for the end of a connection, and reports when it takes no further requests.
+    async fn end(
+        &self,
+        connection: &quinn::Connection,
+        mut driver: Driver,
+        datagrams: &Datagrams,
+    ) -> Ended {
+        let mut is_reported = false;
+        let driving = poll_fn(|context| {
+            let polled = driver.poll_close(context);
+            if !is_reported && driver.is_closing() {
+                is_reported = true;
+                self.report(What::Closing);
+            }
+            polled
+        });
+        match race(datagrams.failed(), driving).await {
+            First::This(_) => Ended::Reset,
+            First::That(_) => match connection.close_reason() {
+                Some(error) => Ended::of_connection(&error),
+                None => Ended::Protocol,
+            },
+        }
+    }
+
+    /// Lets requests read what had arrived before the end.
+    async fn hear_out(&self) {
+        for _ in 0..LAST_TURNS {
+            if Arc::strong_count(&self.presence) <= OTHERS_PRESENT {
+                return;
+            }
+            yield_now().await;
+        }
+    }
+}
+
+fn varint(code: Code) -> VarInt {
+    // The codes of HTTP/3 have 9 bits.
+    VarInt::from_u32(code.value() as u32)
+}

@@ -1,0 +1,208 @@
+//! One request and its response on a stream of their own: a task from opening the stream to the end.
+//! Start reading at [`Exchange::run`].
+
+use crate::connection::Sender;
+use crate::datagrams::{First, race};
+use crate::event::{Events, Kept, Response, StreamEvent, StreamKey, What};
+use crate::failure::Failure;
+use bytes::{Buf, Bytes};
+use h3::client::RequestStream;
+use h3::error::{Code, StreamError};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, StatusCode};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::sync::oneshot;
+
+type Whole = RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
+type Up = RequestStream<h3_quinn::SendStream<Bytes>, Bytes>;
+type Down = RequestStream<h3_quinn::RecvStream, Bytes>;
+
+/// A request whose response is awaited. It is given up when this is dropped.
+#[derive(Debug)]
+pub struct InFlight {
+    _given_up: oneshot::Sender<()>,
+}
+
+impl InFlight {
+    /// The handle, and what ends when it is dropped.
+    pub(crate) fn new() -> (InFlight, oneshot::Receiver<()>) {
+        let (give_up, given_up) = oneshot::channel();
+        let in_flight = InFlight { _given_up: give_up };
+        (in_flight, given_up)
+    }
+}
+
+/// A request to be sent.
+pub(crate) struct Exchange {
+    pub sender: Sender,
+    pub head: http::Request<()>,
+    pub body: Bytes,
+    pub expects_body: bool,
+    /// Bytes of the body that are kept, if the response is looked at.
+    pub keep_bytes: Option<usize>,
+    pub events: Arc<Events>,
+    pub connection: u64,
+    pub key: StreamKey,
+    /// Ends when the request is given up.
+    pub given_up: oneshot::Receiver<()>,
+    /// Shows the task of the connection that it is still in use.
+    pub presence: Arc<()>,
+}
+
+impl Exchange {
+    /// Sends the request and reads its response, unless it is given up.
+    pub async fn run(mut self) {
+        let report = |event| {
+            self.events
+                .report(self.connection, What::Stream(self.key, event));
+        };
+        let opening = open(&mut self.sender, self.head, report);
+        let stream = match race(opening, &mut self.given_up).await {
+            First::This(Ok(stream)) => stream,
+            First::This(Err(error)) => {
+                let failure = match error {
+                    StreamError::HeaderTooBig { .. } => Failure::HeadTooLarge,
+                    error => Failure::of_stream(error),
+                };
+                return report(StreamEvent::Failed(failure));
+            }
+            First::That(_) => return,
+        };
+        let (mut up, mut down) = stream.split();
+        let mut is_sent = false;
+        let response = {
+            let sending = upload(&mut up, self.body);
+            let receiving = receive(&mut down, self.expects_body, self.keep_bytes, report);
+            let both = while_sending(sending, &mut is_sent, receiving);
+            race(both, &mut self.given_up).await
+        };
+        // Otherwise the end of a stream that is dropped would look like the end of the request.
+        if !is_sent || matches!(response, First::That(_)) {
+            up.stop_stream(Code::H3_REQUEST_CANCELLED);
+        }
+        match response {
+            First::This(Ok(response)) => report(StreamEvent::Response(Box::new(response))),
+            First::This(Err(failure)) => report(StreamEvent::Failed(failure)),
+            First::That(_) => {}
+        }
+        drop(self.presence);
+    }
+}
+
+/// Opens a stream and writes the head. Reports when the server's limit of streams makes it wait.
+async fn open(
+    sender: &mut Sender,
+    head: http::Request<()>,
+    report: impl Fn(StreamEvent),
+) -> Result<Whole, StreamError> {
+    let mut opening = pin!(sender.send_request(head));
+    let mut waits = false;
+    let opened = poll_fn(|context| {
+        let polled = opening.as_mut().poll(context);
+        if polled.is_pending() && !waits {
+            waits = true;
+            report(StreamEvent::Waits);
+        }
+        polled
+    });
+    let opened = opened.await;
+    if waits && opened.is_ok() {
+        report(StreamEvent::Opened);
+    }
+    opened
+}
+
+async fn upload(up: &mut Up, body: Bytes) -> Result<(), StreamError> {
+    if !body.is_empty() {
+        up.send_data(body).await?;
+    }
+    up.finish().await
+}
+
+/// Receives while the body is sent: a server may answer before it has read all of it. One that
+/// wants no more of it may still answer (RFC 9114, section 4.1), so a failure to send is no end.
+async fn while_sending<T>(
+    sending: impl Future<Output = Result<(), StreamError>>,
+    is_sent: &mut bool,
+    receiving: impl Future<Output = T>,
+) -> T {
+    let (mut sending, mut receiving) = (pin!(sending), pin!(receiving));
+    let mut is_over = false;
+    poll_fn(|context| {
+        if !is_over && let Poll::Ready(sent) = sending.as_mut().poll(context) {
+            is_over = true;
+            *is_sent = sent.is_ok();
+        }
+        receiving.as_mut().poll(context)
+    })
+    .await
+}
+
+async fn receive(
+    down: &mut Down,
+    expects_body: bool,
+    keep_bytes: Option<usize>,
+    report: impl Fn(StreamEvent),
+) -> Result<Response, Failure> {
+    let mut response = Response::default();
+    let head = loop {
+        let head = down.recv_response().await.map_err(Failure::of_stream)?;
+        report(StreamEvent::Head);
+        let status = head.status();
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            // There is nothing to switch to (RFC 9114, section 4.5).
+            return Err(Failure::SwitchingProtocols);
+        }
+        if !status.is_informational() {
+            break head;
+        }
+        response.interim += 1;
+        response.interim_status = status.as_u16();
+    };
+    response.status = head.status().as_u16();
+    let announced = announced_bytes(head.headers())?;
+    let mut kept = keep_bytes.map(|_| Kept {
+        fields: head.into_parts().0.headers,
+        body: Vec::new(),
+    });
+    while let Some(mut data) = down.recv_data().await.map_err(Failure::of_stream)? {
+        while data.has_remaining() {
+            let chunk = data.chunk();
+            if let (Some(kept), Some(most)) = (&mut kept, keep_bytes) {
+                let room = most - kept.body.len();
+                kept.body.extend_from_slice(&chunk[..room.min(chunk.len())]);
+            }
+            let bytes = chunk.len();
+            response.body_bytes += bytes as u64;
+            data.advance(bytes);
+        }
+    }
+    down.recv_trailers().await.map_err(Failure::of_stream)?;
+    response.kept = kept;
+    let has_body = expects_body && !matches!(response.status, 204 | 304);
+    match announced {
+        Some(bytes) if has_body && bytes != response.body_bytes => Err(Failure::Length),
+        _ if !has_body && response.body_bytes > 0 => Err(Failure::Length),
+        _ => Ok(response),
+    }
+}
+
+/// What Content-Length says. Several values must agree (RFC 9110, section 8.6).
+fn announced_bytes(fields: &HeaderMap) -> Result<Option<u64>, Failure> {
+    let mut announced = None;
+    for value in fields.get_all(CONTENT_LENGTH) {
+        let digits = value.to_str().ok();
+        let bytes = digits
+            .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+            .and_then(|text| text.parse().ok())
+            .ok_or(Failure::Length)?;
+        if announced.is_some_and(|known| known != bytes) {
+            return Err(Failure::Length);
+        }
+        announced = Some(bytes);
+    }
+    Ok(announced)
+}

@@ -1,0 +1,174 @@
+//! A request, written down once in the form that `h3` takes, and sent as often as wanted.
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HeaderName};
+use http::{HeaderValue, Method, Uri};
+use std::fmt;
+
+/// What the head of a request is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// Host and port, as `:authority` has them.
+    pub authority: &'a [u8],
+    /// The path with its query, or `*`.
+    pub target: &'a str,
+    /// Content-Length, unless it is among the fields.
+    pub content_length: Option<usize>,
+    /// A response to this request may have a body: its method is not HEAD.
+    pub expects_body: bool,
+}
+
+/// A request as it is sent.
+#[derive(Debug, Clone)]
+pub struct Request {
+    head: http::Request<()>,
+    body: Bytes,
+    expects_body: bool,
+}
+
+/// Which part of a request is malformed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestError {
+    /// The method is no token.
+    Method,
+    /// Authority and target are not those of a URL.
+    Target,
+    /// The name of this field is no token.
+    Name(String),
+    /// The value of the field of this name has control characters.
+    Value(String),
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            RequestError::Method => f.write_str("the method is malformed"),
+            RequestError::Target => f.write_str("authority or target are malformed"),
+            RequestError::Name(name) => write!(f, "'{name}' cannot be the name of a field"),
+            RequestError::Value(name) => write!(f, "the value of '{name}' is malformed"),
+        }
+    }
+}
+
+impl std::error::Error for RequestError {}
+
+impl Request {
+    /// Writes a request down. `fields` must not speak of an HTTP/1 connection (RFC 9114, section
+    /// 4.2).
+    ///
+    /// # Errors
+    /// A part would not be read as what it is meant to be.
+    pub fn new<'a>(
+        parts: &Head,
+        fields: impl Iterator<Item = (&'a str, &'a [u8])>,
+        body: &[u8],
+    ) -> Result<Request, RequestError> {
+        let uri = Uri::builder()
+            .scheme("https")
+            .authority(parts.authority)
+            .path_and_query(parts.target)
+            .build()
+            .map_err(|_| RequestError::Target)?;
+        let mut head = http::Request::new(());
+        *head.uri_mut() = uri;
+        *head.method_mut() =
+            Method::from_bytes(parts.method.as_bytes()).map_err(|_| RequestError::Method)?;
+        for (name, value) in fields {
+            let value = HeaderValue::from_bytes(value.trim_ascii())
+                .map_err(|_| RequestError::Value(name.to_owned()))?;
+            let name = HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| RequestError::Name(name.to_owned()))?;
+            head.headers_mut().append(name, value);
+        }
+        if let Some(length) = parts.content_length
+            && !head.headers().contains_key(CONTENT_LENGTH)
+        {
+            head.headers_mut().insert(CONTENT_LENGTH, length.into());
+        }
+        Ok(Request {
+            head,
+            body: Bytes::copy_from_slice(body),
+            expects_body: parts.expects_body,
+        })
+    }
+
+    /// A copy of the head, to be sent.
+    pub(crate) fn head(&self) -> http::Request<()> {
+        self.head.clone()
+    }
+
+    pub(crate) fn body(&self) -> Bytes {
+        self.body.clone()
+    }
+
+    pub(crate) fn expects_body(&self) -> bool {
+        self.expects_body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GET: Head = Head {
+        method: "GET",
+        authority: b"localhost:8443",
+        target: "/a?b=c",
+        content_length: None,
+        expects_body: true,
+    };
+
+    fn written(head: &Head, fields: &[(&str, &[u8])]) -> Result<Request, RequestError> {
+        Request::new(head, fields.iter().copied(), b"")
+    }
+
+    #[test]
+    fn a_request_has_what_the_head_and_the_fields_say() {
+        let head = Head {
+            method: "POST",
+            content_length: Some(4),
+            ..GET
+        };
+        let fields = [("Accept", &b" text/plain "[..]), ("accept", b"*/*")];
+        let request = Request::new(&head, fields.into_iter(), b"body").unwrap();
+        let sent = request.head();
+        assert_eq!(sent.method(), "POST");
+        assert_eq!(sent.uri(), "https://localhost:8443/a?b=c");
+        let accept: Vec<_> = sent.headers().get_all("accept").iter().collect();
+        assert_eq!(accept, ["text/plain", "*/*"]);
+        assert_eq!(sent.headers()[CONTENT_LENGTH], "4");
+        assert_eq!(&request.body()[..], b"body");
+    }
+
+    #[test]
+    fn a_given_length_is_kept() {
+        let head = Head {
+            content_length: Some(4),
+            ..GET
+        };
+        let request = written(&head, &[("content-length", b"7")]).unwrap();
+        assert_eq!(request.head().headers()[CONTENT_LENGTH], "7");
+    }
+
+    #[test]
+    fn malformed_parts_are_named() {
+        let method = Head {
+            method: "G T",
+            ..GET
+        };
+        let target = Head {
+            authority: b"local host",
+            ..GET
+        };
+        assert_eq!(written(&method, &[]).unwrap_err(), RequestError::Method);
+        assert_eq!(written(&target, &[]).unwrap_err(), RequestError::Target);
+        let name = written(&GET, &[("a b", b"")]).unwrap_err();
+        assert_eq!(name, RequestError::Name("a b".to_owned()));
+        let value = written(&GET, &[("a", b"\r\n")]).map(|_| ());
+        assert_eq!(value, Ok(()), "blanks around a value are left out");
+        let value = written(&GET, &[("a", b"x\ny")]).unwrap_err();
+        assert_eq!(value, RequestError::Value("a".to_owned()));
+    }
+}

@@ -1,0 +1,440 @@
+//! The head of a response: its lines and its end, what the status line and the fields say, and where
+//! the body ends (RFC 9112, section 6.3).
+//!
+//! The lines are found in one pass that can stop at any byte and go on later. A bare LF ends one
+//! (section 2.2), a folded field is one (section 5.2: a user agent unfolds), control characters are in
+//! none. Only the three fields that decide about framing and the connection are looked into; of the others only
+//! the syntax is checked. Start reading at [`Scan::run`].
+
+use super::{ReplyError, Watch};
+
+/// How far a head has been read. Offsets count from its first byte.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Scan {
+    pub(super) facts: Facts,
+    /// The next byte to look at.
+    at: usize,
+    /// Where the line, with those folded into it, begins.
+    line: usize,
+    /// Where its text ends, if its line end was seen: the next byte decides whether it goes on.
+    text_end: Option<usize>,
+    fields: usize,
+}
+
+impl Scan {
+    /// Goes on reading; `head` is everything from the first byte of the head. `Some` is where
+    /// the head ends. Errors come at the same byte however the head was cut into pieces.
+    pub(super) fn run(
+        &mut self,
+        head: &[u8],
+        max_fields: usize,
+        mut watch: Option<&mut Watch>,
+    ) -> Result<Option<usize>, ReplyError> {
+        if self.line == 0 && !begins_like_http(head) {
+            return Err(ReplyError::NotHttp);
+        }
+        loop {
+            if let Some(end) = self.text_end {
+                let Some(next) = head.get(self.at) else {
+                    return Ok(None);
+                };
+                self.text_end = None;
+                if !matches!(next, b' ' | b'\t') {
+                    self.fields += 1;
+                    if self.fields > max_fields {
+                        return Err(ReplyError::HeadTooLarge);
+                    }
+                    let (name, value) = field(&head[self.line..end], &mut self.facts)?;
+                    if let Some(watch) = watch.as_deref_mut() {
+                        watch.field(name, value);
+                    }
+                    self.line = self.at;
+                }
+            }
+            let Some(end) = self.line_end(head)? else {
+                return Ok(None);
+            };
+            if self.line == 0 {
+                status_line(&head[..end], &mut self.facts)?;
+                self.line = self.at;
+            } else if end == self.line {
+                return Ok(Some(self.at));
+            } else {
+                self.text_end = Some(end);
+            }
+        }
+    }
+
+    /// Moves behind the next line end and returns where the text before it ends.
+    fn line_end(&mut self, head: &[u8]) -> Result<Option<usize>, ReplyError> {
+        loop {
+            let at = next_control(head, self.at);
+            self.at = at;
+            match (head.get(at), head.get(at + 1)) {
+                (Some(b'\r'), Some(b'\n')) => {
+                    self.at = at + 2;
+                    return Ok(Some(at));
+                }
+                (Some(b'\n'), _) => {
+                    self.at = at + 1;
+                    return Ok(Some(at));
+                }
+                (Some(b'\t'), _) => self.at = at + 1,
+                (None, _) | (Some(b'\r'), None) => return Ok(None),
+                _ if self.line == 0 => return Err(ReplyError::StatusLine),
+                _ => return Err(ReplyError::Header),
+            }
+        }
+    }
+}
+
+/// Where the next byte below 32, or 127, is; the length if there is none. Eight bytes at a time:
+/// header values are most of a head, and this is all that is asked of most of their bytes.
+#[inline(always)]
+fn next_control(bytes: &[u8], from: usize) -> usize {
+    let rest = &bytes[from.min(bytes.len())..];
+    let (words, tail) = rest.as_chunks::<8>();
+    for (turn, word) in words.iter().enumerate() {
+        let found = controls(u64::from_le_bytes(*word));
+        if found != 0 {
+            return from + turn * 8 + (found.trailing_zeros() / 8) as usize;
+        }
+    }
+    let is_control = |byte: &u8| *byte < 32 || *byte == 127;
+    let found = tail.iter().position(is_control).unwrap_or(tail.len());
+    from + words.len() * 8 + found
+}
+
+/// The highest bit of each byte of a word that is below 32, or 127. Neither sum carries into the
+/// next byte: the highest bit of a byte of `printable` is set if its low seven bits are 32 or more,
+/// that of `delete` if they are 127.
+#[inline(always)]
+fn controls(word: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let low = word & LOW;
+    let printable = low + 0x6060_6060_6060_6060;
+    let delete = low + 0x0101_0101_0101_0101;
+    (!printable | delete) & !word & !LOW
+}
+
+// One line of a head: the status line, or a header field.
+
+/// The bytes of a token (RFC 9110, section 5.6.2).
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let marks = b"!#$%&'*+-.^_`|~";
+    let mut at = 0;
+    while at < marks.len() {
+        table[marks[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    TOKEN[usize::from(byte)]
+}
+
+pub(super) fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|byte| is_token_byte(*byte))
+}
+
+/// Whether bytes can still become a status line: as early as the first byte for a peer that does
+/// not speak HTTP.
+pub(super) fn begins_like_http(bytes: &[u8]) -> bool {
+    const START: &[u8] = b"HTTP/";
+    let length = bytes.len().min(START.len());
+    bytes[..length] == START[..length]
+}
+
+/// `HTTP/1.1 200 OK`; the blank before an empty reason phrase is often missing, which harms nobody.
+pub(super) fn status_line(line: &[u8], facts: &mut Facts) -> Result<(), ReplyError> {
+    let (b"HTTP/1.", [minor @ b'0'..=b'9', b' ', a, b, c, reason @ ..]) =
+        line.split_at_checked(7).ok_or(ReplyError::StatusLine)?
+    else {
+        return Err(ReplyError::StatusLine);
+    };
+    let digits = [a, b, c].map(|byte| byte.wrapping_sub(b'0'));
+    let are_digits = digits.iter().all(|digit| *digit < 10);
+    if !are_digits || digits[0] == 0 || !matches!(reason.first(), None | Some(b' ')) {
+        return Err(ReplyError::StatusLine);
+    }
+    facts.is_http_1_0 = *minor == b'0';
+    facts.status = digits
+        .iter()
+        .fold(0, |code, digit| code * 10 + u16::from(*digit));
+    Ok(())
+}
+
+/// How many bytes of a line are a token. Eight at a time as long as they are letters and hyphens,
+/// which names are made of; one at a time where they are not.
+fn token_length(line: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(word) = line[at..].first_chunk::<8>() {
+        let others = neither_letter_nor_hyphen(u64::from_le_bytes(*word));
+        if others == 0 {
+            at += 8;
+            continue;
+        }
+        let other = (others.trailing_zeros() / 8) as usize;
+        at += other;
+        if !is_token_byte(word[other]) {
+            return at;
+        }
+        at += 1;
+    }
+    let rest = &line[at..];
+    let end = rest.iter().position(|byte| !is_token_byte(*byte));
+    at + end.unwrap_or(rest.len())
+}
+
+/// The highest bit of each byte that is neither. As in `scan`, no sum carries into the next byte.
+fn neither_letter_nor_hyphen(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const LOW: u64 = 0x7f * ONES;
+    let lower = (word | (0x20 * ONES)) & LOW;
+    let from_a = lower + (0x80 - 0x61) * ONES;
+    let behind_z = lower + (0x80 - 0x7b) * ONES;
+    let not_hyphen = ((word ^ (0x2d * ONES)) & LOW) + LOW;
+    ((!(from_a & !behind_z) & not_hyphen) | word) & !LOW
+}
+
+/// Splits a header field at its colon and notes what it says. No blank may precede the colon: RFC
+/// 9112, section 5.1. A folded value still contains its line ends, which count as blanks (section
+/// 5.2).
+pub(super) fn field<'a>(
+    line: &'a [u8],
+    facts: &mut Facts,
+) -> Result<(&'a [u8], &'a [u8]), ReplyError> {
+    let length = token_length(line);
+    if length == 0 || line.get(length) != Some(&b':') {
+        return Err(ReplyError::Header);
+    }
+    let (name, value) = (&line[..length], &line[length + 1..]);
+    match length {
+        10 if name.eq_ignore_ascii_case(b"connection") => connection(value, facts),
+        14 if name.eq_ignore_ascii_case(b"content-length") => content_length(value, facts),
+        17 if name.eq_ignore_ascii_case(b"transfer-encoding") => codings(value, facts),
+        _ => {}
+    }
+    Ok((name, value))
+}
+
+/// A value without the blanks around it, those of folded lines included.
+pub(super) fn trim(value: &[u8]) -> &[u8] {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+    let Some(first) = value.iter().position(|byte| !is_blank(byte)) else {
+        return &[];
+    };
+    let last = value.iter().rposition(|byte| !is_blank(byte));
+    &value[first..=last.unwrap_or(first)]
+}
+
+fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(trim)
+}
+
+fn connection(value: &[u8], facts: &mut Facts) {
+    // What most servers write, letter by letter, needs no list.
+    if value == b" keep-alive" {
+        facts.keep_alive = true;
+        return;
+    }
+    for option in elements(value) {
+        facts.close |= option.eq_ignore_ascii_case(b"close");
+        facts.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+    }
+}
+
+/// Section 6.3, rule 5: a list of equal values is one value.
+fn content_length(value: &[u8], facts: &mut Facts) {
+    // One number behind one blank, as most servers write it, needs no list.
+    let only = value.strip_prefix(b" ").and_then(number);
+    if let (Length::Absent, Some(bytes)) = (facts.length, only) {
+        facts.length = Length::Given(bytes);
+        return;
+    }
+    for element in elements(value) {
+        facts.length = match (facts.length, number(element)) {
+            (Length::Conflict, _) => Length::Conflict,
+            (Length::Unreadable, _) | (_, None) => Length::Unreadable,
+            (Length::Given(known), Some(bytes)) if known != bytes => Length::Conflict,
+            (_, Some(bytes)) => Length::Given(bytes),
+        };
+    }
+}
+
+/// Digits only: no sign, no blank inside, nothing that does not fit.
+fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// `identity` is no coding (RFC 2616, section 3.6): RFC 9112 dropped the word, old servers did not.
+fn codings(value: &[u8], facts: &mut Facts) {
+    for element in elements(value) {
+        let name = element.split(|byte| *byte == b';').next().map(trim);
+        match name {
+            None | Some(b"") => {}
+            Some(name) if name.eq_ignore_ascii_case(b"identity") => {}
+            Some(name) => {
+                facts.codings += 1;
+                facts.is_chunked_last = name.eq_ignore_ascii_case(b"chunked");
+                facts.chunked_codings += u32::from(facts.is_chunked_last);
+            }
+        }
+    }
+}
+
+// Where the body ends: RFC 9112, section 6.3, in the order of its rules, from what the header fields
+// said.
+
+/// How the end of the body is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    Length(u64),
+    Chunked,
+    UntilEof,
+}
+
+/// What the fields named Content-Length said, all of them together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Length {
+    #[default]
+    Absent,
+    Given(u64),
+    Conflict,
+    Unreadable,
+}
+
+/// What a head says about framing and about the connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Facts {
+    pub(super) status: u16,
+    /// The version is HTTP/1.0; any other 1.x counts as 1.1 (RFC 9110, section 2.5).
+    pub(super) is_http_1_0: bool,
+    pub(super) length: Length,
+    /// Transfer codings in all, `identity` apart.
+    pub(super) codings: u32,
+    pub(super) chunked_codings: u32,
+    pub(super) is_chunked_last: bool,
+    pub(super) close: bool,
+    pub(super) keep_alive: bool,
+}
+
+impl Facts {
+    pub(super) fn framing(&self, asked: Asked) -> Result<Framing, ReplyError> {
+        if self.has_no_body(asked) {
+            return Ok(Framing::Length(0));
+        }
+        if self.codings > 0 {
+            return match (self.chunked_codings, self.is_chunked_last) {
+                // Section 7.1: never applied more than once.
+                (2.., _) => Err(ReplyError::Header),
+                (_, true) => Ok(Framing::Chunked),
+                (_, false) => Ok(Framing::UntilEof),
+            };
+        }
+        match self.length {
+            Length::Given(bytes) => Ok(Framing::Length(bytes)),
+            Length::Absent => Ok(Framing::UntilEof),
+            Length::Conflict => Err(ReplyError::LengthConflict),
+            Length::Unreadable => Err(ReplyError::Header),
+        }
+    }
+
+    fn has_no_body(&self, asked: Asked) -> bool {
+        match asked {
+            _ if matches!(self.status, 204 | 304) => true,
+            Asked::Body => false,
+            Asked::Head => true,
+            Asked::Connect => self.status / 100 == 2,
+        }
+    }
+
+    /// Whether the connection persists after a body framed so: RFC 9112, section 9.3, where `close`
+    /// wins over everything. A transfer coding in HTTP/1.0 is faulty framing (section 6.1), and
+    /// after a successful CONNECT the connection is a tunnel.
+    pub(super) fn is_reusable(&self, framing: Framing, asked: Asked) -> bool {
+        let persists = !self.close && (!self.is_http_1_0 || self.keep_alive);
+        let faulty = self.is_http_1_0 && self.codings > 0;
+        let tunnel = asked == Asked::Connect && self.status / 100 == 2;
+        persists && !faulty && !tunnel && framing != Framing::UntilEof
+    }
+
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.codings > 0 && self.length != Length::Absent
+    }
+}
+
+/// The kind of request that a response answers. Some methods have responses without a body whatever
+/// their header fields say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Asked {
+    /// Any method whose responses may have a body.
+    #[default]
+    Body,
+    /// HEAD: never a body.
+    Head,
+    /// CONNECT: a successful response has no body and ends HTTP on the connection.
+    Connect,
+}
+
+impl Asked {
+    /// The kind of a method; methods are case-sensitive (RFC 9110, section 9.1).
+    pub fn for_method(method: &str) -> Asked {
+        match method {
+            "HEAD" => Asked::Head,
+            "CONNECT" => Asked::Connect,
+            _ => Asked::Body,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_control_character_is_found_wherever_it_stands_and_nothing_else() {
+        for byte in 0..=255u8 {
+            for at in 0..20 {
+                let mut bytes = [b'a'; 20];
+                bytes[at] = byte;
+                let expected = if byte < 32 || byte == 127 { at } else { 20 };
+                assert_eq!(next_control(&bytes, 0), expected, "{byte} at {at}");
+                assert_eq!(next_control(&bytes, at), expected, "{byte} at {at}");
+            }
+        }
+        assert_eq!(
+            next_control(b"\x80\xff\xa0\x7e\x20 ~~\xff\xff\xff\xff\xff\xff\xff\n", 0),
+            15
+        );
+    }
+
+    #[test]
+    fn a_token_ends_at_the_first_byte_that_is_none_wherever_it_stands() {
+        for byte in 0..=255u8 {
+            for at in 0..19 {
+                let mut line = *b"Content-Type-Is-Abc";
+                line[at] = byte;
+                let expected = if is_token_byte(byte) { line.len() } else { at };
+                assert_eq!(token_length(&line), expected, "{byte} at {at}");
+            }
+        }
+        assert_eq!(token_length(b""), 0);
+    }
+}

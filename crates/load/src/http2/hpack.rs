@@ -1,0 +1,358 @@
+//! HPACK, the compression of header fields (RFC 7541): a whole decoder, and as much of an encoder as
+//! requests need, which never uses a dynamic table.
+//!
+//! It decides what the bytes of a header block say; which fields a response must have is not known
+//! here. Start reading at [`Decoder`]; what one representation looks like is in `representation`.
+
+mod huffman;
+mod representation;
+mod table;
+
+pub(super) use representation::{Name, Reader, Representation, Text};
+pub(super) use table::ENTRIES;
+
+use std::ops::Range;
+use table::{Table, entry};
+
+/// Size of the dynamic table that both sides assume at first, in bytes (RFC 9113, section 6.5.2).
+const INITIAL_SIZE: usize = 4096;
+
+/// How the decoding of a block ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decoded {
+    /// All fields are there.
+    Whole,
+    /// The fields take more room than allowed. Later blocks cannot be decoded, because the rest of
+    /// this one was not.
+    TooLarge,
+    /// It cannot be decoded, and no later block can (RFC 9113, section 4.3).
+    Malformed,
+}
+
+/// Decodes the header blocks of one connection in the order in which they came.
+#[derive(Debug)]
+pub struct Decoder {
+    table: Table,
+    /// What we announced as SETTINGS_HEADER_TABLE_SIZE: the most that an update may ask for.
+    limit: usize,
+}
+
+impl Decoder {
+    /// For a peer that may use a table of so many bytes.
+    pub fn new(table_size: u32) -> Decoder {
+        let limit = table_size as usize;
+        Decoder {
+            table: Table::new(limit.min(INITIAL_SIZE)),
+            limit,
+        }
+    }
+
+    /// Puts the fields of a block in the place of those that were there. `max_list_bytes` counts
+    /// names, values and 32 for each field (RFC 9113, section 6.5.2).
+    pub fn decode(&mut self, block: &[u8], fields: &mut Fields, max_list_bytes: usize) -> Decoded {
+        fields.clear();
+        let mut reader = Reader::new(block);
+        while !reader.is_at_end() {
+            let Some(representation) = reader.read() else {
+                return Decoded::Malformed;
+            };
+            if self.take(representation, fields).is_none() {
+                return Decoded::Malformed;
+            }
+            if fields.list_bytes() > max_list_bytes {
+                return Decoded::TooLarge;
+            }
+        }
+        Decoded::Whole
+    }
+
+    fn take(&mut self, representation: Representation, fields: &mut Fields) -> Option<()> {
+        match representation {
+            Representation::SizeUpdate(size) => {
+                // Section 4.2: only at the beginning of a block; section 6.3: within our limit.
+                let size = size as usize;
+                if !fields.is_empty() || size > self.limit {
+                    return None;
+                }
+                self.table.resize(size);
+            }
+            Representation::Indexed(index) => {
+                let (name, value) = self.entry(index)?;
+                let text = fields.text();
+                text.extend_from_slice(name);
+                let name_end = text.len();
+                text.extend_from_slice(value);
+                fields.end_field(name_end);
+            }
+            Representation::Literal {
+                name,
+                value,
+                is_kept,
+            } => {
+                self.literal(name, value, fields)?;
+                if is_kept {
+                    let (name, value) = fields.last();
+                    self.table.insert(name, value);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn literal(&self, name: Name, value: Text, fields: &mut Fields) -> Option<()> {
+        let text = fields.text();
+        match name {
+            Name::Indexed(index) => text.extend_from_slice(self.entry(index)?.0),
+            Name::Literal(name) => name.append_to(text)?,
+        }
+        let name_end = text.len();
+        value.append_to(text)?;
+        fields.end_field(name_end);
+        Some(())
+    }
+
+    fn entry(&self, index: u32) -> Option<(&[u8], &[u8])> {
+        if index <= ENTRIES {
+            return entry(index).map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        }
+        self.table.get((index - ENTRIES - 1) as usize)
+    }
+}
+
+// Header fields after decoding, in memory that is used again for the next block.
+
+/// What an entry weighs beside its name and value, in bytes (RFC 7541, section 4.1; the same figure
+/// counts for SETTINGS_MAX_HEADER_LIST_SIZE, RFC 9113, section 6.5.2).
+const ENTRY_OVERHEAD_BYTES: usize = 32;
+
+/// The fields of a header block, in their order, pseudo-header fields included.
+#[derive(Debug, Clone, Default)]
+pub struct Fields {
+    bytes: Vec<u8>,
+    /// Where the name and the value of each field end. A name begins where the last value ended.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Fields {
+    /// None.
+    pub fn new() -> Fields {
+        Fields::default()
+    }
+
+    /// Names and values, in the order of the block.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut start = 0;
+        self.ends.iter().map(move |(name_end, end)| {
+            let field = (&self.bytes[start..*name_end], &self.bytes[*name_end..*end]);
+            start = *end;
+            field
+        })
+    }
+
+    /// The first value of a field; its name must be in lower case.
+    pub fn value(&self, name: &str) -> Option<&[u8]> {
+        self.iter()
+            .find(|(known, _)| *known == name.as_bytes())
+            .map(|(_, value)| value)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The size of the list as limits count it.
+    fn list_bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * ENTRY_OVERHEAD_BYTES
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Where the text of the next name or value goes.
+    fn text(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Ends a field of which the name up to `name_end` and the value have been appended.
+    fn end_field(&mut self, name_end: usize) {
+        self.ends.push((name_end, self.bytes.len()));
+    }
+
+    /// Where the bytes of the last field are: name and value.
+    fn last(&self) -> (&[u8], &[u8]) {
+        let start = self.start_of_last();
+        let Some((name_end, end)) = self.ends.last() else {
+            return (&[], &[]);
+        };
+        (
+            &self.bytes[Range {
+                start,
+                end: *name_end,
+            }],
+            &self.bytes[*name_end..*end],
+        )
+    }
+
+    fn start_of_last(&self) -> usize {
+        match self.ends.len() {
+            0 | 1 => 0,
+            count => self.ends[count - 2].1,
+        }
+    }
+}
+
+// Header fields of requests as bytes. Nothing refers to a dynamic table, so the bytes mean the same on
+// every connection at any time, and can be sent again and again.
+
+/// Announces that our encoder's dynamic table has size zero from now on (RFC 7541, section
+/// 6.3). It must begin the first block after the peer made the table smaller (section 4.2).
+pub(super) const SIZE_UPDATE_ZERO: u8 = 0x20;
+
+/// Literals that no intermediary shall keep (section 7.1.3).
+const NEVER_INDEXED: u8 = 0x10;
+const WITHOUT_INDEXING: u8 = 0;
+const INDEXED: u8 = 0x80;
+
+/// Appends a field; its name is put into lower case.
+pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    // Only short names are in the static table, so that a name that does not fit is not there.
+    let mut buffer = [0; 64];
+    let lower = buffer.get_mut(..name.len()).map(|lower| {
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        &*lower
+    });
+    let found = lower.and_then(|lower| table::find(lower, value));
+    if let Some((index, true)) = found {
+        representation::encode(out, INDEXED, 7, index);
+        return;
+    }
+    let pattern = match lower {
+        Some(b"authorization" | b"cookie" | b"proxy-authorization") => NEVER_INDEXED,
+        _ => WITHOUT_INDEXING,
+    };
+    match found {
+        Some((index, _)) => representation::encode(out, pattern, 4, index),
+        None => {
+            out.push(pattern);
+            match lower {
+                Some(lower) => text(out, lower),
+                None => text(out, &name.to_ascii_lowercase()),
+            }
+        }
+    }
+    text(out, value);
+}
+
+/// A string, in the Huffman code where that is shorter.
+fn text(out: &mut Vec<u8>, text: &[u8]) {
+    let coded_bytes = huffman::encoded_bytes(text);
+    if coded_bytes < text.len() {
+        representation::encode(out, 0x80, 7, coded_bytes);
+        huffman::encode(out, text);
+    } else {
+        representation::encode(out, 0, 7, text.len());
+        out.extend_from_slice(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(digits: &str) -> Vec<u8> {
+        let digits: Vec<u8> = digits.bytes().filter(|byte| *byte != b' ').collect();
+        let pairs = digits
+            .chunks(2)
+            .map(|pair| std::str::from_utf8(pair).unwrap());
+        pairs
+            .map(|pair| u8::from_str_radix(pair, 16).unwrap())
+            .collect()
+    }
+
+    fn text(decoder: &mut Decoder, block: &str) -> String {
+        let mut fields = Fields::new();
+        let decoded = decoder.decode(&hex(block), &mut fields, 4096);
+        assert_eq!(decoded, Decoded::Whole);
+        let line = |(name, value): (&[u8], &[u8])| {
+            let (name, value) = (
+                String::from_utf8_lossy(name),
+                String::from_utf8_lossy(value),
+            );
+            format!("{name}: {value}\n")
+        };
+        fields.iter().map(line).collect()
+    }
+
+    const REQUESTS: [&str; 3] = [
+        ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\n",
+        ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\ncache-control: no-cache\n",
+        ":method: GET\n:scheme: https\n:path: /index.html\n:authority: www.example.com\n\
+         custom-key: custom-value\n",
+    ];
+
+    #[test]
+    fn the_requests_of_rfc_7541_appendix_c_3_and_c_4() {
+        let plain = [
+            "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
+            "8286 84be 5808 6e6f 2d63 6163 6865",
+            "8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65",
+        ];
+        let huffman = [
+            "8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff",
+            "8286 84be 5886 a8eb 1064 9cbf",
+            "8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf",
+        ];
+        for blocks in [plain, huffman] {
+            let mut decoder = Decoder::new(4096);
+            for (block, expected) in blocks.iter().zip(REQUESTS) {
+                assert_eq!(text(&mut decoder, block), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_literals_of_rfc_7541_appendix_c_2() {
+        let of = |block| text(&mut Decoder::new(4096), block);
+        let custom = "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572";
+        assert_eq!(of(custom), "custom-key: custom-header\n");
+        assert_eq!(
+            of("040c 2f73 616d 706c 652f 7061 7468"),
+            ":path: /sample/path\n"
+        );
+        assert_eq!(
+            of("1008 7061 7373 776f 7264 0673 6563 7265 74"),
+            "password: secret\n"
+        );
+        assert_eq!(of("82"), ":method: GET\n");
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_is_said_so() {
+        let of = |table_size, block: &[u8]| {
+            Decoder::new(table_size).decode(block, &mut Fields::new(), 100)
+        };
+        // An index of 0, one behind both tables, a cut text, a table beyond what was allowed, a
+        // table that changes behind a field.
+        for block in [
+            &[0x80][..],
+            &[0xbe],
+            &[0x00, 0x05, b'a'],
+            &[0x3f, 0xff, 0x7f],
+            &[0x88, 0x20],
+        ] {
+            assert_eq!(of(4096, block), Decoded::Malformed, "{block:?}");
+        }
+        assert_eq!(of(0, &[0x20, 0x88]), Decoded::Whole);
+        assert_eq!(of(0, &[0x21, 0x88]), Decoded::Malformed);
+        assert_eq!(of(4096, &[0x88; 3]), Decoded::TooLarge);
+    }
+}

@@ -1,0 +1,244 @@
+//! Categories along one direction, values along the other.
+//! Upright (categories below) when every label fits whole below its band, else sideways with the labels at
+//! the left, where long names can be read. Charts draw through [`Banded::rect`] and [`Banded::point`] and
+//! need not know which it is.
+
+use crate::Axis;
+use crate::axes::{
+    bottom_height, draw_base_line, draw_bottom_axis, draw_left_axis, draw_left_label, left_gutter,
+    left_ticks, top_strip,
+};
+use crate::category_labels::{CategoryLabels, wanted_height};
+use crate::scale::{Extent, Mapping};
+use crate::style::{GRID, MUTED};
+use crate::svg::{Anchor, Rect, Svg, Text};
+use crate::text::CAP_HEIGHT;
+
+/// Share of a band that marks may fill; the rest keeps neighbours apart.
+const FILLED: f64 = 0.8;
+/// Marks of one band lie no further apart than this, so that they are seen as belonging together.
+const WIDEST_SLOT_PX: f64 = 84.0;
+/// Marks narrower than this are easier to read sideways, where the sheet can grow.
+const NARROWEST_UPRIGHT_PX: f64 = 14.0;
+/// Room at the left that an upright value axis usually takes.
+const USUAL_GUTTER: f64 = 60.0;
+/// Share of the width that labels at the left may take.
+const LABEL_SHARE: f64 = 0.42;
+const LABEL_GAP: f64 = 10.0;
+
+/// The plot of a chart of categories.
+pub(crate) struct Banded {
+    /// Where the data are drawn.
+    pub plot: Rect,
+    /// From values to pixels, along whichever direction values have.
+    pub value: Mapping,
+    upright: bool,
+    sheet: Rect,
+    labels: CategoryLabels,
+    axis_label: String,
+    count: usize,
+    slots: usize,
+}
+
+impl Banded {
+    /// Places categories with `slots` marks each in `sheet`.
+    pub fn lay_out(
+        sheet: Rect,
+        labels: &[&str],
+        slots: usize,
+        axis: &Axis,
+        extent: Extent,
+    ) -> Self {
+        let (count, slots) = (labels.len().max(1), slots.max(1));
+        let (plot, value, upright, labels) = match upright_labels(labels, slots, sheet.width()) {
+            Some(labels) => {
+                let bottom = sheet.bottom - labels.height() - 8.0;
+                let top = sheet.top + top_strip(&axis.label);
+                let value = Mapping::new(axis, extent, bottom.max(top + 8.0), top);
+                let left = sheet.left + left_gutter(&left_ticks(&value));
+                (
+                    Rect::new(left, top, sheet.right, bottom),
+                    value,
+                    true,
+                    labels,
+                )
+            }
+            None => {
+                let bottom = sheet.bottom - bottom_height(&axis.label);
+                let top = sheet.top + top_margin(sheet);
+                let band_px = ((bottom - top) / count as f64).max(0.1);
+                let labels = CategoryLabels::beside(labels, band_px, sheet.width() * LABEL_SHARE);
+                let left = sheet.left + labels.width() + LABEL_GAP;
+                let plot = Rect::new(left, top, sheet.right - 8.0, bottom);
+                (
+                    plot,
+                    Mapping::new(axis, extent, plot.left, plot.right),
+                    false,
+                    labels,
+                )
+            }
+        };
+        Self {
+            plot,
+            value,
+            upright,
+            sheet,
+            labels,
+            axis_label: axis.described(),
+            count,
+            slots,
+        }
+    }
+
+    /// The height in pixels that such a plot wants on `width` pixels.
+    pub fn natural_height(labels: &[&str], slots: usize, width: f64) -> f64 {
+        if upright_labels(labels, slots.max(1), width).is_some() {
+            return 500.0;
+        }
+        // Marks may be thinner where there are many, or nobody would scroll that far.
+        let mark_px = if labels.len() * slots > 60 {
+            17.0
+        } else {
+            24.0
+        };
+        let marks = slots as f64 * mark_px / FILLED + 4.0;
+        let column = width * LABEL_SHARE;
+        let band = labels
+            .iter()
+            .map(|label| wanted_height(label, column))
+            .fold(marks, f64::max);
+        (band * labels.len() as f64 + 60.0).max(180.0)
+    }
+
+    /// Draws everything but the data.
+    pub fn draw_axes(&self, svg: &mut Svg) {
+        let Rect {
+            left,
+            right,
+            top,
+            bottom,
+        } = self.plot;
+        if self.upright {
+            draw_left_axis(svg, self.plot, &self.value, &left_ticks(&self.value));
+            draw_left_label(svg, self.sheet, self.plot, &self.axis_label);
+            self.labels
+                .draw_below(svg, bottom + 7.0, |band| self.band_middle(band));
+        } else {
+            draw_bottom_axis(svg, self.sheet, self.plot, &self.value, &self.axis_label);
+            self.separate_bands(svg);
+            self.labels
+                .draw_beside(svg, left - LABEL_GAP, |band| self.band_middle(band));
+        }
+        let base = if self.value.reaches(0.0) {
+            self.value.at(0.0)
+        } else {
+            self.value.start_px()
+        };
+        if self.upright {
+            draw_base_line(svg, (left, base), (right, base))
+        } else {
+            draw_base_line(svg, (base, top), (base, bottom))
+        }
+    }
+
+    /// Thin lines between bands of several marks, which show what belongs together.
+    fn separate_bands(&self, svg: &mut Svg) {
+        if self.slots == 1 || self.band_px() < 12.0 {
+            return;
+        }
+        svg.group("grid").set("stroke", GRID).containing(|svg| {
+            for band in 1..self.count {
+                let y = self.plot.top + band as f64 * self.band_px();
+                svg.line((self.sheet.left, y), (self.plot.right, y)).close();
+            }
+        });
+    }
+
+    /// Says that there is nothing to show in a band, where there is room to say so.
+    pub fn draw_no_data(&self, svg: &mut Svg, band: usize) {
+        const SIZE_PX: f64 = 11.0;
+        let middle = self.band_middle(band);
+        let text = match self.upright {
+            true if self.band_px() > 60.0 => {
+                Text::at("no data", middle, self.plot.bottom - 8.0, SIZE_PX)
+                    .anchored(Anchor::Middle)
+            }
+            false if self.band_px() > 14.0 => {
+                let baseline = middle + SIZE_PX * CAP_HEIGHT / 2.0;
+                Text::at("no data", self.plot.left + 8.0, baseline, SIZE_PX)
+            }
+            _ => return,
+        };
+        svg.text(&text.coloured(MUTED));
+    }
+
+    /// Pixels of one mark across the direction of values.
+    pub fn slot_px(&self) -> f64 {
+        (self.band_px() * FILLED / self.slots as f64).min(WIDEST_SLOT_PX)
+    }
+
+    /// The pixel in the middle of one mark's place, across the direction of values.
+    pub fn slot_middle(&self, band: usize, slot: usize) -> f64 {
+        let from_middle = slot as f64 + 0.5 - self.slots as f64 / 2.0;
+        self.band_middle(band) + from_middle * self.slot_px()
+    }
+
+    /// The pixel in the middle of a band.
+    pub fn band_middle(&self, band: usize) -> f64 {
+        let start = if self.upright {
+            self.plot.left
+        } else {
+            self.plot.top
+        };
+        start + (band as f64 + 0.5) * self.band_px()
+    }
+
+    fn band_px(&self) -> f64 {
+        let length = if self.upright {
+            self.plot.width()
+        } else {
+            self.plot.height()
+        };
+        length / self.count as f64
+    }
+
+    /// The point at `across` (pixels) and `value`.
+    pub fn point(&self, across: f64, value: f64) -> (f64, f64) {
+        let along = self.value.at(value);
+        if self.upright {
+            (across, along)
+        } else {
+            (along, across)
+        }
+    }
+
+    /// The rectangle between two pixels across and two values.
+    pub fn rect(&self, across: (f64, f64), values: (f64, f64)) -> Rect {
+        let (one, other) = (
+            self.point(across.0, values.0),
+            self.point(across.1, values.1),
+        );
+        Rect {
+            left: one.0.min(other.0),
+            top: one.1.min(other.1),
+            right: one.0.max(other.0),
+            bottom: one.1.max(other.1),
+        }
+    }
+}
+
+/// Labels below the bands, if the chart can stand upright.
+fn upright_labels(labels: &[&str], slots: usize, width: f64) -> Option<CategoryLabels> {
+    let band_px = (width - USUAL_GUTTER) / labels.len().max(1) as f64;
+    let wide_enough = band_px * FILLED / slots as f64 >= NARROWEST_UPRIGHT_PX;
+    if wide_enough {
+        CategoryLabels::below(labels, band_px)
+    } else {
+        None
+    }
+}
+
+/// Room above a sideways plot: for the tick labels that tall plots repeat there.
+fn top_margin(sheet: Rect) -> f64 {
+    if sheet.height() > 1000.0 { 18.0 } else { 4.0 }
+}

@@ -1,0 +1,231 @@
+//! Labels of categories: how they break into lines, how large they are, and which of them are left out
+//! where there are more than fit.
+
+use crate::style::{INK, MUTED};
+use crate::svg::{Anchor, Svg, Text};
+use crate::text::{CAP_HEIGHT, Wrapped, elide, room_for, wrap};
+
+/// Font size of labels with enough room, in pixels.
+pub(crate) const LABEL_PX: f64 = 12.5;
+/// The smallest size that is still read.
+const SMALLEST_PX: f64 = 8.5;
+/// Distance of two baselines, as a share of the font size.
+const LEADING: f64 = 1.25;
+
+/// Labels of all categories, broken into lines.
+#[derive(Clone, Debug)]
+pub(crate) struct CategoryLabels {
+    blocks: Vec<Wrapped>,
+    size_px: f64,
+    /// Only every `stride`th label is written.
+    stride: usize,
+    slanted: bool,
+}
+
+impl CategoryLabels {
+    /// Labels in a column left of bands of `band_px` height: in the largest size, and then the
+    /// narrowest column up to `max_width`, that keeps them whole.
+    pub fn beside(labels: &[&str], band_px: f64, max_width: f64) -> Self {
+        let largest = (band_px / LEADING).clamp(SMALLEST_PX, LABEL_PX);
+        let smaller = [11.0, 10.0, 9.0, SMALLEST_PX]
+            .into_iter()
+            .filter(|size| *size < largest);
+        let whole = std::iter::once(largest).chain(smaller).find_map(|size_px| {
+            let blocks = whole_column(labels, band_px, max_width, size_px)?;
+            Some((size_px, blocks))
+        });
+        let (size_px, blocks) = whole.unwrap_or_else(|| {
+            let size_px = largest.min(10.0);
+            let cut = |label: &&str| wrap(label, max_width, size_px, lines(band_px, size_px));
+            (size_px, labels.iter().map(cut).collect())
+        });
+        let stride = (size_px * LEADING * 0.96 / band_px).ceil().max(1.0) as usize;
+        Self {
+            blocks,
+            size_px,
+            stride,
+            slanted: false,
+        }
+    }
+
+    /// Labels below places `slot_px` apart, each centred; `None` when one of them does not fit whole.
+    pub fn below(labels: &[&str], slot_px: f64) -> Option<Self> {
+        let width = slot_px - 10.0;
+        let blocks: Vec<Wrapped> = labels
+            .iter()
+            .map(|label| wrap(label, width, LABEL_PX, 3))
+            .collect();
+        let whole = blocks.iter().all(|block| block.whole);
+        whole.then_some(Self {
+            blocks,
+            size_px: LABEL_PX,
+            stride: 1,
+            slanted: false,
+        })
+    }
+
+    /// How far in pixels slanted labels would stick out to the left of the first place's share.
+    pub fn slanted_reach(labels: &[&str], slot_px: f64, max_height: f64) -> f64 {
+        let reach = |(at, label): (usize, &&str)| {
+            let high = room_for(label, LABEL_PX) / std::f64::consts::SQRT_2;
+            high.min(max_height) + 4.0 - (at as f64 + 0.5) * slot_px
+        };
+        labels.iter().enumerate().map(reach).fold(0.0, f64::max)
+    }
+
+    /// Labels below places `slot_px` apart, rising to the right towards their place, at most
+    /// `max_height` high; `reach_px` is how far the first of them may stick out to the left.
+    pub fn slanted_below(labels: &[&str], slot_px: f64, max_height: f64, reach_px: f64) -> Self {
+        let stride = (LABEL_PX * 1.5 / slot_px).ceil().max(1.0) as usize;
+        let longest = (max_height - LABEL_PX) * std::f64::consts::SQRT_2;
+        let block = |(at, label): (usize, &&str)| {
+            let reach = (reach_px + (at as f64 + 0.5) * slot_px) * std::f64::consts::SQRT_2;
+            let one_line = label.split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = elide(&one_line, longest.min(reach), LABEL_PX);
+            wrap(&text, f64::INFINITY, LABEL_PX, 1)
+        };
+        let blocks = labels.iter().enumerate().map(block).collect();
+        Self {
+            blocks,
+            size_px: LABEL_PX,
+            stride,
+            slanted: true,
+        }
+    }
+
+    /// Width in pixels of the widest label.
+    pub fn width(&self) -> f64 {
+        self.blocks
+            .iter()
+            .map(|block| block.width(self.size_px))
+            .fold(0.0, f64::max)
+    }
+
+    /// Height in pixels of the highest label.
+    pub fn height(&self) -> f64 {
+        if self.slanted {
+            return self.width() / std::f64::consts::SQRT_2 + self.size_px;
+        }
+        let lines = self
+            .blocks
+            .iter()
+            .map(|block| block.lines.len())
+            .max()
+            .unwrap_or(0);
+        lines as f64 * self.size_px * LEADING
+    }
+
+    /// Writes the labels right-aligned at `right`, each block centred on its place.
+    pub fn draw_beside(&self, svg: &mut Svg, right: f64, places: impl Fn(usize) -> f64) {
+        svg.group("labels").containing(|svg| {
+            for (at, block) in self.blocks.iter().enumerate().step_by(self.stride) {
+                let height = block.lines.len() as f64 * self.size_px * LEADING;
+                self.draw_block(svg, block, right, places(at) - height / 2.0, Anchor::End);
+            }
+        });
+    }
+
+    /// Writes the labels below `top`, each at its place.
+    pub fn draw_below(&self, svg: &mut Svg, top: f64, places: impl Fn(usize) -> f64) {
+        svg.group("labels").containing(|svg| {
+            for (at, block) in self.blocks.iter().enumerate().step_by(self.stride) {
+                if self.slanted {
+                    self.draw_slanted(svg, block, places(at), top)
+                } else {
+                    self.draw_block(svg, block, places(at), top, Anchor::Middle)
+                }
+            }
+        });
+    }
+
+    fn draw_block(&self, svg: &mut Svg, block: &Wrapped, x: f64, top: f64, anchor: Anchor) {
+        for (row, line) in block.lines.iter().enumerate() {
+            let middle = top + (row as f64 + 0.5) * self.size_px * LEADING;
+            let baseline = middle + self.size_px * CAP_HEIGHT / 2.0;
+            // The first line of a label with several names the thing, the others describe it.
+            let colour = if line.source == 0 { INK } else { MUTED };
+            let text = Text::at(&line.text, x, baseline, self.size_px);
+            svg.text(&text.anchored(anchor).coloured(colour));
+        }
+    }
+
+    fn draw_slanted(&self, svg: &mut Svg, block: &Wrapped, x: f64, top: f64) {
+        for line in &block.lines {
+            let text = Text::at(&line.text, x + 4.0, top + self.size_px * 0.7, self.size_px);
+            svg.text(&Text {
+                turn_degrees: -45.0,
+                ..text.anchored(Anchor::End)
+            });
+        }
+    }
+}
+
+/// How many lines of text a band has room for.
+fn lines(band_px: f64, size_px: f64) -> usize {
+    ((band_px - 6.0) / (size_px * LEADING))
+        .floor()
+        .clamp(1.0, 4.0) as usize
+}
+
+/// All labels whole in one column; `None` when `max_width` is too little for that. Takes up to two thirds
+/// of it to have no label broken, and only then breaks some to have a narrower column.
+fn whole_column(
+    labels: &[&str],
+    band_px: f64,
+    max_width: f64,
+    size_px: f64,
+) -> Option<Vec<Wrapped>> {
+    let broken = |share: &f64| -> Vec<Wrapped> {
+        let fill = |label: &&str| wrap(label, share * max_width, size_px, lines(band_px, size_px));
+        labels.iter().map(fill).collect()
+    };
+    let unbroken = |blocks: &Vec<Wrapped>| blocks.iter().all(Wrapped::unbroken);
+    let whole = |blocks: &Vec<Wrapped>| blocks.iter().all(|block| block.whole);
+    let shares = [0.45, 0.66, 0.8, 1.0];
+    let narrow = shares[..2].iter().map(broken).find(unbroken);
+    narrow.or_else(|| shares.iter().map(broken).find(whole))
+}
+
+/// Height in pixels that a label of a category wants beside its band.
+pub(crate) fn wanted_height(label: &str, max_width: f64) -> f64 {
+    let lines = wrap(label, max_width, LABEL_PX, 4).lines.len();
+    lines as f64 * LABEL_PX * LEADING + 9.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_labels_take_little_room_and_long_ones_are_broken() {
+        let short = CategoryLabels::beside(&["a", "b"], 30.0, 300.0);
+        assert!(short.width() < 20.0);
+        let label = "string_decoder/string-decoder.js n=25000 len=1024 encoding=base64-utf8";
+        let long = CategoryLabels::beside(&[label], 60.0, 200.0);
+        assert!(long.blocks[0].lines.len() > 1 && long.blocks[0].whole && long.width() <= 200.0);
+    }
+
+    #[test]
+    fn crowded_labels_shrink_and_then_thin_out() {
+        let labels = vec!["x"; 200];
+        let crowded = CategoryLabels::beside(&labels, 3.0, 300.0);
+        assert_eq!(crowded.size_px, SMALLEST_PX);
+        assert!(crowded.stride as f64 * 3.0 >= SMALLEST_PX);
+        assert_eq!(CategoryLabels::beside(&labels, 12.0, 300.0).stride, 1);
+    }
+
+    #[test]
+    fn labels_below_either_fit_whole_or_not_at_all() {
+        assert!(CategoryLabels::below(&["node 18", "node 20"], 80.0).is_some());
+        assert!(CategoryLabels::below(&["incomprehensibilities"], 80.0).is_none());
+    }
+
+    #[test]
+    fn slanted_labels_stay_on_the_sheet() {
+        let label = "a very long name of a place on the axis that cannot be shown whole";
+        let slanted = CategoryLabels::slanted_below(&[label, label], 40.0, 100.0, 30.0);
+        assert!(slanted.height() <= 100.5);
+        let first = room_for(&slanted.blocks[0].lines[0].text, LABEL_PX);
+        assert!(first / std::f64::consts::SQRT_2 <= 50.5);
+    }
+}

@@ -1,0 +1,410 @@
+//! Title, subtitle, notes and legend, stacked at the top of the sheet, and which series has which place
+//! and look in all of them.
+
+use crate::Scale;
+use crate::forest_chart::Mark;
+use crate::style::{INK, MUTED, PAPER, Style, hatched, hatched_tint};
+use crate::svg::{Element, Rect, Svg, Text};
+use crate::text::{CAP_HEIGHT, Wrapped, elide, room_for, wrap};
+
+const TITLE_PX: f64 = 18.0;
+const TITLE_LINE: f64 = 24.0;
+const SUBTITLE_PX: f64 = 13.0;
+const SUBTITLE_LINE: f64 = 18.0;
+/// Empty pixels between the header and the chart.
+const GAP: f64 = 14.0;
+
+/// What stands above a chart.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Header<'a> {
+    pub title: &'a str,
+    pub subtitle: Option<&'a str>,
+    /// What the reader must know of what is missing, as a line below the subtitle.
+    pub note: Option<String>,
+    pub legend: Vec<Key>,
+}
+
+impl Header<'_> {
+    /// Breaks everything into lines of at most `width` pixels.
+    pub fn lay_out(&self, width: f64) -> PlacedHeader {
+        let subtitle = self.subtitle.unwrap_or_default();
+        let note = self.note.as_deref().unwrap_or_default();
+        let lines = |text: &str, size_px, max_lines| match text.trim() {
+            "" => None,
+            text => Some(wrap(text, width, size_px, max_lines)),
+        };
+        PlacedHeader {
+            title: lines(self.title, TITLE_PX, 2),
+            subtitle: lines(subtitle, SUBTITLE_PX, 3),
+            note: lines(note, SUBTITLE_PX, 1),
+            legend: Legend::lay_out(&self.legend, width),
+        }
+    }
+}
+
+/// A header whose lines are broken.
+pub(crate) struct PlacedHeader {
+    title: Option<Wrapped>,
+    subtitle: Option<Wrapped>,
+    note: Option<Wrapped>,
+    legend: Legend,
+}
+
+impl PlacedHeader {
+    /// Height in pixels, with the gap to the chart.
+    pub fn height(&self) -> f64 {
+        let count =
+            |wrapped: &Option<Wrapped>| wrapped.as_ref().map_or(0, |w| w.lines.len()) as f64;
+        count(&self.title) * TITLE_LINE
+            + (count(&self.subtitle) + count(&self.note)) * SUBTITLE_LINE
+            + self.legend.height()
+            + GAP
+    }
+
+    /// Draws with the upper left corner at (`left`, `top`).
+    pub fn draw(&self, svg: &mut Svg, left: f64, top: f64) {
+        let mut y = top;
+        let mut write = |svg: &mut Svg, block: &Option<Wrapped>, size_px, line_px, colour| {
+            for line in block.iter().flat_map(|wrapped| &wrapped.lines) {
+                y += line_px;
+                let text = Text::at(&line.text, left, y - line_px * 0.27, size_px);
+                svg.text(&text.coloured(colour));
+            }
+        };
+        write(svg, &self.title, TITLE_PX, TITLE_LINE, INK);
+        write(svg, &self.subtitle, SUBTITLE_PX, SUBTITLE_LINE, MUTED);
+        write(svg, &self.note, SUBTITLE_PX, SUBTITLE_LINE, MUTED);
+        self.legend.draw(svg, left, y);
+    }
+}
+
+/// "2 values not shown" with the reason; nothing when none were left out.
+pub(crate) fn omitted_note(count: usize, scales: &[&Scale]) -> Option<String> {
+    let logarithmic = scales
+        .iter()
+        .any(|scale| matches!(scale, Scale::Log2 | Scale::Log10));
+    let named = scales
+        .iter()
+        .any(|scale| matches!(scale, Scale::Category(_) | Scale::Nines));
+    let reason = match (logarithmic, named) {
+        (true, _) => "not finite, or not positive on a logarithmic axis",
+        (false, true) => "not finite, or without a place on the axis",
+        (false, false) => "not finite",
+    };
+    let values = if count == 1 { "value" } else { "values" };
+    (count > 0).then(|| format!("{count} {values} not shown ({reason})"))
+}
+
+// The legend: a swatch and a name for every series, in rows from left to right.
+
+const SIZE_PX: f64 = 13.0;
+const ROW: f64 = 22.0;
+const BETWEEN: f64 = 20.0;
+/// Names beyond these rows are only counted: the legend must not crowd out the chart.
+const MAX_ROWS: usize = 4;
+
+/// One entry of the legend.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Key {
+    pub name: String,
+    pub swatch: Swatch,
+}
+
+impl Key {
+    /// One key per name; none when there is nothing to distinguish.
+    pub fn list(names: &[&str], swatch: impl Fn(Style) -> Swatch) -> Vec<Self> {
+        if names.iter().all(|name| name.trim().is_empty()) {
+            return Vec::new();
+        }
+        let key = |(at, name): (usize, &&str)| Self {
+            name: (*name).to_owned(),
+            swatch: swatch(Style::of_series(at)),
+        };
+        names.iter().enumerate().map(key).collect()
+    }
+}
+
+/// A legend whose places are known, relative to its upper left corner.
+pub(crate) struct Legend {
+    keys: Vec<(f64, usize, Key)>,
+    rows: usize,
+    more: Option<(f64, String)>,
+}
+
+impl Legend {
+    pub fn lay_out(keys: &[Key], width: f64) -> Self {
+        let mut legend = Self {
+            keys: Vec::new(),
+            rows: 0,
+            more: None,
+        };
+        let (mut x, mut row) = (0.0, 0);
+        for (at, key) in keys.iter().enumerate() {
+            let swatch = key.swatch.width();
+            let name = elide(&key.name, (width - swatch).clamp(40.0, 420.0), SIZE_PX);
+            let wide = swatch + room_for(&name, SIZE_PX);
+            // The last row keeps room for the count of what is not named.
+            let spare = if row + 1 == MAX_ROWS && at + 1 < keys.len() {
+                90.0
+            } else {
+                0.0
+            };
+            if x > 0.0 && x + wide + spare > width {
+                if row + 1 == MAX_ROWS {
+                    legend.more = Some((x, format!("and {} more", keys.len() - at)));
+                    break;
+                }
+                (x, row) = (0.0, row + 1);
+            }
+            legend.keys.push((
+                x,
+                row,
+                Key {
+                    name,
+                    swatch: key.swatch,
+                },
+            ));
+            x += wide + BETWEEN;
+        }
+        legend.rows = if keys.is_empty() { 0 } else { row + 1 };
+        legend
+    }
+
+    /// Height in pixels, with the gap above; zero for no keys.
+    pub fn height(&self) -> f64 {
+        if self.rows == 0 {
+            0.0
+        } else {
+            self.rows as f64 * ROW + 8.0
+        }
+    }
+
+    pub fn draw(&self, svg: &mut Svg, left: f64, top: f64) {
+        if self.keys.is_empty() {
+            return;
+        }
+        let middle = |row: usize| top + 8.0 + (row as f64 + 0.5) * ROW;
+        svg.group("legend").containing(|svg| {
+            for (x, row, key) in &self.keys {
+                let (x, y) = (left + x, middle(*row));
+                key.swatch.draw(svg, x, y);
+                let baseline = y + SIZE_PX * CAP_HEIGHT / 2.0;
+                let start = x + key.swatch.width();
+                svg.text(&Text::at(&key.name, start, baseline, SIZE_PX));
+            }
+            if let Some((x, text)) = &self.more {
+                let baseline = middle(self.rows - 1) + SIZE_PX * CAP_HEIGHT / 2.0;
+                svg.text(&Text::at(text, left + x, baseline, SIZE_PX).coloured(MUTED));
+            }
+        });
+    }
+}
+
+// The little picture beside a name of the legend: it shows what the marks of the chart look like.
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Swatch {
+    Box(Style),
+    Bar(Style),
+    Line(Style),
+    Points(Style),
+    Area(Style),
+    /// An area that is a tint of its colour, without hatching.
+    Tint(Style),
+    Forest(Mark),
+}
+
+impl Swatch {
+    /// Width in pixels, with the gap to the name.
+    pub fn width(self) -> f64 {
+        match self {
+            Self::Box(_) | Self::Bar(_) | Self::Area(_) | Self::Tint(_) => 25.0,
+            Self::Line(_) => 36.0,
+            Self::Points(_) | Self::Forest(_) => 16.0,
+        }
+    }
+
+    /// Draws right of `x`, centred on `y`.
+    pub fn draw(self, svg: &mut Svg, x: f64, y: f64) {
+        let rect = Rect::new(x, y - 6.0, x + 18.0, y + 6.0);
+        match self {
+            Self::Box(style) => {
+                area(svg, rect, &hatched_tint(style), style).close();
+                marker(svg, style, x + 9.0, y, 3.0);
+            }
+            Self::Bar(style) => area(svg, rect, &hatched(style), style).close(),
+            Self::Tint(style) => area(svg, rect, &style.colour(), style)
+                .num("fill-opacity", 0.45)
+                .close(),
+            Self::Area(style) => area(svg, rect, &style.colour(), style)
+                .num("fill-opacity", 0.45)
+                .set_some("stroke-dasharray", style.dash())
+                .close(),
+            Self::Line(style) => {
+                svg.line((x, y), (x + 28.0, y))
+                    .set("stroke", &style.colour())
+                    .num("stroke-width", 2.0)
+                    .set_some("stroke-dasharray", style.dash())
+                    .close();
+                marker(svg, style, x + 14.0, y, 4.5);
+            }
+            Self::Points(style) => marker(svg, style, x + 5.0, y, 4.5),
+            Self::Forest(mark) => mark.draw(svg, x + 5.0, y, 5.0, None),
+        }
+    }
+}
+
+fn area<'a>(svg: &'a mut Svg, rect: Rect, fill: &str, style: Style) -> Element<'a> {
+    svg.element("rect")
+        .num("x", rect.left)
+        .num("y", rect.top)
+        .num("width", rect.width())
+        .num("height", rect.height())
+        .set("fill", fill)
+        .set("stroke", &style.colour())
+}
+
+fn marker(svg: &mut Svg, style: Style, x: f64, y: f64, radius: f64) {
+    svg.element("path")
+        .set("d", &style.marker().path(x, y, radius))
+        .set("fill", &style.colour())
+        .set("stroke", PAPER)
+        .num("stroke-width", if radius > 4.0 { 1.0 } else { 0.0 })
+        .close();
+}
+
+// Which series stands at which place within every category.
+// A series has the same place, colour and marker in all categories, also where one lacks another.
+
+/// The places of all series, in the order of their first appearance.
+pub(crate) struct Lineup<'a> {
+    /// Name, and how many of the same name stand before it in the same category.
+    places: Vec<(&'a str, usize)>,
+}
+
+impl<'a> Lineup<'a> {
+    /// Lines up the series of all categories.
+    pub fn of_categories<I: IntoIterator<Item = &'a str>>(
+        categories: impl IntoIterator<Item = I>,
+    ) -> Self {
+        let mut places = Vec::new();
+        for category in categories {
+            for place in numbered(category) {
+                if !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        Self { places }
+    }
+
+    /// The places of the series of one category.
+    pub fn slots(&self, category: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
+        let slot = |place| {
+            self.places
+                .iter()
+                .position(|known| *known == place)
+                .unwrap_or(0)
+        };
+        numbered(category).into_iter().map(slot).collect()
+    }
+
+    /// The names, one per place.
+    pub fn names(&self) -> Vec<&'a str> {
+        self.places.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// How many places there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+}
+
+fn numbered<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
+    let mut numbered: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        let before = numbered
+            .iter()
+            .filter(|(earlier, _)| *earlier == name)
+            .count();
+        numbered.push((name, before));
+    }
+    numbered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_grows_with_what_it_holds() {
+        let bare = Header {
+            title: "t",
+            ..Header::default()
+        };
+        let full = Header {
+            subtitle: Some("s"),
+            note: Some("n".into()),
+            ..bare.clone()
+        };
+        assert_eq!(
+            full.lay_out(500.0).height() - bare.lay_out(500.0).height(),
+            2.0 * SUBTITLE_LINE
+        );
+    }
+
+    #[test]
+    fn left_out_values_are_counted_with_the_reason() {
+        assert_eq!(omitted_note(0, &[&Scale::Linear]), None);
+        let one = omitted_note(1, &[&Scale::Linear]).unwrap();
+        assert_eq!(one, "1 value not shown (not finite)");
+        assert!(
+            omitted_note(2, &[&Scale::Log2])
+                .unwrap()
+                .starts_with("2 values not shown (not fin")
+        );
+    }
+
+    fn keys(count: usize) -> Vec<Key> {
+        let names: Vec<String> = (0..count).map(|at| format!("series number {at}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Key::list(&names, Swatch::Points)
+    }
+
+    #[test]
+    fn keys_flow_into_rows_within_the_width() {
+        let legend = Legend::lay_out(&keys(7), 400.0);
+        assert!(legend.rows > 1 && legend.more.is_none());
+        for (x, _, key) in &legend.keys {
+            assert!(x + key.swatch.width() + room_for(&key.name, SIZE_PX) <= 400.0);
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted() {
+        let legend = Legend::lay_out(&keys(60), 400.0);
+        assert_eq!(legend.rows, MAX_ROWS);
+        let (x, text) = legend.more.as_ref().unwrap();
+        assert_eq!(*text, format!("and {} more", 60 - legend.keys.len()));
+        assert!(x + room_for(text, SIZE_PX) <= 400.0);
+    }
+
+    #[test]
+    fn nameless_series_need_no_legend() {
+        assert!(Key::list(&["", " "], Swatch::Bar).is_empty());
+        assert_eq!(Legend::lay_out(&[], 400.0).height(), 0.0);
+    }
+
+    #[test]
+    fn a_series_keeps_its_place_where_another_is_missing() {
+        let lineup = Lineup::of_categories([vec!["old", "new"], vec!["new"]]);
+        assert_eq!(lineup.names(), ["old", "new"]);
+        assert_eq!(lineup.slots(["new"]), [1]);
+    }
+
+    #[test]
+    fn equal_names_in_one_category_stand_side_by_side() {
+        let lineup = Lineup::of_categories([vec!["", ""]]);
+        assert_eq!((lineup.len(), lineup.slots(["", ""])), (2, vec![0, 1]));
+    }
+}

@@ -1,0 +1,325 @@
+//! How numbers are written: labels of ticks (`1.2M`, `10⁻⁶`) and figures in tooltips (`1,234.5`).
+
+/// Decimal suffixes, largest first.
+const SUFFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+
+/// Above this and below its counterpart, powers of ten say more than digits.
+const LARGEST_PLAIN: f64 = 1e15;
+const SMALLEST_PLAIN: f64 = 1e-4;
+
+/// A number for reading one by one: six significant digits, thousands separated.
+pub(crate) fn figure(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    if !value.is_finite() {
+        let text = if value.is_nan() {
+            "not a number"
+        } else if value > 0.0 {
+            "∞"
+        } else {
+            "−∞"
+        };
+        return text.into();
+    }
+    let magnitude = value.abs();
+    if !(SMALLEST_PLAIN..LARGEST_PLAIN).contains(&magnitude) {
+        let (mantissa, exponent) = split(value);
+        return power(&trimmed(format!("{mantissa:.5}")), exponent);
+    }
+    let decimals = (5 - exponent_of(magnitude)).clamp(0, 9) as usize;
+    grouped(&trimmed(format!("{value:.decimals$}")))
+}
+
+/// A number with a fixed count of decimals and separated thousands.
+pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+    if !value.is_finite() || value.abs() >= LARGEST_PLAIN {
+        return figure(value);
+    }
+    grouped(&format!("{value:.decimals$}"))
+}
+
+/// Labels for evenly spaced ticks `step` apart: one suffix and one count of decimals for all.
+pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
+    let largest = values
+        .iter()
+        .fold(0.0_f64, |largest, value| largest.max(value.abs()));
+    if largest == 0.0 {
+        return values.iter().map(|_| "0".into()).collect();
+    }
+    if !(1e-3..LARGEST_PLAIN).contains(&largest) {
+        return power_labels(values, step, exponent_of(largest));
+    }
+    let (mut unit, mut suffix) = SUFFIXES
+        .into_iter()
+        .find(|(unit, _)| largest >= *unit && largest >= 10_000.0)
+        .unwrap_or((1.0, ""));
+    // "1.000002M" says less than "1,000,002".
+    if decimals_of(step / unit) > 3 {
+        (unit, suffix) = (1.0, "");
+    }
+    let decimals = decimals_of(step / unit);
+    let label = |value: f64| {
+        if value.abs() < step * 1e-6 {
+            "0".into()
+        } else {
+            format!(
+                "{}{suffix}",
+                grouped(&format!("{:.decimals$}", value / unit))
+            )
+        }
+    };
+    values.iter().map(|value| label(*value)).collect()
+}
+
+/// Labels that share one power of ten: `2×10⁻⁶`, `4×10⁻⁶`.
+fn power_labels(values: &[f64], step: f64, exponent: i32) -> Vec<String> {
+    let scaled = |value: f64| scaled_down(value, exponent);
+    let decimals = decimals_of(scaled(step)).min(6);
+    let label = |value: f64| {
+        if value.abs() < step * 1e-6 {
+            "0".into()
+        } else {
+            power(&signed(format!("{:.decimals$}", scaled(value))), exponent)
+        }
+    };
+    values.iter().map(|value| label(*value)).collect()
+}
+
+/// Labels for ticks of a decimal logarithmic axis: `1`, `10`, `2k`, or `10⁻⁶` throughout when one
+/// of them has no short form.
+pub(crate) fn log10_labels(values: &[f64]) -> Vec<String> {
+    let plain = values
+        .iter()
+        .all(|value| (0.00099..LARGEST_PLAIN).contains(value));
+    values
+        .iter()
+        .map(|value| {
+            if plain {
+                short(*value)
+            } else {
+                log10_power(*value)
+            }
+        })
+        .collect()
+}
+
+fn log10_power(value: f64) -> String {
+    let (mantissa, exponent) = split(value);
+    let mantissa = trimmed(format!("{mantissa:.2}"));
+    if mantissa == "1" {
+        format!("10{}", raised(exponent))
+    } else {
+        power(&mantissa, exponent)
+    }
+}
+
+fn short(value: f64) -> String {
+    let (unit, suffix) = SUFFIXES
+        .into_iter()
+        .find(|(unit, _)| value >= unit * 0.999)
+        .unwrap_or((1.0, ""));
+    format!("{}{suffix}", trimmed(format!("{:.3}", value / unit)))
+}
+
+/// Labels for powers of two given by their exponents: `64`, `1,024`, from 16Ki on with binary suffixes.
+pub(crate) fn log2_labels(exponents: &[i32]) -> Vec<String> {
+    let largest = exponents.iter().copied().max().unwrap_or(0);
+    exponents
+        .iter()
+        .map(|exponent| log2_label(*exponent, largest >= 14))
+        .collect()
+}
+
+fn log2_label(exponent: i32, suffixed: bool) -> String {
+    const BINARY: [&str; 5] = ["", "Ki", "Mi", "Gi", "Ti"];
+    match exponent {
+        0..10 => format!("{}", 1_u64 << exponent),
+        10..14 if !suffixed => grouped(&format!("{}", 1_u64 << exponent)),
+        10..50 => format!(
+            "{}{}",
+            1_u64 << (exponent % 10),
+            BINARY[(exponent / 10) as usize]
+        ),
+        -6..0 => trimmed(format!("{:.6}", 2.0_f64.powi(exponent))),
+        _ => format!("2{}", raised(exponent)),
+    }
+}
+
+/// Mantissa in [1, 10) and exponent of a number that is finite and not zero.
+fn split(value: f64) -> (f64, i32) {
+    let exponent = exponent_of(value.abs());
+    (scaled_down(value, exponent), exponent)
+}
+
+/// `value / 10^exponent` in two steps, because `10^-310` is not a normal number.
+fn scaled_down(value: f64, exponent: i32) -> f64 {
+    let half = exponent / 2;
+    value / 10.0_f64.powi(half) / 10.0_f64.powi(exponent - half)
+}
+
+/// The exponent of the leading digit. The logarithm may be a hair below a whole number at a power
+/// of ten (`log10(1000)` on some machines), hence the correction.
+fn exponent_of(magnitude: f64) -> i32 {
+    let exponent = magnitude.log10().floor() as i32;
+    if scaled_down(magnitude, exponent) >= 9.999_999_999_9 {
+        exponent + 1
+    } else {
+        exponent
+    }
+}
+
+/// The fewest decimals that write `step` exactly (to a millionth of it).
+fn decimals_of(step: f64) -> usize {
+    let exact = |decimals: &usize| {
+        let scaled = step.abs() * 10.0_f64.powi(*decimals as i32);
+        scaled >= 0.5 && (scaled - scaled.round()).abs() < 1e-6 * scaled.max(1.0)
+    };
+    (0..=15).find(exact).unwrap_or(15)
+}
+
+fn power(mantissa: &str, exponent: i32) -> String {
+    format!("{mantissa}×10{}", raised(exponent))
+}
+
+fn raised(exponent: i32) -> String {
+    let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let raise = |letter: char| {
+        letter
+            .to_digit(10)
+            .map_or('⁻', |digit| digits[digit as usize])
+    };
+    exponent.to_string().chars().map(raise).collect()
+}
+
+/// Without zeros at the end of the decimals, and with a minus sign instead of a hyphen.
+fn trimmed(text: String) -> String {
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    };
+    signed(text)
+}
+
+fn signed(text: String) -> String {
+    match text.strip_prefix(['-', '−']) {
+        Some(rest) if rest.chars().all(|letter| "0.".contains(letter)) => rest.to_owned(),
+        Some(rest) => format!("−{rest}"),
+        None => text,
+    }
+}
+
+/// Thousands separated by commas: `−12,345.6`.
+fn grouped(text: &str) -> String {
+    let text = signed(text.to_owned());
+    let (sign, rest) = text
+        .strip_prefix('−')
+        .map_or(("", text.as_str()), |rest| ("−", rest));
+    let (whole, decimals) = rest
+        .split_once('.')
+        .map_or((rest, None), |(w, d)| (w, Some(d)));
+    let mut out = String::from(sign);
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if let Some(decimals) = decimals {
+        out.push('.');
+        out.push_str(decimals);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_six_digits_and_thousands() {
+        let written = [
+            0.0,
+            1.0,
+            -2.5,
+            1_234_567.0,
+            1234.5678,
+            0.001_234_567,
+            1e-9,
+            -3.2e20,
+        ]
+        .map(figure);
+        let wanted = [
+            "0",
+            "1",
+            "−2.5",
+            "1,234,567",
+            "1,234.57",
+            "0.00123457",
+            "1×10⁻⁹",
+            "−3.2×10²⁰",
+        ];
+        assert_eq!(written, wanted);
+        assert_eq!(figure(f64::INFINITY), "∞");
+        assert_eq!(figure(f64::NAN), "not a number");
+        assert_eq!(figure(5e-324), "4.94066×10⁻³²⁴");
+    }
+
+    #[test]
+    fn even_ticks_share_suffix_and_decimals() {
+        assert_eq!(
+            even_labels(&[0.0, 5e5, 1e6, 1.5e6], 5e5),
+            ["0", "0.5M", "1.0M", "1.5M"]
+        );
+        assert_eq!(even_labels(&[0.0, 2e3, 4e3], 2e3), ["0", "2,000", "4,000"]);
+        assert_eq!(even_labels(&[-20.0, 0.0, 20.0], 20.0), ["−20", "0", "20"]);
+        assert_eq!(
+            even_labels(&[0.1, 0.2, 0.30000000000000004], 0.1),
+            ["0.1", "0.2", "0.3"]
+        );
+        assert_eq!(even_labels(&[2e4, 4e4], 2e4), ["20k", "40k"]);
+    }
+
+    #[test]
+    fn a_narrow_range_far_from_zero_is_written_out() {
+        assert_eq!(
+            even_labels(&[1_000_000.0, 1_000_002.0], 2.0),
+            ["1,000,000", "1,000,002"]
+        );
+    }
+
+    #[test]
+    fn tiny_and_huge_ticks_use_powers_of_ten() {
+        assert_eq!(
+            even_labels(&[0.0, 2e-6, 4e-6], 2e-6),
+            ["0", "2×10⁻⁶", "4×10⁻⁶"]
+        );
+        assert_eq!(
+            even_labels(&[5e299, 1e300], 5e299),
+            ["0.5×10³⁰⁰", "1.0×10³⁰⁰"]
+        );
+    }
+
+    #[test]
+    fn decimal_logarithmic_ticks() {
+        assert_eq!(
+            log10_labels(&[0.01, 1.0, 20.0, 1000.0, 5e6]),
+            ["0.01", "1", "20", "1k", "5M"]
+        );
+        assert_eq!(log10_labels(&[1e-6, 1.0, 2e3]), ["10⁻⁶", "10⁰", "2×10³"]);
+    }
+
+    #[test]
+    fn binary_logarithmic_ticks() {
+        assert_eq!(log2_labels(&[-2, 0, 4, 10]), ["0.25", "1", "16", "1,024"]);
+        assert_eq!(log2_labels(&[8, 12, 16, 20]), ["256", "4Ki", "64Ki", "1Mi"]);
+        assert_eq!(log2_labels(&[-40, 60]), ["2⁻⁴⁰", "2⁶⁰"]);
+    }
+
+    #[test]
+    fn fixed_decimals_keep_their_zeros() {
+        assert_eq!(fixed(1234.5, 2), "1,234.50");
+        assert_eq!(fixed(-0.001, 1), "0.0");
+    }
+}

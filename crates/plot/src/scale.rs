@@ -1,0 +1,401 @@
+//! From values to distances: which part of the numbers an axis shows, and where each of them is.
+//! Knows nothing of SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start reading
+//! at [`Mapping`].
+
+use crate::ticks::{Tick, ticks};
+use crate::{Axis, Scale};
+
+// Which part of the numbers an axis shows. Ends are in projected space (logarithms on a logarithmic
+// scale), so that padding is even on the screen.
+
+/// Low and high end of an axis, in projected space, low < high after [`Extent::padded`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Extent {
+    pub low: f64,
+    pub high: f64,
+    projection: Projection,
+}
+
+impl Extent {
+    /// Spans all values that the scale can show; `None` when there are none.
+    pub fn of_values(scale: &Scale, values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let projection = Projection::of_scale(scale);
+        let mut shown = values
+            .into_iter()
+            .filter_map(|value| projection.forward(value));
+        let first = shown.next()?;
+        let start = Self {
+            low: first,
+            high: first,
+            projection,
+        };
+        Some(shown.fold(start, |extent, value| Self {
+            low: extent.low.min(value),
+            high: extent.high.max(value),
+            ..extent
+        }))
+    }
+
+    /// The places of a category axis, half a place to spare at both ends.
+    pub fn of_names(count: usize) -> Self {
+        Self {
+            low: -0.5,
+            high: count.max(1) as f64 - 0.5,
+            projection: Projection::Linear,
+        }
+    }
+
+    /// The projection in whose space the ends are.
+    pub fn projection(&self) -> Projection {
+        self.projection
+    }
+
+    /// Also spans `value`, if the scale can show it.
+    pub fn including(self, value: f64) -> Self {
+        match self.projection.forward(value) {
+            Some(projected) => self.reaching(projected),
+            None => self,
+        }
+    }
+
+    /// Also spans a place in projected space.
+    pub fn reaching(self, projected: f64) -> Self {
+        Self {
+            low: self.low.min(projected),
+            high: self.high.max(projected),
+            ..self
+        }
+    }
+
+    /// Reaches to zero when that costs at most a third of the axis: an axis that starts at zero
+    /// shows true proportions, but must not squeeze the data to do so.
+    pub fn including_near_zero(self) -> Self {
+        let (near, far) = (
+            self.low.abs().min(self.high.abs()),
+            self.low.abs().max(self.high.abs()),
+        );
+        let linear = self.projection == Projection::Linear;
+        if linear && near <= far / 3.0 && self.low * self.high > 0.0 {
+            return self.including(0.0);
+        }
+        self
+    }
+
+    /// Widens by a share of the span at both ends, yet never across zero, where it would suggest
+    /// that values of the other sign occur. Equal values get a span of their own.
+    pub fn padded(self, share: f64) -> Self {
+        let largest = self.low.abs().max(self.high.abs());
+        let span = self.high - self.low;
+        let linear = self.projection == Projection::Linear;
+        // Spans near the resolution of a double have no ticks that could be told apart.
+        if span <= largest * 1e-11 || span < f64::MIN_POSITIVE * 1e6 || (!linear && span < 1e-9) {
+            return self.opened();
+        }
+        let mut wide = Self {
+            low: self.low - span * share,
+            high: self.high + span * share,
+            ..self
+        };
+        // Below 0 % there is nothing either.
+        if (linear || self.projection == Projection::Nines) && self.low >= 0.0 {
+            wide.low = wide.low.max(0.0);
+        }
+        if linear && self.high <= 0.0 {
+            wide.high = wide.high.min(0.0);
+        }
+        wide
+    }
+
+    /// Widens by a share of the span at both ends, across zero if need be.
+    pub fn padded_across(self, share: f64) -> Self {
+        let padded = self.padded(0.0);
+        let more = (padded.high - padded.low) * share;
+        Self {
+            low: padded.low - more,
+            high: padded.high + more,
+            ..self
+        }
+    }
+
+    /// A span around one single value.
+    fn opened(self) -> Self {
+        let middle = self.low / 2.0 + self.high / 2.0;
+        let half = match self.projection {
+            Projection::Linear if middle.abs() < f64::MIN_POSITIVE * 1e6 => 1.0,
+            Projection::Linear => middle.abs() * 0.05,
+            Projection::Log2 => 1.0,
+            Projection::Log10 | Projection::Nines | Projection::Change => 0.5,
+        };
+        Self {
+            low: middle - half,
+            high: middle + half,
+            ..self
+        }
+    }
+}
+
+// The bend of a scale: values into a space in which equal distances are drawn equally, and back.
+
+/// Beyond this a linear axis cannot be widened without leaving the numbers a machine has. Larger
+/// values are drawn at the edge.
+const LINEAR_LIMIT: f64 = 4e307;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Projection {
+    Linear,
+    Log2,
+    Log10,
+    Nines,
+    Change,
+}
+
+impl Projection {
+    pub fn of_scale(scale: &Scale) -> Self {
+        match scale {
+            Scale::Linear | Scale::Category(_) => Self::Linear,
+            Scale::Log2 => Self::Log2,
+            Scale::Log10 => Self::Log10,
+            Scale::Nines => Self::Nines,
+            Scale::Change => Self::Change,
+        }
+    }
+
+    /// The projected value; `None` for what the scale cannot show.
+    pub fn forward(self, value: f64) -> Option<f64> {
+        let projected = match self {
+            Self::Linear if value.is_finite() => value.clamp(-LINEAR_LIMIT, LINEAR_LIMIT),
+            Self::Log2 => value.log2(),
+            Self::Log10 => value.log10(),
+            Self::Nines if value < 0.0 => f64::NAN,
+            // The share above, as a power of ten: 0 at 0 %, 1 at 90 %, 2 at 99 %.
+            Self::Nines => -(1.0 - value / 100.0).log10(),
+            Self::Change => (value / 100.0).ln_1p(),
+            Self::Linear => value,
+        };
+        // The logarithm of zero is infinite and that of a negative number is not a number.
+        projected.is_finite().then_some(projected)
+    }
+
+    pub fn back(self, projected: f64) -> f64 {
+        match self {
+            Self::Linear => projected,
+            Self::Log2 => projected.exp2(),
+            Self::Log10 => 10.0_f64.powf(projected),
+            Self::Nines => 100.0 * (1.0 - 10.0_f64.powf(-projected)),
+            Self::Change => 100.0 * projected.exp_m1(),
+        }
+    }
+}
+
+/// Whether `scale` has a place for `value`.
+pub(crate) fn can_show(scale: &Scale, value: f64) -> bool {
+    match scale {
+        Scale::Category(names) => value >= -0.5 && value <= names.len() as f64 - 0.5,
+        other => Projection::of_scale(other).forward(value).is_some(),
+    }
+}
+
+// From a value to a pixel along one axis, and the ticks of that axis.
+// The only place that knows both values and pixels.
+
+/// One axis laid along a line of pixels.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapping {
+    scale: Scale,
+    extent: Extent,
+    from_px: f64,
+    to_px: f64,
+    whole_numbers: bool,
+}
+
+impl Mapping {
+    /// Lays `extent` along the pixels `from_px..to_px`; `from_px` is the low end and may be larger.
+    pub fn new(axis: &Axis, extent: Extent, from_px: f64, to_px: f64) -> Self {
+        Self {
+            scale: axis.scale.clone(),
+            extent,
+            from_px,
+            to_px,
+            whole_numbers: false,
+        }
+    }
+
+    /// With ticks at whole numbers only, for counts.
+    pub fn of_counts(self) -> Self {
+        Self {
+            whole_numbers: true,
+            ..self
+        }
+    }
+
+    /// The pixel of a value. What lies outside, or cannot be shown, is drawn at the edge.
+    pub fn at(&self, value: f64) -> f64 {
+        let edge = if value == f64::INFINITY {
+            self.extent.high
+        } else {
+            self.extent.low
+        };
+        let projected = self.extent.projection().forward(value).unwrap_or(edge);
+        let Extent { low, high, .. } = self.extent;
+        let share = ((projected - low) / (high - low)).clamp(0.0, 1.0);
+        self.from_px + share * (self.to_px - self.from_px)
+    }
+
+    /// Whether the axis reaches as far as `value`.
+    pub fn reaches(&self, value: f64) -> bool {
+        let projected = self.extent.projection().forward(value);
+        let slack = (self.extent.high - self.extent.low) * 1e-9;
+        projected.is_some_and(|at| at >= self.extent.low - slack && at <= self.extent.high + slack)
+    }
+
+    /// Length in pixels.
+    pub fn length_px(&self) -> f64 {
+        (self.to_px - self.from_px).abs()
+    }
+
+    /// The pixel of the low end.
+    pub fn start_px(&self) -> f64 {
+        self.from_px
+    }
+
+    /// The names of a category axis.
+    pub fn names(&self) -> Option<&[String]> {
+        match &self.scale {
+            Scale::Category(names) => Some(names),
+            _ => None,
+        }
+    }
+
+    /// About `about` ticks; for a category axis all its names.
+    pub fn ticks(&self, about: usize) -> Vec<Tick> {
+        match self.names() {
+            Some(names) => names
+                .iter()
+                .enumerate()
+                .map(|(at, name)| Tick {
+                    value: at as f64,
+                    label: name.clone(),
+                })
+                .collect(),
+            None => ticks(self.extent, about, self.whole_numbers),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn linear(values: &[f64]) -> Extent {
+        Extent::of_values(&Scale::Linear, values.iter().copied()).unwrap()
+    }
+
+    #[test]
+    fn what_cannot_be_shown_does_not_count() {
+        let extent = linear(&[f64::NAN, 3.0, f64::INFINITY, 7.0]);
+        assert_eq!((extent.low, extent.high), (3.0, 7.0));
+        assert_eq!(Extent::of_values(&Scale::Log10, [0.0, -1.0]), None);
+    }
+
+    #[test]
+    fn zero_is_included_only_when_it_is_near() {
+        assert_eq!(linear(&[1.0, 10.0]).including_near_zero().low, 0.0);
+        assert_eq!(linear(&[9.0, 10.0]).including_near_zero().low, 9.0);
+        assert_eq!(linear(&[-10.0, -1.0]).including_near_zero().high, 0.0);
+    }
+
+    #[test]
+    fn padding_does_not_cross_zero() {
+        let extent = linear(&[0.0, 10.0]).padded(0.1);
+        assert_eq!((extent.low, extent.high), (0.0, 11.0));
+    }
+
+    #[test]
+    fn equal_zero_and_extreme_values_get_a_span() {
+        for values in [
+            &[5.0, 5.0][..],
+            &[0.0],
+            &[-3.0],
+            &[f64::MAX, f64::MIN],
+            &[5e-324, 1e-320],
+        ] {
+            let extent = linear(values).padded(0.05);
+            assert!(extent.low < extent.high, "{values:?}");
+            assert!((extent.high - extent.low).is_finite(), "{values:?}");
+        }
+        let log = Extent::of_values(&Scale::Log2, [8.0]).unwrap().padded(0.05);
+        assert_eq!((log.low, log.high), (2.0, 4.0));
+    }
+
+    #[test]
+    fn each_scale_says_what_it_has_a_place_for() {
+        let names = Scale::Category(vec!["a".into(), "b".into()]);
+        assert!(can_show(&names, 1.0) && !can_show(&names, 2.0) && !can_show(&names, f64::NAN));
+        assert!(can_show(&Scale::Linear, -1.0) && !can_show(&Scale::Linear, f64::INFINITY));
+        assert!(can_show(&Scale::Log2, 0.5) && !can_show(&Scale::Log2, 0.0));
+        assert!(!can_show(&Scale::Log10, -1.0) && !can_show(&Scale::Log10, f64::NAN));
+    }
+
+    #[test]
+    fn each_further_nine_is_the_same_distance() {
+        let at = |value| Projection::Nines.forward(value);
+        assert_eq!((at(0.0), at(100.0), at(-1.0)), (Some(0.0), None, None));
+        for (percent, nines) in [(90.0, 1.0), (99.0, 2.0), (99.99, 4.0)] {
+            assert!((at(percent).unwrap() - nines).abs() < 1e-9);
+            assert!((Projection::Nines.back(nines) - percent).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_doubling_and_a_halving_are_the_same_distance() {
+        let at = |percent| Projection::Change.forward(percent);
+        assert_eq!((at(0.0), at(-100.0), at(-101.0)), (Some(0.0), None, None));
+        assert!((at(100.0).unwrap() + at(-50.0).unwrap()).abs() < 1e-12);
+        assert!((Projection::Change.back(at(300.0).unwrap()) - 300.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn back_undoes_forward() {
+        for projection in [Projection::Linear, Projection::Log2, Projection::Log10] {
+            for value in [1e-12, 1.0, 3.5, 1e12] {
+                let there = projection.forward(value).unwrap();
+                assert!((projection.back(there) / value - 1.0).abs() < 1e-12);
+            }
+        }
+    }
+
+    fn mapping(axis: &Axis, values: [f64; 2]) -> Mapping {
+        let extent = Extent::of_values(&axis.scale, values).unwrap();
+        Mapping::new(axis, extent, 0.0, 100.0)
+    }
+
+    #[test]
+    fn linear_and_logarithmic_places() {
+        let linear = mapping(&Axis::linear(""), [0.0, 10.0]);
+        assert_eq!(
+            (linear.at(0.0), linear.at(5.0), linear.at(10.0)),
+            (0.0, 50.0, 100.0)
+        );
+        let log = mapping(&Axis::log10(""), [1.0, 100.0]);
+        assert!((log.at(10.0) - 50.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_lies_outside_is_at_the_edge() {
+        let log = mapping(&Axis::log2(""), [1.0, 4.0]);
+        assert_eq!((log.at(0.0), log.at(-5.0), log.at(1e9)), (0.0, 0.0, 100.0));
+        assert_eq!(
+            (log.at(f64::INFINITY), log.at(f64::NEG_INFINITY)),
+            (100.0, 0.0)
+        );
+        assert!(log.reaches(4.0) && !log.reaches(4.1) && !log.reaches(0.0));
+    }
+
+    #[test]
+    fn named_places_are_in_the_middle_of_their_share() {
+        let axis = Axis::category("", vec!["a".into(), "b".into()]);
+        let mapping = Mapping::new(&axis, Extent::of_names(2), 0.0, 100.0);
+        assert_eq!((mapping.at(0.0), mapping.at(1.0)), (25.0, 75.0));
+        assert_eq!(mapping.ticks(1).len(), 2);
+    }
+}

@@ -1,0 +1,362 @@
+//! How a series looks: colour, marker, dash and hatching, all by its place in the order of series.
+//!
+//! The colours are those of M. Okabe and K. Ito, "Color Universal Design" (2008), which stay apart in
+//! all common kinds of colour blindness. Their yellow is left out because it cannot be seen on white,
+//! and black because text has it; a dark grey closes the list. Seven colours against seven
+//! markers, shifted on every round, keep 49 series apart.
+
+use crate::svg::{Svg, decimal};
+use std::borrow::Cow;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+/// Title, labels that must be read.
+pub(crate) const INK: &str = "#1f2328";
+/// Labels of axes and everything that explains.
+pub(crate) const MUTED: &str = "#59616d";
+/// Lines of axes.
+pub(crate) const AXIS: &str = "#8b939e";
+/// Lines behind the data.
+pub(crate) const GRID: &str = "#e4e7eb";
+/// A range behind the data.
+pub(crate) const BAND: &str = "#eef1f5";
+/// What is neither good nor bad.
+pub(crate) const NEUTRAL: &str = "#6b7280";
+/// The sheet.
+pub(crate) const PAPER: &str = "#ffffff";
+
+const COLOURS: [&str; 7] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d",
+];
+const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
+
+/// How one series looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    index: usize,
+    own: Option<Rgb>,
+}
+
+/// A colour that somebody chose for a series: red, green, blue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rgb(pub u8, pub u8, pub u8);
+
+impl FromStr for Rgb {
+    type Err = ();
+
+    /// Reads `#rrggbb`.
+    fn from_str(text: &str) -> Result<Rgb, ()> {
+        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
+        let part = |at: usize| {
+            let pair = digits.and_then(|digits| digits.get(at..at + 2)).ok_or(())?;
+            u8::from_str_radix(pair, 16).map_err(|_| ())
+        };
+        Ok(Rgb(part(0)?, part(2)?, part(4)?))
+    }
+}
+
+impl Style {
+    /// The look of the series at `index`.
+    pub fn of_series(index: usize) -> Self {
+        Self { index, own: None }
+    }
+
+    /// The same with a colour of its own, if there is one.
+    pub fn coloured(self, own: Option<Rgb>) -> Self {
+        Self { own, ..self }
+    }
+
+    pub fn colour(self) -> Cow<'static, str> {
+        match self.own {
+            Some(Rgb(red, green, blue)) => format!("#{red:02x}{green:02x}{blue:02x}").into(),
+            None => COLOURS[self.index % COLOURS.len()].into(),
+        }
+    }
+
+    pub fn marker(self) -> Marker {
+        let round = self.index / COLOURS.len();
+        Marker::ALL[(self.index + round) % Marker::ALL.len()]
+    }
+
+    /// The dash of a line as SVG's `stroke-dasharray`; empty for a solid line.
+    pub fn dash(self) -> &'static str {
+        DASHES[self.index % DASHES.len()]
+    }
+
+    /// Which hatching an area has: 0 is none.
+    pub fn hatching(self) -> usize {
+        self.index % 5
+    }
+}
+
+// Shapes of points. Each has about the same area at the same radius, so that none looks heavier.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Marker {
+    Circle,
+    Square,
+    TriangleUp,
+    Diamond,
+    TriangleDown,
+    Cross,
+    Plus,
+}
+
+impl Marker {
+    pub const ALL: [Self; 7] = [
+        Self::Circle,
+        Self::Square,
+        Self::TriangleUp,
+        Self::Diamond,
+        Self::TriangleDown,
+        Self::Cross,
+        Self::Plus,
+    ];
+
+    /// SVG path data of the shape around (`x`, `y`), as large as a circle of `radius`.
+    pub fn path(self, x: f64, y: f64, radius: f64) -> String {
+        let corners: &[(f64, f64)] = match self {
+            Self::Circle => return circle(x, y, radius),
+            // Half the side of a square with the circle's area is sqrt(pi) / 2 of the radius.
+            Self::Square => &[
+                (-0.886, -0.886),
+                (0.886, -0.886),
+                (0.886, 0.886),
+                (-0.886, 0.886),
+            ],
+            // An equilateral triangle of area pi has side 2.694 and reaches 1.555 from its centre.
+            Self::TriangleUp => &[(0.0, -1.455), (1.347, 0.878), (-1.347, 0.878)],
+            Self::TriangleDown => &[(0.0, 1.455), (-1.347, -0.878), (1.347, -0.878)],
+            Self::Diamond => &[(0.0, -1.3), (1.2, 0.0), (0.0, 1.3), (-1.2, 0.0)],
+            Self::Cross => &CROSS,
+            Self::Plus => &PLUS,
+        };
+        let mut path = String::new();
+        for (at, (dx, dy)) in corners.iter().enumerate() {
+            path.push(if at == 0 { 'M' } else { 'L' });
+            path.push_str(&decimal(x + dx * radius));
+            path.push(' ');
+            path.push_str(&decimal(y + dy * radius));
+        }
+        path.push('Z');
+        path
+    }
+}
+
+/// Arms 0.8 wide; the cross is the plus turned by 45 degrees.
+const PLUS: [(f64, f64); 12] = [
+    (-0.4, -1.25),
+    (0.4, -1.25),
+    (0.4, -0.4),
+    (1.25, -0.4),
+    (1.25, 0.4),
+    (0.4, 0.4),
+    (0.4, 1.25),
+    (-0.4, 1.25),
+    (-0.4, 0.4),
+    (-1.25, 0.4),
+    (-1.25, -0.4),
+    (-0.4, -0.4),
+];
+
+const CROSS: [(f64, f64); 12] = [
+    (-1.167, -0.601),
+    (-0.601, -1.167),
+    (0.0, -0.566),
+    (0.601, -1.167),
+    (1.167, -0.601),
+    (0.566, 0.0),
+    (1.167, 0.601),
+    (0.601, 1.167),
+    (0.0, 0.566),
+    (-0.601, 1.167),
+    (-1.167, 0.601),
+    (-0.566, 0.0),
+];
+
+fn circle(x: f64, y: f64, radius: f64) -> String {
+    let (left, right) = (decimal(x - radius), decimal(x + radius));
+    let (y, radius) = (decimal(y), decimal(radius));
+    format!("M{left} {y}A{radius} {radius} 0 1 1 {right} {y}A{radius} {radius} 0 1 1 {left} {y}Z")
+}
+
+// Hatchings that keep areas apart without colour. A hatching is an SVG pattern with the colour in
+// its name, so that several charts on one page may define the same one twice without harm.
+
+/// Share of the colour in a pale area, in the lines on a pale area, and in those on a full one.
+const TINT: f64 = 0.22;
+const PALE_LINE: f64 = 0.45;
+const FULL_LINE: f64 = 0.6;
+
+/// What to write into `fill` for a full area of this style.
+pub(crate) fn hatched(style: Style) -> String {
+    match style.hatching() {
+        0 => style.colour().into_owned(),
+        _ => format!("url(#{})", id(style, "full")),
+    }
+}
+
+/// What to write into `fill` for a pale area, behind other marks, of this style.
+pub(crate) fn hatched_tint(style: Style) -> String {
+    match style.hatching() {
+        0 => tint(&style.colour()),
+        _ => format!("url(#{})", id(style, "pale")),
+    }
+}
+
+/// Defines the hatchings that the first `count` styles need, full ones or pale ones.
+pub(crate) fn define_hatchings(svg: &mut Svg, count: usize, pale: bool) {
+    // After 35 styles (7 colours, 5 hatchings) all combinations have been.
+    let styles: Vec<Style> = (0..count.min(35))
+        .map(Style::of_series)
+        .filter(|style| style.hatching() > 0)
+        .collect();
+    if styles.is_empty() {
+        return;
+    }
+    svg.element("defs").containing(|svg| {
+        for style in styles {
+            define(svg, style, pale);
+        }
+    });
+}
+
+fn define(svg: &mut Svg, style: Style, pale: bool) {
+    let colour = style.colour();
+    let (ground, line) = if pale {
+        (tint(&colour), blend(&colour, PALE_LINE))
+    } else {
+        (colour.to_string(), blend(&colour, FULL_LINE))
+    };
+    let (data, width) = match style.hatching() {
+        1 => ("M-2 2L2 -2M0 8L8 0M6 10L10 6", 1.3),
+        2 => ("M0 4H8", 1.3),
+        3 => ("M-2 6L2 10M0 0L8 8M6 -2L10 2", 1.3),
+        _ => ("M4 0V8", 1.3),
+    };
+    svg.element("pattern")
+        .set("id", &id(style, if pale { "pale" } else { "full" }))
+        .num("width", 8.0)
+        .num("height", 8.0)
+        .set("patternUnits", "userSpaceOnUse")
+        .containing(|svg| {
+            svg.element("rect")
+                .num("width", 8.0)
+                .num("height", 8.0)
+                .set("fill", &ground)
+                .close();
+            svg.element("path")
+                .set("d", data)
+                .set("stroke", &line)
+                .num("stroke-width", width)
+                .close();
+        });
+}
+
+fn id(style: Style, kind: &str) -> String {
+    format!("hatch-{kind}-{}-{}", style.hatching(), &style.colour()[1..])
+}
+
+fn tint(colour: &str) -> String {
+    blend(colour, TINT)
+}
+
+/// A share of the colour on white paper, as an opaque colour: what overlaps then stays as it is.
+fn blend(colour: &str, share: f64) -> String {
+    let channel = |at: usize| {
+        let full = u8::from_str_radix(colour.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
+        (255.0 - (255.0 - f64::from(full)) * share).round() as u8
+    };
+    format!("#{:02x}{:02x}{:02x}", channel(1), channel(3), channel(5))
+}
+
+// Colours that a page chooses: each colour of the charts has a variable, which the page sets. Knows no page;
+// which colours suit a dark one is the page's business.
+
+static VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+    let plain = [
+        ("ink", INK),
+        ("muted", MUTED),
+        ("axis", AXIS),
+        ("grid", GRID),
+        ("band", BAND),
+        ("paper", PAPER),
+        ("neutral", NEUTRAL),
+    ];
+    let mut all: Vec<(String, String)> = plain
+        .into_iter()
+        .map(|(name, colour)| (format!("--plot-{name}"), colour.to_owned()))
+        .collect();
+    for (at, colour) in COLOURS.into_iter().enumerate() {
+        all.push((format!("--plot-series-{at}"), colour.to_owned()));
+        for (name, share) in [("tint", TINT), ("pale", PALE_LINE), ("line", FULL_LINE)] {
+            all.push((format!("--plot-{name}-{at}"), blend(colour, share)));
+        }
+    }
+    all
+});
+
+/// Every variable that a chart on a page uses, with the colour that it has on white paper.
+pub fn page_colours() -> &'static [(String, String)] {
+    &VARIABLES
+}
+
+/// A colour as its variable; other words as they are.
+pub(crate) fn themed(colour: &str) -> Cow<'_, str> {
+    match VARIABLES.iter().find(|(_, light)| light == colour) {
+        Some((name, _)) => format!("var({name})").into(),
+        None => colour.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn forty_nine_series_look_different_without_hatching() {
+        let looks: std::collections::HashSet<_> = (0..49)
+            .map(|index| {
+                (
+                    Style::of_series(index).colour(),
+                    Style::of_series(index).marker(),
+                )
+            })
+            .collect();
+        assert_eq!(looks.len(), 49);
+    }
+
+    #[test]
+    fn a_colour_of_its_own_is_written_as_it_was_read() {
+        let own: Rgb = "#8d6e4b".parse().unwrap();
+        assert_eq!(Style::of_series(0).coloured(Some(own)).colour(), "#8d6e4b");
+        for wrong in ["8d6e4b", "#8d6e4", "#8d6e4g", "red", "#é6e4b"] {
+            assert!(wrong.parse::<Rgb>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn neighbours_differ_without_colour() {
+        for index in 0..48 {
+            let (one, next) = (Style::of_series(index), Style::of_series(index + 1));
+            assert_ne!(one.marker(), next.marker());
+            assert_ne!(one.dash(), next.dash());
+            assert_ne!(one.hatching(), next.hatching());
+        }
+    }
+
+    #[test]
+    fn a_share_of_a_colour_lies_between_it_and_white() {
+        assert_eq!(blend("#000000", 0.5), "#808080");
+        assert_eq!(blend("#0072b2", 0.0), "#ffffff");
+        assert_eq!(blend("#0072b2", 1.0), "#0072b2");
+    }
+
+    #[test]
+    fn no_two_variables_share_a_colour() {
+        // The variable is found by its colour, so a second one could never be used.
+        let colours: HashSet<_> = page_colours().iter().map(|(_, light)| light).collect();
+        assert_eq!(colours.len(), page_colours().len());
+    }
+}

@@ -1,0 +1,354 @@
+//! Writes SVG: elements, attributes, text, and nothing that the charts need not.
+//! Numbers have at most two decimals, so that the same chart is the same text everywhere.
+
+use crate::style::{INK, themed};
+use crate::text::{FAMILIES, outline, text_width};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// What a drawing is made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Medium {
+    /// A file of its own. Letters are text: they can be selected, searched and read aloud.
+    File,
+    /// A painter without fonts: letters are outlines.
+    Painter,
+    /// A part of a page, which may change the colours by its own variables and may hold several
+    /// drawings: every id begins with this one.
+    Page(String),
+}
+
+/// Which part of a line of text is at its x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// One line of text. `y` is the baseline.
+#[derive(Clone, Debug)]
+pub(crate) struct Text<'a> {
+    pub content: &'a str,
+    pub x: f64,
+    pub y: f64,
+    pub size_px: f64,
+    pub anchor: Anchor,
+    pub colour: &'a str,
+    /// Clockwise around (x, y).
+    pub turn_degrees: f64,
+}
+
+impl<'a> Text<'a> {
+    /// Text that starts at (x, y).
+    pub fn at(content: &'a str, x: f64, y: f64, size_px: f64) -> Self {
+        Self {
+            content,
+            x,
+            y,
+            size_px,
+            anchor: Anchor::Start,
+            colour: INK,
+            turn_degrees: 0.0,
+        }
+    }
+
+    pub fn anchored(self, anchor: Anchor) -> Self {
+        Self { anchor, ..self }
+    }
+
+    pub fn coloured(self, colour: &'a str) -> Self {
+        Self { colour, ..self }
+    }
+}
+
+/// An SVG document being written.
+pub(crate) struct Svg {
+    out: String,
+    medium: Medium,
+}
+
+impl Svg {
+    /// Writes a whole document: `attributes` are those of the root, `content` writes inside.
+    pub fn document(
+        medium: Medium,
+        attributes: &[(&str, &str)],
+        content: impl FnOnce(&mut Self),
+    ) -> String {
+        let mut svg = Self {
+            out: String::new(),
+            medium,
+        };
+        // A page knows the name space of SVG, and sets its letters in the families of the charts.
+        let alone = !matches!(svg.medium, Medium::Page(_));
+        let mut root = svg.element("svg");
+        if alone {
+            root = root.set("xmlns", "http://www.w3.org/2000/svg");
+        }
+        root = attributes
+            .iter()
+            .fold(root, |root, (name, value)| root.set(name, value));
+        if alone {
+            root = root.set("font-family", FAMILIES);
+        }
+        root.containing(content);
+        svg.out
+    }
+
+    /// Begins an element; it must be ended by `close`, `titled` or `containing`.
+    pub fn element(&mut self, tag: &'static str) -> Element<'_> {
+        self.out.push('<');
+        self.out.push_str(tag);
+        Element { svg: self, tag }
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64)) -> Element<'_> {
+        self.element("line")
+            .num("x1", from.0)
+            .num("y1", from.1)
+            .num("x2", to.0)
+            .num("y2", to.1)
+    }
+
+    /// A group of elements that share what `attributes` sets.
+    pub fn group(&mut self, class: &str) -> Element<'_> {
+        self.element("g").set("class", class)
+    }
+
+    /// One line of text.
+    pub fn text(&mut self, text: &Text<'_>) {
+        if text.content.trim().is_empty() {
+            return;
+        }
+        match &self.medium {
+            Medium::File | Medium::Page(_) => self.live(text),
+            Medium::Painter => self.outlined(text),
+        }
+    }
+
+    fn live(&mut self, text: &Text<'_>) {
+        let anchor = match text.anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let element = self.element("text").num("x", text.x).num("y", text.y);
+        let mut element = element
+            .num("font-size", text.size_px)
+            .set("fill", text.colour);
+        if text.anchor != Anchor::Start {
+            element = element.set("text-anchor", anchor);
+        }
+        turned(element, text).containing_text(text.content);
+    }
+
+    fn outlined(&mut self, text: &Text<'_>) {
+        let width = text_width(text.content, text.size_px);
+        let x = match text.anchor {
+            Anchor::Start => text.x,
+            Anchor::Middle => text.x - width / 2.0,
+            Anchor::End => text.x - width,
+        };
+        let data = outline(text.content, text.size_px, x, text.y);
+        let element = self
+            .element("path")
+            .set("d", &data)
+            .set("fill", text.colour);
+        turned(element, text).close();
+    }
+}
+
+fn turned<'a>(element: Element<'a>, text: &Text<'_>) -> Element<'a> {
+    if text.turn_degrees == 0.0 {
+        return element;
+    }
+    let (turn, x, y) = (decimal(text.turn_degrees), decimal(text.x), decimal(text.y));
+    element.set("transform", &format!("rotate({turn} {x} {y})"))
+}
+
+/// An element whose start tag is still open.
+#[must_use = "an element must be ended"]
+pub(crate) struct Element<'a> {
+    svg: &'a mut Svg,
+    tag: &'static str,
+}
+
+impl Element<'_> {
+    /// Sets an attribute to a number.
+    pub fn num(self, name: &str, value: f64) -> Self {
+        // Writing to a `String` cannot fail.
+        let _ = write!(self.svg.out, " {name}=\"{}\"", decimal(value));
+        self
+    }
+
+    /// Sets an attribute to a text.
+    pub fn set(self, name: &str, value: &str) -> Self {
+        let _ = write!(self.svg.out, " {name}=\"");
+        match &self.svg.medium {
+            Medium::Page(id) => escape(&on_page(id, name, value), &mut self.svg.out),
+            Medium::File | Medium::Painter => escape(value, &mut self.svg.out),
+        }
+        self.svg.out.push('"');
+        self
+    }
+
+    /// Sets an attribute unless the text is empty.
+    pub fn set_some(self, name: &str, value: &str) -> Self {
+        if value.is_empty() {
+            self
+        } else {
+            self.set(name, value)
+        }
+    }
+
+    /// Ends an element without content.
+    pub fn close(self) {
+        self.svg.out.push_str("/>\n");
+    }
+
+    /// Ends an element whose only content is a tooltip.
+    pub fn titled(self, tooltip: &str) {
+        self.svg.out.push_str("><title>");
+        escape(tooltip, &mut self.svg.out);
+        let _ = writeln!(self.svg.out, "</title></{}>", self.tag);
+    }
+
+    /// Ends an element after writing its content.
+    pub fn containing(self, content: impl FnOnce(&mut Svg)) {
+        let Self { svg, tag } = self;
+        svg.out.push_str(">\n");
+        content(svg);
+        let _ = writeln!(svg.out, "</{tag}>");
+    }
+
+    /// Ends an element whose only content is text.
+    pub fn containing_text(self, text: &str) {
+        self.svg.out.push('>');
+        escape(text, &mut self.svg.out);
+        let _ = writeln!(self.svg.out, "</{}>", self.tag);
+    }
+}
+
+/// An attribute's value on a page that has other drawings with ids of their own and colours that follow
+/// its theme.
+fn on_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
+    match name {
+        "id" => format!("{id}-{value}").into(),
+        "href" => value.replacen('#', &format!("#{id}-"), 1).into(),
+        "fill" | "stroke" => match value.strip_prefix("url(#") {
+            Some(rest) => format!("url(#{id}-{rest}").into(),
+            None => themed(value),
+        },
+        _ => value.into(),
+    }
+}
+
+/// Two decimals at most, no zeros at the end, no negative zero.
+pub(crate) fn decimal(value: f64) -> String {
+    let hundredths = (value * 100.0).round();
+    let text = format!(
+        "{:.2}",
+        if hundredths == 0.0 {
+            0.0
+        } else {
+            hundredths / 100.0
+        }
+    );
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Replaces what XML reserves, and letters that XML 1.0 (section 2.2) does not allow at all.
+fn escape(text: &str, out: &mut String) {
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' => out.push_str("&#10;"),
+            '\t' => out.push(' '),
+            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            other => out.push(other),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rect {
+    pub left: f64,
+    pub top: f64,
+    pub right: f64,
+    pub bottom: f64,
+}
+
+impl Rect {
+    /// A rectangle that has an inside even where a sheet is too small for what it should hold.
+    pub fn new(left: f64, top: f64, right: f64, bottom: f64) -> Self {
+        Self {
+            left,
+            top,
+            right: right.max(left + 8.0),
+            bottom: bottom.max(top + 8.0),
+        }
+    }
+
+    pub fn width(&self) -> f64 {
+        self.right - self.left
+    }
+
+    pub fn height(&self) -> f64 {
+        self.bottom - self.top
+    }
+
+    pub fn middle_x(&self) -> f64 {
+        (self.left + self.right) / 2.0
+    }
+
+    pub fn middle_y(&self) -> f64 {
+        (self.top + self.bottom) / 2.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_never_minus_zero() {
+        assert_eq!(
+            [1.0, 1.256, -0.001, 100.0, -2.5].map(decimal),
+            ["1", "1.26", "0", "100", "-2.5"]
+        );
+    }
+
+    #[test]
+    fn what_xml_reserves_or_forbids_is_replaced() {
+        let mut out = String::new();
+        escape("a<b> & \"c\"\u{1b}[1m", &mut out);
+        assert_eq!(out, "a&lt;b&gt; &amp; &quot;c&quot;\u{fffd}[1m");
+    }
+
+    #[test]
+    fn text_is_written_live_or_as_outlines() {
+        let write =
+            |medium| Svg::document(medium, &[], |svg| svg.text(&Text::at("Hi", 1.0, 2.0, 10.0)));
+        assert!(write(Medium::File).contains(">Hi</text>"));
+        let outlined = write(Medium::Painter);
+        assert!(outlined.contains("<path d=\"M") && !outlined.contains("<text"));
+    }
+
+    #[test]
+    fn on_a_page_ids_are_its_own_and_colours_follow_its_theme() {
+        for (name, value, written) in [
+            ("id", "dot", "c7-dot"),
+            ("href", "#dot", "#c7-dot"),
+            ("fill", "url(#hatch)", "url(#c7-hatch)"),
+            ("fill", INK, "var(--plot-ink)"),
+            ("fill", "none", "none"),
+            ("class", INK, INK),
+        ] {
+            assert_eq!(on_page("c7", name, value), written);
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Letters: how wide they are, where a line of them breaks, what their outlines are.
+//! Knows nothing of charts. Start reading at [`text_width`].
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+use ttf_parser::{Face, GlyphId, OutlineBuilder};
+
+// The embedded font: widths and outlines of its letters.
+// Kerning is left out on purpose: it is a hundredth of a line's width, and leaving it out makes
+// the measured width and the painted outline agree exactly.
+
+static FILE: &[u8] = include_bytes!("../assets/Inter-Regular-subset.otf");
+
+static FACE: LazyLock<Face<'static>> = LazyLock::new(|| {
+    #[expect(
+        clippy::expect_used,
+        reason = "the file is compiled in, and every test parses it"
+    )]
+    Face::parse(FILE, 0).expect("the embedded font is well formed")
+});
+
+/// The font families named in SVG text. After Inter itself come faces that are not wider, so that what
+/// was laid out for Inter has room in them as well; for the last resort see [`room_for`].
+pub(crate) const FAMILIES: &str =
+    "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif";
+
+/// Height of a capital letter as a share of the font size (the font's own OS/2 figure: 2048 / 2816).
+pub(crate) const CAP_HEIGHT: f64 = 0.727;
+
+/// Width in pixels of one line of text at a font size in pixels, in the font that charts are laid out with.
+///
+/// ```
+/// assert!(speedwell_plot::text_width("wide label", 12.0) > speedwell_plot::text_width("label", 12.0));
+/// ```
+pub fn text_width(text: &str, size_px: f64) -> f64 {
+    let units: u32 = text.chars().map(advance).sum();
+    f64::from(units) * size_px / f64::from(FACE.units_per_em())
+}
+
+/// Width in pixels to keep free for one line of text. A viewer without any of [`FAMILIES`] shows it in a face
+/// of its own; of those that are common DejaVu Sans is the widest, by 6 to 8 per cent for most labels.
+pub(crate) fn room_for(text: &str, size_px: f64) -> f64 {
+    const WIDEST_FACE: f64 = 1.08;
+    text_width(text, size_px) * WIDEST_FACE
+}
+
+/// Widths of the Latin letters, looked up once: they make up nearly all labels, and a search in the
+/// font's tables for every letter was most of the time of a chart with many labels.
+static LATIN: LazyLock<Vec<u32>> =
+    LazyLock::new(|| ('\0'..='\u{24f}').map(advance_in_font).collect());
+
+/// Width of a letter in font units.
+fn advance(letter: char) -> u32 {
+    let known = LATIN.get(letter as usize).copied();
+    known.unwrap_or_else(|| advance_in_font(letter))
+}
+
+/// A letter the font lacks is counted as a full square, which is what Chinese, Japanese and Korean
+/// faces use.
+fn advance_in_font(letter: char) -> u32 {
+    match FACE.glyph_index(letter) {
+        Some(glyph) => u32::from(FACE.glyph_hor_advance(glyph).unwrap_or(0)),
+        None => u32::from(FACE.units_per_em()),
+    }
+}
+
+/// The outlines of a line of text as SVG path data, its first letter's origin at (`x`, `baseline`).
+pub(crate) fn outline(text: &str, size_px: f64, x: f64, baseline: f64) -> String {
+    let scale = size_px / f64::from(FACE.units_per_em());
+    let mut pen = Pen {
+        data: String::new(),
+        x,
+        baseline,
+        scale,
+    };
+    for letter in text.chars() {
+        let glyph = FACE.glyph_index(letter).unwrap_or(GlyphId(0));
+        // A glyph without contours (a blank) answers `None`, which is no error.
+        let _ = FACE.outline_glyph(glyph, &mut pen);
+        pen.x += f64::from(advance(letter)) * scale;
+    }
+    pen.data
+}
+
+struct Pen {
+    data: String,
+    x: f64,
+    baseline: f64,
+    scale: f64,
+}
+
+impl Pen {
+    /// Appends a path command and its points, turned from font units (y up) to pixels (y down).
+    fn put(&mut self, command: char, points: &[(f32, f32)]) {
+        self.data.push(command);
+        for (x, y) in points {
+            let x = self.x + f64::from(*x) * self.scale;
+            let y = self.baseline - f64::from(*y) * self.scale;
+            // Writing to a `String` cannot fail.
+            let _ = write!(self.data, "{x:.2} {y:.2} ");
+        }
+    }
+}
+
+impl OutlineBuilder for Pen {
+    fn move_to(&mut self, x: f32, y: f32) {
+        self.put('M', &[(x, y)]);
+    }
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.put('L', &[(x, y)]);
+    }
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        self.put('Q', &[(x1, y1), (x, y)]);
+    }
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        self.put('C', &[(x1, y1), (x2, y2), (x, y)]);
+    }
+    fn close(&mut self) {
+        self.data.push('Z');
+    }
+}
+
+// Breaks a label into lines of a given width, and shortens what does not fit with an ellipsis.
+// Prefers blanks; a word that is too wide alone breaks behind its separators (`/ - _ , = :`), as names
+// of files and parameters have them; only then between any two letters.
+
+/// One line of a wrapped label.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Line {
+    /// The letters of this line.
+    pub text: String,
+    /// Which line of the label it came from; a label with line breaks has several.
+    pub source: usize,
+}
+
+/// A label broken into lines.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Wrapped {
+    /// The lines, top to bottom; at least one.
+    pub lines: Vec<Line>,
+    /// Whether nothing was cut off and no word had to be broken between two letters.
+    pub whole: bool,
+}
+
+impl Wrapped {
+    /// Whether every line of the label is one line here.
+    pub fn unbroken(&self) -> bool {
+        let sources = self.lines.windows(2);
+        self.whole
+            && sources
+                .into_iter()
+                .all(|pair| pair[0].source != pair[1].source)
+    }
+
+    /// Width in pixels of the widest line.
+    pub fn width(&self, size_px: f64) -> f64 {
+        self.lines
+            .iter()
+            .map(|line| room_for(&line.text, size_px))
+            .fold(0.0, f64::max)
+    }
+}
+
+/// Breaks `text` into at most `max_lines` lines of at most `max_width` pixels.
+pub(crate) fn wrap(text: &str, max_width: f64, size_px: f64, max_lines: usize) -> Wrapped {
+    let max_lines = max_lines.max(1);
+    let mut filler = Filler::new(max_width, size_px);
+    for (source, paragraph) in text.lines().enumerate() {
+        filler.paragraph(paragraph.trim(), source);
+    }
+    let Filler {
+        mut lines,
+        mut whole,
+        ..
+    } = filler;
+    if lines.is_empty() {
+        lines.push(Line {
+            text: String::new(),
+            source: 0,
+        });
+    }
+    if lines.len() > max_lines {
+        whole = false;
+        let rest: Vec<&str> = lines[max_lines - 1..]
+            .iter()
+            .map(|line| line.text.as_str())
+            .collect();
+        let last = elide_middle(&rest.join(" "), max_width, size_px);
+        lines.truncate(max_lines);
+        lines[max_lines - 1].text = last;
+    }
+    Wrapped { lines, whole }
+}
+
+/// The longest beginning of `text` that fits `max_width` together with an ellipsis, or all of it.
+pub(crate) fn elide(text: &str, max_width: f64, size_px: f64) -> String {
+    if room_for(text, size_px) <= max_width {
+        return text.to_owned();
+    }
+    let room = max_width - room_for("…", size_px);
+    format!("{}…", beginning(text.chars(), room, size_px).trim_end())
+}
+
+/// The text with an ellipsis in place of its middle, or all of it: names that begin alike often differ
+/// in their last letters.
+fn elide_middle(text: &str, max_width: f64, size_px: f64) -> String {
+    if room_for(text, size_px) <= max_width {
+        return text.to_owned();
+    }
+    let half = ((max_width - room_for("…", size_px)) / 2.0).max(0.0);
+    let backwards = beginning(text.chars().rev(), half, size_px);
+    let end: String = backwards.chars().rev().collect();
+    let start = beginning(text.chars(), half, size_px);
+    format!("{}…{}", start.trim_end(), end.trim_start())
+}
+
+/// As many of the letters as fit.
+fn beginning(letters: impl Iterator<Item = char>, max_width: f64, size_px: f64) -> String {
+    let mut width = 0.0;
+    let fits = |letter: &char| {
+        width += room_for(letter.encode_utf8(&mut [0; 4]), size_px);
+        width <= max_width
+    };
+    letters.take_while(fits).collect()
+}
+
+/// Fills lines with pieces as long as they fit.
+struct Filler {
+    lines: Vec<Line>,
+    line: String,
+    line_width: f64,
+    source: usize,
+    whole: bool,
+    max_width: f64,
+    size_px: f64,
+}
+
+impl Filler {
+    fn new(max_width: f64, size_px: f64) -> Self {
+        Self {
+            lines: Vec::new(),
+            line: String::new(),
+            line_width: 0.0,
+            source: 0,
+            whole: true,
+            max_width,
+            size_px,
+        }
+    }
+
+    fn paragraph(&mut self, paragraph: &str, source: usize) {
+        self.source = source;
+        for word in pieces(paragraph, |letter| letter == ' ') {
+            if self.put(word) {
+                continue;
+            }
+            for part in pieces(word, |letter| "/-_,=:".contains(letter)) {
+                if self.put(part) {
+                    continue;
+                }
+                self.whole = false;
+                for letter in part.chars() {
+                    self.put(letter.encode_utf8(&mut [0; 4]));
+                }
+            }
+        }
+        self.end_line();
+    }
+
+    /// Puts a piece on this line or on a new one; false when it is wider than a whole line.
+    /// A single letter is always put, or nothing would ever end.
+    fn put(&mut self, piece: &str) -> bool {
+        // A blank at the end of a line takes no room.
+        let seen = room_for(piece.trim_end(), self.size_px);
+        if self.line_width + seen > self.max_width {
+            if seen > self.max_width && piece.chars().count() > 1 {
+                return false;
+            }
+            self.end_line();
+        }
+        self.line.push_str(piece);
+        self.line_width += room_for(piece, self.size_px);
+        true
+    }
+
+    fn end_line(&mut self) {
+        self.line_width = 0.0;
+        let text = std::mem::take(&mut self.line).trim_end().to_owned();
+        if !text.is_empty() {
+            self.lines.push(Line {
+                text,
+                source: self.source,
+            });
+        }
+    }
+}
+
+/// Cuts a text behind each run of separators, so that the pieces joined are the text again.
+fn pieces(text: &str, separates: impl Fn(char) -> bool) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    let mut letters = text.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        let followed = letters.peek().is_some_and(|(_, next)| !separates(*next));
+        if separates(letter) && followed {
+            let end = at + letter.len_utf8();
+            pieces.push(&text[start..end]);
+            start = end;
+        }
+    }
+    pieces.push(&text[start..]);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_those_of_the_font_tables() {
+        // fontTools, hmtx of the embedded file: ten digits are 16940 of 2816 units per em.
+        assert!((text_width("0123456789", 2816.0) - 16_940.0).abs() < 1e-6);
+        assert_eq!(text_width("", 12.0), 0.0);
+        assert!((text_width("語", 10.0) - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_font_has_the_letters_that_charts_write() {
+        for letter in "−×·…±≥≤→µσΔ²⁻⁹₂éßñЖ∞".chars() {
+            assert!(FACE.glyph_index(letter).is_some(), "{letter} is missing");
+        }
+    }
+
+    #[test]
+    fn an_outline_begins_at_the_pen_and_a_blank_has_none() {
+        assert!(outline("I", 10.0, 100.0, 50.0).starts_with("M10"));
+        assert!(outline(" ", 10.0, 0.0, 0.0).is_empty());
+    }
+
+    fn texts(wrapped: &Wrapped) -> Vec<&str> {
+        wrapped
+            .lines
+            .iter()
+            .map(|line| line.text.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn a_label_breaks_at_blanks_first() {
+        let width = room_for("buffer-compare.js", 12.0) + 0.1;
+        let wrapped = wrap("buffer-compare.js size=16 n=4", width, 12.0, 9);
+        assert_eq!(texts(&wrapped), ["buffer-compare.js", "size=16 n=4"]);
+        assert!(wrapped.whole);
+    }
+
+    #[test]
+    fn a_wide_word_breaks_behind_its_separators() {
+        let width = room_for("string_decoder/", 12.0) + 0.1;
+        let wrapped = wrap("string_decoder/string-decoder.js", width, 12.0, 9);
+        assert_eq!(
+            texts(&wrapped),
+            ["string_decoder/", "string-", "decoder.js"]
+        );
+        assert!(wrapped.whole);
+    }
+
+    #[test]
+    fn a_word_without_separators_breaks_between_letters_and_says_so() {
+        let wrapped = wrap("abcdefghij", room_for("abcde", 12.0), 12.0, 9);
+        assert_eq!(texts(&wrapped).concat(), "abcdefghij");
+        assert!(!wrapped.whole && wrapped.lines.len() >= 2);
+    }
+
+    #[test]
+    fn line_breaks_of_the_label_are_kept_and_numbered() {
+        let wrapped = wrap("file.js\nsize=16", 500.0, 12.0, 4);
+        assert_eq!(texts(&wrapped), ["file.js", "size=16"]);
+        assert_eq!(wrapped.lines[1].source, 1);
+    }
+
+    #[test]
+    fn too_many_lines_end_in_an_ellipsis_that_fits() {
+        let width = room_for("one two", 12.0);
+        let wrapped = wrap("one two three four five six", width, 12.0, 2);
+        assert_eq!(wrapped.lines.len(), 2);
+        assert!(wrapped.lines[1].text.contains('…') && wrapped.width(12.0) <= width);
+        assert!(
+            wrapped.lines[1].text.ends_with('x'),
+            "the end of 'six' is kept"
+        );
+        assert!(!wrapped.whole);
+    }
+
+    #[test]
+    fn no_room_and_no_text_end_well() {
+        assert_eq!(texts(&wrap("", 100.0, 12.0, 3)), [""]);
+        assert_eq!(texts(&wrap("ab", 0.0, 12.0, 3)), ["a", "b"]);
+        assert_eq!(elide("abc", 0.0, 12.0), "…");
+    }
+}

@@ -1,0 +1,303 @@
+//! Where an axis has ticks. Linear steps are 1, 2 or 5 times a power of ten; a logarithmic axis has
+//! powers of its base, with 2 and 5 between decades where there is room.
+
+use crate::numeral::{even_labels, figure, log2_labels, log10_labels};
+use crate::scale::{Extent, Projection};
+
+/// One tick of an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tick {
+    /// Where, as a value of the data.
+    pub value: f64,
+    /// What is written there; nothing beside a minor tick.
+    pub label: String,
+}
+
+/// About `about` ticks with labels, and behind them minor ticks without (only between whole decades).
+pub(crate) fn ticks(extent: Extent, about: usize, whole_numbers: bool) -> Vec<Tick> {
+    let about = about.clamp(1, 50);
+    match extent.projection() {
+        Projection::Linear => even(extent.low, extent.high, about, whole_numbers),
+        Projection::Log2 => doublings(extent, about),
+        Projection::Log10 => decades(extent, about),
+        Projection::Nines => nines(extent, about),
+        Projection::Change => changes(extent, about),
+    }
+}
+
+/// Ticks at equal steps of the value itself.
+fn even(low: f64, high: f64, about: usize, whole_numbers: bool) -> Vec<Tick> {
+    let mut step = nice_step((high - low) / about as f64);
+    if whole_numbers {
+        step = step.max(1.0);
+    }
+    // A hair of tolerance, so that an end that is a multiple of the step keeps its tick.
+    let first = (low / step - 1e-9).ceil();
+    let last = (high / step + 1e-9).floor();
+    let count = (last - first).clamp(-1.0, 200.0) as i32 + 1;
+    let values: Vec<f64> = (0..count)
+        .map(|at| (first + f64::from(at)) * step)
+        .collect();
+    labelled(&values, even_labels(&values, step))
+}
+
+/// The step of 1, 2 or 5 times a power of ten that comes next above `rough`.
+fn nice_step(rough: f64) -> f64 {
+    // In two halves, because a power of ten near the end of the range may not be a normal number.
+    let exponent = rough.log10().floor() as i32;
+    let magnitude = 10.0_f64.powi(exponent / 2) * 10.0_f64.powi(exponent - exponent / 2);
+    let share = rough / magnitude;
+    let nice = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(|nice| share <= nice * 1.000_001)
+        .unwrap_or(10.0);
+    nice * magnitude
+}
+
+fn doublings(extent: Extent, about: usize) -> Vec<Tick> {
+    let octaves = extent.high - extent.low;
+    if octaves < 2.0 {
+        return even(extent.low.exp2(), extent.high.exp2(), about, false);
+    }
+    let exponents = exponents(extent, about);
+    let values: Vec<f64> = exponents
+        .iter()
+        .map(|exponent| f64::from(*exponent).exp2())
+        .collect();
+    labelled(&values, log2_labels(&exponents))
+}
+
+fn decades(extent: Extent, about: usize) -> Vec<Tick> {
+    let span = extent.high - extent.low;
+    let back = |projected: f64| Projection::Log10.back(projected);
+    if span < 0.9 {
+        return even(back(extent.low), back(extent.high), about, false);
+    }
+    if span < 2.0 || span * 3.0 <= about as f64 * 1.3 {
+        let values = mantissas(extent, &[1.0, 2.0, 5.0]);
+        return labelled(&values, log10_labels(&values));
+    }
+    let exponents = exponents(extent, about);
+    let values: Vec<f64> = exponents
+        .iter()
+        .map(|exponent| power_of_ten(*exponent))
+        .collect();
+    let mut ticks = labelled(&values, log10_labels(&values));
+    if span.ceil() <= about as f64 {
+        let between = mantissas(extent, &[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+        ticks.extend(between.into_iter().map(|value| Tick {
+            value,
+            label: String::new(),
+        }));
+    }
+    ticks
+}
+
+/// Ticks at 0, 50, 90, 99, 99.9 ... and between them at 25, 75 and 95 where there is room.
+fn nines(extent: Extent, about: usize) -> Vec<Tick> {
+    let most = (extent.high + 1e-9).min(12.0).floor() as i32;
+    let whole = (1..=most).map(|nines| 100.0 - power_of_ten(2 - nines));
+    let mut values: Vec<f64> = [0.0, 50.0].into_iter().chain(whole).collect();
+    if values.len() + 3 <= about {
+        values.extend([25.0, 75.0, 95.0]);
+    }
+    let inside = |value: &f64| {
+        let at = Projection::Nines.forward(*value);
+        at.is_some_and(|at| at >= extent.low - 1e-9 && at <= extent.high + 1e-9)
+    };
+    values.retain(inside);
+    values.sort_by(f64::total_cmp);
+    let stride = values.len().div_ceil(about.max(1)).max(1);
+    let kept: Vec<f64> = values.into_iter().rev().step_by(stride).collect();
+    let label = |value: &f64| {
+        let decimals = (-(100.0 - value).log10() - 1e-9).ceil().max(0.0) as usize;
+        format!("{value:.decimals$}")
+    };
+    let ascending: Vec<f64> = kept.into_iter().rev().collect();
+    labelled(&ascending, ascending.iter().map(label).collect())
+}
+
+/// Ticks at 0 and at round changes on both sides of it, as many as stay apart.
+fn changes(extent: Extent, about: usize) -> Vec<Tick> {
+    const FALLS: [f64; 8] = [-20.0, -50.0, -75.0, -90.0, -95.0, -99.0, -99.9, -99.99];
+    let growths = (0..9).flat_map(|exponent| {
+        let unit = power_of_ten(exponent + 1);
+        [2.0, 5.0, 10.0].map(|mantissa| mantissa * unit)
+    });
+    let at = |value: f64| {
+        Projection::Change
+            .forward(value)
+            .unwrap_or(f64::NEG_INFINITY)
+    };
+    let apart = (extent.high - extent.low) / about as f64;
+    let mut values = vec![0.0];
+    for side in [growths.collect::<Vec<f64>>(), FALLS.to_vec()] {
+        let mut last = 0.0;
+        for value in side {
+            if (at(value) - at(last)).abs() >= apart {
+                values.push(value);
+                last = value;
+            }
+        }
+    }
+    values.retain(|value| (extent.low - 1e-9..=extent.high + 1e-9).contains(&at(*value)));
+    values.sort_by(f64::total_cmp);
+    let labels = values.iter().map(|value| figure(*value));
+    labelled(&values, labels.collect())
+}
+
+/// Whole exponents within the extent, thinned to about `about`.
+fn exponents(extent: Extent, about: usize) -> Vec<i32> {
+    let first = (extent.low - 1e-9).ceil() as i32;
+    let last = (extent.high + 1e-9).floor() as i32;
+    let stride = (f64::from(last - first) / about as f64).ceil().max(1.0) as i32;
+    (first..=last)
+        .filter(|exponent| exponent.rem_euclid(stride) == 0)
+        .collect()
+}
+
+/// The values `mantissa * 10^n` within the extent, ascending.
+fn mantissas(extent: Extent, mantissas: &[f64]) -> Vec<f64> {
+    let decades = extent.low.floor() as i32..=extent.high.ceil() as i32;
+    let inside = |value: &f64| {
+        let at = value.log10();
+        at >= extent.low - 1e-9 && at <= extent.high + 1e-9
+    };
+    decades
+        .flat_map(|exponent| mantissas.iter().map(move |m| m * power_of_ten(exponent)))
+        .filter(inside)
+        .collect()
+}
+
+/// Exact for the powers a double holds exactly, which `powf` would not promise.
+fn power_of_ten(exponent: i32) -> f64 {
+    match exponent {
+        // The power below the line would be infinite.
+        ..-300 => 10.0_f64.powf(f64::from(exponent)),
+        -300..0 => 1.0 / 10.0_f64.powi(-exponent),
+        _ => 10.0_f64.powi(exponent),
+    }
+}
+
+fn labelled(values: &[f64], labels: Vec<String>) -> Vec<Tick> {
+    values
+        .iter()
+        .zip(labels)
+        .map(|(value, label)| Tick {
+            value: *value,
+            label,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scale;
+
+    fn labels(scale: &Scale, values: &[f64], about: usize) -> Vec<String> {
+        let extent = Extent::of_values(scale, values.iter().copied()).unwrap();
+        let ticks = ticks(extent, about, false);
+        ticks
+            .into_iter()
+            .map(|tick| tick.label)
+            .filter(|label| !label.is_empty())
+            .collect()
+    }
+
+    #[test]
+    fn linear_ticks_are_round_and_inside() {
+        assert_eq!(
+            labels(&Scale::Linear, &[0.0, 10.0], 5),
+            ["0", "2", "4", "6", "8", "10"]
+        );
+        assert_eq!(
+            labels(&Scale::Linear, &[0.3, 0.9], 3),
+            ["0.4", "0.6", "0.8"]
+        );
+        assert_eq!(labels(&Scale::Linear, &[-7.0, 7.0], 4), ["−5", "0", "5"]);
+    }
+
+    #[test]
+    fn ticks_of_changes_are_round_and_apart() {
+        assert_eq!(
+            labels(&Scale::Change, &[-60.0, 1618.0], 6),
+            ["−50", "0", "100", "500"]
+        );
+    }
+
+    #[test]
+    fn a_binary_axis_has_powers_of_two() {
+        assert_eq!(
+            labels(&Scale::Log2, &[1.0, 64.0], 10),
+            ["1", "2", "4", "8", "16", "32", "64"]
+        );
+        assert_eq!(
+            labels(&Scale::Log2, &[1.0, 1048576.0], 5),
+            ["1", "16", "256", "4Ki", "64Ki", "1Mi"]
+        );
+    }
+
+    #[test]
+    fn a_decimal_axis_has_decades_or_halves_of_them() {
+        assert_eq!(
+            labels(&Scale::Log10, &[1.0, 1e6], 7),
+            ["1", "10", "100", "1k", "10k", "100k", "1M"]
+        );
+        assert_eq!(
+            labels(&Scale::Log10, &[1.0, 20.0], 5),
+            ["1", "2", "5", "10", "20"]
+        );
+        assert_eq!(
+            labels(&Scale::Log10, &[100.0, 120.0], 4),
+            ["100", "105", "110", "115", "120"]
+        );
+        assert_eq!(
+            labels(&Scale::Log10, &[1e-300, 1e300], 2),
+            ["10⁻³⁰⁰", "10⁰", "10³⁰⁰"]
+        );
+    }
+
+    #[test]
+    fn a_percentile_axis_counts_nines() {
+        assert_eq!(
+            labels(&Scale::Nines, &[0.0, 99.99], 6),
+            ["0", "50", "90", "99", "99.9", "99.99"]
+        );
+        assert_eq!(
+            labels(&Scale::Nines, &[0.0, 99.0], 9),
+            ["0", "25", "50", "75", "90", "95", "99"]
+        );
+        assert_eq!(
+            labels(&Scale::Nines, &[0.0, 99.9999], 4),
+            ["50", "99", "99.99", "99.9999"]
+        );
+    }
+
+    #[test]
+    fn whole_number_axes_have_no_fractions() {
+        let extent = Extent::of_values(&Scale::Linear, [0.0, 2.0]).unwrap();
+        let labels: Vec<_> = ticks(extent, 8, true)
+            .into_iter()
+            .map(|tick| tick.label)
+            .collect();
+        assert_eq!(labels, ["0", "1", "2"]);
+    }
+
+    #[test]
+    fn every_range_has_few_and_ascending_ticks() {
+        for (low, high) in [
+            (1e-300, 3e-300),
+            (-4e307, 4e307),
+            (1e15, 1e15 + 64.0),
+            (-1e-9, 1.0),
+        ] {
+            let extent = Extent::of_values(&Scale::Linear, [low, high])
+                .unwrap()
+                .padded(0.05);
+            let ticks = ticks(extent, 6, false);
+            assert!((2..=14).contains(&ticks.len()), "{low} {high} {ticks:?}");
+            assert!(ticks.windows(2).all(|pair| pair[0].value < pair[1].value));
+        }
+    }
+}
