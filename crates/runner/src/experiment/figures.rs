@@ -1,11 +1,36 @@
 //! Which figures a run gives, their names, units and directions.
 
 use super::Done;
-use super::life::{Ready, Served};
+use super::counters::Counted;
+use crate::profile::Recording;
 use speedwell_load::measured::ThreadReport;
+use speedwell_model::Session;
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::{Better, Metric};
 use speedwell_process::Outcome;
+use std::net::SocketAddr;
+
+/// What was seen when the server became ready.
+pub struct Ready {
+    /// From its start.
+    pub took_ns: u64,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// What the load gave.
+pub struct Served {
+    /// Figures of the load, whoever sent it.
+    pub session: Session,
+    /// Everything about it, where we sent it.
+    pub load: Option<LoadRun>,
+    /// What was counted meanwhile.
+    pub counted: Counted,
+    /// The largest resident memory of the target's processes together.
+    pub peak_rss_bytes: Option<u64>,
+    /// Where its time went meanwhile, if that was recorded.
+    pub recording: Option<Recording>,
+}
 
 /// Figures of a load and of what it cost the server.
 pub fn of_server(served: &Served, ready: &Ready, done: &mut Done) {

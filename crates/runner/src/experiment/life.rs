@@ -3,20 +3,19 @@
 //! Start at [`live`], which is the list of the stages.
 
 use super::counters::Counter;
-use super::counters::{Counted, Counting};
+use super::counters::Counting;
+use super::figures::{Ready, Served};
 use super::profiling::{self, Profiler};
 use super::proof::Output;
 use super::proof::{self, Evidence};
 use super::{Done, Fallible, counters, figures, isolation, stumble, target};
-use crate::profile::{Attached, Recording};
+use crate::profile::Attached;
 use crate::server::{
     Listener, Look, NotReady, TAIL_LINES, free_port, in_use_by, listener, wait_until_ready,
 };
 use crate::verify;
 use speedwell_load::load::Address;
-use speedwell_model::Session;
 use speedwell_model::assignment::{Assignment, Service as Serving};
-use speedwell_model::load_run::LoadRun;
 use speedwell_model::performed::{Stage, Stumble};
 use speedwell_process::{self as process, CpuSet, Service, Spec, family_of};
 use std::collections::BTreeSet;
@@ -75,28 +74,6 @@ pub(super) struct Life<'a> {
     profiler: Option<Profiler>,
     /// A recording that began with the server.
     attached: Option<Attached>,
-}
-
-/// What was seen when the server became ready.
-pub struct Ready {
-    /// From its start.
-    pub took_ns: u64,
-    /// Where it listens.
-    pub(super) address: SocketAddr,
-}
-
-/// What the load gave.
-pub struct Served {
-    /// Figures of the load, whoever sent it.
-    pub session: Session,
-    /// Everything about it, where we sent it.
-    pub load: Option<LoadRun>,
-    /// What was counted meanwhile.
-    pub counted: Counted,
-    /// The largest resident memory of the target's processes together.
-    pub peak_rss_bytes: Option<u64>,
-    /// Where its time went meanwhile, if that was recorded.
-    pub recording: Option<Recording>,
 }
 
 impl<'a> Life<'a> {

@@ -7,6 +7,7 @@
 
 mod command;
 mod counters;
+mod done;
 mod figures;
 mod isolation;
 mod life;
@@ -15,24 +16,9 @@ mod profiling;
 mod proof;
 mod target;
 
-use crate::load::LoadRun;
-use speedwell_model::Profile;
+pub use done::Done;
+use done::{Fallible, stumble};
 use speedwell_model::assignment::{Assignment, Work};
-use speedwell_model::performed::{Performed, Stage, Stumble};
-
-/// Everything that came of a run.
-#[derive(Debug, Default)]
-pub struct Done {
-    /// Figures, remarks, and where it failed.
-    pub performed: Performed,
-    /// Everything known of the load, where our own generator sent it.
-    pub load: Option<LoadRun>,
-    /// Where its time went, if it was to be recorded instead of timed.
-    pub profile: Option<Profile>,
-}
-
-/// What ends a run before its time.
-type Fallible<T> = Result<T, Stumble>;
 
 /// Performs a run, whose random choices come from `seed`. A failure is part of what it gives.
 pub fn perform(assignment: &Assignment, seed: u64) -> Done {
@@ -45,13 +31,4 @@ pub fn perform(assignment: &Assignment, seed: u64) -> Done {
     };
     done.performed.stumble = ended.err();
     done
-}
-
-/// A run that failed before anything was written.
-fn stumble(stage: Stage, reason: impl Into<String>) -> Stumble {
-    Stumble {
-        stage,
-        reason: reason.into(),
-        stderr_tail: String::new(),
-    }
 }

@@ -3,7 +3,7 @@
 //! It decides which options contradict each other. A drop-in fills the types of `crates/load` by itself. Start at
 //! [`job`].
 
-use super::{LoadJob, Url, requests, target};
+use super::{Url, requests, target};
 use anyhow::ensure;
 use speedwell_load::load::Steady;
 use speedwell_load::load::{
@@ -13,6 +13,26 @@ use speedwell_load::pace::{Closed, Pace, Rate, Schedule, Spacing, Stage, Stop, T
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process::CpuSet;
 use std::time::Duration;
+
+/// A load that is ready to be sent.
+#[derive(Debug, Clone)]
+pub struct LoadJob {
+    /// Where it goes: the address of the specification.
+    pub url: Url,
+    /// What is carried out.
+    pub load: Load,
+    /// What it was built from.
+    pub spec: LoadSpec,
+    /// Where its random choices come from.
+    pub seed: u64,
+}
+
+impl LoadJob {
+    /// How many processes generate it.
+    pub fn processes(&self) -> u32 {
+        self.spec.clients.unwrap_or(1)
+    }
+}
 
 /// Requests in flight when nothing else is said, as with wrk and autocannon.
 const CONCURRENCY: u32 = 10;

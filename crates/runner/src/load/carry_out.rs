@@ -3,47 +3,23 @@
 //!
 //! It decides what follows what, and when a load ends before its time. Start at [`carry_out`].
 
-use super::{LoadRun, ProbeFacts, ServerOutcome, Snapshot, Url, build, facts, processes};
+use super::{
+    LoadJob, LoadRun, ProbeFacts, ServerOutcome, Snapshot, Url, build, facts, processes, target,
+};
 use crate::server::{Served, shell};
 use crate::verify;
-use anyhow::Context;
-use speedwell_load::generator;
-use speedwell_load::load::{Address, Load, Part};
+use speedwell_load::load::Part;
 use speedwell_load::measured::Measured;
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_process::{self as process, RealTime, Spec};
-use std::net::TcpStream;
+use speedwell_process::{self as process, Spec};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How often it is looked whether the load has to end early.
 const PULSE: Duration = Duration::from_millis(20);
 
-/// How long an address may take to accept a connection before the load, when there are others.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// How long a server may take until it accepts connections where nothing else is given.
 const SERVE_LIMIT: Duration = Duration::from_secs(30);
-
-/// A load that is ready to be sent.
-#[derive(Debug, Clone)]
-pub struct LoadJob {
-    /// Where it goes: the address of the specification.
-    pub url: Url,
-    /// What is carried out.
-    pub load: Load,
-    /// What it was built from.
-    pub spec: LoadSpec,
-    /// Where its random choices come from.
-    pub seed: u64,
-}
-
-impl LoadJob {
-    /// How many processes generate it.
-    pub fn processes(&self) -> u32 {
-        self.spec.clients.unwrap_or(1)
-    }
-}
 
 /// What is told while a load is carried out.
 #[derive(Debug)]
@@ -82,7 +58,7 @@ impl Ready {
     ) -> anyhow::Result<Ready> {
         if job.spec.rt {
             // Asked here, so that nothing is started in vain; the generator asks again for itself.
-            drop(real_time()?);
+            drop(processes::real_time()?);
         }
         let addresses = &job.load.target.addresses;
         let mut warnings = Vec::new();
@@ -96,12 +72,12 @@ impl Ready {
             _ => None,
         };
         let mut seen = None;
-        warnings.extend(keep_reachable(&mut job.load));
+        warnings.extend(target::keep_reachable(&mut job.load));
         if !job.spec.no_verify {
             let (settled, found) = verify::verify(job)?;
             job = settled;
             if !found.redirected_from.is_empty() {
-                warnings.extend(keep_reachable(&mut job.load));
+                warnings.extend(target::keep_reachable(&mut job.load));
             }
             let facts = facts::probe_facts_of(&found);
             tell(Notice::Seen(&job.url, &facts, facts::protocol(&job.load)));
@@ -215,67 +191,9 @@ fn measure(
         let measured = if job.processes() > 1 {
             processes::run(job, &stop, &mut watch)
         } else {
-            generate(job, &stop, &mut watch).map(|measured| (measured, Vec::new()))
+            processes::generate(job, &stop, &mut watch).map(|measured| (measured, Vec::new()))
         };
         over.store(true, Ordering::Relaxed);
         measured
     })
-}
-
-/// Sends the load, or this generator's part of it, from this process.
-///
-/// # Errors
-/// It could not be begun.
-pub fn generate(
-    job: &LoadJob,
-    stop: &AtomicBool,
-    watch: &mut dyn FnMut(&Snapshot),
-) -> anyhow::Result<Measured> {
-    let _priority = if job.spec.rt {
-        Some(real_time()?)
-    } else {
-        None
-    };
-    let measured = generator::run(&job.load, stop, &mut |progress| {
-        watch(&Snapshot::of(progress));
-    });
-    measured.with_context(|| format!("cannot load '{}'", job.url))
-}
-
-fn real_time() -> anyhow::Result<RealTime> {
-    RealTime::enter().context(
-        "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE or a \
-         limit: 'ulimit -r' of at least 10",
-    )
-}
-
-/// Leaves out addresses that do not accept connections, if others do: a name such as 'localhost' has
-/// addresses of IPv4 and of IPv6, and many servers listen on one of them. Gives a sentence about
-/// those that were left out, unless it was another way to the same machine.
-pub(super) fn keep_reachable(load: &mut Load) -> Option<String> {
-    if load.target.addresses.len() < 2 {
-        return None;
-    }
-    let accepts = |address: &Address| match address {
-        Address::Internet(socket) => TcpStream::connect_timeout(socket, PATIENCE).is_ok(),
-        Address::Unix(_) => true,
-    };
-    let (kept, left): (Vec<_>, Vec<_>) = load.target.addresses.iter().cloned().partition(accepts);
-    if kept.is_empty() || left.is_empty() {
-        return None;
-    }
-    load.target.addresses = kept;
-    let is_here = |address: &Address| match address {
-        Address::Internet(socket) => socket.ip().is_loopback(),
-        Address::Unix(_) => true,
-    };
-    if left.iter().all(is_here) {
-        return None;
-    }
-    let left: Vec<String> = left.iter().map(facts::address).collect();
-    Some(format!(
-        "'{}' has addresses that accept no connection and were left out: {}.",
-        load.target.host,
-        left.join(", ")
-    ))
 }

@@ -1,9 +1,9 @@
 //! From what is carried out to what is told of it: [`LoadFacts`] and [`ProbeFacts`].
 
-use super::LoadJob;
+use super::{LoadJob, shown_address};
 use crate::verify::Seen;
 use speedwell_load::http1::{Connection, Version};
-use speedwell_load::load::{Address, Batching, BodyRule, Http, Kind, Load};
+use speedwell_load::load::{Batching, BodyRule, Http, Kind, Load};
 use speedwell_load::pace::{Closed, FOREVER_NS, Pace, Schedule, Spacing, Think};
 use speedwell_model::load_run::{
     KindFacts, LoadFacts, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts, TlsFacts,
@@ -137,7 +137,7 @@ fn rule(load: &Load) -> RuleFacts {
 pub fn probe_facts_of(seen: &Seen) -> ProbeFacts {
     let probe = &seen.probe;
     ProbeFacts {
-        address: address(&probe.address),
+        address: shown_address(&probe.address),
         tls: probe.tls.as_ref().map(|tls| TlsFacts {
             version: tls.version.clone(),
             cipher: tls.cipher.clone(),
@@ -153,13 +153,5 @@ pub fn probe_facts_of(seen: &Seen) -> ProbeFacts {
         connect_ns: probe.connect_ns,
         service_ns: probe.service_ns,
         redirected_from: seen.redirected_from.clone(),
-    }
-}
-
-/// An address as people write it.
-pub fn address(address: &Address) -> String {
-    match address {
-        Address::Internet(socket) => socket.to_string(),
-        Address::Unix(path) => path.display().to_string(),
     }
 }

@@ -11,16 +11,18 @@ mod requests;
 mod target;
 mod tool;
 
-pub use build::{job, stop, stop_with_warmup};
-pub use carry_out::{LoadJob, Notice, as_run, carry_out, carry_out_beside, generate};
-pub use facts::{address as shown_address, protocol};
+pub use build::{LoadJob, job, stop, stop_with_warmup};
+pub use carry_out::{Notice, as_run, carry_out, carry_out_beside};
+pub use facts::protocol;
 pub use processes::Snapshot;
 pub use processes::WORKER_COMMAND;
+pub use processes::generate;
 pub use processes::{private_line, work};
 pub use speedwell_model::load_run::{
     KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome, StageFacts,
     TimeoutFacts, TlsFacts,
 };
+pub use target::shown_address;
 pub use target::{Url, host_and_port};
 pub use tool::{load_with_tool, load_with_tool_beside};
 

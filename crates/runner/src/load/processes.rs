@@ -5,15 +5,15 @@
 //! part with it, and what the others measured is kept. Start at [`run`]; [`work`] is the other
 //! half.
 
-use super::{LoadJob, UNLIMITED, build, carry_out};
+use super::{LoadJob, UNLIMITED, build, target};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_harness::own_program;
-use speedwell_load::generator::Progress;
+use speedwell_load::generator::{self, Progress};
 use speedwell_load::load::Part;
 use speedwell_load::measured::{Measured, Tick};
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_process::{self as process, Channel, Conversation, Next, Outcome, Spec};
+use speedwell_process::{self as process, Channel, Conversation, Next, Outcome, RealTime, Spec};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::io::{BufRead, BufReader, Write};
@@ -275,7 +275,7 @@ pub fn work() -> anyhow::Result<()> {
     };
     let mut job = build::job(&order.spec, order.seed, part)?;
     // What is left out was told by the process that started this one.
-    drop(carry_out::keep_reachable(&mut job.load));
+    drop(target::keep_reachable(&mut job.load));
     writeln!(answers, "ready")?;
     let mut word = String::new();
     orders.read_line(&mut word)?;
@@ -289,7 +289,7 @@ pub fn work() -> anyhow::Result<()> {
         let _ = orders.read_line(&mut String::new());
         flag.store(true, Ordering::Relaxed);
     });
-    let measured = carry_out::generate(&job, &stop, &mut |snapshot| {
+    let measured = generate(&job, &stop, &mut |snapshot| {
         // A lost look does no harm, and without anyone to look the load is stopped anyway.
         if let Ok(text) = serde_json::to_string(snapshot) {
             let _ = writeln!(answers, "at {text}");
@@ -364,4 +364,31 @@ impl Snapshot {
         }
         all
     }
+}
+
+/// Sends the load, or this generator's part of it, from this process.
+///
+/// # Errors
+/// It could not be begun.
+pub fn generate(
+    job: &LoadJob,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&Snapshot),
+) -> anyhow::Result<Measured> {
+    let _priority = if job.spec.rt {
+        Some(real_time()?)
+    } else {
+        None
+    };
+    let measured = generator::run(&job.load, stop, &mut |progress| {
+        watch(&Snapshot::of(progress));
+    });
+    measured.with_context(|| format!("cannot load '{}'", job.url))
+}
+
+pub(super) fn real_time() -> anyhow::Result<RealTime> {
+    RealTime::enter().context(
+        "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE or a \
+         limit: 'ulimit -r' of at least 10",
+    )
 }

@@ -4,10 +4,14 @@
 //! [`target`].
 
 use anyhow::{Context, bail, ensure};
-use speedwell_load::load::{Address, Identity, Target, TlsOptions, Trust};
+use speedwell_load::load::{Address, Identity, Load, Target, TlsOptions, Trust};
 use speedwell_model::load_spec::LoadSpec;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long an address may take to accept a connection before the load, when there are others.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where the requests for a URL go.
 ///
@@ -441,6 +445,45 @@ fn without_dots(path: &str) -> String {
     }
     let query = query.map_or(String::new(), |query| format!("?{query}"));
     format!("/{}{query}", kept.join("/"))
+}
+
+/// An address as people write it.
+pub fn shown_address(address: &Address) -> String {
+    match address {
+        Address::Internet(socket) => socket.to_string(),
+        Address::Unix(path) => path.display().to_string(),
+    }
+}
+
+/// Leaves out addresses that do not accept connections, if others do: a name such as 'localhost' has
+/// addresses of IPv4 and of IPv6, and many servers listen on one of them. Gives a sentence about
+/// those that were left out, unless it was another way to the same machine.
+pub(super) fn keep_reachable(load: &mut Load) -> Option<String> {
+    if load.target.addresses.len() < 2 {
+        return None;
+    }
+    let accepts = |address: &Address| match address {
+        Address::Internet(socket) => TcpStream::connect_timeout(socket, PATIENCE).is_ok(),
+        Address::Unix(_) => true,
+    };
+    let (kept, left): (Vec<_>, Vec<_>) = load.target.addresses.iter().cloned().partition(accepts);
+    if kept.is_empty() || left.is_empty() {
+        return None;
+    }
+    load.target.addresses = kept;
+    let is_here = |address: &Address| match address {
+        Address::Internet(socket) => socket.ip().is_loopback(),
+        Address::Unix(_) => true,
+    };
+    if left.iter().all(is_here) {
+        return None;
+    }
+    let left: Vec<String> = left.iter().map(shown_address).collect();
+    Some(format!(
+        "'{}' has addresses that accept no connection and were left out: {}.",
+        load.target.host,
+        left.join(", ")
+    ))
 }
 
 #[cfg(test)]
