@@ -16,7 +16,6 @@ pub use reply::{Limits, Phase, Progress, Reply};
 pub(crate) use request::check;
 pub use request::{Connection, Request, RequestError, RequestParts, Version};
 
-use head::trim;
 use std::fmt;
 
 // What is known of a response when it is over: plain figures, or what is wrong with its bytes. The
@@ -190,4 +189,14 @@ impl Watch {
         let room = self.max_body_bytes - self.body.len();
         self.body.extend_from_slice(&bytes[..room.min(bytes.len())]);
     }
+}
+
+/// A value without the blanks around it, those of folded lines included.
+fn trim(value: &[u8]) -> &[u8] {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+    let Some(first) = value.iter().position(|byte| !is_blank(byte)) else {
+        return &[];
+    };
+    let last = value.iter().rposition(|byte| !is_blank(byte));
+    &value[first..=last.unwrap_or(first)]
 }

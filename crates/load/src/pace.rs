@@ -6,7 +6,9 @@
 
 mod schedule;
 
-pub use schedule::{Due, FOREVER_NS, PaceError, Rate, Schedule, Share, Spacing, Stage, part_of};
+pub use schedule::{
+    Due, FOREVER_NS, PaceError, Rate, Schedule, Share, Spacing, Stage, Stop, part_of,
+};
 
 use schedule::Exponential;
 
@@ -17,23 +19,6 @@ pub enum Pace {
     Closed(Closed),
     /// Requests are sent when the schedule says, whatever the server does.
     Open(Schedule),
-}
-
-/// When a load ends. The condition that is met first counts; without any it goes on until stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stop {
-    /// Requests in all, over every thread.
-    pub after_requests: Option<u64>,
-    /// Nanoseconds from the start; a request due at this time or later is not sent.
-    pub after_ns: Option<u64>,
-}
-
-impl Stop {
-    /// Whether request `index` (from 0), due `at_ns` after the start, is still to be sent.
-    pub fn admits(&self, index: u64, at_ns: u64) -> bool {
-        self.after_requests.is_none_or(|count| index < count)
-            && self.after_ns.is_none_or(|end_ns| at_ns < end_ns)
-    }
 }
 
 // The closed model: clients that wait for their answer, and perhaps think before the next request.

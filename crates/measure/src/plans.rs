@@ -82,8 +82,3 @@ impl Plans {
         Ok(Plans::new(request.plan(variants, &suite), suite))
     }
 }
-
-/// A seed nobody chose. Kept below 2^53, so that JSON readers of other languages keep every digit.
-pub fn draw_seed() -> u64 {
-    uuid::Uuid::now_v7().as_u128() as u64 >> 11
-}

@@ -11,8 +11,6 @@ use speedwell_model::{
 use speedwell_process::{CpuSet, resolve};
 use std::time::Duration;
 
-use super::draw_seed;
-
 /// The fewest runs whose smallest and largest value are a 95 % interval of the median
 /// (1 - 2 / 2^6 = 96.9 %): the default where nothing is compared.
 const RUNS_OF_ONE_VARIANT: u32 = 6;
@@ -235,4 +233,9 @@ impl SamplingRequest {
     pub fn divides_runs(&self) -> bool {
         self.samples.is_some() || self.length.is_some() || self.warmup_ns.is_some()
     }
+}
+
+/// A seed nobody chose. Kept below 2^53, so that JSON readers of other languages keep every digit.
+pub fn draw_seed() -> u64 {
+    uuid::Uuid::now_v7().as_u128() as u64 >> 11
 }

@@ -1,6 +1,7 @@
 //! The one type a caller needs: a chart of any kind, and the two things it can become.
 //! What a kind of chart looks like is in the file of that kind; the sheet around it in `page`.
 
+use crate::page::Size;
 use crate::page::{self, Figure};
 use crate::svg::Medium;
 use crate::{
@@ -95,25 +96,6 @@ impl Chart {
             Self::Runs(chart) => chart,
             Self::Flame(chart) => chart,
             Self::Grid(chart) => chart,
-        }
-    }
-}
-
-/// Width and height of a picture in pixels (CSS pixels in SVG).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Width in pixels.
-    pub width_px: u32,
-    /// Height in pixels.
-    pub height_px: u32,
-}
-
-impl Default for Size {
-    /// 960 by 640: a 3:2 figure whose text stays readable when a page shows it at half that width.
-    fn default() -> Self {
-        Self {
-            width_px: 960,
-            height_px: 640,
         }
     }
 }

@@ -59,12 +59,13 @@ mod value_data;
 pub use axis::{Axis, Scale};
 pub use bar_chart::{Bar, BarCategory, BarChart};
 pub use box_chart::{BoxCategory, BoxChart, BoxSeries};
-pub use chart::{Chart, Size};
+pub use chart::Chart;
 pub use flame_chart::{FlameChart, FlameFrame, FlamePart};
 pub use forest_chart::{ForestChart, ForestRow, ForestStrips, Mark};
 pub use grid_chart::{GridChart, GridMarks, GridPanel};
 pub use histogram_chart::{HistogramChart, HistogramSeries};
 pub use line_chart::LineChart;
+pub use page::Size;
 #[cfg(feature = "png")]
 pub use png::PlotError;
 pub use point_series::{Point, PointSeries};

@@ -1,7 +1,6 @@
 //! The sheet every chart is drawn on: paper, what a screen reader says, title, subtitle and legend
 //! on top, and the remaining area for the chart itself.
 
-use crate::Size;
 use crate::header::Header;
 use crate::style::{MUTED, PAPER};
 use crate::svg::{Anchor, Medium, Rect, Svg, Text, decimal};
@@ -154,6 +153,25 @@ pub(crate) fn list(names: &[&str]) -> String {
     match names.len().saturating_sub(MOST) {
         0 => shown,
         more => format!("{shown} and {more} more"),
+    }
+}
+
+/// Width and height of a picture in pixels (CSS pixels in SVG).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Width in pixels.
+    pub width_px: u32,
+    /// Height in pixels.
+    pub height_px: u32,
+}
+
+impl Default for Size {
+    /// 960 by 640: a 3:2 figure whose text stays readable when a page shows it at half that width.
+    fn default() -> Self {
+        Self {
+            width_px: 960,
+            height_px: 640,
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::operand::{self, Operand};
 use super::options::RunArgs;
+use super::options::Task;
 use super::report::document_of;
-use super::run::{self, Task};
+use super::run;
 use super::source::{self, Source};
 use super::{Status, calibrated, gate, profiles, programs};
 use anyhow::{bail, ensure};

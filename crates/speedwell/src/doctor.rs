@@ -1,10 +1,11 @@
 //! `speedwell doctor`: sources of measurement noise on this machine, and remedies.
 
+use super::options::Task;
 use super::options::{
     ComparisonArgs, ExecutionArgs, OrderName, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
     parse,
 };
-use super::run::{self, Task};
+use super::run;
 use super::{Status, calibrated, gate};
 use anyhow::bail;
 use clap::Args;

@@ -1,7 +1,7 @@
 //! What is said and written of a measured experiment, and the exit status that it deserves.
 
 use super::options::OutputArgs;
-use super::run::Task;
+use super::options::Task;
 use super::{Status, gate};
 use speedwell_analysis::Findings;
 use speedwell_analysis::experiment::{Found, of};

@@ -2,7 +2,6 @@
 //!
 //! Decides which characters mean what. It must not know what is in the places. Start at [`all`].
 
-use super::source::labels;
 use anyhow::Context;
 use speedwell_harness::discover::{self, Part};
 use std::path::Path;
@@ -109,6 +108,47 @@ fn shorten(operands: &mut [(bool, Operand)]) {
             _ => format!("{} ({})", labels[at], alike(&labels[..at]) + 1),
         };
     }
+}
+
+/// The labels of sources, given the words typed.
+pub fn labels(words: &[&str]) -> Vec<String> {
+    let longest = words
+        .iter()
+        .map(|word| parts(word).len())
+        .max()
+        .unwrap_or(1);
+    for kept in 1..longest {
+        let short: Vec<String> = words.iter().map(|word| shortened(word, kept)).collect();
+        if tells_apart(words, &short) {
+            return short;
+        }
+    }
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Whether different words have different labels.
+fn tells_apart(words: &[&str], labels: &[String]) -> bool {
+    words.iter().enumerate().all(|(at, word)| {
+        (0..at).all(|before| words[before] == *word || labels[before] != labels[at])
+    })
+}
+
+/// The last `kept` parts of the path, and whatever was chosen of the file.
+fn shortened(word: &str, kept: usize) -> String {
+    let (path, chosen) = word.split_at(end_of_path(word));
+    let parts = parts(path);
+    let from = parts.len().saturating_sub(kept);
+    parts[from..].join("/") + chosen
+}
+
+fn parts(word: &str) -> Vec<&str> {
+    word[..end_of_path(word)].split('/').collect()
+}
+
+/// Where the path of a file ends and `[VARIANT]` or `::REGEX` begins.
+fn end_of_path(word: &str) -> usize {
+    let part = word.find("::").unwrap_or(word.len());
+    word[..part].find('[').unwrap_or(part)
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The progress line on a terminal: elapsed, remaining, percent, runs, what is being measured.
 
-use super::options::OutputArgs;
+use super::options::{OutputArgs, terminal_width};
 use super::status;
-use speedwell_compat::console::columns;
 use speedwell_model::{Event, Observer};
 use speedwell_report::{Uncertainty, quantity, visible};
 use std::io::Write;
@@ -145,11 +144,6 @@ fn draw(state: &State) {
     // Carriage return and "erase to the end of the line": the line is rewritten in place.
     let _ = write!(err, "\r{line}\x1b[K");
     let _ = err.flush();
-}
-
-/// Columns of the terminal on stderr; 80 where it does not tell.
-pub fn terminal_width() -> usize {
-    columns(libc::STDERR_FILENO).unwrap_or(80)
 }
 
 /// The text of the line at the moment `now`.

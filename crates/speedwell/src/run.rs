@@ -1,15 +1,14 @@
 //! `speedwell run`: the whole path of data on one screen.
 
-use super::options::{ExecutionArgs, FailOn, OrderName, OutputArgs, RunArgs, StoreArgs, StudyArgs};
-use super::progress::Progress;
+use super::options::{OrderName, RunArgs, Task};
 use super::report::document_of;
 use super::{Status, calibrated, experiment, gate, status, trial};
 use anyhow::ensure;
-use speedwell_analysis::{self as analysis, Settings};
-use speedwell_compat::erlperf::style::{self, Style};
+use speedwell_analysis::{self as analysis};
+use speedwell_compat::erlperf::style::{self};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
-use speedwell_measure::{self as measure, Measured, Plans, SessionRequest};
+use speedwell_measure::{self as measure, Measured, Plans};
 use speedwell_model::quote;
 use speedwell_model::{Session, Stopping};
 use speedwell_report::{self as report, ChartKind, Subject};
@@ -110,60 +109,6 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
     document.append(report::circumstances(&[(None, session)], &findings));
     task.output.print(&document)?;
     Ok(gate::judge(&findings, task.fail_on))
-}
-
-/// What is done with plans and their results, whichever command made the plans.
-#[derive(Debug, Default)]
-pub struct Task {
-    /// How results are analysed.
-    pub settings: Settings,
-    /// What the gate refuses.
-    pub fail_on: FailOn,
-    /// Whether the division of runs into samples was asked for.
-    pub divides_runs: bool,
-    /// Whether cases are listed or tried, and when measuring ends early.
-    pub execution: ExecutionArgs,
-    /// Whether experiments are profiled.
-    pub profile: bool,
-    /// The study that is shown.
-    pub study: StudyArgs,
-    /// How results look.
-    pub output: OutputArgs,
-    /// Where sessions are kept.
-    pub store: StoreArgs,
-    /// Another report in place of ours.
-    pub style: Option<Style>,
-    /// The command that resumes an interrupted session.
-    pub resumed_by: &'static str,
-}
-
-impl Task {
-    /// The store that sessions are kept in. Looking at cases and trying them leaves no trace.
-    ///
-    /// # Errors
-    /// The store cannot be opened.
-    pub fn open_store(&self) -> anyhow::Result<Store> {
-        if self.execution.list || self.execution.test {
-            Store::in_memory()
-        } else {
-            self.store.open()
-        }
-    }
-
-    /// Who shows the course of it.
-    pub fn progress(&self) -> Progress {
-        Progress::new(&self.output)
-    }
-
-    /// The session to be measured.
-    pub fn session(&self) -> SessionRequest {
-        SessionRequest {
-            settings: self.settings.clone(),
-            fail_fast: self.execution.fail_fast,
-            divides_runs: self.divides_runs,
-            ..self.store.session()
-        }
-    }
 }
 
 /// Refuses before anything is measured what the report would refuse afterwards.

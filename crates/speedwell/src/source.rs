@@ -326,50 +326,10 @@ impl Source {
     }
 }
 
-/// The labels of sources, given the words typed.
-pub fn labels(words: &[&str]) -> Vec<String> {
-    let longest = words
-        .iter()
-        .map(|word| parts(word).len())
-        .max()
-        .unwrap_or(1);
-    for kept in 1..longest {
-        let short: Vec<String> = words.iter().map(|word| shortened(word, kept)).collect();
-        if tells_apart(words, &short) {
-            return short;
-        }
-    }
-    words.iter().map(|word| (*word).to_owned()).collect()
-}
-
-/// Whether different words have different labels.
-fn tells_apart(words: &[&str], labels: &[String]) -> bool {
-    words.iter().enumerate().all(|(at, word)| {
-        (0..at).all(|before| words[before] == *word || labels[before] != labels[at])
-    })
-}
-
-/// The last `kept` parts of the path, and whatever was chosen of the file.
-fn shortened(word: &str, kept: usize) -> String {
-    let (path, chosen) = word.split_at(end_of_path(word));
-    let parts = parts(path);
-    let from = parts.len().saturating_sub(kept);
-    parts[from..].join("/") + chosen
-}
-
-fn parts(word: &str) -> Vec<&str> {
-    word[..end_of_path(word)].split('/').collect()
-}
-
-/// Where the path of a file ends and `[VARIANT]` or `::REGEX` begins.
-fn end_of_path(word: &str) -> usize {
-    let part = word.find("::").unwrap_or(word.len());
-    word[..part].find('[').unwrap_or(part)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+
+    use crate::operand::labels;
 
     #[test]
     fn files_are_called_by_what_tells_them_apart() {

@@ -1,6 +1,6 @@
 //! `--list` and `--test`: what would be measured, and does it work at all?
 
-use super::run::Task;
+use super::options::Task;
 use super::{Status, gate, status};
 use speedwell_harness::Job;
 use speedwell_harness::plan::Plan;

@@ -6,7 +6,7 @@
 //! none. Only the three fields that decide about framing and the connection are looked into; of the others only
 //! the syntax is checked. Start reading at [`Scan::run`].
 
-use super::{ReplyError, Watch};
+use super::{ReplyError, Watch, trim};
 
 /// How far a head has been read. Offsets count from its first byte.
 #[derive(Debug, Clone, Copy, Default)]
@@ -223,16 +223,6 @@ pub(super) fn field<'a>(
         _ => {}
     }
     Ok((name, value))
-}
-
-/// A value without the blanks around it, those of folded lines included.
-pub(super) fn trim(value: &[u8]) -> &[u8] {
-    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
-    let Some(first) = value.iter().position(|byte| !is_blank(byte)) else {
-        return &[];
-    };
-    let last = value.iter().rposition(|byte| !is_blank(byte));
-    &value[first..=last.unwrap_or(first)]
 }
 
 fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -12,7 +12,7 @@ pub(super) use representation::{Name, Reader, Representation, Text};
 pub(super) use table::ENTRIES;
 
 use std::ops::Range;
-use table::{Table, entry};
+use table::{ENTRY_OVERHEAD_BYTES, Table, entry};
 
 /// Size of the dynamic table that both sides assume at first, in bytes (RFC 9113, section 6.5.2).
 const INITIAL_SIZE: usize = 4096;
@@ -120,10 +120,6 @@ impl Decoder {
 }
 
 // Header fields after decoding, in memory that is used again for the next block.
-
-/// What an entry weighs beside its name and value, in bytes (RFC 7541, section 4.1; the same figure
-/// counts for SETTINGS_MAX_HEADER_LIST_SIZE, RFC 9113, section 6.5.2).
-const ENTRY_OVERHEAD_BYTES: usize = 32;
 
 /// The fields of a header block, in their order, pseudo-header fields included.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,6 @@
 //! stretched clock: a Poisson process of rate 1 whose arrivals are placed by the integral of the
 //! rate, which is a Poisson process of that rate (Lewis and Shedler 1979).
 
-use super::Stop;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
@@ -432,5 +431,22 @@ impl Exponential {
         let bits = self.generator.next_u64() >> 11;
         let uniform = (bits + 1) as f64 / (1_u64 << 53) as f64;
         -libm::log(uniform)
+    }
+}
+
+/// When a load ends. The condition that is met first counts; without any it goes on until stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stop {
+    /// Requests in all, over every thread.
+    pub after_requests: Option<u64>,
+    /// Nanoseconds from the start; a request due at this time or later is not sent.
+    pub after_ns: Option<u64>,
+}
+
+impl Stop {
+    /// Whether request `index` (from 0), due `at_ns` after the start, is still to be sent.
+    pub fn admits(&self, index: u64, at_ns: u64) -> bool {
+        self.after_requests.is_none_or(|count| index < count)
+            && self.after_ns.is_none_or(|end_ns| at_ns < end_ns)
     }
 }

@@ -1,6 +1,7 @@
 //! The course of a load on the terminal: one line on stderr, redrawn a few times a second.
 
-use crate::progress::{clock, terminal_width};
+use crate::options::terminal_width;
+use crate::progress::clock;
 use speedwell_load::pace::Stop;
 use speedwell_report::{Uncertainty, quantity};
 use speedwell_runner::load::Snapshot;

@@ -13,7 +13,6 @@ use super::report::document_of;
 use super::{Status, loaded, status};
 use anyhow::bail;
 use live::LiveView;
-pub use search::wish;
 use speedwell_analysis::load::{LoadFindings, gate};
 use speedwell_analysis::{self as analysis, Findings};
 use speedwell_measure::draw_seed;

@@ -4,7 +4,7 @@
 
 use super::conclude;
 use crate::Status;
-use crate::options::{Concurrency, LoadArgs, RateChoice};
+use crate::options::{Concurrency, LoadArgs, wish};
 use anyhow::{bail, ensure};
 use speedwell_analysis as analysis;
 use speedwell_analysis::load::LoadFindings;
@@ -12,18 +12,6 @@ use speedwell_measure::load::{LoadRequest, Wish};
 use speedwell_model::load_spec::Client;
 use speedwell_report::Subject;
 use speedwell_runner::load::LoadRun;
-
-/// What the words ask for.
-pub fn wish(args: &LoadArgs) -> Wish {
-    let climb = || Wish::Concurrency(args.search.request(args.runs));
-    match (&args.pace.concurrency, args.pace.rate) {
-        (_, Some(RateChoice::Max)) => Wish::Rate,
-        _ if args.search.squeeze => climb(),
-        (Some(Concurrency::Max), _) => climb(),
-        (Some(Concurrency::Levels(levels)), _) if levels.len() > 1 => Wish::Levels(levels.clone()),
-        _ => Wish::Loads,
-    }
-}
 
 /// What the report will be of.
 pub fn subject(args: &LoadArgs) -> Subject {

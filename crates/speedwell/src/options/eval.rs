@@ -4,7 +4,7 @@ use super::{
     ComparisonArgs, Concurrency, ExecutionArgs, MetricArgs, OrderName, OutputArgs, SamplingArgs,
     SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
 };
-use crate::run::Task;
+use crate::options::Task;
 use clap::Args;
 use speedwell_compat::erlperf::style::Style;
 use speedwell_measure::eval::{EvalRequest, NamedCode};

@@ -1,11 +1,10 @@
 //! Everything that `load` can be asked for.
 
 use super::{Concurrency, OutputArgs, RateChoice, SearchArgs, StoreArgs, parse};
-use crate::load::wish;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use speedwell_analysis::load::gate::Condition;
-use speedwell_measure::load::LoadRequest;
+use speedwell_measure::load::{LoadRequest, Wish};
 use speedwell_model::load_spec::{Client, LoadSpec, Pause, Ramp, parse_statuses};
 use speedwell_process::CpuSet;
 use std::net::IpAddr;
@@ -434,6 +433,18 @@ pub struct TrafficArgs {
     /// [default: 0]
     #[arg(long, value_name = "BYTES", requires = "http2")]
     pub h2_table_size: Option<u32>,
+}
+
+/// What the words ask for.
+pub fn wish(args: &LoadArgs) -> Wish {
+    let climb = || Wish::Concurrency(args.search.request(args.runs));
+    match (&args.pace.concurrency, args.pace.rate) {
+        (_, Some(RateChoice::Max)) => Wish::Rate,
+        _ if args.search.squeeze => climb(),
+        (Some(Concurrency::Max), _) => climb(),
+        (Some(Concurrency::Levels(levels)), _) if levels.len() > 1 => Wish::Levels(levels.clone()),
+        _ => Wish::Loads,
+    }
 }
 
 #[cfg(test)]

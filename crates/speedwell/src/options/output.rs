@@ -2,6 +2,7 @@
 
 use crate::status;
 use clap::{Args, ValueEnum};
+use speedwell_compat::console::columns;
 use speedwell_report::{
     self as report, ChartKind, Document, Format, Output, Subject, UnitChoice, Verbosity,
 };
@@ -68,7 +69,7 @@ impl OutputArgs {
                 When::Never => false,
                 When::Auto => terminal && !no_color,
             },
-            width: terminal.then(crate::progress::terminal_width),
+            width: terminal.then(crate::options::terminal_width),
             chart: self.chart,
             flames: false,
             sort: self.sort.clone(),
@@ -108,4 +109,9 @@ impl OutputArgs {
     pub fn progress(&self) -> bool {
         !self.no_progress && !self.quiet && std::io::stderr().is_terminal()
     }
+}
+
+/// Columns of the terminal on stderr; 80 where it does not tell.
+pub fn terminal_width() -> usize {
+    columns(libc::STDERR_FILENO).unwrap_or(80)
 }

@@ -2,12 +2,15 @@
 //! --calibrate` share.
 
 use super::{
-    ComparisonArgs, ExecutionArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, StudyArgs,
-    VariantArgs,
+    ComparisonArgs, ExecutionArgs, FailOn, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
+    StudyArgs, VariantArgs,
 };
-use crate::run::Task;
+use crate::progress::Progress;
 use clap::Args;
-use speedwell_measure::MeasureRequest;
+use speedwell_analysis::Settings;
+use speedwell_compat::erlperf::style::Style;
+use speedwell_measure::{MeasureRequest, SessionRequest};
+use speedwell_results::store::Store;
 
 /// Measure benchmark files, folders (groups) or whole benchmark folders
 ///
@@ -81,6 +84,60 @@ impl RunArgs {
             store: self.store.clone(),
             style: None,
             resumed_by: "run",
+        }
+    }
+}
+
+/// What is done with plans and their results, whichever command made the plans.
+#[derive(Debug, Default)]
+pub struct Task {
+    /// How results are analysed.
+    pub settings: Settings,
+    /// What the gate refuses.
+    pub fail_on: FailOn,
+    /// Whether the division of runs into samples was asked for.
+    pub divides_runs: bool,
+    /// Whether cases are listed or tried, and when measuring ends early.
+    pub execution: ExecutionArgs,
+    /// Whether experiments are profiled.
+    pub profile: bool,
+    /// The study that is shown.
+    pub study: StudyArgs,
+    /// How results look.
+    pub output: OutputArgs,
+    /// Where sessions are kept.
+    pub store: StoreArgs,
+    /// Another report in place of ours.
+    pub style: Option<Style>,
+    /// The command that resumes an interrupted session.
+    pub resumed_by: &'static str,
+}
+
+impl Task {
+    /// The store that sessions are kept in. Looking at cases and trying them leaves no trace.
+    ///
+    /// # Errors
+    /// The store cannot be opened.
+    pub fn open_store(&self) -> anyhow::Result<Store> {
+        if self.execution.list || self.execution.test {
+            Store::in_memory()
+        } else {
+            self.store.open()
+        }
+    }
+
+    /// Who shows the course of it.
+    pub fn progress(&self) -> Progress {
+        Progress::new(&self.output)
+    }
+
+    /// The session to be measured.
+    pub fn session(&self) -> SessionRequest {
+        SessionRequest {
+            settings: self.settings.clone(),
+            fail_fast: self.execution.fail_fast,
+            divides_runs: self.divides_runs,
+            ..self.store.session()
         }
     }
 }

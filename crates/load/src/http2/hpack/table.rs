@@ -2,7 +2,6 @@
 //! behind the other in a buffer whose free beginning is reclaimed now and then, so that nothing is allocated once the
 //! table has been full.
 
-use super::ENTRY_OVERHEAD_BYTES;
 use std::collections::VecDeque;
 
 #[derive(Debug, Clone, Copy)]
@@ -181,3 +180,7 @@ static TABLE: [(&str, &str); ENTRIES as usize] = [
     ("via", ""),
     ("www-authenticate", ""),
 ];
+
+/// What an entry weighs beside its name and value, in bytes (RFC 7541, section 4.1; the same figure
+/// counts for SETTINGS_MAX_HEADER_LIST_SIZE, RFC 9113, section 6.5.2).
+pub(super) const ENTRY_OVERHEAD_BYTES: usize = 32;
