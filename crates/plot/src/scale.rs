@@ -2,7 +2,6 @@
 //! Knows nothing of SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start reading
 //! at [`Mapping`].
 
-use crate::ticks::{Tick, ticks};
 use crate::{Axis, Scale};
 
 // Which part of the numbers an axis shows. Ends are in projected space (logarithms on a logarithmic
@@ -202,10 +201,10 @@ pub(crate) fn can_show(scale: &Scale, value: f64) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
     scale: Scale,
-    extent: Extent,
+    pub(crate) extent: Extent,
     from_px: f64,
     to_px: f64,
-    whole_numbers: bool,
+    pub(crate) whole_numbers: bool,
 }
 
 impl Mapping {
@@ -263,21 +262,6 @@ impl Mapping {
         match &self.scale {
             Scale::Category(names) => Some(names),
             _ => None,
-        }
-    }
-
-    /// About `about` ticks; for a category axis all its names.
-    pub fn ticks(&self, about: usize) -> Vec<Tick> {
-        match self.names() {
-            Some(names) => names
-                .iter()
-                .enumerate()
-                .map(|(at, name)| Tick {
-                    value: at as f64,
-                    label: name.clone(),
-                })
-                .collect(),
-            None => ticks(self.extent, about, self.whole_numbers),
         }
     }
 }

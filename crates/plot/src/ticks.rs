@@ -2,7 +2,7 @@
 //! powers of its base, with 2 and 5 between decades where there is room.
 
 use crate::numeral::{even_labels, figure, log2_labels, log10_labels};
-use crate::scale::{Extent, Projection};
+use crate::scale::{Extent, Mapping, Projection};
 
 /// One tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,6 +188,23 @@ fn labelled(values: &[f64], labels: Vec<String>) -> Vec<Tick> {
             label,
         })
         .collect()
+}
+
+impl Mapping {
+    /// About `about` ticks; for a category axis all its names.
+    pub fn ticks(&self, about: usize) -> Vec<Tick> {
+        match self.names() {
+            Some(names) => names
+                .iter()
+                .enumerate()
+                .map(|(at, name)| Tick {
+                    value: at as f64,
+                    label: name.clone(),
+                })
+                .collect(),
+            None => ticks(self.extent, about, self.whole_numbers),
+        }
+    }
 }
 
 #[cfg(test)]

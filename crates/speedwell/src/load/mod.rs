@@ -10,19 +10,19 @@ mod written;
 
 use super::options::{ComparisonArgs, LoadArgs, StudyArgs};
 use super::report::document_of;
-use super::{Status, loaded, status};
+use super::{Status, status};
 use anyhow::bail;
 use live::LiveView;
-use speedwell_analysis::load::{LoadFindings, gate};
-use speedwell_analysis::{self as analysis, Findings};
+use speedwell_analysis::{self as analysis};
 use speedwell_measure::draw_seed;
-use speedwell_measure::load::{LoadEvent, LoadRequest, Wish, load, load_with_tools, session};
+use speedwell_measure::load::{LoadEvent, LoadRequest, Wish, load, load_with_tools};
+use speedwell_model::State;
 use speedwell_model::load_spec::Client;
-use speedwell_model::{Session, State};
 use speedwell_process as process;
 use speedwell_report::{self as report, Uncertainty};
 use speedwell_runner as runner;
 use speedwell_runner::load::{LoadRun, Notice, ProbeFacts, Url};
+use written::conclude;
 
 /// Loads, and tells what came of it.
 ///
@@ -196,50 +196,6 @@ fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyhow::R
     Ok(runs.iter().fold(gate, |all, run| all.or(outcome(run))))
 }
 
-/// Writes what was asked for, keeps it, reports, and holds the loads that decide against the limits.
-fn conclude(
-    args: &LoadArgs,
-    request: &LoadRequest,
-    runs: &[LoadRun],
-    decides: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
-) -> anyhow::Result<Status> {
-    written::write(args, runs)?;
-    let session = session(request, runs, &args.store.session())?;
-    // What cannot be kept is shown all the same: it has been measured.
-    let kept = args
-        .store
-        .open()
-        .and_then(|mut store| store.insert(&session));
-    let findings: Vec<_> = runs.iter().map(analysis::load::of).collect();
-    let settings = ComparisonArgs::default().settings(&metrics(&session), None);
-    let output = args.output.settings();
-    let mut document = loaded::document(&session, &findings, &settings, &output)?;
-    document.append(report::circumstances(
-        &[(None, &session)],
-        &Findings::default(),
-    ));
-    let decisive = findings.iter().filter(|load| decides(&findings, load));
-    let decisive: Vec<_> = decisive.cloned().collect();
-    let judged = gate::judge(&args.fail_on, &decisive);
-    document.append(report::load::gate(&judged));
-    args.output.print(&document)?;
-    runs.iter().for_each(tell_server);
-    kept?;
-    Ok(if gate::passes(&judged) {
-        Status::DONE
-    } else {
-        Status::NO
-    })
-}
-
-/// What a server that died wrote last.
-fn tell_server(run: &LoadRun) {
-    let tail = run.server.as_ref().map(|server| &server.stderr_tail);
-    if let Some(tail) = tail.filter(|tail| !tail.is_empty()) {
-        status::note(&format!("the server of '{}' wrote:\n{tail}", run.url));
-    }
-}
-
 /// The status that one load deserves by itself.
 fn outcome(run: &LoadRun) -> Status {
     let nothing = run.measured.totals.outcomes.succeeded() == 0;
@@ -254,19 +210,4 @@ fn outcome(run: &LoadRun) -> Status {
     } else {
         Status::DONE
     }
-}
-
-/// The metrics that are looked at where loads were repeated: throughput, and the time by which a load
-/// is judged.
-fn metrics(session: &Session) -> Vec<String> {
-    let has = |name: &&str| session.metric(name).is_some();
-    let wanted = [
-        ["throughput", "requests_per_second"],
-        ["response_p50", "latency_p50"],
-        ["response_p99", "latency_p99"],
-    ];
-    let found = wanted
-        .iter()
-        .filter_map(|names| names.iter().copied().find(|name| has(name)));
-    found.map(str::to_owned).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! It decides which words contradict a search, and which of its loads limits are held against.
 
-use super::conclude;
+use super::written::conclude;
 use crate::Status;
 use crate::options::{Concurrency, LoadArgs, wish};
 use anyhow::{bail, ensure};

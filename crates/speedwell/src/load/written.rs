@@ -1,9 +1,15 @@
-//! Files beside the report: a row for every request, and the histograms.
+//! What a load leaves behind: the stored session, the report, and files beside it, a row for every request and the histograms.
 
-use crate::options::LoadArgs;
+use crate::options::{ComparisonArgs, LoadArgs};
+use crate::{Status, loaded, status};
 use anyhow::Context;
+use speedwell_analysis::load::{LoadFindings, gate};
+use speedwell_analysis::{self as analysis, Findings};
 use speedwell_load::latency::{LogRow, write_log};
 use speedwell_load::measured::{Latency, RequestRecord};
+use speedwell_measure::load::{LoadRequest, session};
+use speedwell_model::Session;
+use speedwell_report as report;
 use speedwell_runner::load::LoadRun;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -109,6 +115,65 @@ fn histograms(run: &LoadRun) -> anyhow::Result<String> {
         rows.push(LogRow::new("all", start, length, &open.own_lag));
     }
     Ok(write_log(measured.began_epoch_ms, &rows)?)
+}
+
+/// Writes what was asked for, keeps it, reports, and holds the loads that decide against the limits.
+pub fn conclude(
+    args: &LoadArgs,
+    request: &LoadRequest,
+    runs: &[LoadRun],
+    decides: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
+) -> anyhow::Result<Status> {
+    write(args, runs)?;
+    let session = session(request, runs, &args.store.session())?;
+    // What cannot be kept is shown all the same: it has been measured.
+    let kept = args
+        .store
+        .open()
+        .and_then(|mut store| store.insert(&session));
+    let findings: Vec<_> = runs.iter().map(analysis::load::of).collect();
+    let settings = ComparisonArgs::default().settings(&metrics(&session), None);
+    let output = args.output.settings();
+    let mut document = loaded::document(&session, &findings, &settings, &output)?;
+    document.append(report::circumstances(
+        &[(None, &session)],
+        &Findings::default(),
+    ));
+    let decisive = findings.iter().filter(|load| decides(&findings, load));
+    let decisive: Vec<_> = decisive.cloned().collect();
+    let judged = gate::judge(&args.fail_on, &decisive);
+    document.append(report::load::gate(&judged));
+    args.output.print(&document)?;
+    runs.iter().for_each(tell_server);
+    kept?;
+    Ok(if gate::passes(&judged) {
+        Status::DONE
+    } else {
+        Status::NO
+    })
+}
+
+/// What a server that died wrote last.
+fn tell_server(run: &LoadRun) {
+    let tail = run.server.as_ref().map(|server| &server.stderr_tail);
+    if let Some(tail) = tail.filter(|tail| !tail.is_empty()) {
+        status::note(&format!("the server of '{}' wrote:\n{tail}", run.url));
+    }
+}
+
+/// The metrics that are looked at where loads were repeated: throughput, and the time by which a load
+/// is judged.
+pub fn metrics(session: &Session) -> Vec<String> {
+    let has = |name: &&str| session.metric(name).is_some();
+    let wanted = [
+        ["throughput", "requests_per_second"],
+        ["response_p50", "latency_p50"],
+        ["response_p99", "latency_p99"],
+    ];
+    let found = wanted
+        .iter()
+        .filter_map(|names| names.iter().copied().find(|name| has(name)));
+    found.map(str::to_owned).collect()
 }
 
 #[cfg(test)]
