@@ -17,10 +17,10 @@ mod session;
 mod trial;
 
 pub use iterations::{File, IterationsRequest, Searched, search_iterations};
-pub use plans::{Plans, Resumed};
+
 pub use request::{
-    MeasureRequest, PlanRequest, SamplingRequest, SearchRequest, SessionRequest, VariantRequest,
-    draw_seed,
+    MeasureRequest, PlanRequest, Plans, Resumed, SamplingRequest, SearchRequest, SessionRequest,
+    VariantRequest, draw_seed,
 };
 pub use resume::resumed;
 pub use scripts::{Script, ScriptsRequest, execute_scripts};

@@ -1,43 +1,12 @@
 //! From a request to what is executed.
 
-use super::{Listener, MeasureRequest, PlanRequest, experiment};
-use speedwell_harness::discover::{self, Selection, Side, Suite};
-use speedwell_harness::plan::Plan;
-use speedwell_model::{Event, Run};
+use super::{Listener, MeasureRequest, PlanRequest, Plans, experiment};
+use speedwell_harness::discover::{self, Selection, Side};
+use speedwell_model::Event;
 use speedwell_process as process;
-use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// A plan, and what is known beside it.
-pub struct Plans {
-    /// What will be executed.
-    pub plan: Plan,
-    /// What describing the benchmarks brought up.
-    pub suite: Suite,
-    /// The session that is resumed, and what it has done.
-    pub resumed: Option<Resumed>,
-}
-
-/// An earlier session.
-pub struct Resumed {
-    /// Its number.
-    pub number: i64,
-    /// Its finished slots.
-    pub done: BTreeSet<u32>,
-    /// Its runs.
-    pub runs: Vec<Run>,
-}
-
 impl Plans {
-    /// The plan of a new session.
-    pub fn new(plan: Plan, suite: Suite) -> Plans {
-        Plans {
-            plan,
-            suite,
-            resumed: None,
-        }
-    }
-
     /// Reads the targets and plans their execution.
     ///
     /// # Errors

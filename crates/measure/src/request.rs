@@ -6,9 +6,10 @@ use speedwell_analysis::scaling::Rules;
 use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::plan::Plan;
 use speedwell_model::{
-    Design, Length, Order, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
+    Design, Length, Order, Run, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
 };
 use speedwell_process::{CpuSet, resolve};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The fewest runs whose smallest and largest value are a 95 % interval of the median
@@ -238,4 +239,35 @@ impl SamplingRequest {
 /// A seed nobody chose. Kept below 2^53, so that JSON readers of other languages keep every digit.
 pub fn draw_seed() -> u64 {
     uuid::Uuid::now_v7().as_u128() as u64 >> 11
+}
+
+/// A plan, and what is known beside it.
+pub struct Plans {
+    /// What will be executed.
+    pub plan: Plan,
+    /// What describing the benchmarks brought up.
+    pub suite: Suite,
+    /// The session that is resumed, and what it has done.
+    pub resumed: Option<Resumed>,
+}
+
+impl Plans {
+    /// The plan of a new session.
+    pub fn new(plan: Plan, suite: Suite) -> Plans {
+        Plans {
+            plan,
+            suite,
+            resumed: None,
+        }
+    }
+}
+
+/// An earlier session.
+pub struct Resumed {
+    /// Its number.
+    pub number: i64,
+    /// Its finished slots.
+    pub done: BTreeSet<u32>,
+    /// Its runs.
+    pub runs: Vec<Run>,
 }

@@ -3,7 +3,7 @@
 //! It carries out one visit after the other, as the analysis says or as a list says. Which level is next is decided in
 //! `analysis`. Start at [`visits`].
 
-use super::{LoadEvent, LoadRequest, Wish, carry_out_one, turns};
+use super::rounds::{LoadEvent, LoadRequest, Wish, carry_out_one, turns};
 use crate::SearchRequest;
 use anyhow::ensure;
 use speedwell_analysis as analysis;
