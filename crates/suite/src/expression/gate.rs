@@ -23,12 +23,12 @@ impl Gate {
     ///
     /// # Errors
     /// There is none; the mistake has its column.
-    pub fn all(text: &str) -> Result<Vec<Gate>, Mistake> {
-        Parser::of(text).gates()
+    pub fn parse(text: &str) -> Result<Vec<Gate>, Mistake> {
+        Parser::new(text).gates()
     }
 
     /// Whether a change, as a share of the baseline, is within the gate.
-    pub fn lets(&self, change: f64) -> bool {
+    pub fn allows(&self, change: f64) -> bool {
         self.operator.compares(change, self.change) == Some(true)
     }
 }
@@ -58,21 +58,21 @@ mod tests {
 
     #[test]
     fn a_gate_bounds_the_change_of_a_metric() {
-        let gates = Gate::all("rps > -5% and latency.p99[http, server=hapi] <= +10.5%").unwrap();
+        let gates = Gate::parse("rps > -5% and latency.p99[http, server=hapi] <= +10.5%").unwrap();
         let texts: Vec<String> = gates.iter().map(Gate::to_string).collect();
         assert_eq!(
             texts,
             ["rps > -5%", "latency.p99[http, server=hapi] <= +10.5%"]
         );
         assert_eq!(gates[0].change, -0.05);
-        assert!(gates[0].lets(-0.04) && gates[0].lets(0.3) && !gates[0].lets(-0.05));
-        assert!(gates[1].lets(0.105) && !gates[1].lets(0.106));
-        assert_eq!(Gate::all("time < 250%"), Gate::all("time < +250%"));
+        assert!(gates[0].allows(-0.04) && gates[0].allows(0.3) && !gates[0].allows(-0.05));
+        assert!(gates[1].allows(0.105) && !gates[1].allows(0.106));
+        assert_eq!(Gate::parse("time < 250%"), Gate::parse("time < +250%"));
     }
 
     #[test]
-    fn a_gate_without_percent_or_bound_is_told_with_its_place() {
-        for (text, told) in [
+    fn a_gate_without_percent_or_bound_is_reported_with_its_place() {
+        for (text, expected) in [
             (
                 "time < 5",
                 "a change in percent is missing here\n  time < 5\n         ^\nhint: ",
@@ -87,8 +87,8 @@ mod tests {
                 "an operator is missing here\n  time < 5% or rps > 1%\n            ^",
             ),
         ] {
-            let mistake = Gate::all(text).unwrap_err().to_string();
-            assert!(mistake.starts_with(told), "{mistake}");
+            let mistake = Gate::parse(text).unwrap_err().to_string();
+            assert!(mistake.starts_with(expected), "{mistake}");
         }
     }
 }

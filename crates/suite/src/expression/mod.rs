@@ -11,14 +11,13 @@
 //! Start at [`Expression`]; gates are in [`Gate`].
 
 mod gate;
-mod mistake;
 mod parser;
 mod print;
 mod value;
 
-pub use super::unit::Unit;
 pub use gate::Gate;
-pub use mistake::Mistake;
+
+pub use value::Unit;
 
 use parser::Parser;
 
@@ -98,7 +97,7 @@ impl Expression {
     /// # Errors
     /// It is none; the mistake has its column.
     pub fn claim(text: &str) -> Result<Expression, Mistake> {
-        Parser::of(text).claim()
+        Parser::new(text).claim()
     }
 
     /// The figures that it needs, in order, each once.
@@ -153,7 +152,7 @@ impl Expression {
 
 /// The number that a text such as `2*8+1` or `5%` is; `None` if it is something else.
 pub fn arithmetic(text: &str) -> Option<f64> {
-    let read = Parser::of(text).quantity().ok()?;
+    let read = Parser::new(text).quantity().ok()?;
     let value = read.number(&|_| None, &|_| None)?;
     // A text with a unit is no plain number.
     let is_plain = value.is_finite() && read.quantities().is_empty();
@@ -165,7 +164,46 @@ pub fn arithmetic(text: &str) -> Option<f64> {
 /// # Errors
 /// It is none; the mistake has its column.
 pub fn filter(text: &str) -> Result<Filter, Mistake> {
-    Parser::of(text).whole_filter()
+    Parser::new(text).whole_filter()
+}
+
+/// A mistake in an expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}\n  {text}\n  {}^{}", " ".repeat(*column), hint_line(hint))]
+pub struct Mistake {
+    /// What is wrong.
+    pub message: String,
+    /// The expression.
+    pub text: String,
+    /// Letters before the place.
+    pub column: usize,
+    /// What helps, if anything does.
+    pub hint: Option<String>,
+}
+
+fn hint_line(hint: &Option<String>) -> String {
+    let line = |hint: &String| format!("\nhint: {hint}");
+    hint.as_ref().map(line).unwrap_or_default()
+}
+
+impl Mistake {
+    /// The mistake that `part`, which occurs in the expression, names something that does not exist.
+    pub fn about(text: &str, part: &str, message: String, hint: String) -> Mistake {
+        let goes_on = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let is_whole = |at: &usize| {
+            let (before, behind) = (&text[..*at], &text[at + part.len()..]);
+            !before.ends_with(goes_on) && !behind.starts_with(goes_on)
+        };
+        let mut places = text.match_indices(part).map(|(at, _)| at);
+        let place = places.find(is_whole).or_else(|| text.find(part));
+        let before = place.map_or("", |at| &text[..at]);
+        Mistake {
+            message,
+            text: text.to_owned(),
+            column: before.chars().count(),
+            hint: Some(hint),
+        }
+    }
 }
 
 #[cfg(test)]
