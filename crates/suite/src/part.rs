@@ -96,7 +96,12 @@ pub struct Part<'a> {
 impl<'a> Part<'a> {
     /// The file as a whole.
     pub fn top(node: &'a Node) -> Part<'a> {
-        let place = Place::default();
+        Part::new(&Place::default(), node)
+    }
+
+    /// What stands at a place.
+    pub fn new(place: &Place, node: &'a Node) -> Part<'a> {
+        let place = place.clone();
         Part { place, node }
     }
 
@@ -117,9 +122,7 @@ impl<'a> Part<'a> {
 
     /// What stands at a key.
     pub fn part(&self, key: &str) -> Option<Part<'a>> {
-        let node = self.get(key)?;
-        let place = self.place.key(key);
-        Some(Part { place, node })
+        Some(Part::new(&self.place.key(key), self.get(key)?))
     }
 
     /// Everything in the table at a key: `[KEY.NAME]` for every name.
@@ -139,10 +142,7 @@ impl<'a> Part<'a> {
         let Content::List(items) = &part.node.content else {
             return vec![part];
         };
-        let item = |(at, node)| Part {
-            place: part.place.item(at),
-            node,
-        };
+        let item = |(at, node)| Part::new(&part.place.item(at), node);
         items.iter().enumerate().map(item).collect()
     }
 

@@ -15,7 +15,7 @@ use serde::forward_to_deserialize_any;
 use speedwell_model::nearest;
 use std::fmt::Display;
 
-/// The name of enums whose variants are told apart by the shape of the value.
+/// The name of enums whose variants differ in the shape of the value.
 const BY_SHAPE: &str = "$by-shape";
 
 /// The name of lists that may be a single value.
@@ -106,6 +106,12 @@ impl serde::de::Error for Fault {
         Fault::UnknownKey(key.to_owned(), hint)
     }
 
+    fn duplicate_field(key: &'static str) -> Fault {
+        Fault::Value(format!(
+            "has the key '{key}' twice, perhaps by another name"
+        ))
+    }
+
     fn missing_field(key: &'static str) -> Fault {
         Fault::MissingKey(key)
     }
@@ -129,10 +135,7 @@ impl<'a> Reader<'a> {
     }
 
     fn part(&self) -> Part<'a> {
-        Part {
-            place: self.place.clone(),
-            node: self.node,
-        }
+        Part::new(&self.place, self.node)
     }
 
     fn not(&self, wanted: &str) -> Fault {
@@ -207,9 +210,12 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         };
         let is_one = std::ptr::eq(items.as_ptr(), self.node);
         let item = |(at, node)| {
-            let place = self.place.item(at);
-            let place = if is_one { self.place.clone() } else { place };
-            Reader::new(&Part { place, node })
+            let place = if is_one {
+                self.place.clone()
+            } else {
+                self.place.item(at)
+            };
+            Reader::new(&Part::new(&place, node))
         };
         visitor.visit_seq(SeqDeserializer::new(items.iter().enumerate().map(item)))
     }
@@ -320,4 +326,79 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
 /// What is wrong with a value that has none of the known names.
 pub fn unknown_name(value: &str, known: &[String]) -> String {
     format!("cannot be '{value}'\nhint: {}", nearest_of(value, known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::parse_toml;
+    use crate::value::Many;
+    use serde::Deserialize;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename = "$by-shape")]
+    enum Warmup {
+        #[serde(rename = "a text")]
+        Time(String),
+        #[serde(rename = "a table")]
+        End(End),
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum End {
+        Requests(bool),
+        Until(String),
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Keys {
+        warmup: Warmup,
+        names: Many<String>,
+    }
+
+    fn read(text: &str) -> Result<Keys, String> {
+        let tree = parse_toml(text).unwrap();
+        let read = Part::top(&tree).read();
+        read.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_enum_may_be_chosen_by_the_shape_of_a_value_or_by_the_only_key_of_a_table() {
+        let time = read("warmup = '2s'\nnames = 'a'").unwrap();
+        assert_eq!(time.warmup, Warmup::Time("2s".to_owned()));
+        assert_eq!(time.names.0, ["a"]);
+        let until = read("warmup.until = 'steady'\nnames = ['a', 'b']").unwrap();
+        assert_eq!(until.warmup, Warmup::End(End::Until("steady".to_owned())));
+        assert_eq!(until.names.0, ["a", "b"]);
+    }
+
+    #[test]
+    fn what_fits_no_type_is_reported_with_line_key_and_table() {
+        for (text, message) in [
+            (
+                "names = 'a'\nwarmup = [1]",
+                "line 2: the key 'warmup' of the file is not a text or a table",
+            ),
+            (
+                "names = 'a'\n[warmup]\nrequests = 5",
+                "line 3: the key 'requests' of [warmup] is not true or false",
+            ),
+            (
+                "names = 'a'\nwarmup = { requests = true, until = 'x' }",
+                "line 2: the key 'warmup' of the file is not a table with exactly one of requests, until",
+            ),
+            (
+                "names = 'a'\nwarmup = { untill = 'x' }",
+                "line 2: [warmup] has a key 'untill' that is not known\nhint: did you mean 'until'?",
+            ),
+            (
+                "names = []",
+                "line 1: the key 'names' of the file is an empty list",
+            ),
+        ] {
+            assert_eq!(read(text).unwrap_err(), message, "{text}");
+        }
+    }
 }

@@ -1,16 +1,16 @@
 //! The kinds of values that keys of definition files have: numbers, times, shares, patterns, one or several.
 //!
-//! Each refuses what it cannot mean, in words that follow `the key 'x' of [y]`. The attributes for `schemars` say the same to
-//! editors: a number may be a text, because texts have placeholders and calculations. Start at [`Plain`].
+//! Each refuses what has no meaning, with a message that continues `the key 'x' of [y]`, and has the JSON Schema that says
+//! the same to editors: a number may be a text, because texts have placeholders and calculations. Start at [`Plain`] and
+//! [`checked`].
 
 use super::expression;
 use regex::Regex;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Deserialize, Deserializer, IgnoredAny, Visitor};
-use serde::{Deserialize as Derive, Serialize};
+use serde::de::{Deserializer, Error as _, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use speedwell_model::{Value, parse_duration};
 use std::borrow::Cow;
-use std::fmt::{Formatter, Result as Written};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use std::time::Duration;
 pub struct Plain(pub Value);
 
 impl Plain {
-    /// The text that it is handed on as.
+    /// The text that a program gets.
     pub fn text(&self) -> String {
         self.0.plain()
     }
@@ -46,37 +46,14 @@ impl Plain {
 }
 
 impl<'de> Deserialize<'de> for Plain {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Plain, D::Error> {
-        struct Any;
-        impl Visitor<'_> for Any {
-            type Value = Plain;
-
-            fn expecting(&self, out: &mut Formatter<'_>) -> Written {
-                out.write_str("a text, a number or a truth value")
-            }
-
-            fn visit_bool<E>(self, truth: bool) -> Result<Plain, E> {
-                Ok(Plain(Value::Bool(truth)))
-            }
-
-            fn visit_i64<E>(self, number: i64) -> Result<Plain, E> {
-                Ok(Plain(Value::Number(number as f64)))
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<Plain, E> {
-                Ok(Plain(Value::Number(number)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Plain, E> {
-                Ok(Plain(Value::Text(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_any(Any)
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Plain, D::Error> {
+        let wrong = |_| D::Error::custom("is not a text, a number or a truth value");
+        Value::deserialize(reader).map(Plain).map_err(wrong)
     }
 }
 
 /// A kind of value that is checked when it is read: a newtype, what it is read from, its JSON Schema, and the check, whose
-/// message follows `the key 'x' of [y]`.
+/// message continues `the key 'x' of [y]`.
 macro_rules! checked {
     ($(#[$meta:meta])* $vis:vis struct $name:ident($inner:ty) from $source:ty as $schema:tt, $check:expr) => {
         $(#[$meta])*
@@ -109,7 +86,7 @@ macro_rules! checked {
 pub(crate) use checked;
 
 /// One or several; a single one needs no list.
-#[derive(Debug, Clone, Derive)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename = "$one-or-more")]
 pub struct Many<T>(pub Vec<T>);
 
@@ -150,7 +127,7 @@ checked! {
 }
 
 /// A whole number of at least `LEAST`, or a text that calculates one.
-#[derive(Debug, Clone, Copy, Derive, JsonSchema)]
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(try_from = "Plain")]
 #[schemars(inline, extend("type" = ["integer", "string"], "minimum" = LEAST))]
 pub struct Whole<const LEAST: u64>(pub u64);

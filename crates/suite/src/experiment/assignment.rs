@@ -42,10 +42,8 @@ impl Experiment {
         }
         let sections = group.sections_of(case);
         let known = self.placeholders(group, case, variant, seed, &sections)?;
-        let patch_part = Part {
-            node: &known.fill_node(&variant.patch, &variant.place)?,
-            place: variant.place.clone(),
-        };
+        let filled = known.fill_node(&variant.patch, &variant.place)?;
+        let patch_part = Part::new(&variant.place, &filled);
         let patch: PatchKeys = patch_part.read()?;
         let context = target::Context {
             root: &self.root,
@@ -59,10 +57,8 @@ impl Experiment {
             line: group.line,
             content: Content::Table(sections),
         };
-        let part = Part {
-            node: &known.fill_node(&unfilled, &group.place)?,
-            place: group.place.clone(),
-        };
+        let filled = known.fill_node(&unfilled, &group.place)?;
+        let part = Part::new(&group.place, &filled);
         let Some(target_part) = part.part("target") else {
             return Err(part.missing("target", "[group.target] with command = [...]"));
         };
@@ -150,10 +146,8 @@ impl Experiment {
         let mut known = self.general.clone();
         known.belong_to(format!(" under the variant '{}'", variant.name));
         variant.define(&mut known)?;
-        let part = Part {
-            node: &known.fill_node(&variant.patch, &variant.place)?,
-            place: variant.place.clone(),
-        };
+        let filled = known.fill_node(&variant.patch, &variant.place)?;
+        let part = Part::new(&variant.place, &filled);
         if let Some(key) = ["command", "cwd"].iter().find(|key| part.has(key)) {
             let message = format!("'{key}' of the variant '{}' has no meaning", variant.name);
             let hint = "program = \"node\"";

@@ -235,14 +235,10 @@ impl Experiment {
             line: group.line,
             content: Content::Table(sections),
         };
-        let place = group.place.clone();
-        self.check_server(&Part { place, node: &node }, variant, program)?;
+        self.check_server(&Part::new(&group.place, &node), variant, program)?;
         let known = self.load_placeholders(group, case, variant, program)?;
-        let place = group.place.clone();
-        let part = Part {
-            node: &known.fill_node(&node, &place)?,
-            place,
-        };
+        let filled = known.fill_node(&node, &group.place)?;
+        let part = Part::new(&group.place, &filled);
         let spec = part
             .read::<BenchmarkKeys>()?
             .resolve(&part, case, &self.root)?;
@@ -297,7 +293,7 @@ impl Experiment {
         Ok(known)
     }
 
-    /// Refuses a variant whose changes reach nobody: it would be compared with itself.
+    /// Refuses a variant whose changes have no effect: it would be compared with itself.
     fn check_server(&self, part: &Part, variant: &Variant, program: Option<&Path>) -> Result<()> {
         let name = &variant.name;
         let usual = self.program.as_ref().map(Path::new);
@@ -331,9 +327,9 @@ impl Experiment {
 
 /// Program and arguments of a variant for a shell.
 fn line(program: &Path, arguments: &[String]) -> String {
-    let mut words = vec![program.to_string_lossy().into_owned()];
-    words.extend_from_slice(arguments);
-    shell_words::join(words)
+    let program = program.to_string_lossy();
+    let arguments = arguments.iter().map(String::as_str);
+    shell_words::join(std::iter::once(&*program).chain(arguments))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub fn figures(group: &Part) -> Result<Vec<Figure>> {
         .collect()
 }
 
-/// Values are kept in the units that reports know: times in nanoseconds, sizes in bytes.
+/// Values are stored in the units that reports know: times in nanoseconds, sizes in bytes.
 fn figure(keys: MetricKeys, part: &Part) -> Result<Figure> {
     let unit = keys.unit.clone().unwrap_or_else(|| "1".to_owned());
     let known = Unit::find(&unit);
@@ -94,7 +94,7 @@ fn figure(keys: MetricKeys, part: &Part) -> Result<Figure> {
     })
 }
 
-/// Less time and less memory are better, more per second is better; of anything else nobody knows.
+/// Less time and less memory are better, more per second is better; for anything else the file must say.
 fn usual_direction(part: &Part, unit: &str) -> Result<Better> {
     match unit {
         "ns" | "B" => Ok(Better::Lower),

@@ -25,7 +25,7 @@ const STEADY: Duration = Duration::from_secs(30);
 pub struct LoadKeys {
     /// What sends it. Usually our own generator.
     client: ClientName,
-    /// The address. A path is asked of the target instead.
+    /// The address, where it is not that of the target.
     url: Option<String>,
     /// The path on the target. Usually "/".
     path: Option<UrlPath>,

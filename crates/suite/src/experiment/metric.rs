@@ -194,7 +194,7 @@ impl Group {
                 }
             }
         }
-        // What was asked for is reported, whether or not the list repeats it.
+        // Own metrics and those of `also` are reported, whether or not the list repeats them.
         for metric in own.iter().chain(&also) {
             if !found.iter().any(|known| known.name == metric.name) {
                 found.push(metric.clone());
@@ -264,7 +264,7 @@ impl Group {
         }
     }
 
-    /// The names of all metrics that may be asked for.
+    /// The names of all metrics that a file may use.
     pub fn metric_names(&self) -> Vec<String> {
         let own: Vec<Metric> = self.metrics.clone();
         self.known_metrics(&own)

@@ -399,10 +399,7 @@ fn check_proofs(experiment: &Experiment) -> Result<()> {
         return Ok(());
     }
     for variant in &experiment.variants {
-        let part = Part {
-            place: variant.place.clone(),
-            node: &variant.patch,
-        };
+        let part = Part::new(&variant.place, &variant.patch);
         if part.has("assert") {
             let message = format!(
                 "no group checks the 'assert' of the variant '{}': this file has only functions and short loads\n\

@@ -81,16 +81,13 @@ pub fn resolve(top: &Part, root: &Path, known: &Placeholders) -> Result<Vec<Requ
     let Some(part) = top.part("requires") else {
         return Ok(Vec::new());
     };
-    let filled = Part {
-        node: &known.fill_node(part.node, &part.place)?,
-        place: part.place,
-    };
+    let node = known.fill_node(part.node, &part.place)?;
+    let filled = Part::new(&part.place, &node);
     let requirements: IndexMap<String, RequirementKeys> = filled.read()?;
     let one = |(name, keys): (String, RequirementKeys)| {
         let hint = keys.hint.clone();
-        let place = filled.place.key(&name);
-        let node = filled.get(&name).unwrap_or(filled.node);
-        let need = need(keys, &name, &Part { place, node }, root)?;
+        let part = filled.part(&name).unwrap_or_else(|| filled.clone());
+        let need = need(keys, &name, &part, root)?;
         Ok(Requirement { name, need, hint })
     };
     requirements.into_iter().map(one).collect()

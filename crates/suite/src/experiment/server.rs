@@ -46,7 +46,7 @@ checked! {
     }
 }
 
-/// A time, or what is asked for until it is answered.
+/// A time, or a request that is repeated until it is answered.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
@@ -66,7 +66,7 @@ impl Default for ReadyKeys {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerKeys {
-    /// The path that is asked for. Without one it is enough that it listens.
+    /// The path of the request. Without one it is enough that it listens.
     http: Option<UrlPath>,
     /// The status of the answer. Usually 200.
     status: Option<HttpStatus>,

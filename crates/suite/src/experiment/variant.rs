@@ -190,18 +190,19 @@ fn read_one(part: &Part, is_short: bool, has_loads: bool, used: &[String]) -> Re
     let is_own = |key: &String| own.iter().any(|(name, ..)| name == key);
     let mut table = part.entries();
     table.retain(|key, _| !is_own(key));
-    let line = part.node.line;
-    let content = Content::Table(table);
-    let keys: VariantKeys = Part {
-        place: part.place.clone(),
-        node: &Node { line, content },
-    }
-    .read()?;
-    let name = match (keys.name, is_short) {
-        (None, true) => part.place.name().to_owned(),
-        (Some(name), false) => checked_name(name, part)?,
-        (None, false) => return Err(part.missing("name", "name = \"with-module\"")),
-        (Some(_), true) => return Err(part.wrong("name", "is in its heading already")),
+    let known = Node {
+        line: part.node.line,
+        content: Content::Table(table),
+    };
+    let keys: VariantKeys = Part::new(&part.place, &known).read()?;
+    let heading = is_short.then(|| part.place.name().to_owned());
+    let name = match (keys.name, heading) {
+        (Some(name), Some(heading)) if name != heading => {
+            return Err(part.wrong("name", "is not the name in its heading"));
+        }
+        (_, Some(heading)) => heading,
+        (Some(name), None) => checked_name(name, part)?,
+        (None, None) => return Err(part.missing("name", "name = \"with-module\"")),
     };
     let take = |known: &[&str]| -> Table {
         let nodes = known.iter().filter_map(|key| {

@@ -6,7 +6,7 @@
 use super::Unit;
 use super::{Expression, Filter, Gate, Mistake, Operator, Term};
 
-/// Deeper brackets are nobody's intention, and each costs a stretch of the stack.
+/// Nobody writes deeper brackets on purpose, and each level costs a part of the stack.
 const DEEPEST: usize = 100;
 
 /// A text that is being read.

@@ -319,6 +319,54 @@ const MISTAKES: &[Mistake] = &[
         38,
         &["cannot be 'verdict = same'"],
     ),
+    (
+        "requests = 100",
+        "requests = 100\nwarmup = { requests = 5, duration = \"1s\" }",
+        24,
+        &["the key 'warmup' of [group.load]: a warm-up has exactly one end"],
+    ),
+    (
+        "requests = 100",
+        "requests = 100\nclient = \"wrkk\"",
+        24,
+        &["cannot be 'wrkk'", "did you mean 'wrk'?"],
+    ),
+    (
+        "color =",
+        "colour = \"#fff\"\ncolor =",
+        7,
+        &["[[variant]] has the key 'color' twice"],
+    ),
+    (
+        "status = [\"2xx\", 304]",
+        "status = []",
+        25,
+        &["'status' of [group.verify] is an empty list"],
+    ),
+    (
+        "exclude = [{ size = 10, mode = \"b\" }]",
+        "exclude = 5",
+        15,
+        &["'exclude' of [[group]] is not a table"],
+    ),
+    (
+        "expr = ",
+        "exp = ",
+        36,
+        &["[[claim]] has a key 'exp'", "did you mean 'expr'?"],
+    ),
+    (
+        "expr = \"throughput(loaded) > 0.5*throughput(plain)\"",
+        "say = \"it is faster\"",
+        35,
+        &["[[claim]] has no key 'expr'\nhint: expr = "],
+    ),
+    (
+        "load.duration = \"2s\"",
+        "load = 5",
+        28,
+        &["'load' of [[group.override]] is not a table"],
+    ),
 ];
 
 #[test]
