@@ -11,7 +11,6 @@ pub mod expression;
 mod part;
 mod placeholders;
 mod reader;
-mod schema;
 mod tree;
 mod value;
 

@@ -6,6 +6,8 @@
 
 use super::expression;
 use regex::Regex;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, Error as _, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -235,4 +237,54 @@ impl<T: JsonSchema> JsonSchema for Deferred<T> {
 pub fn name_of(choice: &impl Serialize) -> String {
     let name = serde_json::to_value(choice).unwrap_or_default();
     name.as_str().unwrap_or_default().to_owned()
+}
+
+/// The JSON Schema of a type, as a text.
+pub fn schema_of<T: JsonSchema>() -> String {
+    let settings = SchemaSettings::draft2020_12();
+    let settings = settings.with_transform(RecursiveTransform(without_null));
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    format!("{:#}\n", schema.to_value())
+}
+
+/// What is optional for serde may be absent here, but not `null`.
+fn without_null(schema: &mut Schema) {
+    let is_null = |value: &serde_json::Value| value == "null" || value["type"] == "null";
+    if schema
+        .get("default")
+        .is_some_and(serde_json::Value::is_null)
+    {
+        schema.remove("default");
+    }
+    for key in ["type", "anyOf"] {
+        let Some(serde_json::Value::Array(choices)) = schema.get_mut(key) else {
+            continue;
+        };
+        choices.retain(|choice| !is_null(choice));
+        let [only] = choices.as_mut_slice() else {
+            continue;
+        };
+        match only.take() {
+            serde_json::Value::Object(only) => {
+                schema.remove(key);
+                for (key, value) in only {
+                    let described = schema.get(&key).is_none();
+                    if described {
+                        schema.insert(key, value);
+                    }
+                }
+            }
+            only => {
+                schema.insert(key.to_owned(), only);
+            }
+        }
+    }
+}
+
+/// A name that is chosen among known ones may also come from a placeholder.
+pub fn or_placeholder(schema: &mut Schema) {
+    let known = std::mem::take(schema);
+    *schema = json_schema!({
+        "anyOf": [known, { "type": "string", "pattern": r"\{[A-Za-z_]\w*\}" }]
+    });
 }

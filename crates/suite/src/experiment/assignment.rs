@@ -4,7 +4,7 @@
 use super::group::{Group, Kind};
 use super::target::{self, Arguments, TargetKeys, changes};
 use super::variant::{PatchKeys, Variant};
-use super::{Experiment, custom_metric, load, server, verify};
+use super::{Experiment, load, metric, server, verify};
 use crate::part::{Part, Place};
 use crate::placeholders::{self, Placeholders};
 use crate::tree::{Content, Node, Table};
@@ -76,7 +76,7 @@ impl Experiment {
             target,
             work,
             proofs,
-            figures: custom_metric::figures(&part)?,
+            figures: metric::figures(&part)?,
             also: group.also.clone(),
             processors: self.shares,
             profile: None,

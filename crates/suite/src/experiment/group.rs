@@ -1,8 +1,7 @@
 //! `[[group]]`: what is measured, in which cases, and what its overrides change for some of them.
 
-use super::custom_metric::MetricKeys;
 use super::load::LoadKeys;
-use super::metric;
+use super::metric::{self, MetricKeys};
 use super::parameters::{self, Parameters, Settings, ValueTable, fits};
 use super::target::TargetKeys;
 use super::verify::VerifyKeys;
@@ -224,7 +223,7 @@ fn sections_of_kinds(schema: &mut Schema) {
 }
 
 /// The file that a group belongs to, as far as it is read before the groups.
-pub struct Surroundings<'a> {
+pub struct FileContext<'a> {
     /// The name of the experiment.
     pub experiment: &'a str,
     /// Its folder.
@@ -238,7 +237,7 @@ pub struct Surroundings<'a> {
 }
 
 /// The group of an experiment that stands at `part`.
-pub fn resolve(keys: GroupKeys, part: &Part, file: &Surroundings) -> Result<Group> {
+pub fn resolve(keys: GroupKeys, part: &Part, file: &FileContext) -> Result<Group> {
     let (name, kind) = (keys.name.clone(), keys.kind);
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",=()[]/".contains(c)) {
         let message =
@@ -310,7 +309,7 @@ fn files(
     files: Option<Many<String>>,
     part: &Part,
     kind: Kind,
-    file: &Surroundings,
+    file: &FileContext,
 ) -> Result<Vec<PathBuf>> {
     match (files, kind) {
         (Some(files), Kind::Function) => {
@@ -383,15 +382,9 @@ impl Group {
         let overrides = self.overrides.iter();
         for exception in overrides.filter(|one| fits(&one.matches, &case.values)) {
             for (section, patch) in &exception.patch {
-                let into = table_at(&mut patched, section);
-                for (key, node) in patch.table().into_iter().flatten() {
-                    match node.table().filter(|_| section == "metric") {
-                        Some(patch) => {
-                            let metric = table_at(into, key);
-                            patch.iter().for_each(|(key, node)| put(metric, key, node));
-                        }
-                        None => put(into, key, node),
-                    }
+                match patched.get_mut(section) {
+                    Some(node) => merge(node, patch, section == "metric"),
+                    None => put(&mut patched, section, patch),
                 }
             }
         }
@@ -399,18 +392,17 @@ impl Group {
     }
 }
 
-/// The table at a key, which is made where there is none.
-fn table_at<'a>(table: &'a mut Table, key: &str) -> &'a mut Table {
-    let node = table.entry(key.to_owned()).or_insert(Node {
-        line: None,
-        content: Content::Other,
-    });
-    if node.table().is_none() {
-        node.content = Content::Table(Table::default());
-    }
-    match &mut node.content {
-        Content::Table(table) => table,
-        _ => unreachable!("it has just become a table"),
+/// Puts the keys of one table into another one; `is_deep`: those of the tables in it as well.
+fn merge(into: &mut Node, patch: &Node, is_deep: bool) {
+    let (Content::Table(known), Some(keys)) = (&mut into.content, patch.table()) else {
+        *into = patch.clone();
+        return;
+    };
+    for (key, node) in keys {
+        match known.get_mut(key) {
+            Some(inner) if is_deep => merge(inner, node, false),
+            _ => put(known, key, node),
+        }
     }
 }
 

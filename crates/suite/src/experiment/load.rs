@@ -4,8 +4,7 @@
 
 use super::benchmark::CONCURRENCY;
 use crate::part::Part;
-use crate::schema::or_placeholder;
-use crate::value::{Count, Number, Plain, Time, UrlPath, Whole, checked};
+use crate::value::{Count, Number, Plain, Time, UrlPath, Whole, checked, or_placeholder};
 use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::JsonSchema;

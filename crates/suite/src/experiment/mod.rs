@@ -12,7 +12,6 @@ mod benchmark;
 mod claim;
 mod compare;
 pub mod control;
-mod custom_metric;
 mod group;
 mod load;
 mod metric;
@@ -43,7 +42,7 @@ pub use variant::Variant;
 use super::part::{Part, at};
 use super::placeholders::{self, Placeholders};
 use super::tree::{self, Node};
-use super::value::{Deferred, Many, Plain, Whole};
+use super::value::{Deferred, Many, Plain, Whole, schema_of};
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use parameters::Settings;
@@ -132,7 +131,7 @@ struct FileKeys {
 
 /// The JSON Schema of definition files, from which editors know keys and values.
 pub fn schema() -> String {
-    crate::schema::generate::<FileKeys>()
+    schema_of::<FileKeys>()
 }
 
 /// Keys of the file that make an experiment of it, which is measured by itself and has a report of its own. Without
@@ -247,7 +246,7 @@ fn resolve(
     let variants = variant::read(&top, &used)?;
     plan::check(&plan, &top, &variants)?;
     let requirements = requirement::resolve(&top, root, &general)?;
-    let file = group::Surroundings {
+    let file = group::FileContext {
         experiment: &name,
         root,
         known: &general,
@@ -324,7 +323,7 @@ fn group_parts<'a>(top: &Part<'a>) -> Vec<Part<'a>> {
 fn groups(
     keys: Vec<group::GroupKeys>,
     top: &Part,
-    file: &group::Surroundings,
+    file: &group::FileContext,
 ) -> Result<Vec<Group>> {
     let mut found: Vec<Group> = Vec::new();
     let mut long = keys.into_iter();

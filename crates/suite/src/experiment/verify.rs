@@ -2,8 +2,7 @@
 //! a variant took effect (`assert`).
 
 use crate::part::Part;
-use crate::schema::or_placeholder;
-use crate::value::{Many, Pattern, Plain, UrlPath, Whole, checked};
+use crate::value::{Many, Pattern, Plain, UrlPath, Whole, checked, or_placeholder};
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -87,3 +87,22 @@ fn a_claim_of_single_cases_is_evaluated_once() {
         .collect();
     assert_eq!(rows, [[(2, None), (0, Some(0))]]);
 }
+
+#[test]
+fn an_override_of_a_metric_keeps_the_keys_that_it_does_not_name() {
+    let text = r#"
+[[group]]
+name = "tool"
+kind = "command"
+target.command = "tool {n}"
+parameters = { n = [1, 2] }
+metric.took = { regex = 'took (\d+)', unit = "ms" }
+[[group.override]]
+match = { n = 2 }
+metric.took.unit = "s"
+"#;
+    let found = read(text).unwrap();
+    let [one, two] = [0, 1].map(|case| assigned(&found, "tool", case, "usual").figures);
+    assert_eq!((one[0].factor, two[0].factor), (1e6, 1e9));
+    assert_eq!(one[0].from, two[0].from);
+}
