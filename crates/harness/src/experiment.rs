@@ -16,9 +16,11 @@ use anyhow::{Context, anyhow};
 use speedwell_model::assignment::{Assignment, Warmup, Work};
 use speedwell_model::performed::{Performed, Stumble};
 use speedwell_model::quote;
-use speedwell_model::{Case, Cause, DefinitionFile, Sample};
+use speedwell_model::{Case, Cause, Sample};
 use speedwell_process::{Channel, Outcome, Spec, run};
+use speedwell_suite::Definition;
 use speedwell_suite::experiment::{Experiment, Kind as GroupKind, control};
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +38,7 @@ impl Harness for Experiments {
     fn describe(&self, source: &Source, request: &Request) -> Description {
         let experiment = match source
             .definition()
-            .and_then(|text| read(text, source, request))
+            .and_then(|definition| read(definition, source, request))
         {
             Ok(experiment) => experiment,
             Err(error) => return protocol::unreadable(source, &error),
@@ -72,22 +74,22 @@ impl Harness for Experiments {
     }
 
     fn usual_program(&self, source: &Source) -> PathBuf {
-        let experiment = source.definition().and_then(Experiment::of).ok();
-        let program = experiment.and_then(|experiment| experiment.program);
+        let experiment = source.definition().and_then(Definition::experiment).ok();
+        let program = experiment.and_then(|experiment| experiment.program.clone());
         program.map_or_else(own_program, PathBuf::from)
     }
 }
 
 /// What the file means with the values that were set. Those of loads beside other benchmarks may be meant for the
 /// others.
-fn read(
-    written: &DefinitionFile,
+fn read<'a>(
+    definition: &'a Definition,
     source: &Source,
     request: &Request,
-) -> anyhow::Result<Experiment> {
+) -> anyhow::Result<Cow<'a, Experiment>> {
     let mut set = request.sets.clone();
     if source.kind == Kind::Load {
-        let plain = Experiment::of(written)?;
+        let plain = definition.experiment()?;
         let known: Vec<&String> = plain
             .groups
             .iter()
@@ -96,10 +98,7 @@ fn read(
             .collect();
         set.retain(|(name, _)| known.contains(&name));
     }
-    Experiment::of(&DefinitionFile {
-        set,
-        ..written.clone()
-    })
+    definition.experiment_with(set)
 }
 
 /// What a run has to do.
@@ -112,13 +111,9 @@ struct Order {
 }
 
 fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
-    let own;
     let experiment = match setting.experiment {
         Some(experiment) => experiment,
-        None => {
-            own = Experiment::of(job.source.definition()?)?;
-            &own
-        }
+        None => job.source.definition()?.experiment()?,
     };
     let case = job.case.as_ref().context("the case is not known")?;
     let group = experiment.group_of(case);
@@ -141,7 +136,7 @@ fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
     };
     let names = group.metrics[..told]
         .iter()
-        .map(|metric| group.kept(metric));
+        .map(|metric| group.stored_name(metric));
     Ok(Order {
         assignment,
         seed,

@@ -2,8 +2,9 @@
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Case, Code, DefinitionFile, Failure, Language, Samples, Value, Variant};
+use speedwell_model::{Case, Code, Failure, Language, Samples, Value, Variant};
 use speedwell_process::CpuSet;
+use speedwell_suite::Definition;
 use speedwell_suite::experiment::Experiment;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ pub struct Source {
     /// What a definition file says. It is read once for a session, so that all runs are of the same text; a
     /// plan keeps it once for all its jobs, in its design.
     #[serde(skip)]
-    pub definition: Option<Arc<DefinitionFile>>,
+    pub definition: Option<Arc<Definition>>,
 }
 
 impl Source {
@@ -71,7 +72,7 @@ impl Source {
     ///
     /// # Errors
     /// It is none, or has not been read.
-    pub fn definition(&self) -> anyhow::Result<&DefinitionFile> {
+    pub fn definition(&self) -> anyhow::Result<&Definition> {
         let definition = self.definition.as_deref();
         definition.with_context(|| format!("'{}' has not been read", self.file.display()))
     }

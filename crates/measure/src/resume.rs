@@ -56,18 +56,19 @@ pub fn resumed(store: &Store, reference: &str, budget: Option<Duration>) -> anyh
 /// Gives jobs the text of their definition file, as it was when the session began. Plans of earlier versions do
 /// not hold it, so that the file is read, once.
 fn attach_definitions(plan: &mut Plan) -> anyhow::Result<()> {
-    let known = plan.design.definitions.iter().cloned().map(Arc::new);
-    let mut known: Vec<Arc<DefinitionFile>> = known.collect();
+    let keep = |source: DefinitionFile| Arc::new(suite::Definition::new(source));
+    let known = plan.design.definitions.iter().cloned().map(keep);
+    let mut known: Vec<Arc<suite::Definition>> = known.collect();
     let loads = plan.jobs.iter_mut().map(|job| &mut job.source);
     for source in loads.filter(|source| source.kind == Kind::Load) {
         let own = known
             .iter()
-            .find(|known| known.file == source.file)
+            .find(|known| known.source().file == source.file)
             .cloned();
         let own = match own {
             Some(own) => own,
             None => {
-                known.push(Arc::new(suite::source(&source.file, &[])?));
+                known.push(keep(suite::source(&source.file, &[])?));
                 known[known.len() - 1].clone()
             }
         };

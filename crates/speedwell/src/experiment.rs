@@ -19,7 +19,7 @@ pub fn conclude(
     written: &DefinitionFile,
     task: &Task,
 ) -> anyhow::Result<Status> {
-    let experiment = Experiment::of(written)?;
+    let experiment = Experiment::parse(written)?;
     let found = of(session, &experiment, &task.settings);
     let shown = Output {
         flames: task.profile,

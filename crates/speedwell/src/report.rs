@@ -165,7 +165,7 @@ pub fn document_of(
     let experiment = session.design.experiment.as_ref();
     let is_whole = study.x_axis.is_none() && settings.metrics.is_empty();
     if let Some(written) = experiment.filter(|_| is_whole) {
-        let experiment = Experiment::of(written)?;
+        let experiment = Experiment::parse(written)?;
         let found = analysis::experiment::of(session, &experiment, settings);
         ensure!(
             output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),

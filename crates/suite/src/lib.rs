@@ -2,21 +2,77 @@
 //!
 //! It decides what such a file may say and checks it whole before anything is started: an unknown key
 //! is an error with its line and the nearest known one. It must not know how benchmarks are performed.
-//! [`source`] reads the text, [`experiment::Experiment::of`] tells what it means (docs/guide/experiments.md), the short form
-//! `[benchmark.NAME]` included (docs/guide/definition-files.md).
+//! [`source`] reads the text, [`experiment::Experiment::parse`] resolves what it means (docs/guide/experiments.md), the
+//! short form `[benchmark.NAME]` included (docs/guide/definition-files.md). On the way, `tree.rs` finds the lines,
+//! `reader.rs` fills types that derive serde's `Deserialize`, and `placeholders.rs` fills texts.
 
-mod blanks;
 pub mod experiment;
 pub mod expression;
-mod keys;
+mod part;
+mod placeholders;
+mod reader;
 mod tree;
-mod unit;
+mod value;
 
-pub use blanks::escape;
+pub use placeholders::escape;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use experiment::Experiment;
 use speedwell_model::DefinitionFile;
+use std::borrow::Cow;
 use std::path::Path;
+use std::sync::OnceLock;
+
+/// A definition file that is parsed once, when its meaning is first needed. A session resolves its file for every run;
+/// without this, it would be parsed and checked as often.
+#[derive(Debug)]
+pub struct Definition {
+    source: DefinitionFile,
+    experiment: OnceLock<Result<Experiment, String>>,
+}
+
+impl Definition {
+    /// Nothing is parsed yet.
+    pub fn new(source: DefinitionFile) -> Definition {
+        Definition {
+            source,
+            experiment: OnceLock::new(),
+        }
+    }
+
+    /// Its text, and where it lay.
+    pub fn source(&self) -> &DefinitionFile {
+        &self.source
+    }
+
+    /// What it means.
+    ///
+    /// # Errors
+    /// It says something that has no meaning; messages name the line.
+    pub fn experiment(&self) -> Result<&Experiment> {
+        let parse = || Experiment::parse(&self.source).map_err(|error| format!("{error:#}"));
+        let parsed = self.experiment.get_or_init(parse);
+        parsed.as_ref().map_err(|message| anyhow!("{message}"))
+    }
+
+    /// What it means with other values than those that it was read with.
+    ///
+    /// # Errors
+    /// As [`Definition::experiment`], and if nothing in it has one of the names.
+    pub fn experiment_with(&self, set: Vec<(String, String)>) -> Result<Cow<'_, Experiment>> {
+        if set == self.source.set {
+            return self.experiment().map(Cow::Borrowed);
+        }
+        let source = self.source.clone();
+        Experiment::parse(&DefinitionFile { set, ..source }).map(Cow::Owned)
+    }
+}
+
+impl PartialEq for Definition {
+    fn eq(&self, other: &Definition) -> bool {
+        self.source == other.source
+    }
+}
 
 /// The text of a definition file. `set` are names with values that take the place of what the file says of
 /// `[params]` and of parameters of groups; several pairs of one name are several values.
@@ -34,4 +90,27 @@ pub fn source(file: &Path, set: &[(String, String)]) -> Result<DefinitionFile> {
         set: set.to_vec(),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_is_parsed_once_and_again_only_with_other_values() {
+        let definition = Definition::new(DefinitionFile {
+            file: "/x/a.toml".into(),
+            text: "[benchmark.b]\nkind = \"load\"\nurl = \"http://x/\"\nparameters = { size = 1 }"
+                .into(),
+            set: Vec::new(),
+            cpus: 2,
+        });
+        let parsed = definition.experiment().unwrap();
+        assert!(std::ptr::eq(parsed, definition.experiment().unwrap()));
+        let same = definition.experiment_with(Vec::new()).unwrap();
+        assert!(matches!(same, Cow::Borrowed(same) if std::ptr::eq(parsed, same)));
+        let set = vec![("size".to_owned(), "7".to_owned())];
+        let other = definition.experiment_with(set).unwrap();
+        assert_eq!(other.groups[0].cases[0].id(), "a/b concurrency=10 size=7");
+    }
 }

@@ -1,7 +1,7 @@
 //! What a definition file says, as a tree with the line of every key.
 //!
-//! TOML and JSON become the same tree, so everything behind this file reads one form. JSON has no
-//! lines here: its places are told as paths. Start at [`of_toml`].
+//! TOML and JSON become the same tree, so everything else reads one form. JSON has no
+//! lines here: a place is named by its path. Start at [`parse_toml`].
 
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
@@ -35,7 +35,7 @@ pub enum Content {
     List(Vec<Node>),
     /// A table.
     Table(Table),
-    /// A date, or JSON's `null`: nothing here is said by one.
+    /// A date, or JSON's `null`: no key has such a value.
     Other,
 }
 
@@ -56,22 +56,6 @@ impl Node {
         }
     }
 
-    /// The same value as JSON.
-    pub fn json(&self) -> serde_json::Value {
-        match &self.content {
-            Content::Text(text) => text.as_str().into(),
-            Content::Whole(number) => (*number).into(),
-            Content::Number(number) => (*number).into(),
-            Content::Truth(truth) => (*truth).into(),
-            Content::List(items) => items.iter().map(Node::json).collect(),
-            Content::Table(table) => {
-                let entries = table.iter().map(|(key, node)| (key.clone(), node.json()));
-                serde_json::Value::Object(entries.collect())
-            }
-            Content::Other => serde_json::Value::Null,
-        }
-    }
-
     /// Calls `look` with every text below, keys of tables not among them.
     pub fn visit_texts(&self, look: &mut impl FnMut(&str)) {
         match &self.content {
@@ -86,13 +70,13 @@ impl Node {
 /// Reads TOML.
 ///
 /// # Errors
-/// It is none; the message shows the place.
-pub fn of_toml(text: &str) -> Result<Node> {
+/// It is not TOML; the message shows the place.
+pub fn parse_toml(text: &str) -> Result<Node> {
     let table = DeTable::parse(text).map_err(|mut error| {
         error.set_input(Some(text));
         anyhow::anyhow!("{}", error.to_string().trim_end())
     })?;
-    let lines = Lines::of(text);
+    let lines = Lines::new(text);
     Ok(Node {
         line: Some(1),
         content: lines.table(table.get_ref()),
@@ -102,8 +86,8 @@ pub fn of_toml(text: &str) -> Result<Node> {
 /// Reads JSON.
 ///
 /// # Errors
-/// It is none; the message tells line and column.
-pub fn of_json(text: &str) -> Result<Node> {
+/// It is not JSON; the message has line and column.
+pub fn parse_json(text: &str) -> Result<Node> {
     let value: serde_json::Value = serde_json::from_str(text).context("it is not JSON")?;
     Ok(from_json(&value))
 }
@@ -137,7 +121,7 @@ fn from_json(value: &serde_json::Value) -> Node {
 struct Lines(Vec<usize>);
 
 impl Lines {
-    fn of(text: &str) -> Lines {
+    fn new(text: &str) -> Lines {
         let ends = text.match_indices('\n').map(|(at, _)| at + 1);
         Lines(std::iter::once(0).chain(ends).collect())
     }
@@ -212,16 +196,16 @@ mod tests {
         let toml = "a = 1_000\nb = [0.5, 'x', true]\n[[c]]\nd.e = -0x0\n[[c]]\nd = {}\n";
         let json = r#"{"a": 1000, "b": [0.5, "x", true], "c": [{"d": {"e": 0}}, {"d": {}}]}"#;
         let (toml, json) = (
-            of_toml(&toml.replace("-0x0", "0x0")).unwrap(),
-            of_json(json).unwrap(),
+            parse_toml(&toml.replace("-0x0", "0x0")).unwrap(),
+            parse_json(json).unwrap(),
         );
         assert_eq!(without_lines(&toml), json);
-        assert_eq!(toml.json(), json.json());
     }
 
     #[test]
     fn every_key_knows_its_line_and_every_item_its_own() {
-        let tree = of_toml("a = 1\n\n[b]\nc = [\n 1,\n 2]\n[[d]]\n[[d]]\n  e.f = 'ä'\n").unwrap();
+        let tree =
+            parse_toml("a = 1\n\n[b]\nc = [\n 1,\n 2]\n[[d]]\n[[d]]\n  e.f = 'ä'\n").unwrap();
         let top = tree.table().unwrap();
         assert_eq!(top["a"].line, Some(1));
         assert_eq!(top["b"].line, Some(3));
@@ -241,8 +225,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_toml_is_told_with_its_place() {
-        let told = of_toml("a = 1\nb = = 2\n").unwrap_err().to_string();
-        assert!(told.contains("line 2"), "{told}");
+    fn text_that_is_not_toml_is_reported_with_its_place() {
+        let message = parse_toml("a = 1\nb = = 2\n").unwrap_err().to_string();
+        assert!(message.contains("line 2"), "{message}");
     }
 }

@@ -11,7 +11,7 @@
 
 use super::{figure, student};
 use speedwell_model::{Estimate, Session, median};
-use speedwell_suite::experiment::{Claim, Experiment, Spot, in_ms};
+use speedwell_suite::experiment::{Claim, Experiment, SelectedCase, in_ms};
 use speedwell_suite::expression::{Expression, Operator, Term};
 
 /// Runs below which nothing is decided, as for every verdict (the first look of the sequential design).
@@ -118,14 +118,14 @@ impl Look<'_> {
     }
 
     /// The case that a row is about.
-    fn about(&self, row: &[Spot]) -> Option<String> {
+    fn about(&self, row: &[SelectedCase]) -> Option<String> {
         let spot = row.first()?;
         let group = self.experiment.groups.get(spot.group)?;
         Some(group.cases.get(spot.case?)?.id())
     }
 
     /// The values of a term, one for each run, in order of execution.
-    fn values(&self, term: &Term, spot: &Spot) -> Option<Vec<f64>> {
+    fn values(&self, term: &Term, spot: &SelectedCase) -> Option<Vec<f64>> {
         let group = self.experiment.groups.get(spot.group)?;
         let metric = group.stored(&term.metric);
         let case = spot.case.and_then(|at| group.cases.get(at));

@@ -60,7 +60,7 @@ fn of_group(group: &GroupFound, gate: &Gate, experiment: &Experiment) -> Vec<Gat
             .iter()
             .filter(|row| fits(&gate.filter, &group.name, &row.case));
         rows.map(|row| {
-            let is_in = |change: f64| gate.lets(change);
+            let is_in = |change: f64| gate.allows(change);
             let ends = row
                 .change
                 .map(|change| (is_in(change.low), is_in(change.high)));

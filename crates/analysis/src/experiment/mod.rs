@@ -151,7 +151,7 @@ fn part_of(session: &Session, experiment: &Experiment, group: &Group) -> Session
 
 /// The metrics of a group that its runs have.
 fn metrics_of(group: &Group, part: &Session) -> Vec<Metric> {
-    let names = group.metrics.iter().map(|metric| group.kept(metric));
+    let names = group.metrics.iter().map(|metric| group.stored_name(metric));
     let mut found: Vec<Metric> = Vec::new();
     for name in names {
         let has = part.runs.iter().any(|run| run.value_of(&name).is_some());

@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use speedwell_model::quote;
 use speedwell_model::{Case, Cause, DefinitionFile, Failure, Step, Value, Variant, nearest};
 use speedwell_process::interrupted;
+use speedwell_suite::Definition;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -245,6 +246,7 @@ impl Suite {
         let mut found: Vec<DefinitionFile> = Vec::new();
         for job in self.jobs.iter().filter(|job| job.source.kind == Kind::Load) {
             let definition = job.source.definition.as_deref();
+            let definition = definition.map(Definition::source);
             if let Some(definition) = definition.filter(|new| !found.contains(new)) {
                 found.push(definition.clone());
             }

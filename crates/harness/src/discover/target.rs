@@ -8,7 +8,8 @@ use crate::{Kind, Source};
 use anyhow::{Context, bail};
 use speedwell_model::{Variant, nearest};
 use speedwell_suite as suite;
-use speedwell_suite::experiment::{Experiment, Form, form};
+use speedwell_suite::Definition;
+use speedwell_suite::experiment::{Form, form};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -260,8 +261,8 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
 
 /// A definition file. Its benchmarks are named after it alone, and its commands are started beside it.
 fn definition_source(file: &Path) -> anyhow::Result<Source> {
-    let text = suite::source(file, &[])?;
-    let name = Experiment::of(&text)?.name;
+    let definition = Definition::new(suite::source(file, &[])?);
+    let name = definition.experiment()?.name.clone();
     let folder = file.parent().unwrap_or(Path::new("/"));
     Ok(Source {
         kind: Kind::Load,
@@ -269,7 +270,7 @@ fn definition_source(file: &Path) -> anyhow::Result<Source> {
         file: file.to_owned(),
         root: folder.to_owned(),
         directory: folder.to_owned(),
-        definition: Some(Arc::new(text)),
+        definition: Some(Arc::new(definition)),
     })
 }
 
@@ -278,16 +279,16 @@ fn definition_source(file: &Path) -> anyhow::Result<Source> {
 fn experiment_sources(file: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
-    let text = suite::source(file, &[])?;
+    let definition = Arc::new(Definition::new(suite::source(file, &[])?));
     // What is wrong with the file is reported when it is read with the values that were set.
-    let experiment = Experiment::of(&text);
+    let experiment = definition.experiment();
     let mut found = vec![Source {
         kind: Kind::Experiment,
         name: stem.to_string_lossy().into_owned(),
         file: file.to_owned(),
         root: folder.to_owned(),
         directory: folder.to_owned(),
-        definition: Some(Arc::new(text)),
+        definition: Some(definition.clone()),
     }];
     for benchmark in experiment
         .iter()
@@ -324,7 +325,7 @@ pub fn experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<Path
 pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
     let mut declared = Vec::new();
     for source in sources.iter().filter(|source| source.kind == Kind::Load) {
-        let experiment = Experiment::of(source.definition()?)?;
+        let experiment = source.definition()?.experiment()?;
         let current = |name: &str| std::env::var(name).ok();
         let declared_here = experiment.variants.iter();
         for variant in declared_here.filter(|variant| variant.is_declared()) {

@@ -61,7 +61,7 @@ impl Plan {
         self.design
             .experiment
             .as_ref()
-            .map(Experiment::of)
+            .map(Experiment::parse)
             .transpose()
     }
 

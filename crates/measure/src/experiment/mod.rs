@@ -39,9 +39,9 @@ pub fn plans(
     let sources = discover::sources(&target, &std::env::current_dir()?)?;
     let written = DefinitionFile {
         set: selection.sets.clone(),
-        ..sources[0].definition()?.clone()
+        ..sources[0].definition()?.source().clone()
     };
-    let experiment = Experiment::of(&written)?;
+    let experiment = Experiment::parse(&written)?;
     let renamed = experiment.renamed();
     let renamed =
         renamed.with_context(|| format!("in the definition file '{}'", file.display()))?;

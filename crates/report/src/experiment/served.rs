@@ -236,7 +236,7 @@ requests = 10
 "##;
 
     fn experiment() -> Experiment {
-        Experiment::of(&DefinitionFile {
+        Experiment::parse(&DefinitionFile {
             file: "web.toml".into(),
             text: FILE.to_owned(),
             set: Vec::new(),

@@ -1,7 +1,8 @@
 //! `speedwell new`: files to begin with, good as they stand and explained in comments.
 //!
 //! It decides what is written and says what to do next; it measures nothing. Start at [`run`]; each
-//! kind of file has a module that gives its text, and `written.rs` puts texts into files.
+//! kind of file has a module that gives its text, and `written.rs` puts texts into files. With `--schema` it prints what
+//! editors need to know about definition files.
 
 mod overhead;
 mod servers;
@@ -30,9 +31,13 @@ const MOST_RUNS: &str = "32";
 
 /// Create starter files: an experiment, or benchmarks
 #[derive(Debug, Args)]
+#[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 pub struct NewArgs {
+    /// Print the JSON Schema of definition files, from which editors know their keys
+    #[arg(long)]
+    schema: bool,
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,7 +82,11 @@ impl PlaceArgs {
 /// # Errors
 /// A file is there already, or cannot be written.
 pub fn run(args: NewArgs) -> anyhow::Result<Status> {
-    let (written, force, looks) = match &args.what {
+    let Some(what) = args.what.filter(|_| !args.schema) else {
+        print!("{}", speedwell_suite::experiment::schema());
+        return Ok(Status::DONE);
+    };
+    let (written, force, looks) = match &what {
         What::Overhead(args) => (
             overhead::files(args)?,
             args.place.force,

@@ -118,7 +118,7 @@ fn loading(module: &str, root: Option<&str>, here: &Path) -> Result<Loading> {
 
 fn node(module: &str, is_import: bool) -> Loading {
     let option = if is_import { "--import" } else { "--require" };
-    // Node.js splits the variable at blanks that stand outside of double quotes.
+    // Node.js splits the variable at spaces that stand outside of double quotes.
     let word = if module.contains(' ') || module.contains("{root}") {
         format!("{option}=\"{module}\"")
     } else {

@@ -97,7 +97,7 @@ fn server(text: &str) -> Result<(String, Vec<String>)> {
     Ok((name.to_owned(), words))
 }
 
-/// The port is the one blank of a command; other braces stay.
+/// The port is the only placeholder of a command; other braces stay.
 fn variant((name, command): &(String, Vec<String>)) -> String {
     let command = list(command).replace("{{port}}", "{port}");
     format!(

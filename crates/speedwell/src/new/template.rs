@@ -11,7 +11,7 @@ pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
     text
 }
 
-/// A text in the quotes of TOML; blanks and all stay as they are. JSON's escapes are TOML's, too.
+/// A text in the quotes of TOML; placeholders stay as they are. JSON's escapes are TOML's, too.
 pub fn quoted(text: &str) -> String {
     let is_simple = !text.contains(['\'']) && !text.chars().any(char::is_control);
     if text.contains(['"', '\\']) && is_simple {
@@ -23,7 +23,7 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// Words as a list of TOML whose braces are no blanks.
+/// Texts as a list of TOML whose braces are not placeholders.
 pub fn list(words: &[String]) -> String {
     let words = words.iter().map(|word| quoted(&escape(word)));
     format!("[{}]", words.collect::<Vec<_>>().join(", "))

@@ -214,6 +214,21 @@ fn servers_are_variants_that_are_told_their_port() {
     assert_eq!(service.load.spec.url, "http://127.0.0.1:{port}/it's");
 }
 
+#[test]
+fn the_schema_of_definition_files_is_printed_for_editors() {
+    let project = Project::new();
+    let printed = project.run(&["new", "--schema"]).expect_status(0);
+    let schema: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
+    assert_eq!(
+        schema["properties"]["group"]["description"],
+        "What is measured, in order."
+    );
+    project.run(&["new"]).expect_status(2);
+    project
+        .run(&["new", "--schema", "topology"])
+        .expect_status(2);
+}
+
 /// A server that is ended with the test.
 struct Server(Child);
 

@@ -1,17 +1,27 @@
 //! `[benchmark.NAME]` with `kind = "load"`: the short form of a group that is an HTTP load.
 //!
 //! It says in one table what `[[group]]` says in several, and its server is a line for a shell or runs already. It
-//! becomes the [`LoadSpec`] that `speedwell load` carries out. Its parameters are read once, with [`read`]; everything
-//! else for each case, with its blanks filled, with [`load`].
+//! becomes the [`LoadSpec`] that `speedwell load` carries out. What differs between its cases is read once, by
+//! [`resolve`]; everything else for each case, with its placeholders filled, by [`Experiment::load_assignment`]. Its
+//! variants are known as harnesses know them, because the command line may put others in the place of those of the
+//! file. What the file says of a variant's server and address counts for every variant of that name.
 
-use super::cases::{self, Parameters};
 use super::group::{Group, Kind, Seed};
-use super::params::Settings;
-use super::traffic;
-use crate::keys::Keys;
-use anyhow::Result;
-use speedwell_model::load_spec::{Client, LoadSpec, parse_statuses};
-use speedwell_model::{Case, Value};
+use super::load::{Body, ClientName, end, header};
+use super::parameters::{Parameters, Settings, ValueTable};
+use super::verify::Status;
+use super::{Experiment, control};
+use crate::part::Part;
+use crate::placeholders::{self, Placeholders};
+use crate::tree::{Content, Node};
+use crate::value::{Count, Many, Plain, Time, Whole, checked, name_of};
+use anyhow::{Result, ensure};
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use speedwell_model::assignment::{Assignment, Change, Target, Work};
+use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::{Case, Value, Variant, milliseconds};
 use std::path::Path;
 
 /// Requests in flight where nothing is said, as for `speedwell load`.
@@ -21,53 +31,135 @@ pub const CONCURRENCY: u32 = 10;
 const RESERVED: [&str; 4] = ["concurrency", "rate", "port", "program"];
 
 /// Keys that say what cases there are, not what one of them does.
-pub const OF_A_CASE: [&str; 4] = ["kind", "parameters", "concurrency", "rate"];
+const OF_A_CASE: [&str; 4] = ["kind", "parameters", "concurrency", "rate"];
 
-/// Reads what differs between the cases of a benchmark of the experiment `experiment`.
-pub fn read(keys: &Keys, experiment: &str, settings: &Settings) -> Result<Group> {
-    check_kind(keys)?;
-    let client = traffic::client(keys)?;
-    let parameters = parameters(keys, settings)?;
+/// A benchmark that is an HTTP load, named `GROUP/NAME`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BenchmarkKeys {
+    /// What kind of benchmark it is.
+    #[schemars(required)]
+    kind: Option<KindName>,
+    /// Values or lists of values: one case for every combination.
+    parameters: ValueTable,
+    /// Requests in flight at once, or a list: one case for each. Usually 10.
+    concurrency: Option<Many<Rate>>,
+    /// Requests a second, whatever the server does, or a list. Usually as fast as answers come.
+    rate: Option<Many<Rate>>,
+    /// What sends the load; any but our own generator is part of the case.
+    client: ClientName,
+    /// Where requests go. It may be in every variant instead.
+    url: Option<String>,
+    /// A line for a shell that starts the server. It must stay in the foreground.
+    serve: Option<String>,
+    /// How long the server may take until it accepts connections. Usually "30s".
+    ready: Option<Time>,
+    /// The load ends after this time. Usually "10s".
+    duration: Option<Time>,
+    /// The load ends after so many requests.
+    requests: Option<Whole<1>>,
+    /// Warm-up time; its requests are excluded from the results.
+    warmup: Option<Time>,
+    /// The method. Usually "GET".
+    method: Option<String>,
+    /// Header fields.
+    headers: IndexMap<String, Plain>,
+    /// The body of every request.
+    body: Option<Body>,
+    /// A file beside this one that has the body.
+    body_file: Option<String>,
+    /// HTTP/2. Usually false.
+    http2: Option<bool>,
+    /// Connections stay open. Usually true.
+    keepalive: Option<bool>,
+    /// How long a request may take. Usually "30s".
+    timeout: Option<Time>,
+    /// What answers must be.
+    expect: ExpectKeys,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum KindName {
+    /// An HTTP load.
+    Load,
+}
+
+/// What answers must be.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct ExpectKeys {
+    /// 200, "2xx", "200-204" or a list of them. Usually "2xx".
+    status: Many<Status>,
+    /// A text in it.
+    body: Option<String>,
+    /// How many bytes it has.
+    length: Option<Count>,
+}
+
+/// What differs between the cases of a benchmark; its other keys are not looked at.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CaseKeys {
+    kind: Option<KindName>,
+    client: ClientName,
+    parameters: ValueTable,
+    rate: Option<Many<Rate>>,
+    concurrency: Option<Many<Rate>>,
+}
+
+checked! {
+    /// A number above 0.
+    #[derive(Copy)]
+    struct Rate(f64) from Plain as { "type": "number", "exclusiveMinimum": 0 },
+    |value| {
+        let number = value.0.as_number().filter(|number| *number > 0.0);
+        number.ok_or("is not a number above 0 or a list of such numbers".to_owned())
+    }
+}
+
+/// The group that a benchmark of the experiment `experiment` is.
+pub fn resolve(part: &Part, experiment: &str, settings: &Settings) -> Result<Group> {
+    let keys: CaseKeys = part.read()?;
+    if keys.kind.is_none() {
+        return Err(part.wrong_table("does not say of which kind it is\nhint: kind = \"load\""));
+    }
+    let client = keys.client;
+    let parameters = parameters(keys, part, settings)?;
     let rows = Case::combinations(&parameters);
-    let rows = rows.map_err(|error| keys.error("parameters", error))?;
+    let rows = rows.map_err(|error| part.error("parameters", error))?;
+    let name = part.place.name();
     let cases = rows.into_iter().map(|mut values| {
         // Figures of different clients are different measurements.
-        if client != Client::Builtin {
-            values.push(("client".to_owned(), Value::Text(client.name().to_owned())));
+        if client != ClientName::Builtin {
+            values.push(("client".to_owned(), Value::Text(name_of(&client))));
         }
-        Case::new(format!("{experiment}/{}", keys.name), values)
+        Case::new(format!("{experiment}/{name}"), values)
     });
     Ok(Group {
         cases: cases.collect(),
         parameters,
-        ..Group::new(&keys.name, Kind::Load, Seed::PerRun, keys)
+        ..Group::new(name, Kind::Load, Seed::PerRun, part)
     })
 }
 
-fn check_kind(keys: &Keys) -> Result<()> {
-    match keys.choice("kind", &["load"])? {
-        Some(_) => Ok(()),
-        None => Err(keys.wrong_table("does not say of which kind it is\nhint: kind = \"load\"")),
-    }
-}
-
 /// Declared ones first, then what every load has.
-fn parameters(keys: &Keys, settings: &Settings) -> Result<Parameters> {
-    let mut found = Vec::new();
-    if let Some(own) = keys.table("parameters")? {
-        for name in own.names() {
-            if RESERVED.contains(&name.as_str()) {
-                let message = format!("{} cannot have a parameter '{name}'", own.place);
-                let why = "that name has a meaning of its own";
-                return Err(own.error(&name, format!("{message}: {why}")));
-            }
-            if let Some(values) = own.values(&name)? {
-                found.push((name, values));
-            }
+fn parameters(keys: CaseKeys, part: &Part, settings: &Settings) -> Result<Parameters> {
+    let mut found: Parameters = Vec::new();
+    for (name, Many(values)) in keys.parameters {
+        if RESERVED.contains(&name.as_str()) {
+            let own = part.part("parameters").unwrap_or_else(|| part.clone());
+            let message = format!("{} cannot have a parameter '{name}'", own.heading());
+            let why = "that name has a meaning of its own";
+            return Err(own.error(&name, format!("{message}: {why}")));
         }
+        found.push((name, values.into_iter().map(|value| value.0).collect()));
     }
-    let rate = numbers(keys, "rate")?;
-    let concurrency = numbers(keys, "concurrency")?;
+    let numbers =
+        |Many(rates): Many<Rate>| rates.iter().map(|rate| Value::Number(rate.0)).collect();
+    let rate: Option<Vec<Value>> = keys.rate.map(numbers);
+    let concurrency: Option<Vec<Value>> = keys.concurrency.map(numbers);
     let usual = || {
         rate.is_none()
             .then(|| vec![Value::Number(f64::from(CONCURRENCY))])
@@ -76,73 +168,173 @@ fn parameters(keys: &Keys, settings: &Settings) -> Result<Parameters> {
     found.extend(rate.map(|values| ("rate".to_owned(), values)));
     found.extend(concurrency.map(|values| ("concurrency".to_owned(), values)));
     for (name, values) in &mut found {
-        *values = cases::chosen(name, std::mem::take(values), settings);
+        *values = settings.replace(name, std::mem::take(values));
     }
     Ok(found)
 }
 
-fn numbers(keys: &Keys, key: &str) -> Result<Option<Vec<Value>>> {
-    let values = keys.values(key)?;
-    let is_number = |value: &Value| matches!(value, Value::Number(n) if *n > 0.0);
-    if values.iter().flatten().any(|value| !is_number(value)) {
-        let place = &keys.place;
-        let message =
-            format!("the key '{key}' of {place} is not a number above 0 or a list of such");
-        return Err(keys.error(key, format!("{message} numbers")));
-    }
-    Ok(values)
-}
-
-/// Everything else about the load of a case, whose files are below `root`. Its address is empty where only variants
-/// have one.
-pub fn load(keys: &Keys, case: &Case, root: &Path) -> Result<LoadSpec> {
-    for key in OF_A_CASE {
-        keys.node(key);
-    }
-    let (time, count) = traffic::end(keys)?;
-    let mut spec = LoadSpec {
-        client: traffic::client(keys)?,
-        serve: keys.text("serve")?,
-        url: keys.text("url")?.unwrap_or_default(),
-        time,
-        count,
-        warmup: keys.time("warmup")?,
-        serve_timeout: keys.time("ready")?,
-        ..traffic::request(keys, root)?
-    };
-    if let Some(expect) = keys.table("expect")? {
-        for status in expect.values("status")?.unwrap_or_default() {
-            let statuses = parse_statuses(&status.plain());
-            let statuses = statuses.map_err(|why| expect.error("status", why))?;
-            spec.expect_status.push(statuses);
-        }
-        spec.expect_body = expect.text("body")?;
-        spec.expect_length = expect.count("length")?.map(u64::from);
-        expect.finish()?;
-    }
-    keys.finish()?;
-    pace(keys, case, &mut spec)?;
-    Ok(spec)
-}
-
-/// How many requests are in flight, or due: parameters of every case.
-fn pace(keys: &Keys, case: &Case, spec: &mut LoadSpec) -> Result<()> {
-    let number = |name| case.value(name).and_then(Value::as_number);
-    if let Some(number) = number("concurrency") {
-        let is_whole = number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number);
-        if !is_whole {
+impl BenchmarkKeys {
+    /// The load of a case, whose files are below `root`. Its address is empty where only variants have one.
+    fn resolve(self, part: &Part, case: &Case, root: &Path) -> Result<LoadSpec> {
+        let (time, count) = end(self.duration, self.requests, part)?;
+        let number = |name| case.value(name).and_then(Value::as_number);
+        let concurrency = number("concurrency");
+        let is_whole =
+            |number: f64| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number);
+        if let Some(number) = concurrency.filter(|number| !is_whole(*number)) {
             let message = format!("a concurrency is a whole number of at least 1, not {number}");
-            return Err(keys.error("concurrency", message));
+            return Err(part.error("concurrency", message));
         }
-        spec.concurrency = Some(number as u32);
+        let statuses = self.expect.status.0.into_iter();
+        Ok(LoadSpec {
+            client: self.client.into(),
+            serve: self.serve,
+            url: self.url.unwrap_or_default(),
+            concurrency: concurrency.map(|number| number as u32),
+            rate: number("rate"),
+            time,
+            count,
+            warmup: self.warmup.map(|time| time.0),
+            serve_timeout: self.ready.map(|time| time.0),
+            timeout: self.timeout.map(|time| time.0),
+            request: self.method,
+            header: header(&self.headers),
+            data: self.body.map(|body| body.0),
+            body_file: self.body_file.map(|file| root.join(file)),
+            http2: self.http2 == Some(true),
+            no_keepalive: self.keepalive == Some(false),
+            expect_status: statuses.map(|status| status.0).collect(),
+            expect_body: self.expect.body,
+            expect_length: self.expect.length.map(|length| u64::from(length.0)),
+            ..LoadSpec::default()
+        })
     }
-    spec.rate = number("rate");
-    Ok(())
+}
+
+impl Experiment {
+    /// What a run of a case of a load has to do. `program` is what starts it under the variant; `{port}` stays
+    /// a placeholder, and so does `{program}` without one.
+    ///
+    /// # Errors
+    /// Something has no meaning for the case, or the variant changes what is not there.
+    pub fn load_assignment(
+        &self,
+        group: &Group,
+        case: &Case,
+        variant: &Variant,
+        program: Option<&Path>,
+    ) -> Result<Assignment> {
+        let declared = self.declared(&variant.name);
+        let mut sections = group.sections.clone();
+        for key in OF_A_CASE {
+            sections.shift_remove(key);
+        }
+        let of_variant = declared.iter().flat_map(|declared| &declared.load);
+        sections.extend(of_variant.map(|(key, node)| (key.clone(), node.clone())));
+        let node = Node {
+            line: group.line,
+            content: Content::Table(sections),
+        };
+        self.check_server(&Part::new(&group.place, &node), variant, program)?;
+        let known = self.load_placeholders(group, case, variant, program)?;
+        let filled = known.fill_node(&node, &group.place)?;
+        let part = Part::new(&group.place, &filled);
+        let spec = part
+            .read::<BenchmarkKeys>()?
+            .resolve(&part, case, &self.root)?;
+        if spec.url.is_empty() {
+            let hint = "url = \"http://127.0.0.1:{port}/\", there or in every variant";
+            return Err(part.missing("url", hint));
+        }
+        let set = |(name, value): &(String, String)| Change::Set(name.clone(), value.clone());
+        Ok(Assignment {
+            target: Target {
+                command: Vec::new(),
+                directory: self.root.clone(),
+                environment: variant.environment.iter().map(set).collect(),
+                expected_exit: 0,
+                limit_ms: milliseconds(self.plan.timeout),
+            },
+            work: Work::Load(Box::new(spec)),
+            proofs: Vec::new(),
+            figures: Vec::new(),
+            also: Vec::new(),
+            processors: self.shares,
+            profile: None,
+        })
+    }
+
+    /// The variant that the file declares by that name, or of which it is the repetition.
+    fn declared(&self, name: &str) -> Option<&super::Variant> {
+        let of_name = |name: &str| self.variants.iter().find(|known| known.name == name);
+        of_name(name).or_else(|| of_name(control::origin(name)))
+    }
+
+    fn load_placeholders(
+        &self,
+        group: &Group,
+        case: &Case,
+        variant: &Variant,
+        program: Option<&Path>,
+    ) -> Result<Placeholders> {
+        let mut known = self.general.clone();
+        known.defer("port");
+        known.belong_to(format!(" in [benchmark.{}]", group.name));
+        for (name, value) in &case.values {
+            known.define(name, value.plain());
+        }
+        if let Some(declared) = self.declared(&variant.name) {
+            declared.define(&mut known)?;
+        }
+        match program {
+            Some(program) => known.define("program", line(program, &variant.arguments)),
+            None => known.defer("program"),
+        }
+        Ok(known)
+    }
+
+    /// Refuses a variant whose changes have no effect: it would be compared with itself.
+    fn check_server(&self, part: &Part, variant: &Variant, program: Option<&Path>) -> Result<()> {
+        let name = &variant.name;
+        let usual = self.program.as_ref().map(Path::new);
+        let has_own = variant.program.is_some() && variant.program.as_deref() != usual;
+        let is_named = has_own || !variant.arguments.is_empty();
+        let Some(serve) = part.get("serve").and_then(Node::text) else {
+            ensure!(
+                !is_named && variant.environment.is_empty(),
+                "the variant '{name}' changes the server, but {} starts none\nhint: 'serve' is the command that \
+                 starts it",
+                part.heading()
+            );
+            return Ok(());
+        };
+        let starts_it = placeholders::names(serve)
+            .iter()
+            .any(|name| name == "program");
+        ensure!(
+            !is_named || starts_it,
+            "the variant '{name}' names a program or arguments, but 'serve' does not start '{{program}}'"
+        );
+        let is_known = program.is_none() || variant.program.is_some() || usual.is_some();
+        ensure!(
+            !starts_it || is_known,
+            "nothing says what '{{program}}' is\nhint: program = \"node\" at the top of the file, or in \
+             the variant"
+        );
+        Ok(())
+    }
+}
+
+/// Program and arguments of a variant for a shell.
+fn line(program: &Path, arguments: &[String]) -> String {
+    let program = program.to_string_lossy();
+    let arguments = arguments.iter().map(String::as_str);
+    shell_words::join(std::iter::once(&*program).chain(arguments))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::experiment::tests::{assigned, ids, read, told};
+    use crate::experiment::tests::{assigned, ids, message_of, read};
     use speedwell_model::assignment::Work;
 
     const GOOD: &str = r#"
@@ -205,43 +397,49 @@ mod tests {
     fn an_unknown_key_is_an_error_with_the_nearest_known_one() {
         let wrong = GOOD.replace("concurrency", "concurency");
         assert_eq!(
-            told(&wrong),
+            message_of(&wrong),
             "line 11: [benchmark.hello] has a key 'concurency' that is not known\nhint: did you mean \
              'concurrency'?"
         );
-        assert!(told(&GOOD.replace("env =", "environ =")).contains("[variant.slow] has a key"));
-        assert!(told(&format!("colour = 1\n{GOOD}")).contains("the file has a key 'colour'"));
+        assert!(
+            message_of(&GOOD.replace("env =", "environ =")).contains("[variant.slow] has a key")
+        );
+        assert!(message_of(&format!("colour = 1\n{GOOD}")).contains("the file has a key 'colour'"));
         let inner = GOOD.replace("body =", "bodi =");
-        assert!(told(&inner).contains("[benchmark.hello.expect]"));
+        assert!(message_of(&inner).contains("[benchmark.hello.expect]"));
     }
 
     #[test]
-    fn a_blank_that_nobody_fills_is_an_error() {
-        let told = told(&GOOD.replace("?size={size}", "?size={siez}"));
+    fn a_placeholder_that_nobody_fills_is_an_error() {
+        let message = message_of(&GOOD.replace("?size={size}", "?size={siez}"));
         assert!(
-            told.starts_with("line 10: ") && told.contains("'{siez}'"),
-            "{told}"
+            message.starts_with("line 10: ") && message.contains("'{siez}'"),
+            "{message}"
         );
-        assert!(told.contains("did you mean 'size'?"), "{told}");
+        assert!(message.contains("did you mean 'size'?"), "{message}");
         assert!(read(&GOOD.replace("{program} ", "PORT=${PORT} {program} ")).is_ok());
     }
 
     #[test]
     fn what_has_no_meaning_is_refused() {
-        let one = |wrong: &str| told(&GOOD.replace("duration = \"500ms\"", wrong));
+        let one = |wrong: &str| message_of(&GOOD.replace("duration = \"500ms\"", wrong));
         assert!(one("duration = \"5 parsecs\"").contains("not a duration"));
         assert!(one("duration = \"1s\"\nrequests = 5").contains("either"));
         assert!(one("rate = true").contains("'rate'"));
-        assert!(told(&GOOD.replace("\"load\"", "\"laod\"")).contains("did you mean 'load'?"));
-        assert!(told(&GOOD.replace("[1, 10]", "2.5")).contains("a whole number of at least 1"));
-        assert!(told("name = \"x\"").contains("[benchmark.NAME]"));
-        assert!(told("[benchmark.a]\nkind = \"load\"").contains("no key 'url'"));
+        assert!(message_of(&GOOD.replace("\"load\"", "\"laod\"")).contains("did you mean 'load'?"));
+        assert!(
+            message_of(&GOOD.replace("[1, 10]", "2.5")).contains("a whole number of at least 1")
+        );
+        assert!(message_of("name = \"x\"").contains("[benchmark.NAME]"));
+        assert!(message_of("[benchmark.a]\nkind = \"load\"").contains("no key 'url'"));
         let unserved = GOOD.replace("serve =", "# serve =");
-        assert!(told(&unserved).contains("changes the server, but [benchmark.hello] starts none"));
+        assert!(
+            message_of(&unserved).contains("changes the server, but [benchmark.hello] starts none")
+        );
         let named = GOOD.replace("env = { SLOW = \"1\" }", "args = [\"--slow\"]");
         let named = named.replace("{program} server", "node server");
-        assert!(told(&named).contains("does not start '{program}'"));
+        assert!(message_of(&named).contains("does not start '{program}'"));
         let proven = GOOD.replace("env = {", "assert = { stderr = \"slow\" }\n        env = {");
-        assert!(told(&proven).contains("no group checks the 'assert' of the variant 'slow'"));
+        assert!(message_of(&proven).contains("no group checks the 'assert' of the variant 'slow'"));
     }
 }

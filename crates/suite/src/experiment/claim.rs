@@ -4,11 +4,13 @@
 //! that figure in all of them.
 
 use super::group::Group;
-use super::spot::{self, Spot};
+use super::selection::{SelectedCase, selected_cases};
 use super::variant::{self, Variant};
 use crate::expression::{Expression, Mistake, Term, Unit};
-use crate::keys::{Keys, nearest_of};
+use crate::part::{Part, nearest_of};
 use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use speedwell_model::Value;
 
 /// A claim.
@@ -22,33 +24,41 @@ pub struct Claim {
     pub text: String,
     /// Where each of [`Expression::terms`] is taken from: one entry for every time that the claim
     /// is looked at.
-    pub rows: Vec<Vec<Spot>>,
+    pub rows: Vec<Vec<SelectedCase>>,
 }
 
-/// Reads all claims.
-pub fn read(
-    top: &Keys,
+/// A sentence of the report that the figures must carry.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimKeys {
+    /// The sentence. Usually the expression.
+    say: Option<String>,
+    /// What must be true for it to hold: "latency_p50(green) < 2*latency_p50(red)".
+    expr: String,
+}
+
+/// What the claims of the file say.
+pub fn resolve(
+    claims: &[ClaimKeys],
+    top: &Part,
     variants: &[Variant],
     groups: &[Group],
     params: &[(String, Value)],
 ) -> Result<Vec<Claim>> {
-    let mut found = Vec::new();
-    for keys in top.list("claim")? {
-        let text = keys.text("expr")?;
-        let text = text.ok_or_else(|| keys.missing("expr", "expr = \"rps(new) > rps(old)\""))?;
-        let claim = |mistake: Mistake| keys.error("expr", mistake);
-        let expression = Expression::claim(&text).map_err(claim)?;
-        check_names(&expression, &text, params).map_err(claim)?;
-        let rows = rows(&expression, &text, variants, groups).map_err(claim)?;
-        found.push(Claim {
-            say: keys.text("say")?.unwrap_or_else(|| text.clone()),
+    let parts = top.items("claim");
+    let one = |(keys, part): (&ClaimKeys, &Part)| {
+        let text = keys.expr.clone();
+        let wrong = |mistake: Mistake| part.error("expr", mistake);
+        let expression = Expression::claim(&text).map_err(wrong)?;
+        check_names(&expression, &text, params).map_err(wrong)?;
+        Ok(Claim {
+            say: keys.say.clone().unwrap_or_else(|| text.clone()),
+            rows: rows(&expression, &text, variants, groups).map_err(wrong)?,
             expression,
             text,
-            rows,
-        });
-        keys.finish()?;
-    }
-    Ok(found)
+        })
+    };
+    claims.iter().zip(&parts).map(one).collect()
 }
 
 fn check_names(claim: &Expression, text: &str, params: &[(String, Value)]) -> Result<(), Mistake> {
@@ -56,7 +66,7 @@ fn check_names(claim: &Expression, text: &str, params: &[(String, Value)]) -> Re
     let known: Vec<String> = known.into_iter().chain(["cpus".to_owned()]).collect();
     for name in claim.names() {
         let value = params.iter().find(|(known, _)| known == name);
-        let is_word = value.is_some_and(|(_, value)| value.as_number().is_none());
+        let is_text = value.is_some_and(|(_, value)| value.as_number().is_none());
         if !known.iter().any(|known| known == name) {
             let hint = format!(
                 "{}; a metric is followed by a variant in brackets",
@@ -69,7 +79,7 @@ fn check_names(claim: &Expression, text: &str, params: &[(String, Value)]) -> Re
                 hint,
             ));
         }
-        if is_word {
+        if is_text {
             let message = format!("the parameter '{name}' is not a number");
             return Err(Mistake::about(
                 text,
@@ -87,9 +97,9 @@ fn rows(
     text: &str,
     variants: &[Variant],
     groups: &[Group],
-) -> Result<Vec<Vec<Spot>>, Mistake> {
+) -> Result<Vec<Vec<SelectedCase>>, Mistake> {
     let groups: Vec<&Group> = groups.iter().collect();
-    let mut columns: Vec<Vec<Spot>> = Vec::new();
+    let mut columns: Vec<Vec<SelectedCase>> = Vec::new();
     let terms = claim.terms();
     for term in &terms {
         if variant::find(variants, &term.variant).is_err() {
@@ -101,25 +111,23 @@ fn rows(
             let message = format!("there is no variant '{}'", term.variant);
             return Err(Mistake::about(text, &term.variant, message, hint));
         }
-        let spots = spot::matching(&groups, Some(&term.metric), &term.filter);
-        columns.push(
-            spots.map_err(|(part, message, hint)| Mistake::about(text, &part, message, hint))?,
-        );
+        let cases = selected_cases(&groups, Some(&term.metric), &term.filter);
+        columns.push(cases.map_err(|wrong| wrong.within(text))?);
     }
     check_units(claim, text, &columns, &groups)?;
-    let many = columns.iter().find(|spots| spots.len() > 1);
+    let many = columns.iter().find(|cases| cases.len() > 1);
     let other = columns
         .iter()
-        .position(|spots| spots.len() > 1 && Some(spots) != many);
+        .position(|cases| cases.len() > 1 && Some(cases) != many);
     if let Some(other) = other {
         return Err(differing(text, terms[other]));
     }
     let times = many.map_or(1, Vec::len);
     let row = |at: usize| {
-        let spots = columns
+        let row = columns
             .iter()
-            .map(|spots| if spots.len() > 1 { spots[at] } else { spots[0] });
-        spots.collect()
+            .map(|cases| if cases.len() > 1 { cases[at] } else { cases[0] });
+        row.collect()
     };
     Ok((0..times).map(row).collect())
 }
@@ -128,20 +136,20 @@ fn rows(
 fn check_units(
     claim: &Expression,
     text: &str,
-    columns: &[Vec<Spot>],
+    columns: &[Vec<SelectedCase>],
     groups: &[&Group],
 ) -> Result<(), Mistake> {
     let mut units: Vec<String> = Vec::new();
-    for (term, spots) in claim.terms().into_iter().zip(columns) {
-        for spot in spots {
-            match groups[spot.group].metric(&term.metric) {
+    for (term, cases) in claim.terms().into_iter().zip(columns) {
+        for case in cases {
+            match groups[case.group].metric(&term.metric) {
                 Some(metric) => units.push(metric.unit),
                 // Benchmark files say only when they are measured what they measure.
                 None => return Ok(()),
             }
         }
     }
-    let is_alone = |(_, unit): &(f64, Unit)| !units.iter().any(|known| known == unit.kept);
+    let is_alone = |(_, unit): &(f64, Unit)| !units.iter().any(|known| known == unit.stored);
     match claim.quantities().into_iter().find(is_alone) {
         Some((number, unit)) => {
             let part = format!("{number}{}", unit.name);

@@ -1,12 +1,16 @@
 //! `[compare]`: what is set against what, and what counts as a difference.
 
 use super::group::Group;
-use super::plan::known;
+use super::plan::check_variant;
+use super::selection::selected_cases;
 use super::variant::Variant;
-use crate::expression::{Gate, Mistake};
-use crate::keys::{Keys, nearest_of};
-use crate::tree::{Content, Node};
+use crate::expression::Gate;
+use crate::part::{Part, nearest_of};
+use crate::value::{Many, Share, checked, name_of};
 use anyhow::Result;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The confidence of intervals where nothing is said, as in `speedwell compare`.
 const CONFIDENCE: f64 = 0.95;
@@ -62,124 +66,153 @@ impl Compare {
     }
 }
 
-/// Reads `[compare]` except for its gates, which [`gates`] reads when metrics are known.
-pub fn read(top: &Keys, variants: &[Variant]) -> Result<Compare> {
+/// How variants are compared, and how much worse a candidate may be.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompareKeys {
+    /// The variant that others are compared with. Usually the first.
+    baseline: Option<String>,
+    /// What is compared with the baseline. Usually all others, unless there are pairs.
+    candidates: Option<Many<String>>,
+    /// More comparisons: [["red", "green"], ["blue", "purple"]].
+    pairs: Vec<Pair>,
+    /// The test that decides.
+    method: Option<Method>,
+    /// The confidence of intervals. Usually "95%".
+    confidence: Option<Share>,
+    /// The smallest change worth saying.
+    threshold: Option<Share>,
+    /// Bounds on the change of a candidate, for all groups or a table with one text for each:
+    /// "throughput > -5% and latency_p99 < +10%". Beyond them, the exit status is 1.
+    pub gate: Option<GateKeys>,
+}
+
+checked! {
+    /// Two different names.
+    pub struct Pair((String, String)) from Vec<String> as {
+        "type": "array", "items": { "type": "string" }, "minItems": 2, "maxItems": 2
+    },
+    |names| match <[String; 2]>::try_from(names) {
+        Ok([one, other]) if one != other => Ok((one, other)),
+        _ => Err("is not a list of pairs\nhint: pairs = [[\"old\", \"new\"]]".to_owned()),
+    }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Method {
+    /// Stratified permutation test on ranks.
+    Rank,
+    /// Welch's t-test.
+    Welch,
+    /// The Mann-Whitney U test.
+    MannWhitney,
+    /// Bootstrap intervals.
+    Bootstrap,
+}
+
+/// One text for all groups, or one for each.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+pub enum GateKeys {
+    #[serde(rename = "a text")]
+    All(String),
+    #[serde(rename = "a table")]
+    ByGroup(IndexMap<String, String>),
+}
+
+/// What `[compare]` says except for its gates, which [`gates`] reads when metrics are known.
+pub fn resolve(keys: &CompareKeys, top: &Part, variants: &[Variant]) -> Result<Compare> {
     let first = variants.first().map(|variant| variant.name.clone());
-    let mut compare = Compare {
-        baseline: first.unwrap_or_default(),
-        candidates: Vec::new(),
-        pairs: Vec::new(),
-        method: None,
-        confidence: CONFIDENCE,
-        threshold: None,
-        gates: Vec::new(),
-    };
-    let mut listed = None;
-    if let Some(keys) = top.table("compare")? {
-        if let Some(baseline) = keys.text("baseline")? {
-            known(&keys, "baseline", &baseline, variants)?;
-            compare.baseline = baseline;
+    let baseline = keys.baseline.clone().or(first).unwrap_or_default();
+    let mut pairs = Vec::new();
+    if let Some(part) = top.part("compare") {
+        for name in keys.baseline.iter() {
+            check_variant(&part, "baseline", name, variants)?;
         }
-        listed = keys.texts("candidates")?;
-        for name in listed.iter().flatten() {
-            known(&keys, "candidates", name, variants)?;
+        for name in keys.candidates.iter().flat_map(|names| names.iter()) {
+            check_variant(&part, "candidates", name, variants)?;
         }
-        compare.pairs = pairs(&keys, variants)?;
-        compare.method = keys.choice("method", &["rank", "welch", "mann-whitney", "bootstrap"])?;
-        compare.confidence = keys.share("confidence")?.unwrap_or(CONFIDENCE);
-        compare.threshold = keys.share("threshold")?;
-        keys.node("gate");
-        keys.finish()?;
+        pairs = checked_pairs(&keys.pairs, &part, variants)?;
     }
     let others = variants.iter().map(|variant| &variant.name);
-    let others = others.filter(|name| **name != compare.baseline);
-    compare.candidates = match listed {
-        Some(listed) => listed,
-        None if compare.pairs.is_empty() => others.cloned().collect(),
+    let others = others.filter(|name| **name != baseline);
+    let candidates = match &keys.candidates {
+        Some(listed) => listed.0.clone(),
+        None if pairs.is_empty() => others.cloned().collect(),
         None => Vec::new(),
     };
-    Ok(compare)
+    Ok(Compare {
+        baseline,
+        candidates,
+        pairs,
+        method: keys.method.as_ref().map(name_of),
+        confidence: keys.confidence.map_or(CONFIDENCE, |share| share.0),
+        threshold: keys.threshold.map(|share| share.0),
+        gates: Vec::new(),
+    })
 }
 
-/// A list of lists of two names.
-pub fn pairs(keys: &Keys, variants: &[Variant]) -> Result<Vec<(String, String)>> {
-    let Some(node) = keys.node("pairs") else {
-        return Ok(Vec::new());
-    };
-    let wrong = || {
-        let message = format!("the key 'pairs' of {} is not a list of pairs", keys.place);
-        keys.error(
-            "pairs",
-            format!("{message}\nhint: pairs = [[\"old\", \"new\"]]"),
-        )
-    };
-    let Content::List(items) = &node.content else {
-        return Err(wrong());
-    };
+/// Pairs of variants, each of which must exist.
+pub fn checked_pairs(
+    pairs: &[Pair],
+    part: &Part,
+    variants: &[Variant],
+) -> Result<Vec<(String, String)>> {
     let mut found = Vec::new();
-    for item in items {
-        let Content::List(two) = &item.content else {
-            return Err(wrong());
-        };
-        let [Some(one), Some(other)] =
-            [two.first(), two.get(1)].map(|node| node.and_then(Node::text))
-        else {
-            return Err(wrong());
-        };
-        if two.len() != 2 || one == other {
-            return Err(wrong());
+    for Pair(pair) in pairs {
+        check_variant(part, "pairs", &pair.0, variants)?;
+        check_variant(part, "pairs", &pair.1, variants)?;
+        found.push(pair.clone());
+    }
+    Ok(found)
+}
+
+/// What `gate = "time < +5%"` says, or a table with a text for each group.
+pub fn gates(
+    keys: &CompareKeys,
+    top: &Part,
+    groups: &[Group],
+) -> Result<Vec<(Option<String>, Gate)>> {
+    let mut found = Vec::new();
+    let Some(part) = top.part("compare") else {
+        return Ok(found);
+    };
+    match (&keys.gate, part.part("gate")) {
+        (Some(GateKeys::All(text)), _) => parse_gates(&part, "gate", text, groups, None),
+        (Some(GateKeys::ByGroup(texts)), Some(inner)) => {
+            let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+            for (name, text) in texts {
+                let Some(group) = groups.iter().find(|group| group.name == *name) else {
+                    let hint = nearest_of(name, &names);
+                    let message = format!("there is no group '{name}'\nhint: {hint}");
+                    return Err(inner.error(name, message));
+                };
+                found.extend(parse_gates(&inner, name, text, groups, Some(group))?);
+            }
+            Ok(found)
         }
-        known(keys, "pairs", one, variants)?;
-        known(keys, "pairs", other, variants)?;
-        found.push((one.to_owned(), other.to_owned()));
+        _ => Ok(found),
     }
-    Ok(found)
 }
 
-/// Reads `gate = "time < +5%"`, or a table with a text for each group.
-pub fn gates(top: &Keys, groups: &[Group]) -> Result<Vec<(Option<String>, Gate)>> {
-    let mut found = Vec::new();
-    let Some(keys) = top.table("compare")? else {
-        return Ok(found);
-    };
-    let is_table = keys.node("gate").is_some_and(|node| node.table().is_some());
-    if !is_table {
-        let text = keys.text("gate")?;
-        let gates = text.map(|text| of_text(&keys, "gate", &text, groups, None));
-        return Ok(gates.transpose()?.unwrap_or_default());
-    }
-    let Some(inner) = keys.table("gate")? else {
-        return Ok(found);
-    };
-    let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
-    for name in inner.names() {
-        let Some(group) = groups.iter().find(|group| group.name == name) else {
-            let hint = nearest_of(&name, &names);
-            return Err(inner.error(&name, format!("there is no group '{name}'\nhint: {hint}")));
-        };
-        let text = inner.text(&name)?.unwrap_or_default();
-        found.extend(of_text(&inner, &name, &text, groups, Some(group))?);
-    }
-    Ok(found)
-}
-
-fn of_text(
-    keys: &Keys,
+fn parse_gates(
+    part: &Part,
     key: &str,
     text: &str,
     groups: &[Group],
     group: Option<&Group>,
 ) -> Result<Vec<(Option<String>, Gate)>> {
-    let gates = Gate::all(text).map_err(|mistake| keys.error(key, mistake))?;
+    let gates = Gate::parse(text).map_err(|mistake| part.error(key, mistake))?;
     let mut found = Vec::new();
     for gate in gates {
         let about: Vec<&Group> = match group {
             Some(group) => vec![group],
             None => groups.iter().collect(),
         };
-        super::spot::matching(&about, Some(&gate.metric), &gate.filter).map_err(
-            |(part, message, hint)| keys.error(key, Mistake::about(text, &part, message, hint)),
-        )?;
+        let cases = selected_cases(&about, Some(&gate.metric), &gate.filter);
+        cases.map_err(|wrong| part.error(key, wrong.within(text)))?;
         found.push((group.map(|group| group.name.clone()), gate));
     }
     Ok(found)

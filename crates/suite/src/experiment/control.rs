@@ -1,5 +1,5 @@
 //! The variant that is measured twice. What differs between it and itself is noise: the floor under which no
-//! other difference can be told from none (A/A test).
+//! other difference is distinguishable from none (A/A test).
 
 /// What the name of the second measurement ends with.
 const AGAIN: &str = "-again";

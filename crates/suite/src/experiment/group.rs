@@ -1,17 +1,35 @@
-//! `[[group]]`: what is measured, in which cases.
+//! `[[group]]`: what is measured, in which cases, and what its overrides change for some of them.
 
-use super::cases::{self, Override, Parameters, SECTIONS};
-use super::metrics;
-use super::params::Settings;
-use super::vocabulary::Vocabulary;
-use crate::keys::{Keys, nearest_of};
-use crate::tree::Table;
+use super::load::LoadKeys;
+use super::metric::{self, MetricKeys};
+use super::parameters::{self, Parameters, Settings, ValueTable, fits};
+use super::target::TargetKeys;
+use super::verify::VerifyKeys;
+use crate::part::{Part, Place};
+use crate::placeholders::Placeholders;
+use crate::reader::unknown_name;
+use crate::tree::{Content, Node, Table};
+use crate::value::{Deferred, Many, Plain, Whole, checked, name_of};
 use anyhow::Result;
-use speedwell_model::{Case, Metric, seed_of_step};
+use indexmap::IndexMap;
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use speedwell_model::{Case, Metric, Value, seed_of_step};
 use std::path::{Path, PathBuf};
 
+/// Sections of a group that an override may change.
+const SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
+
+/// Keys that say the same in different ways: one in an override takes the place of the other.
+const ALTERNATIVES: [(&str, &str); 3] = [
+    ("requests", "duration"),
+    ("url", "path"),
+    ("concurrency", "connections"),
+];
+
 /// What a group does with its target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// It serves, and gets a load.
     Server,
@@ -19,37 +37,41 @@ pub enum Kind {
     Command,
     /// Benchmark files, measured by their harness.
     Function,
-    /// The short form: somebody serves, and gets a load as `speedwell load` sends it.
+    /// The short form, `[benchmark.NAME]`: a server gets a load as `speedwell load` sends it.
+    #[serde(skip_deserializing)]
     Load,
 }
 
-impl Kind {
-    const NAMES: [(&str, Kind); 4] = [
-        ("server", Kind::Server),
-        ("command", Kind::Command),
-        ("function", Kind::Function),
-        ("load", Kind::Load),
-    ];
-
-    /// Those that `[[group]]` may have; the other one has a form of its own.
-    const OF_GROUPS: [&str; 3] = ["server", "command", "function"];
-
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        let found = Kind::NAMES.iter().find(|(_, kind)| *kind == self);
-        found.map_or("", |(name, _)| name)
-    }
-}
-
 /// Where the seed of a run comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "Plain")]
+#[schemars(inline, extend("anyOf" = [{ "enum": ["per-block", "per-run"] }, { "type": "integer", "minimum": 0 }]))]
 pub enum Seed {
     /// The same for all variants of a block, another one in the next block.
+    #[default]
     PerBlock,
     /// Another one for every run.
     PerRun,
     /// Always this one.
     Fixed(u64),
+}
+
+impl TryFrom<Plain> for Seed {
+    type Error = String;
+
+    fn try_from(value: Plain) -> Result<Seed, String> {
+        match &value.0 {
+            Value::Text(when) => match when.as_str() {
+                "per-block" => Ok(Seed::PerBlock),
+                "per-run" => Ok(Seed::PerRun),
+                _ => Err(unknown_name(
+                    when,
+                    &["per-block", "per-run"].map(str::to_owned),
+                )),
+            },
+            _ => Whole::<0>::try_from(value).map(|seed| Seed::Fixed(seed.0)),
+        }
+    }
 }
 
 impl Seed {
@@ -86,136 +108,254 @@ pub struct Group {
     pub(super) is_old: bool,
     /// Names of the figures that its target gives.
     pub(super) own: Vec<String>,
-    pub(super) path: String,
+    pub(super) place: Place,
     pub(super) wanted: Option<Vec<String>>,
     pub(super) sections: Table,
     pub(super) overrides: Vec<Override>,
     pub(super) line: Option<usize>,
 }
 
-/// Reads a group of the experiment `experiment`, the one at `at`.
-pub fn read(
-    keys: &Keys,
-    at: usize,
-    experiment: &str,
-    words: &Vocabulary,
-    settings: &Settings,
-    is_old: bool,
-) -> Result<Group> {
-    let name = keys.text("name")?;
-    let name = name.ok_or_else(|| keys.missing("name", "name = \"http\""))?;
-    if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",=()[]/".contains(c)) {
-        let message =
-            format!("the name '{name}' is empty or has blanks, commas, slashes or brackets");
-        return Err(keys.error("name", message));
-    }
-    let Some(kind) = keys.choice("kind", &Kind::OF_GROUPS)? else {
-        return Err(keys.missing("kind", "kind = \"server\", \"command\" or \"function\""));
-    };
-    let kind = Kind::NAMES.iter().find(|(name, _)| *name == kind);
-    let kind = kind.map_or(Kind::Command, |(_, kind)| *kind);
-    let parameters = cases::parameters(keys, words, settings)?;
-    let cases = match kind {
-        Kind::Function => Vec::new(),
-        _ => cases::combine(keys, &format!("{experiment}/{name}"), &parameters, settings)?,
-    };
-    let group = Group {
-        overrides: cases::overrides(keys, &parameters, settings)?,
-        sections: sections(keys, kind)?,
-        files: files(keys, kind, words)?,
-        wanted: keys.texts("metrics")?,
-        also: also(keys)?,
-        path: format!("group[{at}]"),
-        line: keys.node("name").and_then(|node| node.line),
-        parameters,
-        cases,
-        is_old,
-        ..Group::new(&name, kind, seed(keys)?, keys)
-    };
-    keys.finish()?;
-    Ok(group)
+/// An exception for some cases.
+#[derive(Debug, Clone)]
+pub struct Override {
+    /// Which cases: each parameter has one of these values.
+    matches: Parameters,
+    /// What changes, by sections.
+    pub(super) patch: Table,
 }
 
-/// Keeps the tables whose texts have blanks, and refuses those that the kind has not.
-fn sections(keys: &Keys, kind: Kind) -> Result<Table> {
-    let allowed: &[&str] = match kind {
-        Kind::Server => &SECTIONS,
-        Kind::Command => &["target", "metric"],
-        Kind::Function | Kind::Load => &[],
+/// What is measured, in which cases.
+#[expect(dead_code, reason = "some keys are read later, for each case")]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = sections_of_kinds)]
+pub struct GroupKeys {
+    /// Its name; cases are named `EXPERIMENT/NAME`.
+    name: String,
+    /// What it does with its target.
+    kind: Kind,
+    /// Values or lists of values: one case for every combination.
+    #[serde(default)]
+    parameters: ValueTable,
+    /// A case that has all values of one of these tables is left out.
+    #[serde(default)]
+    exclude: Many<ValueTable>,
+    /// Exceptions for some cases.
+    #[serde(default, rename = "override")]
+    overrides: Many<OverrideKeys>,
+    /// What is reported, the headline first.
+    metrics: Option<Many<String>>,
+    /// Figures that cost something or that not every machine has: "instructions:u", "page-faults" ...
+    #[serde(default)]
+    also: Many<AlsoName>,
+    /// The seed of its runs: "per-block" for the same in all variants of a block, "per-run", or a number.
+    #[serde(default)]
+    seed: Seed,
+    /// Of a function: benchmark files, measured by their harness.
+    files: Option<Many<String>>,
+    /// The program under test.
+    target: Option<Deferred<TargetKeys>>,
+    /// What is sent to a server.
+    load: Option<Deferred<LoadKeys>>,
+    /// What answers of a server must be.
+    verify: Option<Deferred<VerifyKeys>>,
+    /// Figures that the target gives itself.
+    metric: Option<Deferred<IndexMap<String, MetricKeys>>>,
+}
+
+/// What a group says otherwise for some cases. A key takes the place of the group's, with everything below it.
+#[expect(dead_code, reason = "some keys are read later, for each case")]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OverrideKeys {
+    /// Which cases: parameters with a value or several.
+    #[serde(rename = "match")]
+    matches: ValueTable,
+    /// Changes of the target.
+    target: Option<Deferred<TargetKeys>>,
+    /// Changes of the load.
+    load: Option<Deferred<LoadKeys>>,
+    /// Changes of what answers must be.
+    verify: Option<Deferred<VerifyKeys>>,
+    /// Changes of figures that the target gives itself.
+    metric: Option<Deferred<IndexMap<String, MetricKeys>>>,
+}
+
+checked! {
+    /// The name of a figure of the operating system.
+    struct AlsoName(String) from String as {
+        "enum": metric::ALSO.map(|(name, _)| name)
+    },
+    |name| {
+        let known = metric::ALSO.map(|(known, _)| known.to_owned());
+        let wrong = unknown_name(&name, &known);
+        known.contains(&name).then_some(name).ok_or(wrong)
+    }
+}
+
+/// For the schema: which sections a group must have, and which only servers have.
+fn sections_of_kinds(schema: &mut Schema) {
+    let if_kind = |kind: &str, then: serde_json::Value| {
+        let is_kind = serde_json::json!({ "properties": { "kind": { "const": kind } } });
+        serde_json::json!({ "if": is_kind, "then": then })
     };
+    let none_of = |keys: &[&str]| {
+        let none = keys
+            .iter()
+            .map(|key| serde_json::json!({ "required": [key] }));
+        serde_json::json!({ "anyOf": none.collect::<Vec<_>>() })
+    };
+    let conditions = [
+        if_kind(
+            "server",
+            serde_json::json!({ "required": ["target", "load"], "not": none_of(&["files"]) }),
+        ),
+        if_kind(
+            "command",
+            serde_json::json!({ "required": ["target"], "not": none_of(&["files", "load", "verify"]) }),
+        ),
+        if_kind(
+            "function",
+            serde_json::json!({ "required": ["files"], "not": none_of(&SECTIONS) }),
+        ),
+    ];
+    schema.insert("allOf".to_owned(), conditions.into());
+}
+
+/// The file that a group belongs to, as far as it is read before the groups.
+pub struct FileContext<'a> {
+    /// The name of the experiment.
+    pub experiment: &'a str,
+    /// Its folder.
+    pub root: &'a Path,
+    /// Placeholders that mean the same in all cases.
+    pub known: &'a Placeholders,
+    /// What was set on the command line.
+    pub settings: &'a Settings,
+    /// It has the names of earlier files.
+    pub is_old: bool,
+}
+
+/// The group of an experiment that stands at `part`.
+pub fn resolve(keys: GroupKeys, part: &Part, file: &FileContext) -> Result<Group> {
+    let (name, kind) = (keys.name.clone(), keys.kind);
+    if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",=()[]/".contains(c)) {
+        let message =
+            format!("the name '{name}' is empty or has spaces, commas, slashes or brackets");
+        return Err(part.error("name", message));
+    }
+    let (known, settings) = (file.known, file.settings);
+    let parameters = parameters::of_group(&keys.parameters, part, known, settings)?;
+    let benchmark = format!("{}/{name}", file.experiment);
+    let cases = if kind == Kind::Function {
+        Vec::new()
+    } else {
+        parameters::combine(&keys.exclude, part, &benchmark, &parameters, settings)?
+    };
+    Ok(Group {
+        overrides: overrides(&keys.overrides, part, &parameters, settings)?,
+        sections: sections(part, kind)?,
+        files: files(keys.files, part, kind, file)?,
+        wanted: keys.metrics.map(|names| names.0),
+        also: keys.also.0.into_iter().map(|name| name.0).collect(),
+        line: part.get("name").and_then(|node| node.line),
+        is_old: file.is_old,
+        parameters,
+        cases,
+        ..Group::new(&name, kind, keys.seed, part)
+    })
+}
+
+/// The tables whose texts have placeholders. Those that the kind does not have are refused.
+fn sections(part: &Part, kind: Kind) -> Result<Table> {
+    let (allowed, needed): (&[&str], &[&str]) = match kind {
+        Kind::Server => (&SECTIONS, &["target", "load"]),
+        Kind::Command => (&["target", "metric"], &["target"]),
+        Kind::Function | Kind::Load => (&[], &[]),
+    };
+    if let Some(section) = needed.iter().find(|section| !part.has(section)) {
+        let hint = match *section {
+            "load" => "[group.load] with requests or duration",
+            _ => "[group.target] with command = [...]",
+        };
+        return Err(part.missing(section, hint));
+    }
     let mut found = Table::default();
     for section in SECTIONS {
-        let Some(node) = keys.node(section) else {
+        let Some(node) = part.get(section) else {
             continue;
         };
         if !allowed.contains(&section) {
-            let message = format!("a group of the kind '{}' has no '{section}'", kind.name());
-            return Err(keys.error(section, message));
+            let message = format!(
+                "a group of the kind '{}' has no '{section}'",
+                name_of(&kind)
+            );
+            return Err(part.error(section, message));
         }
-        keys.table(section)?;
+        check_table(part, section, node)?;
         found.insert(section.to_owned(), node.clone());
     }
-    let must: &[(&str, &str)] = match kind {
-        Kind::Server => &[
-            ("target", "[group.target] with command = [...]"),
-            ("load", "[group.load] with requests or duration"),
-        ],
-        Kind::Command => &[("target", "[group.target] with command = [...]")],
-        Kind::Function | Kind::Load => &[],
-    };
-    match must
-        .iter()
-        .find(|(section, _)| !found.contains_key(*section))
-    {
-        Some((section, hint)) => Err(keys.missing(section, hint)),
-        None => Ok(found),
+    Ok(found)
+}
+
+fn check_table(part: &Part, section: &str, node: &Node) -> Result<()> {
+    match node.table() {
+        Some(_) => Ok(()),
+        None => Err(part.wrong(section, "is not a table")),
     }
 }
 
-fn files(keys: &Keys, kind: Kind, words: &Vocabulary) -> Result<Vec<PathBuf>> {
-    let files = keys.texts("files")?;
+fn files(
+    files: Option<Many<String>>,
+    part: &Part,
+    kind: Kind,
+    file: &FileContext,
+) -> Result<Vec<PathBuf>> {
     match (files, kind) {
         (Some(files), Kind::Function) => {
-            let line = keys.node("files").and_then(|node| node.line);
-            let filled = files.iter().map(|file| words.fill(file, line, "files"));
-            filled.map(|file| file.map(PathBuf::from)).collect()
+            let line = part.get("files").and_then(|node| node.line);
+            let place = part.place.key("files");
+            let filled = files.iter().map(|path| file.known.fill(path, line, &place));
+            filled
+                .map(|path| path.map(|path| file.root.join(path)))
+                .collect()
         }
-        (None, Kind::Function) => Err(keys.missing("files", "files = [\"bench/parse.js\"]")),
+        (None, Kind::Function) => Err(part.missing("files", "files = [\"bench/parse.js\"]")),
         (Some(_), kind) => {
-            let message = format!("a group of the kind '{}' has no 'files'", kind.name());
-            Err(keys.error("files", format!("{message}\nhint: kind = \"function\"")))
+            let message = format!("a group of the kind '{}' has no 'files'", name_of(&kind));
+            Err(part.error("files", format!("{message}\nhint: kind = \"function\"")))
         }
         (None, _) => Ok(Vec::new()),
     }
 }
 
-fn also(keys: &Keys) -> Result<Vec<String>> {
-    let wanted = keys.texts("also")?.unwrap_or_default();
-    let known: Vec<String> = metrics::ALSO
-        .iter()
-        .map(|(name, _)| (*name).to_owned())
-        .collect();
-    match wanted.iter().find(|name| !known.contains(name)) {
-        Some(unknown) => Err(keys.unknown("also", unknown, &known)),
-        None => Ok(wanted),
+fn overrides(
+    overrides: &[OverrideKeys],
+    group: &Part,
+    parameters: &Parameters,
+    settings: &Settings,
+) -> Result<Vec<Override>> {
+    let mut found = Vec::new();
+    for (keys, part) in overrides.iter().zip(group.items("override")) {
+        let inner = part.part("match").unwrap_or_else(|| part.clone());
+        let mut patch = Table::default();
+        for section in SECTIONS {
+            if let Some(node) = part.get(section) {
+                check_table(&part, section, node)?;
+                patch.insert(section.to_owned(), node.clone());
+            }
+        }
+        found.push(Override {
+            matches: parameters::matching(&keys.matches, &inner, parameters, settings)?,
+            patch,
+        });
     }
-}
-
-fn seed(keys: &Keys) -> Result<Seed> {
-    let is_text = keys.node("seed").is_some_and(|node| node.text().is_some());
-    if !is_text {
-        return Ok(keys.whole("seed", 0)?.map_or(Seed::PerBlock, Seed::Fixed));
-    }
-    let when = keys.choice("seed", &["per-block", "per-run"])?;
-    Ok(match when.as_deref() {
-        Some("per-run") => Seed::PerRun,
-        _ => Seed::PerBlock,
-    })
+    Ok(found)
 }
 
 impl Group {
     /// A group with one case at most, of which nothing more is known than the table that it is in.
-    pub(super) fn new(name: &str, kind: Kind, seed: Seed, keys: &Keys) -> Group {
+    pub(super) fn new(name: &str, kind: Kind, seed: Seed, part: &Part) -> Group {
         Group {
             name: name.to_owned(),
             kind,
@@ -227,139 +367,52 @@ impl Group {
             files: Vec::new(),
             is_old: false,
             own: Vec::new(),
-            path: keys.path().to_owned(),
+            place: part.place.clone(),
             wanted: None,
-            sections: keys.entries(),
+            sections: part.entries(),
             overrides: Vec::new(),
-            line: keys.line(),
+            line: part.node.line,
         }
     }
 
-    /// Paths of the files below the folder.
-    pub(super) fn settle(&mut self, root: &Path) {
-        for file in &mut self.files {
-            *file = root.join(&*file);
-        }
-    }
-
-    /// Decides its metrics, now that those are known that the target gives itself.
-    pub(super) fn decide_metrics(&mut self, own: &[Metric], keys: &Keys) -> Result<()> {
-        self.own = own.iter().map(|metric| metric.name.clone()).collect();
-        let also: Vec<Metric> = self
-            .also
-            .iter()
-            .filter_map(|name| metrics::also(name))
-            .collect();
-        let find = |name: &str| {
-            let own = own.iter().chain(&also).find(|metric| metric.name == name);
-            let stored = || metrics::stored(self.kind, name, false);
-            own.cloned().or_else(|| metrics::find(self.kind, &stored()))
-        };
-        let usual = || -> Vec<String> {
-            let own = own.iter().chain(&also).map(|metric| metric.name.clone());
-            let first = match (self.kind, own.clone().next()) {
-                (Kind::Server | Kind::Load, _) => {
-                    vec![
-                        "throughput",
-                        "latency_p50",
-                        "latency_p99",
-                        "cpu_per_request",
-                    ]
-                }
-                (Kind::Command, None) => vec!["wall_time"],
-                _ => Vec::new(),
-            };
-            first.into_iter().map(str::to_owned).chain(own).collect()
-        };
-        let wanted = self.wanted.clone();
-        let wanted = wanted.map_or_else(usual, |wanted| self.today(&wanted));
-        let mut found: Vec<Metric> = Vec::new();
-        for name in &wanted {
-            match find(name) {
-                Some(metric) => found.push(metric),
-                None if self.kind == Kind::Function => {}
-                None => {
-                    let known = self.known_metrics(own);
-                    let hint = nearest_of(name, &known);
-                    let message =
-                        format!("there is no metric '{name}' in the group '{}'", self.name);
-                    return Err(keys.error("metrics", format!("{message}\nhint: {hint}")));
+    /// The sections as they are for one case. A key of an override takes the place of the group's, with everything
+    /// below it; a metric keeps the keys that the override does not name.
+    pub(super) fn sections_of(&self, case: &Case) -> Table {
+        let mut patched = self.sections.clone();
+        let overrides = self.overrides.iter();
+        for exception in overrides.filter(|one| fits(&one.matches, &case.values)) {
+            for (section, patch) in &exception.patch {
+                match patched.get_mut(section) {
+                    Some(node) => merge(node, patch, section == "metric"),
+                    None => put(&mut patched, section, patch),
                 }
             }
         }
-        // What was asked for is reported, whether or not the list repeats it.
-        for metric in own.iter().chain(&also) {
-            if !found.iter().any(|known| known.name == metric.name) {
-                found.push(metric.clone());
-            }
-        }
-        self.metrics = found;
-        Ok(())
+        patched
     }
+}
 
-    fn known_metrics(&self, own: &[Metric]) -> Vec<String> {
-        let own = own.iter().map(|metric| metric.name.clone());
-        own.chain(self.also.iter().cloned())
-            .chain(metrics::names(self.kind))
-            .collect()
-    }
-
-    /// The metric of that name, reported or not.
-    pub fn metric(&self, name: &str) -> Option<Metric> {
-        let today = self.renamed(name);
-        let today = today.as_deref().unwrap_or(name);
-        let own = self.metrics.iter().find(|metric| metric.name == today);
-        let known = || metrics::find(self.kind, &self.stored(name));
-        let metric = own.cloned().or_else(known)?;
-        let is_own = self.own.contains(&metric.name);
-        Some(if metrics::in_ms(name) && !is_own {
-            Metric::new(name, "ms", metric.better)
-        } else {
-            metric
-        })
-    }
-
-    /// Names as they are written today; those of its own figures and of counters stay.
-    fn today(&self, names: &[String]) -> Vec<String> {
-        let today = |name: &String| self.renamed(name).unwrap_or_else(|| name.clone());
-        names.iter().map(today).collect()
-    }
-
-    /// The name that is to be written for a metric that has an older one.
-    pub fn renamed(&self, name: &str) -> Option<String> {
-        let is_given = self.own.iter().chain(&self.also).any(|own| own == name);
-        let renamed = metrics::renamed(self.kind, name, self.is_old);
-        renamed.filter(|_| !is_given)
-    }
-
-    /// The names that the file wants reported, as it spells them.
-    pub fn wanted(&self) -> &[String] {
-        self.wanted.as_deref().unwrap_or_default()
-    }
-
-    /// The name under which runs keep one of its metrics.
-    pub fn kept(&self, metric: &Metric) -> String {
-        let name = &metric.name;
-        if self.own.contains(name) {
-            name.clone()
-        } else {
-            metrics::stored(self.kind, name, false)
+/// Puts the keys of one table into another one; `is_deep`: those of the tables in it as well.
+fn merge(into: &mut Node, patch: &Node, is_deep: bool) {
+    let (Content::Table(known), Some(keys)) = (&mut into.content, patch.table()) else {
+        *into = patch.clone();
+        return;
+    };
+    for (key, node) in keys {
+        match known.get_mut(key) {
+            Some(inner) if is_deep => merge(inner, node, false),
+            _ => put(known, key, node),
         }
     }
+}
 
-    /// The name under which runs keep the figure that the file calls by this name. A figure of its own keeps
-    /// its name.
-    pub fn stored(&self, name: &str) -> String {
-        if self.own.iter().any(|own| own == name) {
-            name.to_owned()
-        } else {
-            metrics::stored(self.kind, name, self.is_old)
+fn put(into: &mut Table, key: &str, node: &Node) {
+    for (one, other) in ALTERNATIVES {
+        if key == one {
+            into.shift_remove(other);
+        } else if key == other {
+            into.shift_remove(one);
         }
     }
-
-    /// The names of all metrics that may be asked for.
-    pub fn metric_names(&self) -> Vec<String> {
-        let own: Vec<Metric> = self.metrics.clone();
-        self.known_metrics(&own)
-    }
+    into.insert(key.to_owned(), node.clone());
 }

@@ -3,58 +3,54 @@
 //!
 //! It decides what such a file may say, and what each run has to do; everything is checked when the
 //! file is read, down to the last case under the last variant. Nothing is executed here. The grammar
-//! is in docs/guide/experiments.md. Start at [`read`] and [`Experiment`]; [`Experiment::assignment`] is in
-//! `resolve.rs`.
+//! is in docs/guide/experiments.md. Every table of the file is a type that derives `Deserialize` and `JsonSchema`, named
+//! `...Keys`, whose comments are what editors show. Start at [`FileKeys`] and [`Experiment::parse`];
+//! [`Experiment::assignment`] is in `assignment.rs`.
 
+mod assignment;
 mod benchmark;
-mod cases;
 mod claim;
 mod compare;
 pub mod control;
-mod environment;
-mod figure;
 mod group;
-mod loaded;
-mod metrics;
+mod load;
+mod metric;
 mod output;
-mod params;
+mod parameters;
 mod plan;
 mod profile;
-mod proof;
-mod renamed;
 mod requirement;
-mod resolve;
-mod service;
-mod spot;
+mod selection;
+mod server;
 mod target;
 #[cfg(test)]
 mod tests;
-mod traffic;
 mod variant;
 mod verify;
-mod vocabulary;
-mod written;
 
 pub use claim::Claim;
 pub use compare::Compare;
 pub use group::{Group, Kind, Seed};
-pub use metrics::in_ms;
+pub use metric::in_ms;
 pub use output::{Output, Series};
 pub use plan::{Pins, Plan};
 pub use profile::{Profile, Tool, When};
 pub use requirement::{Need, Requirement};
-pub use spot::Spot;
+pub use selection::SelectedCase;
 pub use variant::Variant;
 
-use super::blanks;
-use super::keys::Keys;
+use super::part::{Part, at};
+use super::placeholders::{self, Placeholders};
 use super::tree::{self, Node};
-use anyhow::Result;
-use params::Settings;
-use speedwell_model::Value;
+use super::value::{Deferred, Many, Plain, Whole, schema_of};
+use anyhow::{Context, Result};
+use indexmap::IndexMap;
+use parameters::Settings;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use speedwell_model::assignment::Shares;
+use speedwell_model::{DefinitionFile, Value};
 use std::path::{Path, PathBuf};
-use vocabulary::Vocabulary;
 
 /// The version of the grammar. Before 2, `throughput` counted bytes.
 const SCHEMA: u64 = 2;
@@ -92,8 +88,50 @@ pub struct Experiment {
     pub outputs: Vec<Output>,
     /// What `{program}` means where a variant does not say.
     pub program: Option<String>,
-    /// Blanks that mean the same in all cases.
-    general: Vocabulary,
+    /// Placeholders that mean the same in all cases.
+    general: Placeholders,
+}
+
+/// A definition file of Speedwell: what is measured, what is compared, and which sentences the figures must carry.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "Speedwell definition file", extend("anyOf" = [
+    { "required": ["group"] }, { "required": ["benchmark"] }
+]))]
+struct FileKeys {
+    /// Where editors find the schema of a file in JSON.
+    #[serde(rename = "$schema")]
+    _schema_file: Option<String>,
+    /// The version of this grammar, today 2. Before 2, `throughput` counted bytes.
+    schema: Option<Whole<1>>,
+    /// What it calls itself; cases are named `NAME/GROUP`. Usually the file's name without ending.
+    name: Option<String>,
+    /// What it is to answer: the title of the report.
+    question: Option<String>,
+    /// What `{program}` means where a variant does not say.
+    program: Option<String>,
+    /// What must be there, by names: programs of a version, or packages of npm.
+    requires: Option<Deferred<IndexMap<String, requirement::RequirementKeys>>>,
+    /// Numbers and words that are used as `{name}`. The text "cpus" is the number of processors for the target.
+    params: IndexMap<String, Plain>,
+    #[schemars(schema_with = "variant::schema")]
+    variant: Option<Deferred<()>>,
+    /// What is measured, in order.
+    group: Many<group::GroupKeys>,
+    /// HTTP loads in the short form, by their names.
+    benchmark: IndexMap<String, Deferred<benchmark::BenchmarkKeys>>,
+    plan: plan::PlanKeys,
+    compare: compare::CompareKeys,
+    /// Sentences that the figures must carry.
+    claim: Many<claim::ClaimKeys>,
+    profile: Option<profile::ProfileKeys>,
+    /// Tables, charts and forms of the report, in order.
+    output: Many<output::OutputKeys>,
+}
+
+/// The JSON Schema of definition files, from which editors know keys and values.
+pub fn schema() -> String {
+    schema_of::<FileKeys>()
 }
 
 /// Keys of the file that make an experiment of it, which is measured by itself and has a report of its own. Without
@@ -125,8 +163,8 @@ pub fn form(file: &Path) -> Option<Form> {
     let text = std::fs::read_to_string(file).ok()?;
     if ending == "json" {
         // Large files of results are not worth reading as a tree.
-        let is_one =
-            text.contains("\"group\"") && tree::of_json(&text).is_ok_and(|tree| has_groups(&tree));
+        let is_one = text.contains("\"group\"")
+            && tree::parse_json(&text).is_ok_and(|tree| has_groups(&tree));
         return is_one.then_some(Form::Experiment);
     }
     let has = |begin: &str| {
@@ -136,7 +174,7 @@ pub fn form(file: &Path) -> Option<Form> {
     if has("[[group]]") {
         return Some(Form::Experiment);
     }
-    has("[benchmark").then(|| match tree::of_toml(&text) {
+    has("[benchmark").then(|| match tree::parse_toml(&text) {
         Ok(tree) if judges(&tree) => Form::Experiment,
         // What is wrong with it is reported when it is read.
         _ => Form::Benchmarks,
@@ -171,40 +209,56 @@ fn has_groups(tree: &Node) -> bool {
     })
 }
 
-/// Reads an experiment; see [`super::source`] and [`Experiment::of`].
+/// Reads an experiment; see [`super::source`] and [`Experiment::parse`].
 ///
 /// # Errors
 /// It cannot be read, or says something that has no meaning; messages name the line.
 pub fn read(file: &Path, set: &[(String, String)]) -> Result<Experiment> {
-    Experiment::of(&super::source(file, set)?)
+    Experiment::parse(&super::source(file, set)?)
 }
 
-fn of_tree(
+fn resolve(
     tree: &Node,
     stem: &str,
     root: &Path,
     set: &[(String, String)],
     usable: u32,
 ) -> Result<Experiment> {
-    let top = Keys::top(tree)?;
-    let (name, question, is_old) = head(&top, stem)?;
+    let top = Part::top(tree);
+    let mut keys: FileKeys = top.read()?;
+    let schema = keys.schema.map_or(1, |schema| schema.0);
+    if schema > SCHEMA {
+        let message = format!("the schema {schema} is not known to this version");
+        return Err(top.error("schema", format!("{message}\nhint: schema = {SCHEMA}")));
+    }
+    let name = keys.name.take().unwrap_or_else(|| stem.to_owned());
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        return Err(top.error("name", format!("the name '{name}' is empty or has spaces")));
+    }
     let settings = Settings::new(set);
-    let plan = plan::read(&top)?;
+    let plan = plan::resolve(&keys.plan, &top)?;
     let shares = plan.pins.and_then(|pins| pins.divide(usable));
     let cpus = shares.map_or(usable, |shares| shares.target);
-    let params = params::read(&top, &settings, cpus)?;
-    let program = top.text("program")?;
-    let general = general(root, cpus, &params, program.as_deref());
+    let params = parameters::of_file(&keys.params, &top, &settings, cpus)?;
+    let general = general(root, cpus, &params, keys.program.as_deref());
     let mut used = Vec::new();
-    tree.visit_texts(&mut |text| used.extend(blanks::names(text)));
+    tree.visit_texts(&mut |text| used.extend(placeholders::names(text)));
     let variants = variant::read(&top, &used)?;
-    plan::check(&top, &variants)?;
-    let requirements = requirement::read(&top, root, &general)?;
+    plan::check(&plan, &top, &variants)?;
+    let requirements = requirement::resolve(&top, root, &general)?;
+    let file = group::FileContext {
+        experiment: &name,
+        root,
+        known: &general,
+        settings: &settings,
+        is_old: schema < SCHEMA,
+    };
+    let groups = groups(std::mem::take(&mut keys.group.0), &top, &file)?;
     let mut experiment = Experiment {
-        groups: groups(&top, &name, root, (&general, is_old), &settings)?,
-        compare: compare::read(&top, &variants)?,
+        compare: compare::resolve(&keys.compare, &top, &variants)?,
+        groups,
         name,
-        question,
+        question: keys.question.clone(),
         root: root.to_owned(),
         cpus,
         shares,
@@ -215,29 +269,31 @@ fn of_tree(
         claims: Vec::new(),
         profile: None,
         outputs: Vec::new(),
-        program,
+        program: keys.program.clone(),
         general,
     };
     check_settings(&experiment, &settings)?;
     check_runs(&mut experiment, &top)?;
     check_proofs(&experiment)?;
-    judged(&mut experiment, &top)?;
-    top.finish()?;
+    judge(&mut experiment, &keys, &top)?;
     Ok(experiment)
 }
 
-/// Name and question, and whether the schema is an older one, as it is where nothing is said.
-fn head(top: &Keys, stem: &str) -> Result<(String, Option<String>, bool)> {
-    let schema = top.whole("schema", 1)?.unwrap_or(1);
-    if schema > SCHEMA {
-        let message = format!("the schema {schema} is not known to this version");
-        return Err(top.error("schema", format!("{message}\nhint: schema = {SCHEMA}")));
-    }
-    let name = top.text("name")?.unwrap_or_else(|| stem.to_owned());
-    if name.is_empty() || name.contains(char::is_whitespace) {
-        return Err(top.error("name", format!("the name '{name}' is empty or has blanks")));
-    }
-    Ok((name, top.text("question")?, schema < SCHEMA))
+/// What refers to metrics of groups, which are known when all runs are.
+fn judge(experiment: &mut Experiment, keys: &FileKeys, top: &Part) -> Result<()> {
+    let (groups, variants) = (&experiment.groups, &experiment.variants);
+    let gates = compare::gates(&keys.compare, top, groups)?;
+    let claims = claim::resolve(&keys.claim, top, variants, groups, &experiment.params)?;
+    let pairs = experiment.compare.all_pairs();
+    let profile = keys.profile.as_ref();
+    let profile = profile.map(|keys| profile::resolve(keys, top, variants, groups, &pairs));
+    let profile = profile.transpose()?.flatten();
+    let outputs = output::resolve(&keys.output, top, variants)?;
+    experiment.compare.gates = gates;
+    experiment.claims = claims;
+    experiment.profile = profile;
+    experiment.outputs = outputs;
+    Ok(())
 }
 
 fn general(
@@ -245,42 +301,41 @@ fn general(
     cpus: u32,
     params: &[(String, Value)],
     program: Option<&str>,
-) -> Vocabulary {
-    let mut words = Vocabulary::default();
-    words.say("root", root.display().to_string());
-    words.say("cpus", cpus.to_string());
+) -> Placeholders {
+    let mut known = Placeholders::default();
+    known.define("root", root.display().to_string());
+    known.define("cpus", cpus.to_string());
     if let Some(program) = program {
-        words.say("program", program);
+        known.define("program", program);
     }
     for (name, value) in params {
-        words.say(name, value.plain());
+        known.define(name, value.plain());
     }
-    words
+    known
+}
+
+/// Where the groups stand, in order: those of the long form, then those of the short one.
+fn group_parts<'a>(top: &Part<'a>) -> Vec<Part<'a>> {
+    let long = top.items("group").into_iter();
+    long.chain(top.tables("benchmark")).collect()
 }
 
 fn groups(
-    top: &Keys,
-    experiment: &str,
-    root: &Path,
-    (general, is_old): (&Vocabulary, bool),
-    settings: &Settings,
+    keys: Vec<group::GroupKeys>,
+    top: &Part,
+    file: &group::FileContext,
 ) -> Result<Vec<Group>> {
     let mut found: Vec<Group> = Vec::new();
-    let (long, short) = (top.list("group")?, top.tables("benchmark")?);
-    let long = long.iter().enumerate().map(|(at, keys)| {
-        let group = group::read(keys, at, experiment, general, settings, is_old);
-        (keys, group)
-    });
-    let short = short
-        .iter()
-        .map(|keys| (keys, benchmark::read(keys, experiment, settings)));
-    for (keys, group) in long.chain(short) {
-        let mut group = group?;
+    let mut long = keys.into_iter();
+    for part in group_parts(top) {
+        let group = match long.next() {
+            Some(keys) => group::resolve(keys, &part, file)?,
+            None => benchmark::resolve(&part, file.experiment, file.settings)?,
+        };
         if found.iter().any(|known| known.name == group.name) {
             let message = format!("there are two groups with the name '{}'", group.name);
-            return Err(keys.error("name", message));
+            return Err(part.error("name", message));
         }
-        group.settle(root);
         found.push(group);
     }
     let hint = "what is measured begins with a line [[group]] or [benchmark.NAME]";
@@ -298,8 +353,7 @@ fn check_settings(experiment: &Experiment, settings: &Settings) -> Result<()> {
     for group in &experiment.groups {
         for (name, _) in &group.parameters {
             let is_param = experiment.params.iter().any(|(known, _)| known == name);
-            let of_variant =
-                |variant: &&Variant| variant.blanks.iter().any(|(own, ..)| own == name);
+            let of_variant = |variant: &&Variant| variant.own.iter().any(|(own, ..)| own == name);
             let variant = experiment.variants.iter().find(of_variant);
             let other = match (is_param, variant) {
                 (true, _) => "in [params]".to_owned(),
@@ -310,10 +364,7 @@ fn check_settings(experiment: &Experiment, settings: &Settings) -> Result<()> {
                 }
             };
             let message = format!("'{name}' is a parameter of the group '{}'", group.name);
-            return Err(super::keys::at(
-                group.line,
-                format!("{message} and also {other}"),
-            ));
+            return Err(at(group.line, format!("{message} and also {other}")));
         }
     }
     settings.check(&known)
@@ -321,9 +372,8 @@ fn check_settings(experiment: &Experiment, settings: &Settings) -> Result<()> {
 
 /// Resolves every case under every variant, so that nothing is found out later, and decides the
 /// metrics of the groups.
-fn check_runs(experiment: &mut Experiment, top: &Keys) -> Result<()> {
-    let (long, short) = (top.list("group")?, top.tables("benchmark")?);
-    for (at, keys) in long.iter().chain(&short).enumerate() {
+fn check_runs(experiment: &mut Experiment, top: &Part) -> Result<()> {
+    for (at, part) in group_parts(top).iter().enumerate() {
         let group = &experiment.groups[at];
         let mut own = None;
         for variant in &experiment.variants {
@@ -336,52 +386,51 @@ fn check_runs(experiment: &mut Experiment, top: &Keys) -> Result<()> {
                 experiment.harness_variant(&variant.name, &|_| None)?;
             }
         }
-        experiment.groups[at].decide_metrics(&own.unwrap_or_default(), keys)?;
+        experiment.groups[at].decide_metrics(&own.unwrap_or_default(), part)?;
     }
     Ok(())
 }
 
-/// Refuses a proof that nothing looks for: a harness and a load of the short form have no place to see it.
+/// Refuses a proof that nothing checks: a harness and a load of the short form have no place to see it.
 fn check_proofs(experiment: &Experiment) -> Result<()> {
-    let looks = |group: &Group| !matches!(group.kind, Kind::Function | Kind::Load);
-    if experiment.groups.iter().any(looks) {
+    let checks = |group: &Group| !matches!(group.kind, Kind::Function | Kind::Load);
+    if experiment.groups.iter().any(checks) {
         return Ok(());
     }
     for variant in &experiment.variants {
-        let keys = Keys::below(&variant.path, &variant.patch)?;
-        if keys.has("assert") {
+        let part = Part::new(&variant.place, &variant.patch);
+        if part.has("assert") {
             let message = format!(
                 "no group checks the 'assert' of the variant '{}': this file has only functions and short loads\n\
                  hint: write the load as [[group]] with kind = \"server\"",
                 variant.name
             );
-            return Err(keys.error("assert", message));
+            return Err(part.error("assert", message));
         }
     }
     Ok(())
 }
 
-/// Reads what refers to metrics of groups.
-fn judged(experiment: &mut Experiment, top: &Keys) -> Result<()> {
-    let Experiment {
-        groups,
-        variants,
-        params,
-        ..
-    } = &*experiment;
-    let gates = compare::gates(top, groups)?;
-    let claims = claim::read(top, variants, groups, params)?;
-    let pairs = experiment.compare.all_pairs();
-    let profile = profile::read(top, variants, groups, &pairs)?;
-    let outputs = output::read(top, variants)?;
-    experiment.compare.gates = gates;
-    experiment.claims = claims;
-    experiment.profile = profile;
-    experiment.outputs = outputs;
-    Ok(())
-}
-
 impl Experiment {
+    /// What the text of a definition file means. The text is stored with every session, so that a report can be made
+    /// again when the file has changed.
+    ///
+    /// # Errors
+    /// It says something that has no meaning; messages name the line.
+    pub fn parse(source: &DefinitionFile) -> Result<Experiment> {
+        let file = &source.file;
+        let is_json = file.extension().is_some_and(|ending| ending == "json");
+        let tree = if is_json {
+            tree::parse_json(&source.text)
+        } else {
+            tree::parse_toml(&source.text)
+        };
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        let root = file.parent().unwrap_or(Path::new("/"));
+        tree.and_then(|tree| resolve(&tree, &stem, root, &source.set, source.cpus))
+            .with_context(|| format!("in the definition file '{}'", file.display()))
+    }
+
     /// The group of that name.
     pub fn group(&self, name: &str) -> Option<&Group> {
         self.groups.iter().find(|group| group.name == name)

@@ -1,19 +1,12 @@
 //! `[[output]]`: tables, charts and forms of the report.
 
-use super::plan::known;
+use super::plan::check_variant;
 use super::variant::Variant;
-use crate::keys::Keys;
-use crate::tree::{Content, Node};
+use crate::part::Part;
+use crate::value::{Many, name_of};
 use anyhow::Result;
-
-/// Tables.
-const TABLES: [&str; 3] = ["by-metric", "latency-percentiles", "factors"];
-
-/// Charts.
-const CHARTS: [&str; 6] = ["served", "ecdf-tail", "bar", "forest", "flame", "factors"];
-
-/// Forms of the report.
-const REPORTS: [&str; 4] = ["html", "markdown", "json", "csv"];
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +19,7 @@ pub enum Output {
         name: String,
         /// What its lines are.
         series: Series,
-        /// Variants of each picture of a story; empty: one picture of all.
+        /// Variants of each picture, in order; empty: one picture of all.
         stages: Vec<Vec<String>>,
     },
     /// The report in these forms.
@@ -34,100 +27,119 @@ pub enum Output {
 }
 
 /// What the lines of a picture are; there is one picture for each of the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Series {
     /// All variants in one case.
+    #[default]
     Variants,
     /// All cases of one variant.
     Cases,
 }
 
-/// Reads all outputs, in order.
-pub fn read(top: &Keys, variants: &[Variant]) -> Result<Vec<Output>> {
-    let outputs = top.list("output")?;
-    outputs.iter().map(|keys| one(keys, variants)).collect()
+/// A table, a chart, or the forms of the report: one of `table`, `chart` and `report`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    { "required": ["table"] }, { "required": ["chart"] }, { "required": ["report"] }
+]))]
+pub struct OutputKeys {
+    /// A table.
+    table: Option<Table>,
+    /// A chart.
+    chart: Option<Chart>,
+    /// What the lines of `served` and `ecdf-tail` are.
+    series: Series,
+    /// One picture for each list of variants, ["all"] being all of them.
+    stages: Vec<Many<String>>,
+    /// Files of the report, named after the experiment.
+    report: Option<Many<Form>>,
 }
 
-fn one(keys: &Keys, variants: &[Variant]) -> Result<Output> {
-    let table = keys.choice("table", &TABLES)?.map(Output::Table);
-    let chart = match keys.choice("chart", &CHARTS)? {
-        Some(name) => {
-            let series = match keys.choice("series", &["variants", "cases"])?.as_deref() {
-                Some("cases") => Series::Cases,
-                _ => Series::Variants,
-            };
-            Some(Output::Chart {
-                name,
-                series,
-                stages: stages(keys, variants)?,
-            })
-        }
-        None => None,
-    };
-    let report = reports(keys)?.map(Output::Report);
-    keys.finish()?;
-    let mut found: Vec<Output> = table.into_iter().chain(chart).chain(report).collect();
-    match (found.pop(), found.is_empty()) {
-        (Some(output), true) => Ok(output),
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Table {
+    /// Every metric, a variant a column; it is always there.
+    ByMetric,
+    /// Percentiles of latencies, a variant a column.
+    LatencyPercentiles,
+    /// A table for each factor in which variants differ.
+    Factors,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Chart {
+    /// The percentage of requests served within a time.
+    Served,
+    /// The slow end of the distribution.
+    EcdfTail,
+    /// The first metric as bars.
+    Bar,
+    /// Changes with their intervals.
+    Forest,
+    /// Flame graphs.
+    Flame,
+    /// The first metric, in groups of bars.
+    Factors,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Form {
+    /// A page.
+    Html,
+    /// Markdown, with its charts as SVG files.
+    Markdown,
+    /// JSON.
+    Json,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// What the outputs of the file are, in order.
+pub fn resolve(outputs: &[OutputKeys], top: &Part, variants: &[Variant]) -> Result<Vec<Output>> {
+    let parts = top.items("output");
+    let one = |(keys, part): (&OutputKeys, &Part)| output(keys, part, variants);
+    outputs.iter().zip(&parts).map(one).collect()
+}
+
+fn output(keys: &OutputKeys, part: &Part, variants: &[Variant]) -> Result<Output> {
+    let of_a_chart = ["series", "stages"].into_iter().find(|key| part.has(key));
+    if let (Some(key), None) = (of_a_chart, keys.chart) {
+        return Err(part.wrong(key, "has a meaning for a chart only"));
+    }
+    match (keys.table, keys.chart, &keys.report) {
+        (Some(table), None, None) => Ok(Output::Table(name_of(&table))),
+        (None, Some(chart), None) => Ok(Output::Chart {
+            name: name_of(&chart),
+            series: keys.series,
+            stages: stages(keys, part, variants)?,
+        }),
+        (None, None, Some(forms)) => Ok(Output::Report(forms.iter().map(name_of).collect())),
         _ => {
-            Err(keys
+            Err(part
                 .wrong_table("does not say one thing\nhint: it has one of table, chart, report"))
         }
     }
 }
 
-fn reports(keys: &Keys) -> Result<Option<Vec<String>>> {
-    let is_text = keys
-        .node("report")
-        .is_some_and(|node| node.text().is_some());
-    let forms = if is_text {
-        keys.text("report")?.map(|form| vec![form])
-    } else {
-        keys.texts("report")?
-    };
-    let known = REPORTS.map(str::to_owned);
-    match forms.iter().flatten().find(|form| !known.contains(form)) {
-        Some(unknown) => Err(keys.unknown("report", unknown, &known)),
-        None => Ok(forms),
-    }
-}
-
 /// Lists of variants; `["all"]` is all of them.
-fn stages(keys: &Keys, variants: &[Variant]) -> Result<Vec<Vec<String>>> {
-    let wrong = || {
-        let message = format!(
-            "the key 'stages' of {} is not a list of lists of variants",
-            keys.place
-        );
-        keys.error(
-            "stages",
-            format!("{message}\nhint: stages = [[\"old\"], [\"all\"]]"),
-        )
-    };
-    let stages = match keys.node("stages").map(|node| &node.content) {
-        None => return Ok(Vec::new()),
-        Some(Content::List(stages)) => stages,
-        Some(_) => return Err(wrong()),
-    };
-    let all: Vec<String> = variants
+fn stages(keys: &OutputKeys, part: &Part, variants: &[Variant]) -> Result<Vec<Vec<String>>> {
+    let every: Vec<String> = variants
         .iter()
         .map(|variant| variant.name.clone())
         .collect();
     let mut found = Vec::new();
-    for stage in stages {
-        let Content::List(names) = &stage.content else {
-            return Err(wrong());
-        };
-        let names: Option<Vec<&str>> = names.iter().map(Node::text).collect();
-        let names = names.filter(|names| !names.is_empty()).ok_or_else(wrong)?;
-        if names == ["all"] && !all.contains(&"all".to_owned()) {
-            found.push(all.clone());
+    for Many(names) in &keys.stages {
+        if *names == ["all"] && !every.contains(&"all".to_owned()) {
+            found.push(every.clone());
             continue;
         }
-        for name in &names {
-            known(keys, "stages", name, variants)?;
+        for name in names {
+            check_variant(part, "stages", name, variants)?;
         }
-        found.push(names.into_iter().map(str::to_owned).collect());
+        found.push(names.clone());
     }
     Ok(found)
 }

@@ -1,8 +1,11 @@
 //! `[plan]`: how often, in which order, on which processors, and when it is enough.
 
-use super::variant::{self, Variant};
-use crate::keys::Keys;
+use super::variant::Variant;
+use crate::part::Part;
+use crate::value::{Count, Plain, Share, Time, checked};
 use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use speedwell_model::Order;
 use speedwell_model::assignment::Shares;
 use std::time::Duration;
@@ -56,77 +59,106 @@ impl Pins {
     }
 }
 
-/// Reads `[plan]`. Variants are checked by [`check`], because processors must be known before them.
-pub fn read(top: &Keys) -> Result<Plan> {
-    let mut plan = Plan {
-        runs: None,
-        order: Order::Blocks,
-        control: None,
-        pins: None,
-        budget: None,
-        precision: None,
-        timeout: TIMEOUT,
-    };
-    let Some(keys) = top.table("plan")? else {
-        return Ok(plan);
-    };
-    plan.runs = keys.count("runs")?;
-    if keys.choice("order", &["blocks", "alternate"])?.as_deref() == Some("alternate") {
-        plan.order = Order::Alternate;
-    }
-    plan.control = keys.text("control")?;
-    plan.pins = pins(&keys)?;
-    plan.budget = keys.time("budget")?;
-    if let Some(timeout) = keys.time("timeout")? {
-        plan.timeout = timeout;
-    }
-    if let Some(stop) = keys.table("stop_when")? {
-        plan.precision = stop.share("precision")?;
-        let budget = stop.time("budget")?;
-        if budget.is_some() && plan.budget.is_some() {
-            return Err(stop.error("budget", "the budget is given twice, in [plan] as well"));
-        }
-        plan.budget = plan.budget.or(budget);
-        stop.finish()?;
-    }
-    keys.finish()?;
-    Ok(plan)
+/// How it is measured: how often, in which order, on which processors, and when it is enough.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanKeys {
+    /// Runs of every case under every variant. Usually as many as the verdict needs.
+    runs: Option<Count>,
+    /// The order of the runs. Usually "blocks", random within a block.
+    order: Option<OrderName>,
+    /// A variant that is measured twice: what differs between the two is noise.
+    control: Option<String>,
+    /// The first processors are the target's, the last ones are those of what sends the load. Usually they share all.
+    cpus: Option<PinKeys>,
+    /// Time for all measuring.
+    budget: Option<Time>,
+    /// When a case is done.
+    stop_when: Option<StopWhenKeys>,
+    /// How long a run may take. Usually "5m".
+    timeout: Option<Time>,
 }
 
-/// Refuses names of variants that do not exist.
-pub fn check(top: &Keys, variants: &[Variant]) -> Result<()> {
-    let Some(keys) = top.table("plan")? else {
-        return Ok(());
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum OrderName {
+    /// Random within a block.
+    Blocks,
+    /// One variant after the other.
+    Alternate,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct PinKeys {
+    /// How many are the target's: "rest", or a number.
+    target: TargetPins,
+    /// How many are those of what sends the load. Usually 1.
+    load: Option<Count>,
+}
+
+checked! {
+    #[derive(Copy, Default)]
+    struct TargetPins(Option<u32>) from Plain as {
+        "anyOf": [{ "const": "rest" }, { "type": ["integer", "string"], "minimum": 1 }]
+    },
+    |value| match value.text().as_str() {
+        "rest" => Ok(None),
+        _ => {
+            let count = value.whole(1).and_then(|count| u32::try_from(count).ok());
+            count.map(Some).ok_or("is not \"rest\" or a whole number above 0".to_owned())
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StopWhenKeys {
+    /// A case is done when its interval is this narrow to each side.
+    precision: Option<Share>,
+    /// Time for all measuring.
+    budget: Option<Time>,
+}
+
+/// What `[plan]` of the file says. Variants are checked by [`check`], because processors must be known before them.
+pub fn resolve(keys: &PlanKeys, top: &Part) -> Result<Plan> {
+    let order = match keys.order {
+        Some(OrderName::Alternate) => Order::Alternate,
+        _ => Order::Blocks,
     };
-    match keys.text("control")? {
-        Some(name) => known(&keys, "control", &name, variants),
-        None => Ok(()),
+    let stop = keys.stop_when;
+    let (budget, inner) = (keys.budget, stop.and_then(|stop| stop.budget));
+    let stop_part = top.part("plan").and_then(|plan| plan.part("stop_when"));
+    if let (Some(_), Some(_), Some(part)) = (budget, inner, stop_part) {
+        return Err(part.error("budget", "the budget is given twice, in [plan] as well"));
+    }
+    let pins = |pins: PinKeys| Pins {
+        target: pins.target.0,
+        load: pins.load.map_or(1, |load| load.0),
+    };
+    Ok(Plan {
+        runs: keys.runs.map(|runs| runs.0),
+        order,
+        control: keys.control.clone(),
+        pins: keys.cpus.map(pins),
+        budget: budget.or(inner).map(|budget| budget.0),
+        precision: stop.and_then(|stop| stop.precision).map(|share| share.0),
+        timeout: keys.timeout.map_or(TIMEOUT, |timeout| timeout.0),
+    })
+}
+
+/// Refuses a control that is not a variant.
+pub fn check(plan: &Plan, top: &Part, variants: &[Variant]) -> Result<()> {
+    match (&plan.control, top.part("plan")) {
+        (Some(name), Some(part)) => check_variant(&part, "control", name, variants),
+        _ => Ok(()),
     }
 }
 
 /// Refuses a name of a variant that does not exist.
-pub fn known(keys: &Keys, key: &str, name: &str, variants: &[Variant]) -> Result<()> {
-    match variant::find(variants, name) {
+pub fn check_variant(part: &Part, key: &str, name: &str, variants: &[Variant]) -> Result<()> {
+    match super::variant::find(variants, name) {
         Ok(_) => Ok(()),
-        Err(_) => Err(keys.error(key, variant::unknown(variants, name))),
+        Err(error) => Err(part.error(key, error)),
     }
-}
-
-fn pins(keys: &Keys) -> Result<Option<Pins>> {
-    let Some(inner) = keys.table("cpus")? else {
-        return Ok(None);
-    };
-    let is_rest = inner
-        .node("target")
-        .is_none_or(|node| node.text() == Some("rest"));
-    let pins = Pins {
-        target: if is_rest {
-            None
-        } else {
-            inner.count("target")?
-        },
-        load: inner.count("load")?.unwrap_or(1),
-    };
-    inner.finish()?;
-    Ok(Some(pins))
 }

@@ -1,13 +1,15 @@
 //! `[profile]`: extra runs that show where time goes. They are never the runs that are timed.
 
-use super::compare;
+use super::compare::{Pair, checked_pairs};
 use super::group::Group;
-use super::spot;
+use super::selection::selected_cases;
 use super::variant::Variant;
-use crate::expression::{self, Filter, Mistake};
-use crate::keys::Keys;
-use crate::tree::{Content, Node};
+use crate::expression::{self, Filter};
+use crate::part::Part;
+use crate::reader;
 use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use speedwell_model::Verdict;
 
 /// Verdicts by their names in a condition.
@@ -50,9 +52,11 @@ pub enum When {
 }
 
 /// What takes profiles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tool {
     /// The best that there is.
+    #[default]
     Auto,
     /// perf of Linux.
     Perf,
@@ -62,80 +66,94 @@ pub enum Tool {
     None,
 }
 
-/// Reads `[profile]`.
-pub fn read(
-    top: &Keys,
+/// Extra runs that show where time goes.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProfileKeys {
+    /// Of which cases: "always", "never", "verdict != same", or a list of cases: ["http, size=100"]. Usually of all.
+    when: Option<WhenKeys>,
+    /// What takes profiles. Usually the best that there is.
+    tool: Tool,
+    /// What counts. Usually what happens after the warm-up.
+    window: Option<Window>,
+    /// Whose profiles are set against each other. Usually what is compared.
+    pairs: Vec<Pair>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+enum WhenKeys {
+    #[serde(rename = "a text")]
+    Condition(String),
+    #[serde(rename = "a list")]
+    Cases(Vec<String>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Window {
+    /// What happens after the warm-up.
+    AfterWarmup,
+    /// Everything.
+    All,
+}
+
+/// What `[profile]` says; `usual` is compared otherwise.
+pub fn resolve(
+    keys: &ProfileKeys,
+    top: &Part,
     variants: &[Variant],
     groups: &[Group],
     usual: &[(String, String)],
 ) -> Result<Option<Profile>> {
-    let Some(keys) = top.table("profile")? else {
+    let Some(part) = top.part("profile") else {
         return Ok(None);
     };
-    let tool = match keys
-        .choice("tool", &["auto", "perf", "cpu-prof", "none"])?
-        .as_deref()
-    {
-        Some("perf") => Tool::Perf,
-        Some("cpu-prof") => Tool::CpuProf,
-        Some("none") => Tool::None,
-        _ => Tool::Auto,
-    };
-    let window = keys.choice("window", &["after-warmup", "all"])?;
-    let pairs = match compare::pairs(&keys, variants)? {
+    let pairs = match checked_pairs(&keys.pairs, &part, variants)? {
         pairs if pairs.is_empty() => usual.to_vec(),
         pairs => pairs,
     };
-    let profile = Profile {
-        when: when(&keys, groups)?,
-        tool,
-        after_warmup: window.as_deref() != Some("all"),
-        pairs,
+    let cell = |text: &String| cell(&part, text, groups);
+    let when = match &keys.when {
+        None => When::Always,
+        Some(WhenKeys::Condition(text)) => condition(&part, text)?,
+        Some(WhenKeys::Cases(cases)) => When::Cells(cases.iter().map(cell).collect::<Result<_>>()?),
     };
-    keys.finish()?;
-    Ok(Some(profile))
+    Ok(Some(Profile {
+        when,
+        tool: keys.tool,
+        after_warmup: keys.window != Some(Window::All),
+        pairs,
+    }))
 }
 
-fn when(keys: &Keys, groups: &[Group]) -> Result<When> {
-    let Some(node) = keys.node("when") else {
-        return Ok(When::Always);
-    };
-    if let Content::List(items) = &node.content {
-        let cells = items.iter().map(|item| cell(keys, item, groups));
-        return cells.collect::<Result<_>>().map(When::Cells);
-    }
-    let text = keys.text("when")?.unwrap_or_default();
-    let words: Vec<&str> = text.split_whitespace().collect();
-    match words[..] {
+fn condition(part: &Part, text: &str) -> Result<When> {
+    match text.split_whitespace().collect::<Vec<_>>()[..] {
         ["always"] => Ok(When::Always),
         ["never"] => Ok(When::Never),
         ["verdict", sign @ ("==" | "!="), name] => {
             let found = VERDICTS.iter().find(|(known, _)| *known == name);
             let names = VERDICTS.map(|(known, _)| known.to_owned());
-            let (_, verdict) = found.ok_or_else(|| keys.unknown("when", name, &names))?;
+            let unknown = || part.wrong("when", reader::unknown_name(name, &names));
+            let (_, verdict) = found.ok_or_else(unknown)?;
             Ok(When::Verdict {
                 verdict: *verdict,
                 equal: sign == "==",
             })
         }
         _ => {
-            let message = format!("the key 'when' of {} cannot be '{text}'", keys.place);
             let hint = "\"always\", \"never\", \"verdict != same\", or a list of cases";
-            Err(keys.error("when", format!("{message}\nhint: {hint}")))
+            Err(part.wrong("when", format!("cannot be '{text}'\nhint: {hint}")))
         }
     }
 }
 
-fn cell(keys: &Keys, item: &Node, groups: &[Group]) -> Result<Filter> {
-    let Some(text) = item.text() else {
-        return Err(keys.error("when", "a case is written as a text: \"http, server=hapi\""));
-    };
-    let filter = expression::filter(text).map_err(|mistake| keys.error("when", mistake))?;
+fn cell(part: &Part, text: &str, groups: &[Group]) -> Result<Filter> {
+    let filter = expression::filter(text).map_err(|mistake| part.error("when", mistake))?;
     let groups: Vec<&Group> = groups.iter().collect();
-    match spot::matching(&groups, None, &filter) {
+    match selected_cases(&groups, None, &filter) {
         Ok(_) => Ok(filter),
-        Err((part, message, hint)) => {
-            Err(keys.error("when", Mistake::about(text, &part, message, hint)))
-        }
+        Err(wrong) => Err(part.error("when", wrong.within(text))),
     }
 }

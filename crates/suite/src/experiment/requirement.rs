@@ -1,9 +1,13 @@
 //! `[requires]`: what must be there before anything starts.
 
-use super::vocabulary::Vocabulary;
-use crate::keys::Keys;
+use crate::part::Part;
+use crate::placeholders::Placeholders;
+use crate::value::{Many, Pattern, checked};
 use anyhow::Result;
+use indexmap::IndexMap;
 use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// What is looked for in the output of a command where nothing is said: the first number with dots.
@@ -23,7 +27,7 @@ pub struct Requirement {
 /// How a requirement is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Need {
-    /// A program that tells its version.
+    /// A program that prints its version.
     Program {
         /// Program and arguments that print it.
         command: Vec<String>,
@@ -41,45 +45,70 @@ pub enum Need {
     },
 }
 
-/// Reads all requirements.
-pub fn read(top: &Keys, root: &Path, words: &Vocabulary) -> Result<Vec<Requirement>> {
-    let Some(node) = top.node("requires") else {
+/// What must be there: a program, or packages of npm in the folder `dir`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequirementKeys {
+    /// Program and arguments that print a version. Usually the name and "--version".
+    command: Option<Many<String>>,
+    /// A pattern with a group (?P<version>...). Usually the first number.
+    #[serde(rename = "match")]
+    pattern: Option<Pattern>,
+    /// The lowest version that will do: "18", "3.10".
+    at_least: Option<Version>,
+    /// The folder of a package.json.
+    dir: Option<String>,
+    /// Packages are installed as the lockfile says. Usually true.
+    lockfile: Option<bool>,
+    /// What helps where it is missing.
+    hint: Option<String>,
+}
+
+checked! {
+    /// A version: digits first.
+    struct Version(String) from String as {
+        "type": "string", "pattern": r"^([0-9]|\{[A-Za-z_])"
+    },
+    |version| {
+        let wrong = format!(": '{version}' is not a version\nhint: at_least = \"18.2\"");
+        let is_one = version.starts_with(|c: char| c.is_ascii_digit());
+        is_one.then_some(version).ok_or(wrong)
+    }
+}
+
+/// What `[requires]` says.
+pub fn resolve(top: &Part, root: &Path, known: &Placeholders) -> Result<Vec<Requirement>> {
+    let Some(part) = top.part("requires") else {
         return Ok(Vec::new());
     };
-    let filled = words.fill_node(node, "requires")?;
-    let keys = Keys::below("requires", &filled)?;
-    let mut found = Vec::new();
-    for name in keys.names() {
-        let Some(inner) = keys.table(&name)? else {
-            continue;
-        };
-        let need = if inner.has("dir") {
-            packages(&inner, root)?
-        } else {
-            program(&inner, &name)?
-        };
-        found.push(Requirement {
-            name,
-            need,
-            hint: inner.text("hint")?,
-        });
-        inner.finish()?;
+    let node = known.fill_node(part.node, &part.place)?;
+    let filled = Part::new(&part.place, &node);
+    let requirements: IndexMap<String, RequirementKeys> = filled.read()?;
+    let one = |(name, keys): (String, RequirementKeys)| {
+        let hint = keys.hint.clone();
+        let part = filled.part(&name).unwrap_or_else(|| filled.clone());
+        let need = need(keys, &name, &part, root)?;
+        Ok(Requirement { name, need, hint })
+    };
+    requirements.into_iter().map(one).collect()
+}
+
+fn need(keys: RequirementKeys, name: &str, part: &Part, root: &Path) -> Result<Need> {
+    let of_the_other: &[&str] = match keys.dir {
+        Some(_) => &["command", "match", "at_least"],
+        None => &["lockfile"],
+    };
+    if let Some(key) = of_the_other.iter().find(|key| part.has(key)) {
+        let message = "has no meaning here\nhint: 'dir' is for packages, 'command' for a program";
+        return Err(part.wrong(key, message));
     }
-    Ok(found)
-}
-
-fn packages(keys: &Keys, root: &Path) -> Result<Need> {
-    let directory = keys.text("dir")?.unwrap_or_default();
-    Ok(Need::Packages {
-        directory: root.join(directory),
-        lockfile: keys.truth("lockfile")?.unwrap_or(true),
-    })
-}
-
-fn program(keys: &Keys, name: &str) -> Result<Need> {
-    let usual = || vec![name.to_owned(), "--version".to_owned()];
-    let pattern = keys.text("match")?.unwrap_or_else(|| VERSION.to_owned());
-    check_pattern(keys, "match", &pattern)?;
+    if let Some(directory) = keys.dir {
+        return Ok(Need::Packages {
+            directory: root.join(directory),
+            lockfile: keys.lockfile.unwrap_or(true),
+        });
+    }
+    let pattern = keys.pattern.map_or_else(|| VERSION.to_owned(), |it| it.0);
     let has_version = Regex::new(&pattern).is_ok_and(|pattern| {
         let mut names = pattern.capture_names().flatten();
         names.any(|name| name == "version")
@@ -87,37 +116,12 @@ fn program(keys: &Keys, name: &str) -> Result<Need> {
     if !has_version {
         let message = format!("the pattern '{pattern}' has no group for the version");
         let hint = r"v(?P<version>\d+\S*)";
-        return Err(keys.error("match", format!("{message}\nhint: {hint}")));
+        return Err(part.error("match", format!("{message}\nhint: {hint}")));
     }
-    let at_least = keys.text("at_least")?;
-    if let Some(version) = &at_least
-        && !version.starts_with(|c: char| c.is_ascii_digit())
-    {
-        let message = format!(
-            "the key 'at_least' of {}: '{version}' is no version",
-            keys.place
-        );
-        return Err(keys.error("at_least", format!("{message}\nhint: at_least = \"18.2\"")));
-    }
+    let usual = || vec![name.to_owned(), "--version".to_owned()];
     Ok(Need::Program {
-        command: keys.texts("command")?.unwrap_or_else(usual),
+        command: keys.command.map_or_else(usual, |command| command.0),
         pattern,
-        at_least,
+        at_least: keys.at_least.map(|version| version.0),
     })
-}
-
-/// Refuses a pattern that cannot be read.
-pub fn check_pattern(keys: &Keys, key: &str, pattern: &str) -> Result<()> {
-    let Err(error) = Regex::new(pattern) else {
-        return Ok(());
-    };
-    let why = error.to_string();
-    let why = why
-        .lines()
-        .last()
-        .unwrap_or_default()
-        .trim_start_matches("error: ");
-    let place = &keys.place;
-    let message = format!("the key '{key}' of {place}: '{pattern}' is not a pattern: {why}");
-    Err(keys.error(key, message))
 }

@@ -19,14 +19,20 @@ const OVERHEAD: &str =
 fn read_with(text: &str, set: &[(&str, &str)], usable: u32) -> Result<Experiment> {
     let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let set: Vec<(String, String)> = set.iter().map(pair).collect();
-    of_tree(&tree::of_toml(text)?, "file", Path::new("/x"), &set, usable)
+    resolve(
+        &tree::parse_toml(text)?,
+        "file",
+        Path::new("/x"),
+        &set,
+        usable,
+    )
 }
 
 pub fn read(text: &str) -> Result<Experiment> {
     read_with(text, &[], 8)
 }
 
-pub fn told(text: &str) -> String {
+pub fn message_of(text: &str) -> String {
     match read(text) {
         Ok(_) => panic!("this was read without an error:\n{text}"),
         Err(error) => format!("{error:#}"),
@@ -50,6 +56,11 @@ pub fn served(assignment: &Assignment) -> &speedwell_model::assignment::Service 
 pub fn ids(experiment: &Experiment, group: &str) -> Vec<String> {
     let cases = &experiment.group(group).unwrap().cases;
     cases.iter().map(|case| case.id()).collect()
+}
+
+fn as_json(toml: &str) -> String {
+    let value: toml::Value = toml::from_str(toml).unwrap();
+    serde_json::to_string(&value).unwrap()
 }
 
 fn names(metrics: &[Metric]) -> Vec<&str> {
@@ -399,10 +410,10 @@ fn an_exit_status_may_hang_on_the_case_and_a_time_on_marks() {
 #[test]
 fn json_says_the_same_as_toml() {
     for text in [TOPOLOGIES, OVERHEAD] {
-        let toml = tree::of_toml(text).unwrap();
-        let json = tree::of_json(&toml.json().to_string()).unwrap();
-        let one = of_tree(&toml, "file", Path::new("/x"), &[], 8).unwrap();
-        let other = of_tree(&json, "file", Path::new("/x"), &[], 8).unwrap();
+        let toml = tree::parse_toml(text).unwrap();
+        let json = tree::parse_json(&as_json(text)).unwrap();
+        let one = resolve(&toml, "file", Path::new("/x"), &[], 8).unwrap();
+        let other = resolve(&json, "file", Path::new("/x"), &[], 8).unwrap();
         for ((group, cases), (twin, _)) in one.cases().zip(other.cases()) {
             for case in cases {
                 for variant in &one.variants {
@@ -418,16 +429,31 @@ fn json_says_the_same_as_toml() {
 }
 
 #[test]
-fn mistakes_in_json_are_told_with_their_path() {
+fn a_name_in_quotes_is_kept_as_it_is_with_its_dots() {
+    let text = "[variant.\"v1.2\"]\n[variant.\"v2.0\"]\nlabel = \"new\"\n[benchmark.\"a.b\"]\nkind = \"load\"\n\
+                url = \"http://127.0.0.1:8000/\"\n";
+    let found = read(text).unwrap();
+    let variants: Vec<&str> = found.variants.iter().map(|v| v.name.as_str()).collect();
+    assert_eq!(variants, ["v1.2", "v2.0"]);
+    assert_eq!(ids(&found, "a.b"), ["file/a.b concurrency=10"]);
+    let wrong = message_of(&text.replace("label", "lable"));
+    assert!(
+        wrong.starts_with("line 3: [variant.\"v2.0\"] has a key 'lable'"),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn mistakes_in_json_are_reported_with_their_path() {
     let wrong = TOPOLOGIES
         .replace("pipelining", "x")
         .replace("keepalive   = true", "keepalife = true");
-    let json = tree::of_json(&tree::of_toml(&wrong).unwrap().json().to_string()).unwrap();
-    let told = of_tree(&json, "file", Path::new("/x"), &[], 8)
+    let json = tree::parse_json(&as_json(&wrong)).unwrap();
+    let message = resolve(&json, "file", Path::new("/x"), &[], 8)
         .unwrap_err()
         .to_string();
     assert_eq!(
-        told,
+        message,
         "'group[0].load' has a key 'keepalife' that is not known\nhint: did you mean 'keepalive'?"
     );
 }

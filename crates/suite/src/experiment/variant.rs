@@ -2,17 +2,26 @@
 //!
 //! A variant changes the target and nothing else: what sends a load or counts is the same for all,
 //! or the instrument would be compared together with its object. Keys without a meaning of their own
-//! can be used as blanks, and must be.
+//! can be used as placeholders, and must be.
 
-use super::params::check_name;
-use super::vocabulary::Vocabulary;
-use crate::keys::Keys;
+use super::parameters::check_name;
+use super::target::{Arguments, Command, Environment};
+use super::verify::ProofKeys;
+use crate::part::{Part, Place, nearest_of};
+use crate::placeholders::Placeholders;
 use crate::tree::{Content, Node, Table};
+use crate::value::{Deferred, Many, Plain, checked};
 use anyhow::{Result, bail};
+use indexmap::IndexMap;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
 use speedwell_model::Value;
 
 /// Keys that change the target.
 const PATCH: [&str; 6] = ["args", "env", "command", "cwd", "program", "assert"];
+
+/// Keys that say what reports show.
+const SHOWN: [&str; 5] = ["name", "label", "color", "colour", "factors"];
 
 /// Keys that change a load of the short form.
 const OF_A_LOAD: [&str; 2] = ["serve", "url"];
@@ -28,15 +37,15 @@ pub struct Variant {
     pub color: Option<String>,
     /// In which respects it differs, for a grid of variants.
     pub factors: Vec<(String, String)>,
-    /// What it changes, with blanks.
+    /// What it changes, with placeholders.
     pub(super) patch: Node,
-    /// What it changes of loads of the short form: `serve` and `url`, with blanks.
+    /// What it changes of loads of the short form: `serve` and `url`, with placeholders.
     pub(super) load: Table,
     /// It stands for the target as it is, in a file without variants.
     is_implied: bool,
-    pub(super) path: String,
-    /// Its own blanks with their lines.
-    pub(super) blanks: Vec<(String, Value, Option<usize>)>,
+    pub(super) place: Place,
+    /// Its own placeholders with their lines.
+    pub(super) own: Vec<(String, Value, Option<usize>)>,
 }
 
 impl Variant {
@@ -53,8 +62,8 @@ impl Variant {
             },
             load: Table::default(),
             is_implied: true,
-            path: "variant".to_owned(),
-            blanks: Vec::new(),
+            place: Place::default().key("variant"),
+            own: Vec::new(),
         }
     }
 
@@ -63,42 +72,110 @@ impl Variant {
         !self.is_implied
     }
 
-    /// Adds its own blanks to the words.
-    pub(super) fn tell(&self, words: &mut Vocabulary) -> Result<()> {
-        for (name, value, line) in &self.blanks {
-            let path = format!("{}.{name}", self.path);
-            let value = words.fill_value(value, *line, &path)?;
-            words.say(name, value.plain());
+    /// Adds its own placeholders.
+    pub(super) fn define(&self, known: &mut Placeholders) -> Result<()> {
+        for (name, value, line) in &self.own {
+            let value = known.fill_value(value, *line, &self.place.key(name))?;
+            known.define(name, value.plain());
         }
         Ok(())
     }
 }
 
-/// Reads all variants; `used` are the names of all blanks of the file.
-pub fn read(top: &Keys, used: &[String]) -> Result<Vec<Variant>> {
-    let mut found: Vec<Variant> = Vec::new();
-    let of_a_load: &[&str] = if top.has("benchmark") {
-        &OF_A_LOAD
-    } else {
-        &[]
-    };
-    let is_short = top.node("variant").and_then(Node::table);
-    let is_short = is_short.is_some_and(|table| table.values().all(|node| node.table().is_some()));
-    let variants = if is_short {
-        top.tables("variant")?
-    } else {
-        top.list("variant")?
-    };
-    for keys in &variants {
-        let name = if is_short {
-            keys.name.clone()
-        } else {
-            name(keys)?
+/// A named difference of the program under test. Keys that are not known here are placeholders: `{size}` for `size`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("additionalProperties" = { "type": ["string", "number", "boolean"] }))]
+pub struct VariantKeys {
+    /// What it is called everywhere. [variant.NAME] has it in its heading.
+    name: Option<String>,
+    /// What reports call it. Usually its name.
+    label: Option<String>,
+    /// Its colour in charts: "#c0392b".
+    #[serde(alias = "colour")]
+    color: Option<Color>,
+    /// The respects in which variants differ: { http = "workers", cache = "none" }.
+    factors: IndexMap<String, Plain>,
+    /// Arguments behind the target's command.
+    args: Option<Deferred<Arguments>>,
+    /// Variables of the target.
+    env: Option<Deferred<Environment>>,
+    /// In the place of the target's command.
+    command: Option<Deferred<Command>>,
+    /// The target's folder, below that of the file.
+    cwd: Option<Deferred<String>>,
+    /// What `{program}` means; without that placeholder in the command, its first word.
+    program: Option<Deferred<String>>,
+    /// What must be seen, or the variant did not take effect: one table or a list of them.
+    assert: Option<Deferred<Many<ProofKeys>>>,
+    /// Of loads of the short form: in the place of the benchmark's line that starts the server.
+    serve: Option<Deferred<String>>,
+    /// Of loads of the short form: in the place of the benchmark's address.
+    url: Option<Deferred<String>>,
+}
+
+/// What a variant changes of the target, for one case.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PatchKeys {
+    pub args: Option<Arguments>,
+    pub env: Environment,
+    pub command: Option<Command>,
+    pub cwd: Option<String>,
+    pub program: Option<String>,
+    #[serde(rename = "assert")]
+    pub proofs: Many<ProofKeys>,
+}
+
+checked! {
+    /// `#rgb` or `#rrggbb`, in the long form and small letters.
+    struct Color(String) from String as {
+        "type": "string", "pattern": "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})$"
+    },
+    |text| {
+        let digits = text.strip_prefix('#').unwrap_or_default();
+        let is_hexadecimal = digits.chars().all(|c| c.is_ascii_hexdigit());
+        let long: String = match digits.len() {
+            3 => digits.chars().flat_map(|digit| [digit, digit]).collect(),
+            6 => digits.to_owned(),
+            _ => String::new(),
         };
-        let variant = one(keys, name, of_a_load, used)?;
+        if long.is_empty() || !is_hexadecimal {
+            return Err(format!(": '{text}' is not a colour\nhint: a colour is written '#c0392b'"));
+        }
+        Ok(format!("#{}", long.to_ascii_lowercase()))
+    }
+}
+
+/// For the schema: one variant, a list of them, or a table of them by their names.
+pub fn schema(generator: &mut SchemaGenerator) -> Schema {
+    let one = generator.subschema_for::<VariantKeys>();
+    json_schema!({
+        "description": "What is compared, in order. The first one is the baseline.",
+        "anyOf": [
+            one,
+            { "type": "array", "items": one },
+            { "type": "object", "additionalProperties": one }
+        ]
+    })
+}
+
+/// All variants of the file; `used` are the names of all its placeholders.
+pub fn read(top: &Part, used: &[String]) -> Result<Vec<Variant>> {
+    let mut found: Vec<Variant> = Vec::new();
+    let has_loads = top.has("benchmark");
+    let table = top.get("variant").and_then(Node::table);
+    let is_short = table.is_some_and(|table| table.values().all(|node| node.table().is_some()));
+    let parts = if is_short {
+        top.tables("variant")
+    } else {
+        top.items("variant")
+    };
+    for part in &parts {
+        let variant = read_one(part, is_short, has_loads, used)?;
         if found.iter().any(|known| known.name == variant.name) {
             let message = format!("there are two variants with the name '{}'", variant.name);
-            return Err(keys.error("name", message));
+            return Err(part.error("name", message));
         }
         found.push(variant);
     }
@@ -108,90 +185,87 @@ pub fn read(top: &Keys, used: &[String]) -> Result<Vec<Variant>> {
     Ok(found)
 }
 
-fn name(keys: &Keys) -> Result<String> {
-    let name = keys.text("name")?;
-    let name = name.ok_or_else(|| keys.missing("name", "name = \"with-module\""))?;
-    if name.is_empty() || name.contains(|c: char| c.is_control() || ",()[]".contains(c)) {
-        let message = format!("the name '{name}' is empty or has commas or brackets");
-        return Err(keys.error("name", message));
-    }
-    Ok(name)
-}
-
-fn one(keys: &Keys, name: String, of_a_load: &[&str], used: &[String]) -> Result<Variant> {
-    let color = match keys.text("colour")? {
-        Some(colour) => Some(colour),
-        None => keys.text("color")?,
+fn read_one(part: &Part, is_short: bool, has_loads: bool, used: &[String]) -> Result<Variant> {
+    let own = own_placeholders(part, has_loads, used)?;
+    let is_own = |key: &String| own.iter().any(|(name, ..)| name == key);
+    let mut table = part.entries();
+    table.retain(|key, _| !is_own(key));
+    let known = Node {
+        line: part.node.line,
+        content: Content::Table(table),
     };
-    let color = color.map(|color| checked_color(keys, &color)).transpose()?;
-    let mut factors = Vec::new();
-    if let Some(inner) = keys.table("factors")? {
-        for name in inner.names() {
-            let value = inner.value(&name)?.map(|value| value.plain());
-            factors.push((name, value.unwrap_or_default()));
+    let keys: VariantKeys = Part::new(&part.place, &known).read()?;
+    let heading = is_short.then(|| part.place.name().to_owned());
+    let name = match (keys.name, heading) {
+        (Some(name), Some(heading)) if name != heading => {
+            return Err(part.wrong("name", "is not the name in its heading"));
         }
-    }
-    let label = keys.text("label")?;
+        (_, Some(heading)) => heading,
+        (Some(name), None) => checked_name(name, part)?,
+        (None, None) => return Err(part.missing("name", "name = \"with-module\"")),
+    };
     let take = |known: &[&str]| -> Table {
         let nodes = known.iter().filter_map(|key| {
-            let node = keys.node(key)?;
+            let node = part.get(key)?;
             Some(((*key).to_owned(), node.clone()))
         });
         nodes.collect()
     };
-    let (patch, load) = (take(&PATCH), take(of_a_load));
-    let line = keys.node("name").and_then(|node| node.line);
+    let factors = keys.factors.into_iter();
     Ok(Variant {
-        name,
-        label,
-        color,
-        factors,
+        label: keys.label,
+        color: keys.color.map(|color| color.0),
+        factors: factors.map(|(name, value)| (name, value.text())).collect(),
         patch: Node {
-            line,
-            content: Content::Table(patch),
+            line: part
+                .get("name")
+                .and_then(|node| node.line)
+                .or(part.node.line),
+            content: Content::Table(take(&PATCH)),
         },
-        load,
+        load: if has_loads {
+            take(&OF_A_LOAD)
+        } else {
+            Table::default()
+        },
         is_implied: false,
-        path: keys.path().to_owned(),
-        blanks: blanks(keys, used)?,
+        place: part.place.clone(),
+        own,
+        name,
     })
 }
 
-/// The keys that have a meaning only because a blank has their name.
-fn blanks(keys: &Keys, used: &[String]) -> Result<Vec<(String, Value, Option<usize>)>> {
+fn checked_name(name: String, part: &Part) -> Result<String> {
+    if name.is_empty() || name.contains(|c: char| c.is_control() || ",()[]".contains(c)) {
+        let message = format!("the name '{name}' is empty or has commas or brackets");
+        return Err(part.error("name", message));
+    }
+    Ok(name)
+}
+
+/// The keys that have a meaning only because a placeholder has their name.
+fn own_placeholders(
+    part: &Part,
+    has_loads: bool,
+    used: &[String],
+) -> Result<Vec<(String, Value, Option<usize>)>> {
     let mut found = Vec::new();
-    for key in keys.untaken() {
-        if !used.contains(&key) {
-            return Err(keys.unknown_key(&key));
+    for (key, node) in part.entries() {
+        let name = key.as_str();
+        let is_of_a_load = OF_A_LOAD.contains(&name);
+        if SHOWN.contains(&name) || PATCH.contains(&name) || (has_loads && is_of_a_load) {
+            continue;
         }
-        check_name(keys, &key)?;
-        if let Some(value) = keys.value(&key)? {
-            let line = keys.node(&key).and_then(|node| node.line);
-            found.push((key, value, line));
+        if used.contains(&key) {
+            check_name(part, name)?;
+            let value = part.read_key::<Plain>(name)?;
+            found.extend(value.map(|value| (key, value.0, node.line)));
+        } else if is_of_a_load {
+            let message = format!("'{key}' replaces a key of [benchmark.NAME], and there is none");
+            return Err(part.error(name, message));
         }
     }
     Ok(found)
-}
-
-/// `#rgb` or `#rrggbb`, in the long form and small letters.
-fn checked_color(keys: &Keys, text: &str) -> Result<String> {
-    let digits = text.strip_prefix('#').unwrap_or_default();
-    let is_hexadecimal = digits.chars().all(|c| c.is_ascii_hexdigit());
-    let long = match digits.len() {
-        3 => digits.chars().flat_map(|digit| [digit, digit]).collect(),
-        6 => digits.to_owned(),
-        _ => String::new(),
-    };
-    if long.is_empty() || !is_hexadecimal {
-        let key = if keys.has("colour") {
-            "colour"
-        } else {
-            "color"
-        };
-        let message = format!("'{text}' is not a colour\nhint: a colour is written '#c0392b'");
-        return Err(keys.error(key, message));
-    }
-    Ok(format!("#{}", long.to_ascii_lowercase()))
 }
 
 /// The position of a variant.
@@ -199,18 +273,13 @@ fn checked_color(keys: &Keys, text: &str) -> Result<String> {
 /// # Errors
 /// There is none of that name; the hint is the nearest.
 pub fn find(variants: &[Variant], name: &str) -> Result<usize> {
-    match variants.iter().position(|variant| variant.name == name) {
-        Some(at) => Ok(at),
-        None => bail!("{}", unknown(variants, name)),
+    if let Some(at) = variants.iter().position(|variant| variant.name == name) {
+        return Ok(at);
     }
-}
-
-/// The message that there is no such variant.
-pub fn unknown(variants: &[Variant], name: &str) -> String {
     let known: Vec<String> = variants
         .iter()
         .map(|variant| variant.name.clone())
         .collect();
-    let hint = crate::keys::nearest_of(name, &known);
-    format!("there is no variant '{name}'\nhint: {hint}")
+    let hint = nearest_of(name, &known);
+    bail!("there is no variant '{name}'\nhint: {hint}")
 }

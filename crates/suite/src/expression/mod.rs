@@ -10,17 +10,15 @@
 //!
 //! Start at [`Expression`]; gates are in [`Gate`].
 
-mod gate;
-mod mistake;
 mod parser;
 mod print;
 mod value;
 
-pub use super::unit::Unit;
-pub use gate::Gate;
-pub use mistake::Mistake;
+pub use value::Unit;
 
 use parser::Parser;
+use print::percent;
+use std::fmt::{Display, Formatter, Result as Written};
 
 /// A claim or a part of one.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,7 +96,7 @@ impl Expression {
     /// # Errors
     /// It is none; the mistake has its column.
     pub fn claim(text: &str) -> Result<Expression, Mistake> {
-        Parser::of(text).claim()
+        Parser::new(text).claim()
     }
 
     /// The figures that it needs, in order, each once.
@@ -153,7 +151,7 @@ impl Expression {
 
 /// The number that a text such as `2*8+1` or `5%` is; `None` if it is something else.
 pub fn arithmetic(text: &str) -> Option<f64> {
-    let read = Parser::of(text).quantity().ok()?;
+    let read = Parser::new(text).quantity().ok()?;
     let value = read.number(&|_| None, &|_| None)?;
     // A text with a unit is no plain number.
     let is_plain = value.is_finite() && read.quantities().is_empty();
@@ -165,7 +163,93 @@ pub fn arithmetic(text: &str) -> Option<f64> {
 /// # Errors
 /// It is none; the mistake has its column.
 pub fn filter(text: &str) -> Result<Filter, Mistake> {
-    Parser::of(text).whole_filter()
+    Parser::new(text).whole_filter()
+}
+
+/// A bound on the change of a candidate against the baseline: `time < +250%`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    /// The metric.
+    pub metric: String,
+    /// The cases that are meant.
+    pub filter: Filter,
+    /// `<`, `<=`, `>` or `>=`.
+    pub operator: Operator,
+    /// The change as a share of the baseline: 2.5 for `+250%`, -0.05 for `-5%`.
+    pub change: f64,
+}
+
+impl Gate {
+    /// Reads gates with `and` between them.
+    ///
+    /// # Errors
+    /// There is none; the mistake has its column.
+    pub fn parse(text: &str) -> Result<Vec<Gate>, Mistake> {
+        Parser::new(text).gates()
+    }
+
+    /// Whether a change, as a share of the baseline, is within the gate.
+    pub fn allows(&self, change: f64) -> bool {
+        self.operator.compares(change, self.change) == Some(true)
+    }
+}
+
+impl Display for Gate {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Written {
+        let term = Term {
+            metric: self.metric.clone(),
+            filter: self.filter.clone(),
+            variant: "x".to_owned(),
+        };
+        let what = term.to_string();
+        let what = what.trim_end_matches("(x)");
+        let sign = if self.change < 0.0 { "" } else { "+" };
+        write!(
+            out,
+            "{what} {} {sign}{}%",
+            self.operator.sign(),
+            percent(self.change)
+        )
+    }
+}
+
+/// A mistake in an expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}\n  {text}\n  {}^{}", " ".repeat(*column), hint_line(hint))]
+pub struct Mistake {
+    /// What is wrong.
+    pub message: String,
+    /// The expression.
+    pub text: String,
+    /// Letters before the place.
+    pub column: usize,
+    /// What helps, if anything does.
+    pub hint: Option<String>,
+}
+
+fn hint_line(hint: &Option<String>) -> String {
+    let line = |hint: &String| format!("\nhint: {hint}");
+    hint.as_ref().map(line).unwrap_or_default()
+}
+
+impl Mistake {
+    /// The mistake that `part`, which occurs in the expression, names something that does not exist.
+    pub fn about(text: &str, part: &str, message: String, hint: String) -> Mistake {
+        let goes_on = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let is_whole = |at: &usize| {
+            let (before, behind) = (&text[..*at], &text[at + part.len()..]);
+            !before.ends_with(goes_on) && !behind.starts_with(goes_on)
+        };
+        let mut places = text.match_indices(part).map(|(at, _)| at);
+        let place = places.find(is_whole).or_else(|| text.find(part));
+        let before = place.map_or("", |at| &text[..at]);
+        Mistake {
+            message,
+            text: text.to_owned(),
+            column: before.chars().count(),
+            hint: Some(hint),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -208,6 +292,42 @@ mod tests {
             "8 workers",
         ] {
             assert_eq!(arithmetic(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_gate_bounds_the_change_of_a_metric() {
+        let gates = Gate::parse("rps > -5% and latency.p99[http, server=hapi] <= +10.5%").unwrap();
+        let texts: Vec<String> = gates.iter().map(Gate::to_string).collect();
+        assert_eq!(
+            texts,
+            ["rps > -5%", "latency.p99[http, server=hapi] <= +10.5%"]
+        );
+        assert_eq!(gates[0].change, -0.05);
+        assert!(gates[0].allows(-0.04) && gates[0].allows(0.3) && !gates[0].allows(-0.05));
+        assert!(gates[1].allows(0.105) && !gates[1].allows(0.106));
+        assert_eq!(Gate::parse("time < 250%"), Gate::parse("time < +250%"));
+    }
+
+    #[test]
+    fn a_gate_without_percent_or_bound_is_reported_with_its_place() {
+        for (text, expected) in [
+            (
+                "time < 5",
+                "a change in percent is missing here\n  time < 5\n         ^\nhint: ",
+            ),
+            (
+                "time == 5%",
+                "one of < <= > >= is missing here\n  time == 5%\n       ^",
+            ),
+            ("< 5%", "the name of a metric is missing here\n  < 5%\n  ^"),
+            (
+                "time < 5% or rps > 1%",
+                "an operator is missing here\n  time < 5% or rps > 1%\n            ^",
+            ),
+        ] {
+            let mistake = Gate::parse(text).unwrap_err().to_string();
+            assert!(mistake.starts_with(expected), "{mistake}");
         }
     }
 }

@@ -3,10 +3,10 @@
 //! Names of variants, groups and values stand in brackets as they are, hyphens included, so they are
 //! read up to the bracket or comma; quotes are needed only for names that contain such letters.
 
+use super::Unit;
 use super::{Expression, Filter, Gate, Mistake, Operator, Term};
-use crate::unit;
 
-/// Deeper brackets are nobody's intention, and each costs a stretch of the stack.
+/// Nobody writes deeper brackets on purpose, and each level costs a part of the stack.
 const DEEPEST: usize = 100;
 
 /// A text that is being read.
@@ -29,7 +29,7 @@ fn is_truth(part: &Expression) -> bool {
 
 impl<'a> Parser<'a> {
     /// Nothing has been read yet.
-    pub fn of(text: &'a str) -> Parser<'a> {
+    pub fn new(text: &'a str) -> Parser<'a> {
         Parser {
             text,
             at: 0,
@@ -238,9 +238,9 @@ impl<'a> Parser<'a> {
             .find(|c: char| !c.is_alphanumeric())
             .unwrap_or(rest.len());
         if end > 0 {
-            let Some(unit) = unit::find(&rest[..end]) else {
+            let Some(unit) = Unit::find(&rest[..end]) else {
                 let message = format!("there is no unit '{}'", &rest[..end]);
-                let hint = format!("it is one of {}", unit::names().join(", "));
+                let hint = format!("it is one of {}", Unit::names().join(", "));
                 return Err(self.mistake(self.at, message).with_hint(hint));
             };
             self.at += end;

@@ -169,7 +169,7 @@ fn bracketed(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit;
+    use crate::expression::Unit;
     use rand::{Rng, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -219,7 +219,7 @@ mod tests {
             2 => Expression::Name("cpus".to_owned()),
             3 => Expression::Term(term(draw)),
             4 => {
-                let unit = unit::find(["us", "s", "MiB"][draw.random_range(0..3)]).unwrap();
+                let unit = Unit::find(["us", "s", "MiB"][draw.random_range(0..3)]).unwrap();
                 Expression::Quantity(f64::from(draw.random_range(0..1000)) / 8.0, unit)
             }
             5 => Expression::Minus(Box::new(number(draw, depth - 1))),

@@ -1,6 +1,6 @@
-//! Every kind of mistake in a file is told with its line and what helps.
+//! Every kind of mistake in a file is reported with its line and what helps.
 
-use super::{assigned, ids, read, served, told};
+use super::{assigned, ids, message_of, read, served};
 use std::time::Duration;
 
 /// A good file, one line of which each of the following mistakes replaces.
@@ -70,7 +70,7 @@ fn the_small_file_is_good_and_each_case_has_its_own_end() {
     assert_eq!(found.claims[0].rows.len(), 3);
 }
 
-/// What is replaced, by what, the line of the mistake, and what must be told.
+/// What is replaced, by what, the line of the mistake, and what must be said.
 type Mistake = (&'static str, &'static str, usize, &'static [&'static str]);
 
 const MISTAKES: &[Mistake] = &[
@@ -319,17 +319,65 @@ const MISTAKES: &[Mistake] = &[
         38,
         &["cannot be 'verdict = same'"],
     ),
+    (
+        "requests = 100",
+        "requests = 100\nwarmup = { requests = 5, duration = \"1s\" }",
+        24,
+        &["the key 'warmup' of [group.load]: a warm-up has exactly one end"],
+    ),
+    (
+        "requests = 100",
+        "requests = 100\nclient = \"wrkk\"",
+        24,
+        &["cannot be 'wrkk'", "did you mean 'wrk'?"],
+    ),
+    (
+        "color =",
+        "colour = \"#fff\"\ncolor =",
+        7,
+        &["[[variant]] has the key 'color' twice"],
+    ),
+    (
+        "status = [\"2xx\", 304]",
+        "status = []",
+        25,
+        &["'status' of [group.verify] is an empty list"],
+    ),
+    (
+        "exclude = [{ size = 10, mode = \"b\" }]",
+        "exclude = 5",
+        15,
+        &["'exclude' of [[group]] is not a table"],
+    ),
+    (
+        "expr = ",
+        "exp = ",
+        36,
+        &["[[claim]] has a key 'exp'", "did you mean 'expr'?"],
+    ),
+    (
+        "expr = \"throughput(loaded) > 0.5*throughput(plain)\"",
+        "say = \"it is faster\"",
+        35,
+        &["[[claim]] has no key 'expr'\nhint: expr = "],
+    ),
+    (
+        "load.duration = \"2s\"",
+        "load = 5",
+        28,
+        &["'load' of [[group.override]] is not a table"],
+    ),
 ];
 
 #[test]
-fn every_mistake_is_told_with_its_line_and_what_helps() {
+fn every_mistake_is_reported_with_its_line_and_what_helps() {
     let mut wrongly = Vec::new();
     for (good, wrong, line, parts) in MISTAKES {
         assert!(SMALL.contains(good), "{good}");
-        let told = told(&SMALL.replace(good, wrong));
-        let has_line = told.starts_with(&format!("line {line}: "));
-        if !has_line || !parts.iter().all(|part| told.contains(part)) {
-            wrongly.push(format!("{wrong}: {told}"));
+        let message = message_of(&SMALL.replace(good, wrong));
+        let has_line = message.starts_with(&format!("line {line}: "));
+        if !has_line || !parts.iter().all(|part| message.contains(part)) {
+            wrongly.push(format!("{wrong}: {message}"));
         }
     }
     assert!(wrongly.is_empty(), "{}", wrongly.join("\n"));
@@ -338,10 +386,10 @@ fn every_mistake_is_told_with_its_line_and_what_helps() {
 #[test]
 fn figures_of_other_cases_cannot_be_mixed_but_one_case_goes_with_all() {
     let mixed = SMALL.replace("0.5*throughput(plain)", "throughput[mode=a](plain)");
-    let told = told(&mixed);
+    let message = message_of(&mixed);
     assert!(
-        told.contains("'throughput[mode=a](plain)' means other cases"),
-        "{told}"
+        message.contains("'throughput[mode=a](plain)' means other cases"),
+        "{message}"
     );
     let one = SMALL.replace(
         "0.5*throughput(plain)",

@@ -1,6 +1,6 @@
 //! Which program a variant means, and groups that are benchmark files.
 
-use super::{assigned, read, told};
+use super::{assigned, message_of, read};
 use speedwell_model::Value;
 use std::path::Path;
 
@@ -38,7 +38,7 @@ expr = "throughput[files](old) > 5 and time[direct](new) < 2s"
 "#;
 
 #[test]
-fn a_program_is_the_first_word_unless_a_blank_says_where_it_belongs() {
+fn a_program_is_the_first_word_unless_a_placeholder_says_where_it_belongs() {
     let found = read(PROGRAMS).unwrap();
     let command = |group: &str, variant: &str| assigned(&found, group, 0, variant).target.command;
     assert_eq!(command("direct", "new"), ["sh", "app.sh", "a b", "{speed}"]);
@@ -69,7 +69,8 @@ fn benchmark_files_get_the_variants_as_their_harness_knows_them() {
         pair("B", "8"),
     ];
     assert_eq!(old.environment, variables);
-    let refused = told(&PROGRAMS.replace("speed = 2", "speed = 2\nenv = { A = { unset = true } }"));
+    let refused =
+        message_of(&PROGRAMS.replace("speed = 2", "speed = 2\nenv = { A = { unset = true } }"));
     assert!(
         refused.contains("line 12: 'A' cannot be unset"),
         "{refused}"
@@ -77,12 +78,31 @@ fn benchmark_files_get_the_variants_as_their_harness_knows_them() {
 }
 
 #[test]
-fn a_claim_of_single_cases_is_looked_at_once() {
+fn a_claim_of_single_cases_is_evaluated_once() {
     let found = read(PROGRAMS).unwrap();
     let rows: Vec<Vec<(usize, Option<usize>)>> = found.claims[0]
         .rows
         .iter()
-        .map(|row| row.iter().map(|spot| (spot.group, spot.case)).collect())
+        .map(|row| row.iter().map(|case| (case.group, case.case)).collect())
         .collect();
     assert_eq!(rows, [[(2, None), (0, Some(0))]]);
+}
+
+#[test]
+fn an_override_of_a_metric_keeps_the_keys_that_it_does_not_name() {
+    let text = r#"
+[[group]]
+name = "tool"
+kind = "command"
+target.command = "tool {n}"
+parameters = { n = [1, 2] }
+metric.took = { regex = 'took (\d+)', unit = "ms" }
+[[group.override]]
+match = { n = 2 }
+metric.took.unit = "s"
+"#;
+    let found = read(text).unwrap();
+    let [one, two] = [0, 1].map(|case| assigned(&found, "tool", case, "usual").figures);
+    assert_eq!((one[0].factor, two[0].factor), (1e6, 1e9));
+    assert_eq!(one[0].from, two[0].from);
 }

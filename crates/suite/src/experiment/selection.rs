@@ -1,54 +1,67 @@
-//! Which cases a metric with a filter means.
+//! Which cases a metric with a filter selects.
 
 use super::group::{Group, Kind};
-use crate::expression::Filter;
-use crate::keys::nearest_of;
+use crate::expression::{Filter, Mistake};
+use crate::part::nearest_of;
+use speedwell_model::{Case, Value};
 
 /// A case of an experiment by its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spot {
+pub struct SelectedCase {
     /// The position of the group.
     pub group: usize,
     /// The position of the case in its group; `None` for benchmark files, whose cases are not known
-    /// before they are asked.
+    /// before their harness describes them.
     pub case: Option<usize>,
 }
 
-/// The word that is wrong, what is wrong with it, and a hint.
-pub type Wrong = (String, String, String);
+/// A name in an expression that selects nothing.
+#[derive(Debug)]
+pub struct WrongName {
+    name: String,
+    message: String,
+    hint: String,
+}
 
-/// All cases that have the metric, if one is given, and that the filter means; at least one.
-pub fn matching(
+impl WrongName {
+    /// The mistake in the expression that has the name.
+    pub fn within(self, expression: &str) -> Mistake {
+        Mistake::about(expression, &self.name, self.message, self.hint)
+    }
+}
+
+/// All cases that have the metric, if one is given, and that the filter selects; at least one.
+pub fn selected_cases(
     groups: &[&Group],
     metric: Option<&str>,
     filter: &Filter,
-) -> Result<Vec<Spot>, Wrong> {
+) -> Result<Vec<SelectedCase>, WrongName> {
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     if let Some(name) = filter.group.as_ref().filter(|name| !names.contains(name)) {
         let hint = nearest_of(name, &names);
-        return Err((name.clone(), format!("there is no group '{name}'"), hint));
+        return Err(wrong(name, format!("there is no group '{name}'"), hint));
     }
-    let is_meant = |group: &Group| filter.group.as_ref().is_none_or(|name| *name == group.name);
-    let meant = groups
+    let is_selected = |group: &Group| filter.group.as_ref().is_none_or(|name| *name == group.name);
+    let candidates = groups
         .iter()
         .enumerate()
-        .filter(|(_, group)| is_meant(group));
-    let having = meant.clone().filter(|(_, group)| has(group, metric));
+        .filter(|(_, group)| is_selected(group));
+    let having = candidates.clone().filter(|(_, group)| has(group, metric));
     let having: Vec<(usize, &&Group)> = having.collect();
     if let (Some(metric), true) = (metric, having.is_empty()) {
-        return Err(unknown_metric(metric, meant.map(|(_, group)| *group)));
+        return Err(unknown_metric(metric, candidates.map(|(_, group)| *group)));
     }
     check_values(&having, filter)?;
     let mut found = Vec::new();
     for (at, group) in &having {
         let group_at = *at;
         if group.kind == Kind::Function {
-            found.push(Spot {
+            found.push(SelectedCase {
                 group: group_at,
                 case: None,
             });
         }
-        let fits = |case: &&speedwell_model::Case| {
+        let fits = |case: &&Case| {
             filter.values.iter().all(|(name, value)| {
                 case.value(name)
                     .is_some_and(|known| known.plain() == *value)
@@ -59,7 +72,7 @@ pub fn matching(
             .iter()
             .enumerate()
             .filter(|(_, case)| fits(case));
-        found.extend(cases.map(|(case, _)| Spot {
+        found.extend(cases.map(|(case, _)| SelectedCase {
             group: group_at,
             case: Some(case),
         }));
@@ -67,13 +80,22 @@ pub fn matching(
     match (found.is_empty(), filter.values.first()) {
         (true, Some((name, _))) => {
             let message = "no case has all these values".to_owned();
-            Err((name.clone(), message, "'--list' shows the cases".to_owned()))
+            Err(wrong(name, message, "'--list' shows the cases".to_owned()))
         }
         _ => Ok(found),
     }
 }
 
-fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a Group>) -> Wrong {
+fn wrong(name: &str, message: String, hint: String) -> WrongName {
+    let name = name.to_owned();
+    WrongName {
+        name,
+        message,
+        hint,
+    }
+}
+
+fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a Group>) -> WrongName {
     let mut known: Vec<String> = Vec::new();
     for name in groups.flat_map(Group::metric_names) {
         if !known.contains(&name) {
@@ -81,11 +103,7 @@ fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a Group>) -> 
         }
     }
     let hint = nearest_of(metric, &known);
-    (
-        metric.to_owned(),
-        format!("there is no metric '{metric}'"),
-        hint,
-    )
+    wrong(metric, format!("there is no metric '{metric}'"), hint)
 }
 
 /// Benchmark files name their metrics when they are measured.
@@ -93,7 +111,7 @@ fn has(group: &Group, metric: Option<&str>) -> bool {
     group.kind == Kind::Function || metric.is_none_or(|metric| group.metric(metric).is_some())
 }
 
-fn check_values(groups: &[(usize, &&Group)], filter: &Filter) -> Result<(), Wrong> {
+fn check_values(groups: &[(usize, &&Group)], filter: &Filter) -> Result<(), WrongName> {
     if groups.iter().any(|(_, group)| group.kind == Kind::Function) {
         return Ok(());
     }
@@ -106,18 +124,14 @@ fn check_values(groups: &[(usize, &&Group)], filter: &Filter) -> Result<(), Wron
         if own.is_empty() {
             let known: Vec<String> = parameters.map(|(known, _)| known.clone()).collect();
             let hint = nearest_of(name, &known);
-            return Err((
-                name.clone(),
-                format!("there is no parameter '{name}'"),
-                hint,
-            ));
+            return Err(wrong(name, format!("there is no parameter '{name}'"), hint));
         }
         let values = own.iter().flat_map(|(_, values)| values);
-        let values: Vec<String> = values.map(speedwell_model::Value::plain).collect();
+        let values: Vec<String> = values.map(Value::plain).collect();
         if !values.contains(value) {
             let hint = nearest_of(value, &values);
             let message = format!("the parameter '{name}' never is '{value}'");
-            return Err((value.clone(), message, hint));
+            return Err(wrong(value, message, hint));
         }
     }
     Ok(())

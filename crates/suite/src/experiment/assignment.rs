@@ -1,28 +1,22 @@
-//! What one run has to do: a group's sections for one case and one variant, with every blank filled
+//! What one run has to do: a group's sections for one case and one variant, with every placeholder filled
 //! that can be known before.
 
-use super::figure;
 use super::group::{Group, Kind};
-use super::proof;
-use super::service;
-use super::target::{self, Circumstances};
-use super::traffic;
-use super::variant::Variant;
-use super::vocabulary::Vocabulary;
-use super::{Experiment, environment};
-use crate::blanks;
-use crate::keys::Keys;
+use super::target::{self, Arguments, TargetKeys, changes};
+use super::variant::{PatchKeys, Variant};
+use super::{Experiment, load, metric, server, verify};
+use crate::part::{Part, Place};
+use crate::placeholders::{self, Placeholders};
 use crate::tree::{Content, Node, Table};
 use anyhow::{Result, bail};
 use speedwell_model::Case;
 use speedwell_model::assignment::{Assignment, Change, Work};
-use std::path::Path;
 
 /// Keys of `[group.target]` that only servers have.
 const OF_A_SERVER: [&str; 5] = ["port", "network", "ready", "stop", "expect_processes"];
 
 impl Experiment {
-    /// What a run of a case under a variant has to do. `{port}` stays a blank.
+    /// What a run of a case under a variant has to do. `{port}` stays.
     ///
     /// # Errors
     /// There is no such variant, or the group consists of benchmark files. What else could be wrong
@@ -46,11 +40,12 @@ impl Experiment {
             let variant = self.harness_variant(&variant.name, &current)?;
             return self.load_assignment(group, case, &variant, None);
         }
-        let sections = super::cases::patched(&group.sections, &group.overrides, case);
-        let words = self.words(group, case, variant, seed, &sections)?;
-        let patch = words.fill_node(&variant.patch, &variant.path)?;
-        let patch = Keys::below(&variant.path, &patch)?;
-        let around = Circumstances {
+        let sections = group.sections_of(case);
+        let known = self.placeholders(group, case, variant, seed, &sections)?;
+        let filled = known.fill_node(&variant.patch, &variant.place)?;
+        let patch_part = Part::new(&variant.place, &filled);
+        let patch: PatchKeys = patch_part.read()?;
+        let context = target::Context {
             root: &self.root,
             limit: self.plan.timeout,
             case,
@@ -58,63 +53,68 @@ impl Experiment {
             has_program: has_program(&sections, variant),
             parameters: &group.parameters,
         };
-        let filled = Node {
+        let unfilled = Node {
             line: group.line,
             content: Content::Table(sections),
         };
-        let filled = words.fill_node(&filled, &group.path)?;
-        let keys = Keys::below(&group.path, &filled)?;
-        let Some(target_keys) = keys.table("target")? else {
-            return Err(keys.missing("target", "[group.target] with command = [...]"));
+        let filled = known.fill_node(&unfilled, &group.place)?;
+        let part = Part::new(&group.place, &filled);
+        let Some(target_part) = part.part("target") else {
+            return Err(part.missing("target", "[group.target] with command = [...]"));
         };
-        let target = target::read(&target_keys, &patch, &around)?;
-        let work = work(&keys, &target_keys, group, &self.root)?;
-        target_keys.finish()?;
-        let proofs = proof::read(&patch, &target.directory, group.kind == Kind::Server)?;
-        patch.finish()?;
+        let keys: TargetKeys = target_part.read()?;
+        let target = target::resolve((&keys, &target_part), (&patch, &patch_part), &context)?;
+        let is_server = group.kind == Kind::Server;
+        let work = if is_server {
+            Work::Server(Box::new(server::resolve(&keys, &part, &self.root)?))
+        } else {
+            refuse_server_keys(&target_part, group)?;
+            Work::Command
+        };
+        let proofs = verify::proofs(patch.proofs, &patch_part, &target.directory, is_server)?;
         Ok(Assignment {
             target,
             work,
             proofs,
-            figures: figure::read(&keys)?,
+            figures: metric::figures(&part)?,
             also: group.also.clone(),
             processors: self.shares,
             profile: None,
         })
     }
 
-    /// What the blanks of a case under a variant mean. A name of the variant hides one of `[params]`.
-    fn words(
+    /// What the placeholders of a case under a variant mean. A name of the variant hides one of `[params]`.
+    fn placeholders(
         &self,
         group: &Group,
         case: &Case,
         variant: &Variant,
         seed: u64,
         sections: &Table,
-    ) -> Result<Vocabulary> {
-        let mut words = self.general.clone();
-        words.say("seed", seed.to_string());
-        words.leave("port");
-        words.belongs(format!(
+    ) -> Result<Placeholders> {
+        let mut known = self.general.clone();
+        known.define("seed", seed.to_string());
+        known.defer("port");
+        known.belong_to(format!(
             " in the group '{}' under the variant '{}'",
             group.name, variant.name
         ));
         for (name, value) in &case.values {
-            words.say(name, value.plain());
+            known.define(name, value.plain());
         }
-        variant.tell(&mut words)?;
+        variant.define(&mut known)?;
         let program = variant.patch.table().and_then(|patch| patch.get("program"));
         if let Some((program, line)) = program.and_then(|node| Some((node.text()?, node.line))) {
-            let program = words.fill(program, line, &variant.path)?;
-            words.say("program", program);
+            let program = known.fill(program, line, &variant.place.key("program"))?;
+            known.define("program", program);
         }
         // The path of the load is the last resort of `{path}`, so that readiness can ask for it, too.
-        if words.fill("{path}", None, "").is_err()
-            && let Some(path) = path(sections, &words, &group.path)?
+        if known.fill("{path}", None, &group.place).is_err()
+            && let Some(path) = path(sections, &known, &group.place)?
         {
-            words.say("path", path);
+            known.define("path", path);
         }
-        Ok(words)
+        Ok(known)
     }
 
     /// The variant as harnesses of benchmark files know variants. `current` gives the variables of our
@@ -143,35 +143,35 @@ impl Experiment {
         variant: &Variant,
         current: &dyn Fn(&str) -> Option<String>,
     ) -> Result<speedwell_model::Variant> {
-        let mut words = self.general.clone();
-        words.belongs(format!(" under the variant '{}'", variant.name));
-        variant.tell(&mut words)?;
-        let patch = words.fill_node(&variant.patch, &variant.path)?;
-        let keys = Keys::below(&variant.path, &patch)?;
-        for key in ["command", "cwd"] {
-            if keys.has(key) {
-                let message = format!("'{key}' of the variant '{}' has no meaning", variant.name);
-                return Err(keys.error(
-                    key,
-                    format!("{message} for benchmark files and loads\nhint: program = \"node\""),
-                ));
-            }
+        let mut known = self.general.clone();
+        known.belong_to(format!(" under the variant '{}'", variant.name));
+        variant.define(&mut known)?;
+        let filled = known.fill_node(&variant.patch, &variant.place)?;
+        let part = Part::new(&variant.place, &filled);
+        if let Some(key) = ["command", "cwd"].iter().find(|key| part.has(key)) {
+            let message = format!("'{key}' of the variant '{}' has no meaning", variant.name);
+            let hint = "program = \"node\"";
+            let message = format!("{message} for benchmark files and loads\nhint: {hint}");
+            return Err(part.error(key, message));
         }
+        let patch: PatchKeys = part.read()?;
         let mut found = speedwell_model::Variant::plain(&variant.name);
-        found.program = keys.text("program")?.map(Into::into);
-        found.arguments = target::arguments(&keys)?;
-        for change in environment::read(&keys, "env")? {
-            found.environment.push(set(&change, current, &keys)?);
+        found.program = patch.program.map(Into::into);
+        found.arguments = patch.args.iter().flat_map(Arguments::texts).collect();
+        for change in changes(&patch.env, &part)? {
+            found
+                .environment
+                .push(whole_value(&change, current, &part)?);
         }
         Ok(found)
     }
 }
 
 /// A change as a variable with its whole value.
-fn set(
+fn whole_value(
     change: &Change,
     current: &dyn Fn(&str) -> Option<String>,
-    keys: &Keys,
+    part: &Part,
 ) -> Result<(String, String)> {
     let joined = |name: &str, more: &str, first: bool| {
         let separator = if name.ends_with("PATH") { ":" } else { " " };
@@ -187,62 +187,55 @@ fn set(
         Change::Prepend(name, value) => (name.clone(), joined(name, value, true)),
         Change::Unset(name) => {
             let message = format!("'{name}' cannot be unset for benchmark files");
-            return Err(keys.error("env", message));
+            return Err(part.error("env", message));
         }
     })
 }
 
-/// Whether the command that is performed has the blank `{program}`.
+/// Whether the command that is performed has the placeholder `{program}`.
 fn has_program(sections: &Table, variant: &Variant) -> bool {
     let of = |table: Option<&Table>| table.and_then(|table| table.get("command")).cloned();
     let command = of(variant.patch.table());
     let command = command.or_else(|| of(sections.get("target").and_then(Node::table)));
     let mut found = false;
-    let mut look = |text: &str| found |= blanks::names(text).iter().any(|name| name == "program");
+    let mut look = |text: &str| {
+        found |= placeholders::names(text)
+            .iter()
+            .any(|name| name == "program")
+    };
     if let Some(command) = command {
         command.visit_texts(&mut look);
     }
     found
 }
 
-/// What is done with the target, which may say nothing of a server unless it is one.
-fn work(keys: &Keys, target: &Keys, group: &Group, root: &Path) -> Result<Work> {
-    if group.kind == Kind::Server {
-        let Some(load) = keys.table("load")? else {
-            return Err(keys.missing("load", "[group.load] with requests or duration"));
-        };
-        let service = service::read(target, &load, keys.table("verify")?.as_ref(), root)?;
-        load.finish()?;
-        return Ok(Work::Server(Box::new(service)));
-    }
-    match OF_A_SERVER.iter().find(|key| target.has(key)) {
-        None => Ok(Work::Command),
-        Some(key) => {
-            let message = format!("'{key}' has no meaning for a command");
-            let hint = format!(
-                "the group '{}' has kind = \"server\" if it serves",
-                group.name
-            );
-            Err(target.error(key, format!("{message}\nhint: {hint}")))
-        }
-    }
+/// Refuses keys of a server in a group that is none.
+fn refuse_server_keys(target: &Part, group: &Group) -> Result<()> {
+    let Some(key) = OF_A_SERVER.iter().find(|key| target.has(key)) else {
+        return Ok(());
+    };
+    let message = format!("'{key}' has no meaning for a command");
+    let hint = format!(
+        "the group '{}' has kind = \"server\" if it serves",
+        group.name
+    );
+    Err(target.error(key, format!("{message}\nhint: {hint}")))
 }
 
 /// The path that the load asks for.
-fn path(sections: &Table, words: &Vocabulary, place: &str) -> Result<Option<String>> {
+fn path(sections: &Table, known: &Placeholders, place: &Place) -> Result<Option<String>> {
     let load = sections.get("load").and_then(Node::table);
     let text = |key: &str| {
         let node = load.and_then(|load| load.get(key))?;
         Some((node.text()?, node.line))
     };
+    let place = place.key("load");
     if let Some((path, line)) = text("path") {
-        return words
-            .fill(path, line, &format!("{place}.load.path"))
-            .map(Some);
+        return known.fill(path, line, &place.key("path")).map(Some);
     }
     let Some((url, line)) = text("url") else {
         return Ok(load.map(|_| "/".to_owned()));
     };
-    let url = words.fill(url, line, &format!("{place}.load.url"))?;
-    Ok(traffic::path_of(&url).map(str::to_owned))
+    let url = known.fill(url, line, &place.key("url"))?;
+    Ok(load::path_of(&url).map(str::to_owned))
 }

@@ -1,0 +1,257 @@
+//! `[group.load]`: what is sent to a server.
+//!
+//! It becomes the same [`LoadSpec`] as the options of `speedwell load`, so that a load means the same everywhere.
+
+use super::benchmark::CONCURRENCY;
+use crate::part::Part;
+use crate::value::{Count, Number, Plain, Time, UrlPath, Whole, checked, or_placeholder};
+use anyhow::Result;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use speedwell_model::assignment::{Traffic, Warmup};
+use speedwell_model::load_spec::{Client, LoadSpec};
+use speedwell_model::milliseconds;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a warm-up waits for steadiness where nothing is said.
+const STEADY: Duration = Duration::from_secs(30);
+
+/// What is sent to a server. It ends after `requests` or `duration`, one of which must be said.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoadKeys {
+    /// What sends it. Usually our own generator.
+    client: ClientName,
+    /// The address, where it is not that of the target.
+    url: Option<String>,
+    /// The path on the target. Usually "/".
+    path: Option<UrlPath>,
+    /// Requests in flight at once. Usually 10.
+    concurrency: Option<Count>,
+    /// An older name: how many connections there are. Write concurrency.
+    connections: Option<Count>,
+    /// Requests in flight on one connection. Usually 1.
+    pipelining: Option<Count>,
+    /// It ends after so many requests.
+    requests: Option<Whole<1>>,
+    /// It ends after this time.
+    duration: Option<Time>,
+    /// Requests a second, whatever the server does. Usually as fast as answers come.
+    rate: Option<Number>,
+    /// Requests that do not count: { requests = 5000 }, { duration = "2s" } or { until = "steady", at_most = "30s" }.
+    warmup: Option<WarmupKeys>,
+    /// The method. Usually "GET".
+    method: Option<String>,
+    /// Header fields.
+    headers: IndexMap<String, Plain>,
+    /// The body of every request.
+    body: Option<Body>,
+    /// A file below the folder of this one that has the body.
+    body_file: Option<String>,
+    /// How long a request may take. Usually "30s".
+    timeout: Option<Time>,
+    /// Connections stay open. Usually true.
+    keepalive: Option<bool>,
+    /// HTTP/2. Usually false.
+    http2: Option<bool>,
+}
+
+/// What sends a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(transform = or_placeholder)]
+pub enum ClientName {
+    /// Our own generator.
+    #[default]
+    Builtin,
+    /// ApacheBench.
+    Ab,
+    /// wrk.
+    Wrk,
+    /// autocannon.
+    Autocannon,
+    /// h2load.
+    H2load,
+}
+
+impl From<ClientName> for Client {
+    fn from(name: ClientName) -> Client {
+        match name {
+            ClientName::Builtin => Client::Builtin,
+            ClientName::Ab => Client::Ab,
+            ClientName::Wrk => Client::Wrk,
+            ClientName::Autocannon => Client::Autocannon,
+            ClientName::H2load => Client::H2load,
+        }
+    }
+}
+
+checked! {
+    /// A body that is no name of a file.
+    pub struct Body(String) from String as { "type": "string", "pattern": "^[^@]|^$" },
+    |body| {
+        let wrong = "begins with '@'\nhint: body_file names a file".to_owned();
+        (!body.starts_with('@')).then_some(body).ok_or(wrong)
+    }
+}
+
+/// A time, or one of several ends.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+enum WarmupKeys {
+    #[serde(rename = "a text")]
+    Duration(Time),
+    #[serde(rename = "a table")]
+    Until(WarmupEnd),
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "WarmupTable")]
+struct WarmupEnd(#[schemars(with = "WarmupTable")] Warmup);
+
+/// When a warm-up ends: after `requests`, after `duration`, or with `until`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WarmupTable {
+    /// After so many requests.
+    requests: Option<Whole<1>>,
+    /// After this time.
+    duration: Option<Time>,
+    /// When the server answers steadily.
+    until: Option<Steady>,
+    /// With until: how long that may take. Usually "30s".
+    at_most: Option<Time>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum Steady {
+    Steady,
+}
+
+impl TryFrom<WarmupTable> for WarmupEnd {
+    type Error = String;
+
+    fn try_from(keys: WarmupTable) -> Result<WarmupEnd, String> {
+        let at_most = keys.at_most.map(|time| time.0);
+        if at_most.is_some() && keys.until.is_none() {
+            return Err(": 'at_most' belongs to until = \"steady\"".to_owned());
+        }
+        match (keys.requests, keys.duration, keys.until) {
+            (Some(count), None, None) => Ok(WarmupEnd(Warmup::Requests(count.0))),
+            (None, Some(time), None) => Ok(WarmupEnd(Warmup::DurationMs(milliseconds(time.0)))),
+            (None, None, Some(Steady::Steady)) => {
+                let limit = milliseconds(at_most.unwrap_or(STEADY));
+                Ok(WarmupEnd(Warmup::SteadyMs(limit)))
+            }
+            _ => Err(": a warm-up has exactly one end\n\
+                 hint: { requests = 5000 }, { duration = \"2s\" } or { until = \"steady\", at_most = \"30s\" }"
+                .to_owned()),
+        }
+    }
+}
+
+impl LoadKeys {
+    /// The load, whose files are below `root`.
+    pub fn resolve(self, part: &Part, root: &Path) -> Result<Traffic> {
+        let (time, count) = end(self.duration, self.requests, part)?;
+        if time.is_none() && count.is_none() {
+            return Err(part.wrong_table(
+                "does not say when it ends\nhint: requests = 8000, or duration = \"10s\"",
+            ));
+        }
+        if self.rate.is_some_and(|rate| rate.0 <= 0.0) {
+            return Err(part.error("rate", "a rate is a number of requests a second above 0"));
+        }
+        let pipelining = self.pipelining.map_or(1, |count| count.0);
+        let concurrency = match (self.concurrency, self.connections) {
+            (Some(_), Some(_)) => return Err(not_both(part, "concurrency", "connections")),
+            (Some(requests), None) => requests.0,
+            // Earlier files say how many connections there are.
+            (None, connections) => connections
+                .map_or(CONCURRENCY, |count| count.0)
+                .saturating_mul(pipelining),
+        };
+        Ok(Traffic {
+            spec: LoadSpec {
+                client: self.client.into(),
+                url: address(self.url, self.path, part)?,
+                concurrency: Some(concurrency),
+                pipeline: (pipelining > 1).then_some(pipelining),
+                time,
+                count,
+                rate: self.rate.map(|rate| rate.0),
+                timeout: self.timeout.map(|time| time.0),
+                request: self.method,
+                header: header(&self.headers),
+                data: self.body.map(|body| body.0),
+                body_file: self.body_file.map(|file| root.join(file)),
+                http2: self.http2 == Some(true),
+                no_keepalive: self.keepalive == Some(false),
+                ..LoadSpec::default()
+            },
+            warmup: match self.warmup {
+                None => Warmup::None,
+                Some(WarmupKeys::Duration(time)) => Warmup::DurationMs(milliseconds(time.0)),
+                Some(WarmupKeys::Until(end)) => end.0,
+            },
+        })
+    }
+}
+
+fn not_both(part: &Part, one: &str, other: &str) -> anyhow::Error {
+    let message = format!(
+        "{} has either '{one}' or '{other}', not both",
+        part.heading()
+    );
+    part.error(other, message)
+}
+
+/// When a load ends: after a time or a number of requests, if either is given.
+pub fn end(
+    time: Option<Time>,
+    count: Option<Whole<1>>,
+    part: &Part,
+) -> Result<(Option<Duration>, Option<u64>)> {
+    if time.is_some() && count.is_some() {
+        return Err(not_both(part, "requests", "duration"));
+    }
+    Ok((time.map(|time| time.0), count.map(|count| count.0)))
+}
+
+/// Lines of the header.
+pub fn header(fields: &IndexMap<String, Plain>) -> Vec<String> {
+    let lines = fields.iter();
+    lines
+        .map(|(name, value)| format!("{name}: {}", value.text()))
+        .collect()
+}
+
+/// `url`, or `path` on the target itself.
+fn address(url: Option<String>, path: Option<UrlPath>, part: &Part) -> Result<String> {
+    match (url, path) {
+        (Some(_), Some(_)) => Err(not_both(part, "url", "path")),
+        (Some(url), None) if path_of(&url).is_none() => {
+            let hint = "http://127.0.0.1:{port}/";
+            let message = format!("cannot be '{url}', which is not an address\nhint: {hint}");
+            Err(part.wrong("url", message))
+        }
+        (Some(url), None) => Ok(url),
+        (None, path) => {
+            let path = path.as_ref().map_or("/", |path| path.0.as_str());
+            Ok(format!("http://127.0.0.1:{{port}}{path}"))
+        }
+    }
+}
+
+/// The path of an address, with what follows it.
+pub fn path_of(url: &str) -> Option<&str> {
+    let (scheme, rest) = url.split_once("://")?;
+    let is_known = ["http", "https"].contains(&scheme) && !rest.is_empty();
+    let path = rest.find('/').map_or("/", |at| &rest[at..]);
+    is_known.then_some(path)
+}

@@ -1,0 +1,504 @@
+//! Metrics of groups: those that every group of a kind has, those that its target gives itself (`[group.metric.NAME]`),
+//! and the names that earlier files have for them.
+//!
+//! Each older name is understood, and one whose meaning has changed is refused before measuring: sessions keep the text
+//! of their file, so what they say must stay what it was.
+
+use super::Experiment;
+use super::group::{Group, Kind};
+use crate::expression::{Filter, Unit};
+use crate::part::{Part, nearest_of};
+use crate::reader::unknown_name;
+use crate::tree::Node;
+use crate::value::{Pattern, checked, or_placeholder};
+use anyhow::{Result, bail};
+use indexmap::IndexMap;
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use speedwell_model::assignment::{Figure, Origin};
+use speedwell_model::{Better, Metric};
+
+/// Figures of a server under load.
+const OF_A_SERVER: [(&str, &str, Better); 13] = [
+    ("throughput", "1/s", Better::Higher),
+    ("bytes_per_second", "B/s", Better::Higher),
+    ("bytes_per_response", "B", Better::Lower),
+    ("cpu_per_request", "ns", Better::Lower),
+    ("cpu_cores", "1", Better::Lower),
+    ("instructions_per_request", "1", Better::Lower),
+    ("max_rss", "B", Better::Lower),
+    ("server_ready", "ns", Better::Lower),
+    ("server_exit", "ns", Better::Lower),
+    ("effective_concurrency", "1", Better::Higher),
+    ("requests_per_connection_min", "1", Better::Higher),
+    ("requests_per_connection_max", "1", Better::Lower),
+    ("cpu_time", "ns", Better::Lower),
+];
+
+/// Figures of a load of the short form.
+const OF_A_LOAD: [&str; 4] = [
+    "throughput",
+    "bytes_per_second",
+    "cpu_per_request",
+    "server_ready",
+];
+
+/// Figures of a command.
+const OF_A_COMMAND: [(&str, &str, Better); 3] = [
+    ("wall_time", "ns", Better::Lower),
+    ("cpu_time", "ns", Better::Lower),
+    ("max_rss", "B", Better::Lower),
+];
+
+/// What `also` may ask for: costs of the operating system's counters, which not every machine has.
+pub const ALSO: [(&str, &str); 16] = [
+    ("cpu_time", "ns"),
+    ("max_rss", "B"),
+    ("instructions", "1"),
+    ("instructions:u", "1"),
+    ("cycles", "1"),
+    ("cycles:u", "1"),
+    ("branches", "1"),
+    ("branches:u", "1"),
+    ("branch-misses", "1"),
+    ("branch-misses:u", "1"),
+    ("cache-references", "1"),
+    ("cache-misses", "1"),
+    ("task-clock", "ns"),
+    ("page-faults", "1"),
+    ("context-switches", "1"),
+    ("cpu-migrations", "1"),
+];
+
+/// Figures with names, units and directions.
+fn own(kind: Kind) -> impl Iterator<Item = (&'static str, &'static str, Better)> {
+    let table: &[(&str, &str, Better)] = match kind {
+        Kind::Server | Kind::Load => &OF_A_SERVER,
+        Kind::Command => &OF_A_COMMAND,
+        Kind::Function => &[],
+    };
+    let is_there = move |name: &str| kind != Kind::Load || OF_A_LOAD.contains(&name);
+    table
+        .iter()
+        .copied()
+        .filter(move |(name, ..)| is_there(name))
+}
+
+fn is_loaded(kind: Kind) -> bool {
+    matches!(kind, Kind::Server | Kind::Load)
+}
+
+/// The metric of that name, if every group of the kind has it.
+pub fn find(kind: Kind, name: &str) -> Option<Metric> {
+    let known = own(kind).find(|(known, ..)| *known == name);
+    let latency = || (is_loaded(kind) && is_latency(name)).then_some(("ns", Better::Lower));
+    let (unit, better) = known
+        .map(|(_, unit, better)| (unit, better))
+        .or_else(latency)?;
+    Some(Metric::new(name, unit, better))
+}
+
+/// The name under which runs store the figure that a file calls by this name: its own, unless the file spells it as earlier
+/// files did. `is_old`: `throughput` counts bytes, as it did in them.
+pub fn stored(kind: Kind, name: &str, is_old: bool) -> String {
+    let plain = name.strip_suffix(":u").unwrap_or(name);
+    let known = match (is_loaded(kind), plain) {
+        (true, "rps") => "throughput",
+        (true, "throughput") if is_old => "bytes_per_second",
+        (true, "ready_ms") => "server_ready",
+        (true, "exit_ms") => "server_exit",
+        (true, "latency.p100" | "latency_p100") => "latency_max",
+        (false, "time") if kind == Kind::Command => "wall_time",
+        _ => return plain.replace('.', "_"),
+    };
+    known.to_owned()
+}
+
+/// The name that is to be written for an older one; `None` for one that is good as it stands.
+pub fn renamed(kind: Kind, name: &str, is_old: bool) -> Option<String> {
+    let is_own = find(kind, name).is_some_and(|metric| metric.name == name);
+    let is_moved = is_old && name == "throughput" && is_loaded(kind);
+    let today = stored(kind, name, is_old);
+    let is_known = find(kind, &today).is_some();
+    (is_known && today != name && (!is_own || is_moved)).then_some(today)
+}
+
+/// Whether a figure is a plain number of milliseconds, as some were in earlier files.
+pub fn in_ms(name: &str) -> bool {
+    matches!(name, "ready_ms" | "exit_ms")
+}
+
+/// The metric that `also` asks for by that name.
+pub fn also(name: &str) -> Option<Metric> {
+    let (_, unit) = ALSO.iter().find(|(known, _)| *known == name)?;
+    Some(Metric::new(name, *unit, Better::Lower))
+}
+
+/// `latency_mean`, `latency_min`, `latency_max`, `latency_p50`, `latency_p99_9`.
+fn is_latency(name: &str) -> bool {
+    let Some(which) = name.strip_prefix("latency_") else {
+        return false;
+    };
+    let share = which.strip_prefix('p').and_then(|text| {
+        let is_number = text.starts_with(|c: char| c.is_ascii_digit());
+        text.replace('_', ".")
+            .parse::<f64>()
+            .ok()
+            .filter(|_| is_number)
+    });
+    ["mean", "min", "max"].contains(&which) || share.is_some_and(|p| (0.0..=100.0).contains(&p))
+}
+
+/// Names to choose from in a hint.
+pub fn names(kind: Kind) -> Vec<String> {
+    let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"];
+    let latencies = latencies.into_iter().filter(|_| is_loaded(kind));
+    let own = own(kind).map(|(name, ..)| name.to_owned());
+    own.chain(latencies.map(|which| format!("latency_{which}")))
+        .collect()
+}
+
+/// A figure that the target gives itself, from one of `regex`, `json`, or `from` and `to`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetricKeys {
+    /// A pattern on stdout; the value is the group (?P<value>...), else the first one.
+    regex: Option<Pattern>,
+    /// A number in the JSON on stdout: "results.0.time".
+    json: Option<String>,
+    /// The mark at which a time begins: "start", "process-end" or "mark:NAME". Usually "start".
+    from: Option<Mark>,
+    /// The mark at which a time ends. Usually "process-end".
+    to: Option<Mark>,
+    /// "ns", "us", "ms", "s", "B", "KiB", "MiB" ..., or any other word.
+    unit: Option<String>,
+    /// Which direction is good; must be said unless the unit is a time, a size, or ends in "/s".
+    better: Option<Direction>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(transform = or_placeholder)]
+enum Direction {
+    /// Less is better.
+    Lower,
+    /// More is better.
+    Higher,
+}
+
+checked! {
+    /// The beginning or end of a time: `start`, `process-end`, or `mark:NAME` for the first line of output that begins so.
+    struct Mark(String) from String as {
+        "type": "string", "pattern": r"^(start|process-end|mark:.+)$|\{[A-Za-z_]"
+    },
+    |mark| {
+        let name = mark.strip_prefix("mark:");
+        if name.is_some_and(|name| !name.is_empty()) || mark == "start" || mark == "process-end" {
+            return Ok(mark);
+        }
+        let known = ["start", "process-end", "mark:NAME"].map(str::to_owned);
+        Err(unknown_name(&mark, &known))
+    }
+}
+
+/// The figures that the target of a group gives itself, in order. Placeholders are filled.
+pub fn figures(group: &Part) -> Result<Vec<Figure>> {
+    let keys: Option<IndexMap<String, MetricKeys>> = group.read_key("metric")?;
+    let parts = group.tables("metric");
+    let keys = keys.into_iter().flatten().map(|(_, keys)| keys);
+    keys.zip(&parts)
+        .map(|(keys, part)| figure(keys, part))
+        .collect()
+}
+
+/// Values are stored in the units that reports know: times in nanoseconds, sizes in bytes.
+fn figure(keys: MetricKeys, part: &Part) -> Result<Figure> {
+    let unit = keys.unit.clone().unwrap_or_else(|| "1".to_owned());
+    let known = Unit::find(&unit);
+    let (mut stored, mut factor) =
+        known.map_or((unit.as_str(), 1.0), |unit| (unit.stored, unit.factor));
+    let (better, has_unit) = (keys.better, keys.unit.is_some());
+    let from = origin(keys, part)?;
+    if let Origin::Marks(..) = from {
+        // A time between marks is measured here, in nanoseconds.
+        if has_unit && stored != "ns" {
+            let message = format!("a time between marks cannot have the unit '{unit}'");
+            return Err(part.error("unit", format!("{message}\nhint: unit = \"ms\"")));
+        }
+        (stored, factor) = ("ns", 1.0);
+    }
+    let better = match better {
+        Some(Direction::Lower) => Better::Lower,
+        Some(Direction::Higher) => Better::Higher,
+        None => usual_direction(part, stored)?,
+    };
+    Ok(Figure {
+        metric: Metric::new(part.place.name(), stored, better),
+        from,
+        factor,
+    })
+}
+
+/// Less time and less memory are better, more per second is better; for anything else the file must say.
+fn usual_direction(part: &Part, unit: &str) -> Result<Better> {
+    match unit {
+        "ns" | "B" => Ok(Better::Lower),
+        unit if unit.ends_with("/s") => Ok(Better::Higher),
+        _ => Err(part.missing("better", "better = \"lower\", or \"higher\"")),
+    }
+}
+
+fn origin(keys: MetricKeys, part: &Part) -> Result<Origin> {
+    let mut found = Vec::new();
+    if let Some(Pattern(pattern)) = keys.regex {
+        let groups = Regex::new(&pattern).map_or(0, |pattern| pattern.captures_len());
+        if groups < 2 {
+            let message = format!("the pattern '{pattern}' has no group for the value");
+            let hint = r"time: (?P<value>[\d.]+) ms";
+            return Err(part.error("regex", format!("{message}\nhint: {hint}")));
+        }
+        found.push(Origin::Regex(pattern));
+    }
+    found.extend(keys.json.map(Origin::Json));
+    if keys.from.is_some() || keys.to.is_some() {
+        let or =
+            |mark: Option<Mark>, usual: &str| mark.map_or_else(|| usual.to_owned(), |mark| mark.0);
+        let (from, to) = (or(keys.from, "start"), or(keys.to, "process-end"));
+        found.push(Origin::Marks(from, to));
+    }
+    match (found.pop(), found.is_empty()) {
+        (Some(origin), true) => Ok(origin),
+        _ => Err(part.wrong_table(
+            "does not say one place that its values come from\n\
+             hint: regex = '(?P<value>...)', json = \"results.0.time\", or from = \"mark:NAME\" and to",
+        )),
+    }
+}
+
+impl Group {
+    /// Decides its metrics, now that those are known that the target gives itself.
+    pub(super) fn decide_metrics(&mut self, own: &[Metric], part: &Part) -> Result<()> {
+        self.own = own.iter().map(|metric| metric.name.clone()).collect();
+        let also = self.also.iter().filter_map(|name| also(name));
+        let also: Vec<Metric> = also.collect();
+        let metric = |name: &str| {
+            let own = own.iter().chain(&also).find(|metric| metric.name == name);
+            let of_kind = || find(self.kind, &stored(self.kind, name, false));
+            own.cloned().or_else(of_kind)
+        };
+        let usual = || -> Vec<String> {
+            let own = own.iter().chain(&also).map(|metric| metric.name.clone());
+            let first = match (self.kind, own.clone().next()) {
+                (Kind::Server | Kind::Load, _) => {
+                    vec![
+                        "throughput",
+                        "latency_p50",
+                        "latency_p99",
+                        "cpu_per_request",
+                    ]
+                }
+                (Kind::Command, None) => vec!["wall_time"],
+                _ => Vec::new(),
+            };
+            first.into_iter().map(str::to_owned).chain(own).collect()
+        };
+        let wanted = self.wanted.clone();
+        let wanted = wanted.map_or_else(usual, |wanted| self.today(&wanted));
+        let mut found: Vec<Metric> = Vec::new();
+        for name in &wanted {
+            match metric(name) {
+                Some(metric) => found.push(metric),
+                None if self.kind == Kind::Function => {}
+                None => {
+                    let known = self.known_metrics(own);
+                    let hint = nearest_of(name, &known);
+                    let message =
+                        format!("there is no metric '{name}' in the group '{}'", self.name);
+                    return Err(part.error("metrics", format!("{message}\nhint: {hint}")));
+                }
+            }
+        }
+        // Own metrics and those of `also` are reported, whether or not the list repeats them.
+        for metric in own.iter().chain(&also) {
+            if !found.iter().any(|known| known.name == metric.name) {
+                found.push(metric.clone());
+            }
+        }
+        self.metrics = found;
+        Ok(())
+    }
+
+    fn known_metrics(&self, own: &[Metric]) -> Vec<String> {
+        let own = own.iter().map(|metric| metric.name.clone());
+        own.chain(self.also.iter().cloned())
+            .chain(names(self.kind))
+            .collect()
+    }
+
+    /// The metric of that name, reported or not.
+    pub fn metric(&self, name: &str) -> Option<Metric> {
+        let today = self.renamed(name);
+        let today = today.as_deref().unwrap_or(name);
+        let own = self.metrics.iter().find(|metric| metric.name == today);
+        let known = || find(self.kind, &self.stored(name));
+        let metric = own.cloned().or_else(known)?;
+        let is_own = self.own.contains(&metric.name);
+        Some(if in_ms(name) && !is_own {
+            Metric::new(name, "ms", metric.better)
+        } else {
+            metric
+        })
+    }
+
+    /// Names as they are written today; those of its own figures and of counters stay.
+    fn today(&self, names: &[String]) -> Vec<String> {
+        let today = |name: &String| self.renamed(name).unwrap_or_else(|| name.clone());
+        names.iter().map(today).collect()
+    }
+
+    /// The name that is to be written for a metric that has an older one.
+    pub fn renamed(&self, name: &str) -> Option<String> {
+        let is_given = self.own.iter().chain(&self.also).any(|own| own == name);
+        let renamed = renamed(self.kind, name, self.is_old);
+        renamed.filter(|_| !is_given)
+    }
+
+    /// The names that the file wants reported, as it spells them.
+    pub fn wanted(&self) -> &[String] {
+        self.wanted.as_deref().unwrap_or_default()
+    }
+
+    /// The name under which runs keep one of its metrics.
+    pub fn stored_name(&self, metric: &Metric) -> String {
+        let name = &metric.name;
+        if self.own.contains(name) {
+            name.clone()
+        } else {
+            stored(self.kind, name, false)
+        }
+    }
+
+    /// The name under which runs keep the figure that the file calls by this name. A figure of its own keeps
+    /// its name.
+    pub fn stored(&self, name: &str) -> String {
+        if self.own.iter().any(|own| own == name) {
+            name.to_owned()
+        } else {
+            stored(self.kind, name, self.is_old)
+        }
+    }
+
+    /// The names of all metrics that a file may use.
+    pub fn metric_names(&self) -> Vec<String> {
+        let own: Vec<Metric> = self.metrics.clone();
+        self.known_metrics(&own)
+    }
+}
+
+impl Experiment {
+    /// A sentence with the older names of the file and what is written for them today, if there are any.
+    ///
+    /// # Errors
+    /// One of them has another meaning today.
+    pub fn renamed(&self) -> Result<Option<String>> {
+        let mut found: Vec<(String, String)> = Vec::new();
+        for (name, group) in self.metrics_by_name() {
+            let Some(today) = group.renamed(&name) else {
+                continue;
+            };
+            if name == "throughput" {
+                bail!(
+                    "'throughput' counted bytes in files before schema 2, and counts requests everywhere else\n\
+                     hint: schema = 2 at the top of the file; bytes are 'bytes_per_second', requests 'throughput'"
+                );
+            }
+            found.push((name, today));
+        }
+        let has_connections = self.groups.iter().any(Group::counts_connections);
+        let connections = ("connections".to_owned(), "concurrency".to_owned());
+        found.extend(has_connections.then_some(connections));
+        let mut listed: Vec<String> = Vec::new();
+        for (name, today) in found {
+            let one = format!("'{name}' is '{today}'");
+            if !listed.contains(&one) {
+                listed.push(one);
+            }
+        }
+        let list = listed.join(", ");
+        Ok((!listed.is_empty())
+            .then(|| format!("The file has older names that are understood: {list} today.")))
+    }
+
+    /// Every metric that the file names, with each group that it is about.
+    fn metrics_by_name(&self) -> Vec<(String, &Group)> {
+        let wanted = self.groups.iter().flat_map(|group| {
+            let names = group.wanted().iter().cloned();
+            names.map(move |name| (name, group))
+        });
+        let mut found: Vec<(String, &Group)> = wanted.collect();
+        let mut about = |metric: &String, filter: &Filter, owner: Option<&String>| {
+            let is_meant = |group: &&Group| {
+                let named = filter.group.as_ref().or(owner);
+                group.kind != Kind::Function && named.is_none_or(|name| *name == group.name)
+            };
+            let groups = self.groups.iter().filter(is_meant);
+            found.extend(groups.map(|group| (metric.clone(), group)));
+        };
+        for claim in &self.claims {
+            for term in claim.expression.terms() {
+                about(&term.metric, &term.filter, None);
+            }
+        }
+        for (owner, gate) in &self.compare.gates {
+            about(&gate.metric, &gate.filter, owner.as_ref());
+        }
+        found
+    }
+}
+
+impl Group {
+    /// Whether its load says how many connections there are, instead of how many requests are in flight.
+    fn counts_connections(&self) -> bool {
+        let has = |node: Option<&Node>| {
+            let table = node.and_then(Node::table);
+            table.is_some_and(|table| table.contains_key("connections"))
+        };
+        let exceptions = self
+            .overrides
+            .iter()
+            .map(|exception| exception.patch.get("load"));
+        has(self.sections.get("load")) || exceptions.into_iter().any(has)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_known_whatever_their_number_and_only_of_servers() {
+        for name in [
+            "latency_p50",
+            "latency_p99_9",
+            "latency_p100",
+            "latency_mean",
+            "throughput",
+        ] {
+            assert!(find(Kind::Server, name).is_some(), "{name}");
+            assert!(find(Kind::Command, name).is_none(), "{name}");
+        }
+        for name in [
+            "latency_p101",
+            "latency_pinf",
+            "latency_p",
+            "latency",
+            "p50",
+        ] {
+            assert!(find(Kind::Server, name).is_none(), "{name}");
+        }
+        for kind in [Kind::Server, Kind::Command, Kind::Load] {
+            assert!(names(kind).iter().all(|name| find(kind, name).is_some()));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Parameters: `[params]` of the file and `[group.parameters]`, the cases that they make, and what `--set` puts in the
+//! place of their values.
+
+use crate::part::{Part, at, nearest_of};
+use crate::placeholders::Placeholders;
+use crate::value::{Many, Plain};
+use anyhow::{Result, bail};
+use indexmap::IndexMap;
+use speedwell_model::{Case, Value};
+
+/// Names with a meaning of their own.
+pub const RESERVED: [&str; 5] = ["port", "seed", "root", "program", "cpus"];
+
+/// The text that stands for the number of usable processors.
+const CPUS: &str = "cpus";
+
+/// Parameters with their values.
+pub type Parameters = Vec<(String, Vec<Value>)>;
+
+/// Tables of parameters with a value or several.
+pub type ValueTable = IndexMap<String, Many<Plain>>;
+
+/// What was set on the command line: names with one value or several.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    pairs: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// From pairs of name and value; several pairs of one name are several values.
+    pub fn new(pairs: &[(String, String)]) -> Settings {
+        Settings {
+            pairs: pairs.to_vec(),
+        }
+    }
+
+    /// The values of a name.
+    pub fn values(&self, name: &str) -> Vec<&str> {
+        let own = self.pairs.iter().filter(|(known, _)| known == name);
+        own.map(|(_, value)| value.as_str()).collect()
+    }
+
+    /// The values that were set for a parameter, else those that the file declares.
+    pub fn replace(&self, name: &str, declared: Vec<Value>) -> Vec<Value> {
+        let kind = declared.first().map(Value::kind);
+        let set = self.values(name).into_iter().map(|text| match kind {
+            Some(kind) => Value::parse(text, kind).unwrap_or_else(|| Value::guess(text)),
+            None => Value::guess(text),
+        });
+        let set: Vec<Value> = set.collect();
+        if set.is_empty() { declared } else { set }
+    }
+
+    /// Refuses names that are not among the known ones.
+    pub fn check(&self, known: &[String]) -> Result<()> {
+        let Some((unknown, _)) = self.pairs.iter().find(|(name, _)| !known.contains(name)) else {
+            return Ok(());
+        };
+        let hint = nearest_of(unknown, known);
+        bail!("nothing in the file is called '{unknown}', which is to be set\nhint: {hint}")
+    }
+}
+
+/// The parameters of the file, each of which may use those before it. `cpus` processors are usable.
+pub fn of_file(
+    params: &IndexMap<String, Plain>,
+    top: &Part,
+    settings: &Settings,
+    cpus: u32,
+) -> Result<Vec<(String, Value)>> {
+    let mut found: Vec<(String, Value)> = Vec::new();
+    let mut known = Placeholders::default();
+    known.define(CPUS, cpus.to_string());
+    let Some(part) = top.part("params") else {
+        return Ok(found);
+    };
+    for (name, declared) in params {
+        check_name(&part, name)?;
+        let line = part.get(name).and_then(|node| node.line);
+        let declared = known.fill_value(&declared.0, line, &part.place.key(name))?;
+        let declared = match declared {
+            Value::Text(text) if text == CPUS => Value::Number(f64::from(cpus)),
+            value => value,
+        };
+        let value = match settings.values(name)[..] {
+            [] => declared,
+            [CPUS] => Value::Number(f64::from(cpus)),
+            [text] => match Value::parse(text, declared.kind()) {
+                Some(value) => value,
+                None => bail!("'{name}' cannot be '{text}', since it is {declared} in the file"),
+            },
+            [..] => {
+                let message = "is one value for all cases and cannot be set to several";
+                return Err(at(line, format!("'{name}' {message}")));
+            }
+        };
+        known.define(name, value.plain());
+        found.push((name.clone(), value));
+    }
+    Ok(found)
+}
+
+/// Refuses a name that could not be a placeholder.
+pub fn check_name(part: &Part, name: &str) -> Result<()> {
+    let heading = part.heading();
+    if RESERVED.contains(&name) {
+        let message = format!("{heading} cannot have '{name}': that name has a meaning of its own");
+        return Err(part.error(name, message));
+    }
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if !begins || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        let message = format!("'{name}' in {heading} cannot be a placeholder");
+        let hint = "names have letters, digits and '_', and begin with a letter";
+        return Err(part.error(name, format!("{message}\nhint: {hint}")));
+    }
+    Ok(())
+}
+
+/// The parameters of a group, with the values that were set in the place of declared ones.
+pub fn of_group(
+    declared: &ValueTable,
+    group: &Part,
+    known: &Placeholders,
+    settings: &Settings,
+) -> Result<Parameters> {
+    let mut found: Parameters = Vec::new();
+    let Some(part) = group.part("parameters") else {
+        return Ok(found);
+    };
+    for (name, values) in declared {
+        check_name(&part, name)?;
+        let line = part.get(name).and_then(|node| node.line);
+        let place = part.place.key(name);
+        let filled = values
+            .iter()
+            .map(|value| known.fill_value(&value.0, line, &place));
+        let values = settings.replace(name, filled.collect::<Result<Vec<Value>>>()?);
+        let mut earlier = values.iter().enumerate();
+        if let Some((_, value)) = earlier.find(|(at, value)| values[..*at].contains(value)) {
+            let message = format!("the parameter '{name}' has the value '{value}' twice");
+            return Err(part.error(name, message));
+        }
+        found.push((name.clone(), values));
+    }
+    Ok(found)
+}
+
+/// All combinations that no entry of `exclude` has, the last parameter changing fastest.
+pub fn combine(
+    exclude: &[ValueTable],
+    group: &Part,
+    benchmark: &str,
+    parameters: &Parameters,
+    settings: &Settings,
+) -> Result<Vec<Case>> {
+    let rows = Case::combinations(parameters);
+    let mut rows = rows.map_err(|error| group.error("parameters", error))?;
+    let mut excluded = Vec::new();
+    for (entry, part) in exclude.iter().zip(group.items("exclude")) {
+        excluded.push(matching(entry, &part, parameters, settings)?);
+    }
+    rows.retain(|row| !excluded.iter().any(|entry| fits(entry, row)));
+    if rows.is_empty() {
+        return Err(group.error("exclude", "every case is excluded"));
+    }
+    let cases = rows.into_iter().map(|row| Case::new(benchmark, row));
+    Ok(cases.collect())
+}
+
+/// Names of parameters with a value or several, each of which must exist.
+pub fn matching(
+    entry: &ValueTable,
+    part: &Part,
+    parameters: &Parameters,
+    settings: &Settings,
+) -> Result<Parameters> {
+    let known: Vec<String> = parameters.iter().map(|(name, _)| name.clone()).collect();
+    let mut found = Vec::new();
+    for (name, wanted) in entry {
+        let wanted: Vec<Value> = wanted.iter().map(|value| value.0.clone()).collect();
+        let Some((_, values)) = parameters.iter().find(|(known, _)| known == name) else {
+            let hint = nearest_of(name, &known);
+            let message = format!(
+                "{} names the parameter '{name}', which the group does not have",
+                part.heading()
+            );
+            return Err(part.error(name, format!("{message}\nhint: {hint}")));
+        };
+        let is_there = |value: &&Value| values.iter().any(|known| known.plain() == value.plain());
+        let is_set = !settings.values(name).is_empty();
+        if let Some(lost) = wanted.iter().find(|value| !is_there(value) && !is_set) {
+            let texts: Vec<String> = values.iter().map(Value::plain).collect();
+            let hint = nearest_of(&lost.plain(), &texts);
+            let message = format!("the parameter '{name}' never is '{}'", lost.plain());
+            return Err(part.error(name, format!("{message}\nhint: {hint}")));
+        }
+        found.push((name.clone(), wanted));
+    }
+    if found.is_empty() {
+        return Err(part.wrong_table("names no parameter, so it would mean every case"));
+    }
+    Ok(found)
+}
+
+/// Whether a case has one of the wanted values of each parameter.
+pub fn fits(entry: &Parameters, row: &[(String, Value)]) -> bool {
+    entry.iter().all(|(name, wanted)| {
+        let value = row.iter().find(|(known, _)| known == name);
+        value.is_some_and(|(_, value)| wanted.iter().any(|one| one.plain() == value.plain()))
+    })
+}

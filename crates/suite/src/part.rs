@@ -1,0 +1,230 @@
+//! A table of a definition file and where it stands: what a message needs to name it.
+//!
+//! Every message says where: with the line in TOML, with the path in JSON. It must not know what keys mean; `reader.rs`
+//! turns a part into the type that says so. Start at [`Part`].
+
+use super::reader::Reader;
+use super::tree::{Content, Node, Table};
+use anyhow::{Error, Result, anyhow};
+use serde::de::DeserializeOwned;
+use speedwell_model::nearest;
+use std::fmt::{Display, Formatter, Result as Written};
+
+/// Where something stands in a file, from the top.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Place(Vec<Step>);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    Key(String),
+    Item(usize),
+}
+
+impl Place {
+    /// The place of a key in the table that stands here.
+    pub fn key(&self, key: &str) -> Place {
+        self.with(Step::Key(key.to_owned()))
+    }
+
+    /// The place of an item of the list that stands here.
+    pub fn item(&self, at: usize) -> Place {
+        self.with(Step::Item(at))
+    }
+
+    fn with(&self, step: Step) -> Place {
+        let mut steps = self.0.clone();
+        steps.push(step);
+        Place(steps)
+    }
+
+    /// The last key: the name of a table below `[variant]`, for example.
+    pub fn name(&self) -> &str {
+        let mut keys = self.0.iter().rev().filter_map(|step| match step {
+            Step::Key(key) => Some(key.as_str()),
+            Step::Item(_) => None,
+        });
+        keys.next().unwrap_or_default()
+    }
+
+    /// The table as people know it: `[group.load]`, `[[group]]`; its path where there are no lines.
+    fn heading(&self, has_lines: bool) -> String {
+        if self.0.is_empty() {
+            return "the file".to_owned();
+        }
+        if !has_lines {
+            return format!("'{self}'");
+        }
+        let keys = self.0.iter().filter(|step| matches!(step, Step::Key(_)));
+        let keys = Place(keys.cloned().collect());
+        if matches!(self.0.last(), Some(Step::Item(_))) {
+            format!("[[{keys}]]")
+        } else {
+            format!("[{keys}]")
+        }
+    }
+}
+
+impl Display for Place {
+    /// `group[1].target`; keys that TOML wants in quotes have them.
+    fn fmt(&self, out: &mut Formatter<'_>) -> Written {
+        for (at, step) in self.0.iter().enumerate() {
+            let dot = if at == 0 { "" } else { "." };
+            match step {
+                Step::Item(at) => write!(out, "[{at}]")?,
+                Step::Key(key) if is_bare(key) => write!(out, "{dot}{key}")?,
+                Step::Key(key) => write!(out, "{dot}{key:?}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_bare(key: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    !key.is_empty() && key.chars().all(is_plain)
+}
+
+/// A table, or anything that should be one.
+#[derive(Debug, Clone)]
+pub struct Part<'a> {
+    /// Where it stands.
+    pub place: Place,
+    /// What stands there.
+    pub node: &'a Node,
+}
+
+impl<'a> Part<'a> {
+    /// The file as a whole.
+    pub fn top(node: &'a Node) -> Part<'a> {
+        Part::new(&Place::default(), node)
+    }
+
+    /// What stands at a place.
+    pub fn new(place: &Place, node: &'a Node) -> Part<'a> {
+        let place = place.clone();
+        Part { place, node }
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&'a Node> {
+        self.node.table()?.get(key)
+    }
+
+    /// Whether it has the key.
+    pub fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// All keys with their values.
+    pub fn entries(&self) -> Table {
+        self.node.table().cloned().unwrap_or_default()
+    }
+
+    /// What stands at a key.
+    pub fn part(&self, key: &str) -> Option<Part<'a>> {
+        Some(Part::new(&self.place.key(key), self.get(key)?))
+    }
+
+    /// Everything in the table at a key: `[KEY.NAME]` for every name.
+    pub fn tables(&self, key: &str) -> Vec<Part<'a>> {
+        let outer = self.part(key);
+        let names = outer.iter().flat_map(|outer| outer.node.table());
+        let names = names.flat_map(|table| table.keys());
+        let inner = names.filter_map(|name| outer.as_ref()?.part(name));
+        inner.collect()
+    }
+
+    /// The items of the list at a key, `[[KEY]]`. What is not a list counts as the only item of one.
+    pub fn items(&self, key: &str) -> Vec<Part<'a>> {
+        let Some(part) = self.part(key) else {
+            return Vec::new();
+        };
+        let Content::List(items) = &part.node.content else {
+            return vec![part];
+        };
+        let item = |(at, node)| Part::new(&part.place.item(at), node);
+        items.iter().enumerate().map(item).collect()
+    }
+
+    /// What people call it: `[benchmark.hello]`, in JSON `'benchmark.hello'`.
+    pub fn heading(&self) -> String {
+        self.place.heading(self.node.line.is_some())
+    }
+
+    /// An error about a key, with its line.
+    pub fn error(&self, key: &str, message: impl Display) -> Error {
+        let line = self.get(key).and_then(|node| node.line);
+        at(line.or(self.node.line), message)
+    }
+
+    /// An error about the value of a key: `the key 'x' of [plan] cannot be ...`.
+    pub fn wrong(&self, key: &str, message: impl Display) -> Error {
+        let heading = self.heading();
+        self.error(key, format!("the key '{key}' of {heading} {message}"))
+    }
+
+    /// An error about the table, with the line that it begins in.
+    pub fn wrong_table(&self, message: impl Display) -> Error {
+        at(self.node.line, format!("{} {message}", self.heading()))
+    }
+
+    /// The error that a key is missing.
+    pub fn missing(&self, key: &str, hint: &str) -> Error {
+        self.wrong_table(format!("has no key '{key}'\nhint: {hint}"))
+    }
+
+    /// What it says.
+    ///
+    /// # Errors
+    /// It has an unknown key, or a value that has no meaning; the message names line and key.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        let read = T::deserialize(Reader::new(self));
+        read.map_err(|fault| fault.placed_in(self))
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// It has no meaning as such a value.
+    pub fn read_key<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
+        let Some(part) = self.part(key) else {
+            return Ok(None);
+        };
+        let read = T::deserialize(Reader::new(&part)).map(Some);
+        read.map_err(|fault| fault.at_key(key, self).placed_in(self))
+    }
+}
+
+/// A message with the line that it is about, if there are lines.
+pub fn at(line: Option<usize>, message: impl Display) -> Error {
+    match line {
+        Some(line) => anyhow!("line {line}: {message}"),
+        None => anyhow!("{message}"),
+    }
+}
+
+/// The nearest of the known names as a hint, else all of them.
+pub fn nearest_of(word: &str, known: &[String]) -> String {
+    match nearest(word, known) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None if known.is_empty() => "there is none".to_owned(),
+        None => format!("it is one of {}", known.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::parse_toml;
+
+    #[test]
+    fn a_key_in_quotes_keeps_its_whole_name() {
+        let tree = parse_toml("[variant.\"v1.2\"]\n[[variant.a.b]]\n").unwrap();
+        let variants = Part::top(&tree).tables("variant");
+        assert_eq!(variants[0].place.name(), "v1.2");
+        assert_eq!(variants[0].heading(), "[variant.\"v1.2\"]");
+        let items = variants[1].items("b");
+        assert_eq!(items[0].heading(), "[[variant.a.b]]");
+        assert_eq!(items[0].place.to_string(), "variant.a.b[0]");
+    }
+}

@@ -1,0 +1,268 @@
+//! Placeholders: `{name}` in texts of a definition file, filled in anew for every case and variant.
+//!
+//! A placeholder is a name in braces. Braces around anything else stay, so JSON needs no escapes; so do `${NAME}`, which
+//! belongs to the shell, and `\p{NAME}`, which is a class of letters in a pattern. `{{name}}` is a name in braces that
+//! is no placeholder. A text that is a small calculation once it is filled becomes its result: `{workers}+1` is 9. Names
+//! that are known only when a run begins, such as `{port}`, stay. Start at [`Placeholders`].
+
+use super::expression::arithmetic;
+use super::part::{Place, at, nearest_of};
+use super::tree::{Content, Node};
+use anyhow::Result;
+use regex::{Captures, Regex};
+use speedwell_model::Value;
+use std::sync::LazyLock;
+
+static PLACEHOLDER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let escaped = r"\{\{[A-Za-z_]\w*\}\}";
+    Regex::new(&format!(r"({escaped})|(\$|\\[pP])?\{{([A-Za-z_]\w*)\}}")).ok()
+});
+
+/// The names of the placeholders of a text, in order.
+pub fn names(text: &str) -> Vec<String> {
+    let found = PLACEHOLDER
+        .iter()
+        .flat_map(|placeholder| placeholder.captures_iter(text));
+    found
+        .filter_map(|found| name(&found).map(str::to_owned))
+        .collect()
+}
+
+fn name<'a>(found: &'a Captures<'_>) -> Option<&'a str> {
+    let stays = found.get(1).is_some() || found.get(2).is_some();
+    found.get(3).filter(|_| !stays).map(|name| name.as_str())
+}
+
+/// The text with its placeholders filled; one that `value` does not know stays.
+pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let Some(placeholder) = &*PLACEHOLDER else {
+        return text.to_owned();
+    };
+    let filled = placeholder.replace_all(text, |found: &Captures<'_>| {
+        if let Some(escaped) = found.get(1).map(|found| found.as_str()) {
+            return escaped[1..escaped.len() - 1].to_owned();
+        }
+        let known = name(found).and_then(&value);
+        known.unwrap_or_else(|| found[0].to_owned())
+    });
+    filled.into_owned()
+}
+
+/// The text with its placeholders escaped, so that it means itself in a definition file.
+pub fn escape(text: &str) -> String {
+    let Some(placeholder) = &*PLACEHOLDER else {
+        return text.to_owned();
+    };
+    let escaped = placeholder.replace_all(text, |found: &Captures<'_>| {
+        let is_placeholder = found.get(1).is_some() || name(found).is_some();
+        if is_placeholder {
+            format!("{{{}}}", &found[0])
+        } else {
+            found[0].to_owned()
+        }
+    });
+    escaped.into_owned()
+}
+
+/// The texts that placeholders stand for.
+#[derive(Debug, Clone, Default)]
+pub struct Placeholders {
+    /// The last one of a name counts.
+    texts: Vec<(String, String)>,
+    later: Vec<&'static str>,
+    /// Of which case and variant, for messages.
+    owner: String,
+}
+
+impl Placeholders {
+    /// Adds a name; it hides an earlier one.
+    pub fn define(&mut self, name: &str, value: impl Into<String>) {
+        self.texts.push((name.to_owned(), value.into()));
+    }
+
+    /// Adds a name that stays until the run begins.
+    pub fn defer(&mut self, name: &'static str) {
+        self.later.push(name);
+    }
+
+    /// Says in messages what they belong to: `under the variant 'red'`.
+    pub fn belong_to(&mut self, owner: String) {
+        self.owner = owner;
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        let found = self.texts.iter().rev().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The text with its placeholders filled, calculated where it is a calculation.
+    ///
+    /// # Errors
+    /// Nothing fills a placeholder; `line` and `place` are where.
+    pub fn fill(&self, text: &str, line: Option<usize>, place: &Place) -> Result<String> {
+        let names = names(text);
+        let is_known = |name: &str| self.text(name).is_some() || self.later.contains(&name);
+        if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+            return Err(self.unfilled(unknown, line, place));
+        }
+        let filled = fill(text, |name| self.text(name).map(str::to_owned));
+        let result = (!names.is_empty()).then(|| calculated(&filled)).flatten();
+        Ok(result.unwrap_or(filled))
+    }
+
+    fn unfilled(&self, name: &str, line: Option<usize>, place: &Place) -> anyhow::Error {
+        let mut known: Vec<String> = Vec::new();
+        let defined = self.texts.iter().map(|(name, _)| name.as_str());
+        for name in defined.chain(self.later.iter().copied()) {
+            if !known.iter().any(|known| known == name) {
+                known.push(name.to_owned());
+            }
+        }
+        let inside = match line {
+            Some(_) => String::new(),
+            None => format!(" in '{place}'"),
+        };
+        let (owner, hint) = (&self.owner, nearest_of(name, &known));
+        let stays = format!("braces that are not a placeholder are written {{{{{name}}}}}");
+        at(
+            line,
+            format!("nothing fills '{{{name}}}'{inside}{owner}\nhint: {hint}; {stays}"),
+        )
+    }
+
+    /// The tree with all its texts filled.
+    ///
+    /// # Errors
+    /// Nothing fills a placeholder.
+    pub fn fill_node(&self, node: &Node, place: &Place) -> Result<Node> {
+        let content = match &node.content {
+            Content::Text(text) => Content::Text(self.fill(text, node.line, place)?),
+            Content::List(items) => {
+                let items = items.iter().enumerate();
+                let filled = items.map(|(at, item)| self.fill_node(item, &place.item(at)));
+                Content::List(filled.collect::<Result<_>>()?)
+            }
+            Content::Table(table) => {
+                let filled = table.iter().map(|(key, inner)| {
+                    let inner = self.fill_node(inner, &place.key(key))?;
+                    Ok((key.clone(), inner))
+                });
+                Content::Table(filled.collect::<Result<_>>()?)
+            }
+            other => other.clone(),
+        };
+        Ok(Node {
+            line: node.line,
+            content,
+        })
+    }
+
+    /// The value with its placeholders filled; a calculation becomes a number.
+    ///
+    /// # Errors
+    /// Nothing fills a placeholder.
+    pub fn fill_value(&self, value: &Value, line: Option<usize>, place: &Place) -> Result<Value> {
+        let Value::Text(text) = value else {
+            return Ok(value.clone());
+        };
+        let filled = self.fill(text, line, place)?;
+        let is_number = filled != *text && matches!(Value::guess(&filled), Value::Number(_));
+        Ok(if is_number {
+            Value::guess(&filled)
+        } else {
+            Value::Text(filled)
+        })
+    }
+}
+
+/// The result of a calculation. A hyphen or a slash counts only between spaces, because names and
+/// paths have them, too.
+fn calculated(text: &str) -> Option<String> {
+    let has_sign = text.contains(['+', '*']) || text.contains(" - ") || text.contains(" / ");
+    let spaced = text.replace(" - ", "").replace(" / ", "");
+    if !has_sign || spaced.contains(['-', '/', 'e', 'E']) {
+        return None;
+    }
+    arithmetic(text).map(|number| Value::Number(number).plain())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placeholders() -> Placeholders {
+        let mut known = Placeholders::default();
+        known.define("workers", "8");
+        known.define("name", "a-1");
+        known.defer("port");
+        known
+    }
+
+    #[test]
+    fn placeholders_are_filled_and_calculations_done() {
+        for (text, filled) in [
+            ("{workers}+1", "9"),
+            ("2*{workers}", "16"),
+            ("{workers} / 2", "4"),
+            ("{workers}/2", "8/2"),
+            ("--http={workers}", "--http=8"),
+            ("--n={workers}+1", "--n=8+1"),
+            ("1+1", "1+1"),
+            ("http://127.0.0.1:{port}/", "http://127.0.0.1:{port}/"),
+            ("{name}", "a-1"),
+            ("{{workers}} ${workers}", "{workers} ${workers}"),
+        ] {
+            assert_eq!(
+                placeholders().fill(text, None, &Place::default()).unwrap(),
+                filled,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_placeholder_that_nobody_fills_names_line_and_nearest() {
+        let message = placeholders()
+            .fill("{wokers}", Some(7), &Place::default())
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            message,
+            "line 7: nothing fills '{wokers}'\nhint: did you mean 'workers'?; braces that are not a \
+             placeholder are written {{wokers}}"
+        );
+        let message = placeholders()
+            .fill("{x}", None, &Place::default().key("group").item(0))
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("in 'group[0]'") && message.contains("workers, name, port"));
+    }
+
+    #[test]
+    fn names_in_braces_are_filled_and_other_braces_stay() {
+        let text = r#"{"a": {n}, "b": "{n}{m}"} ${n} {} \p{n} {{n}} {"c":{"d":{n}}}"#;
+        assert_eq!(names(text), ["n", "n", "m", "n"]);
+        let filled = fill(text, |name| (name == "n").then(|| "7".to_owned()));
+        assert_eq!(
+            filled,
+            r#"{"a": 7, "b": "7{m}"} ${n} {} \p{n} {n} {"c":{"d":7}}"#
+        );
+    }
+
+    #[test]
+    fn what_is_escaped_means_itself() {
+        for text in [
+            "awk '{print}'",
+            "{{print}}",
+            "${a} \\p{L} {}",
+            "{a}{b}",
+            "{\"a\":{n}}",
+        ] {
+            assert_eq!(
+                fill(&escape(text), |_| Some("x".to_owned())),
+                text,
+                "{text}"
+            );
+        }
+    }
+}

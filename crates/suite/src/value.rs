@@ -1,0 +1,290 @@
+//! The kinds of values that keys of definition files have: numbers, times, shares, patterns, one or several.
+//!
+//! Each refuses what has no meaning, with a message that continues `the key 'x' of [y]`, and has the JSON Schema that says
+//! the same to editors: a number may be a text, because texts have placeholders and calculations. Start at [`Plain`] and
+//! [`checked`].
+
+use super::expression;
+use regex::Regex;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserializer, Error as _, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use speedwell_model::{Value, parse_duration};
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::time::Duration;
+
+/// A text, a number or a truth value.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[schemars(inline, with = "String", extend("type" = ["string", "number", "boolean"]))]
+pub struct Plain(pub Value);
+
+impl Plain {
+    /// The text that a program gets.
+    pub fn text(&self) -> String {
+        self.0.plain()
+    }
+
+    /// The number that it is: one, or a text with arithmetic such as `"2*8"`.
+    fn number(&self) -> Option<f64> {
+        match &self.0 {
+            Value::Number(number) => Some(*number).filter(|number| number.is_finite()),
+            Value::Text(text) => expression::arithmetic(text),
+            Value::Bool(_) => None,
+        }
+    }
+
+    /// The whole number from `least` on that it is.
+    pub fn whole(&self, least: u64) -> Option<u64> {
+        // Up to 2^53, every whole number has a float of its own.
+        let number = self.number()?;
+        let is_whole = number.fract() == 0.0 && number >= 0.0 && number < 2f64.powi(53);
+        let whole = is_whole.then_some(number as u64);
+        whole.filter(|whole| *whole >= least)
+    }
+}
+
+impl<'de> Deserialize<'de> for Plain {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Plain, D::Error> {
+        let wrong = |_| D::Error::custom("is not a text, a number or a truth value");
+        Value::deserialize(reader).map(Plain).map_err(wrong)
+    }
+}
+
+/// A kind of value that is checked when it is read: a newtype, what it is read from, its JSON Schema, and the check, whose
+/// message continues `the key 'x' of [y]`.
+macro_rules! checked {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident($inner:ty) from $source:ty as $schema:tt, $check:expr) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone)]
+        $vis struct $name(pub $inner);
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<$name, D::Error> {
+                let check: fn($source) -> Result<$inner, String> = $check;
+                let source = <$source as serde::Deserialize>::deserialize(reader)?;
+                check(source).map($name).map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+pub(crate) use checked;
+
+/// One or several; a single one needs no list.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename = "$one-or-more")]
+pub struct Many<T>(pub Vec<T>);
+
+impl<T> Default for Many<T> {
+    fn default() -> Many<T> {
+        Many(Vec::new())
+    }
+}
+
+impl<T> Deref for Many<T> {
+    type Target = Vec<T>;
+
+    fn deref(&self) -> &Vec<T> {
+        &self.0
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Many<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("OneOrMore{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let item = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [item, { "type": "array", "minItems": 1, "items": item }] })
+    }
+}
+
+checked! {
+    /// A number, or a text that calculates one.
+    #[derive(Copy)]
+    pub struct Number(f64) from Plain as { "type": ["number", "string"] },
+    |value| value.number().ok_or("is not a number".to_owned())
+}
+
+/// A whole number of at least `LEAST`, or a text that calculates one.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(try_from = "Plain")]
+#[schemars(inline, extend("type" = ["integer", "string"], "minimum" = LEAST))]
+pub struct Whole<const LEAST: u64>(pub u64);
+
+impl<const LEAST: u64> TryFrom<Plain> for Whole<LEAST> {
+    type Error = String;
+
+    fn try_from(value: Plain) -> Result<Self, String> {
+        let wanted = match LEAST {
+            0 => "is not a whole number".to_owned(),
+            1 => "is not a whole number above 0".to_owned(),
+            least => format!("is not a whole number from {least} on"),
+        };
+        value.whole(LEAST).map(Whole).ok_or(wanted)
+    }
+}
+
+checked! {
+    /// How many: a whole number above 0, or a text that calculates one.
+    #[derive(Copy)]
+    pub struct Count(u32) from Whole<1> as { "type": ["integer", "string"], "minimum": 1 },
+    |count| u32::try_from(count.0).map_err(|_| "is not a number below 2^32".to_owned())
+}
+
+checked! {
+    /// A share: `"3%"` or `0.03`.
+    #[derive(Copy)]
+    pub struct Share(f64) from Plain as {
+        "type": ["number", "string"], "exclusiveMinimum": 0, "exclusiveMaximum": 1
+    },
+    |value| {
+        let share = value.number().filter(|share| *share > 0.0 && *share < 1.0);
+        share.ok_or("is not a share between 0 and 1 such as \"3%\"".to_owned())
+    }
+}
+
+checked! {
+    /// A length of time: `"500ms"`, `"3s"`, `"2m"`.
+    #[derive(Copy)]
+    pub struct Time(Duration) from String as {
+        "type": "string", "pattern": r"^[0-9.]+ *(ns|us|µs|μs|ms|s|m|min|h)?$|\{[A-Za-z_]"
+    },
+    |text| {
+        let wrong = || format!(": '{text}' is not a duration such as \"500ms\" or \"3s\"");
+        parse_duration(&text).ok_or_else(wrong)
+    }
+}
+
+checked! {
+    /// A regular expression.
+    pub struct Pattern(String) from String as { "type": "string" },
+    |pattern| {
+        let Err(error) = Regex::new(&pattern) else {
+            return Ok(pattern);
+        };
+        let why = error.to_string();
+        let why = why.lines().last().unwrap_or_default();
+        let why = why.trim_start_matches("error: ");
+        Err(format!(": '{pattern}' is not a pattern: {why}"))
+    }
+}
+
+checked! {
+    /// The path of a request: `"/items"`.
+    pub struct UrlPath(String) from String as {
+        "type": "string", "pattern": r"^(/|\{[A-Za-z_])\S*$"
+    },
+    |path| {
+        let is_path = path.starts_with('/') && !path.contains(char::is_whitespace);
+        let wrong = format!(": '{path}' is not a path such as \"/\"");
+        is_path.then_some(path).ok_or(wrong)
+    }
+}
+
+/// What is read later, for each case, when its placeholders are filled.
+#[derive(Debug, Clone)]
+pub struct Deferred<T>(PhantomData<T>);
+
+impl<'de, T> Deserialize<'de> for Deferred<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Deferred<T>, D::Error> {
+        IgnoredAny::deserialize(deserializer)?;
+        Ok(Deferred(PhantomData))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Deferred<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// The name of a choice, as files spell it.
+pub fn name_of(choice: &impl Serialize) -> String {
+    let name = serde_json::to_value(choice).unwrap_or_default();
+    name.as_str().unwrap_or_default().to_owned()
+}
+
+/// The JSON Schema of a type, as a text.
+pub fn schema_of<T: JsonSchema>() -> String {
+    let settings = SchemaSettings::draft2020_12();
+    let settings = settings.with_transform(RecursiveTransform(without_null));
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    format!("{:#}\n", schema.to_value())
+}
+
+/// What is optional for serde may be absent here, but not `null`.
+fn without_null(schema: &mut Schema) {
+    let is_null = |value: &serde_json::Value| value == "null" || value["type"] == "null";
+    if schema
+        .get("default")
+        .is_some_and(serde_json::Value::is_null)
+    {
+        schema.remove("default");
+    }
+    for key in ["type", "anyOf"] {
+        let Some(serde_json::Value::Array(choices)) = schema.get_mut(key) else {
+            continue;
+        };
+        choices.retain(|choice| !is_null(choice));
+        let [only] = choices.as_mut_slice() else {
+            continue;
+        };
+        match only.take() {
+            serde_json::Value::Object(only) => {
+                schema.remove(key);
+                for (key, value) in only {
+                    let described = schema.get(&key).is_none();
+                    if described {
+                        schema.insert(key, value);
+                    }
+                }
+            }
+            only => {
+                schema.insert(key.to_owned(), only);
+            }
+        }
+    }
+}
+
+/// A name that is chosen among known ones may also come from a placeholder.
+pub fn or_placeholder(schema: &mut Schema) {
+    let known = std::mem::take(schema);
+    *schema = json_schema!({
+        "anyOf": [known, { "type": "string", "pattern": r"\{[A-Za-z_]\w*\}" }]
+    });
+}
