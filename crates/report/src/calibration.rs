@@ -1,17 +1,13 @@
 //! The same thing against itself: whether this machine gives the false alarms that are expected, and how
 //! noisy each case is. The report of `doctor --calibrate`, and its line among the checks of `doctor`.
 
-use super::case_fields::parameters;
-use super::case_labels::{CaseLabels, Line as LabelLine};
 use super::checks::CheckLine;
-use super::document::{Block, Document};
-use super::duration::moment;
 use super::failures::failures;
-use super::field::{Field, row_of};
-use super::metric_words::count;
 use super::output::{Output, Verbosity};
-use super::quantity::{setting, share};
-use super::table::{Cell, Column, Kind, Name, Row, Table};
+use crate::case_labels::{CaseLabels, Line as LabelLine, parameters};
+use crate::document::{Block, Document};
+use crate::figure::{count, moment, setting, share};
+use crate::table::{Cell, Column, Field, Kind, Name, Row, Table, row_of};
 use serde_json::json;
 use speedwell_analysis::{Calibrated, CalibratedCase, CalibrationFindings};
 use speedwell_model::Calibration;

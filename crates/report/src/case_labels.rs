@@ -5,9 +5,10 @@
 //! row is therefore visible further up; full ids stay in the columns for machines. The short form of
 //! a name leaves out the names of parameters, which then stand in the heading.
 
-use super::table::Name;
+use crate::table::{Cell, Field, Name, number};
 use indexmap::{IndexMap, IndexSet};
-use speedwell_model::{Case, Value};
+use serde_json::{Map, Value as Json};
+use speedwell_model::{Better, Case, Metric, RunValue, Value};
 use std::hash::Hash;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr as _;
@@ -218,6 +219,67 @@ fn aligned(case: &Case, widths: &[(&str, usize)], spell: Spelling) -> String {
         label.push_str(&" ".repeat(width - text.width() + 1));
     }
     label.trim_end().to_owned()
+}
+
+/// What a row is about.
+pub struct CaseMetric<'x> {
+    /// The case.
+    pub case: &'x Case,
+    /// The metric.
+    pub metric: &'x Metric,
+}
+
+/// `benchmark`, `parameters`, `metric`, `unit` and `better` of a row.
+pub fn case_fields<T>(
+    of: impl for<'x> Fn(&'x T) -> CaseMetric<'x> + Copy + 'static,
+) -> Vec<Field<T>> {
+    vec![
+        Field::machine("benchmark", move |row| {
+            Cell::value(of(row).case.benchmark.clone())
+        }),
+        Field::machine("parameters", move |row| {
+            Cell::value(parameters(of(row).case))
+        }),
+        Field::machine("metric", move |row| {
+            Cell::value(of(row).metric.name.clone())
+        }),
+        Field::machine("unit", move |row| Cell::value(of(row).metric.unit.clone())),
+        Field::machine("better", move |row| {
+            Cell::value(better(of(row).metric.better))
+        }),
+    ]
+}
+
+/// The parameters of a case as an object, in the order of the case.
+pub fn parameters(case: &Case) -> Json {
+    let pair = |(name, value): &(String, Value)| {
+        let value = match value {
+            Value::Bool(truth) => Json::Bool(*truth),
+            Value::Number(figure) => number(*figure).unwrap_or(Json::Null),
+            Value::Text(text) => Json::String(text.clone()),
+        };
+        (name.clone(), value)
+    };
+    Json::Object(case.values.iter().map(pair).collect::<Map<_, _>>())
+}
+
+fn better(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "higher",
+        Better::Lower => "lower",
+    }
+}
+
+/// The value of each run, in order of execution.
+pub fn values(runs: &[RunValue]) -> Vec<Json> {
+    runs.iter()
+        .map(|run| number(run.value).unwrap_or(Json::Null))
+        .collect()
+}
+
+/// The position of each run in the order of execution of its session.
+pub fn slots(runs: &[RunValue]) -> Vec<u32> {
+    runs.iter().map(|run| run.slot).collect()
 }
 
 #[cfg(test)]

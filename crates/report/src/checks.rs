@@ -1,8 +1,7 @@
 //! What may spoil the numbers on this machine, and the remedy: the report of `doctor`.
 
-use super::document::{Block, Document, Emphasis};
-use super::field::{Field, row_of};
-use super::table::{Cell, Column, Kind, Row, Table};
+use crate::document::{Block, Document, Emphasis};
+use crate::table::{Cell, Column, Field, Kind, Row, Table, row_of};
 
 /// One check and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,13 +3,12 @@
 //!
 //! Decides what is said where; what the figures mean is decided in `analysis`. Start at [`document`].
 
-use super::document::{Block, Document};
-use super::field::{Field, keys, table_of};
 use super::output::{Output, Verbosity};
-use super::quantity::{quantity, uncertainty_of};
-use super::scaling;
-use super::table::{Cell, Column, Kind, Table};
 use super::{Uncertainty, failures};
+use crate::document::{Block, Document};
+use crate::figure::{quantity, uncertainty_of};
+use crate::scaling;
+use crate::table::{Cell, Column, Field, Kind, Table, keys, table_of};
 use speedwell_analysis::Findings;
 use speedwell_analysis::code::{CodeFigures, CodeLevels, MOST_DISTURBANCE};
 use speedwell_analysis::scaling::Standing;
@@ -106,7 +105,7 @@ pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Do
         }
         document.push(Block::Table(levels_table(one)));
         if output.verbosity != Verbosity::Quiet {
-            let law = one.scaling.as_ref().map(scaling::law::sentence);
+            let law = one.scaling.as_ref().map(scaling::sentence);
             document.blocks.extend(law.map(Block::Note));
         }
     }
@@ -130,7 +129,7 @@ pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Do
 /// `sum(range(10)): 231 ns an iteration, 4.3 M/s (6 runs).`
 fn sentence(one: &CodeFigures) -> String {
     let label = &one.label;
-    let runs = super::metric_words::count(one.runs, "run", "runs");
+    let runs = crate::figure::count(one.runs, "run", "runs");
     let workers = match one.concurrency {
         Some(count) if count > 1 => format!(" with {count} workers"),
         _ => String::new(),

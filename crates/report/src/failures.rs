@@ -1,9 +1,9 @@
 //! What gave nothing: each failure with its cause, what it wrote on stderr, and the line that repeats
 //! it; and the benchmarks that said themselves that they cannot run here.
 
-use super::document::{Block, Document};
-use super::metric_words::count;
 use super::output::Verbosity;
+use crate::document::{Block, Document};
+use crate::figure::count;
 use serde_json::{Value, json};
 use speedwell_model::Failure;
 

@@ -1,8 +1,8 @@
 //! Files asked for with `-o`: their kind by extension, pictures numbered, all written or a reason.
 
-use super::document::{Chart, Document};
 use super::format::Format;
 use super::output::renderer;
+use crate::document::{Chart, Document};
 use anyhow::{Context as _, bail};
 use std::path::{Path, PathBuf};
 

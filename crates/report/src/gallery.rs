@@ -1,12 +1,12 @@
 //! Every case by itself: what was found about it, and its runs. For formats that can hold thousands of
 //! pictures; see `format/html`.
 
-use super::charts::{Lane, every_run};
-use super::comparison::{emphasis, symbol};
-use super::document::{Answer, Block, CaseView, Emphasis};
 use super::output::Output;
-use super::quantity::{change_with_interval, uncertainty_of};
 use super::unit::Scale;
+use crate::charts::{Lane, every_run};
+use crate::comparison::{emphasis, symbol};
+use crate::document::{Answer, Block, CaseView, Emphasis};
+use crate::figure::{change_with_interval, uncertainty_of};
 use speedwell_analysis::{CaseComparison, CaseSummary, Comparison, Findings, Side};
 use speedwell_model::Metric;
 use std::collections::HashMap;

@@ -1,12 +1,9 @@
 //! Which number of iterations is enough for benchmark files: the report of `iterations`.
 
-use super::digits::{Uncertainty, spell};
-use super::document::{Block, Document, Emphasis};
-use super::field::{Field, keys, table_of};
-use super::metric_words::count;
 use super::output::{Output, Verbosity};
-use super::quantity::{quantity, share};
-use super::table::{Cell, Column, Kind};
+use crate::document::{Block, Document, Emphasis};
+use crate::figure::{Uncertainty, count, quantity, share, spell};
+use crate::table::{Cell, Column, Field, Kind, keys, table_of};
 use speedwell_analysis::iterations::Level;
 
 /// What a search came to.

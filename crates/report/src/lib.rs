@@ -6,69 +6,54 @@
 //! `comparison/` and `format/text/`.
 
 mod calibration;
-mod case_fields;
 mod case_labels;
-mod cases;
 mod charts;
 mod checks;
 mod circumstances;
 pub mod code;
 mod comparison;
-mod digits;
 mod document;
-mod duration;
-mod environment;
 mod experiment;
 mod failures;
-mod field;
+mod figure;
 mod files;
-mod footnotes;
 mod format;
 mod gallery;
-mod hoist;
 mod iterations;
 pub mod load;
-mod metric_words;
 mod output;
+mod plan;
 mod profile;
-mod quantity;
 mod scaling;
 mod sessions;
 mod study;
 mod summary;
 mod table;
-mod trial;
 mod unit;
-mod urgency;
 mod validity;
-mod visible;
 mod watch;
 
 pub use calibration::{calibration, calibration_check};
-pub use cases::{CaseLine, cases};
 pub use charts::{ChartKind, UnknownChart};
 pub use checks::{CheckLine, checks};
-pub use circumstances::circumstances;
-pub use digits::Uncertainty;
+pub use circumstances::{circumstances, environment};
 pub use document::{Answer, Block, CaseView, Chart, Document, Emphasis};
-pub use duration::{duration, moment};
-pub use environment::environment;
 pub use experiment::experiment;
 pub use failures::failures;
+pub use figure::{
+    Uncertainty, change, change_interval, change_with_interval, duration, moment, quantity, share,
+};
 pub use files::{Written, check_writable};
-pub use footnotes::mark;
-pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat};
+pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible};
 pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};
 pub use output::{Output, Subject, Verbosity, check, print};
+pub use plan::{CaseLine, Trial, cases, trial};
 pub use profile::{ProfileSide, profiles, sections as profile_sections};
-pub use quantity::{change, change_interval, change_with_interval, quantity, share};
 pub use sessions::{Page, sessions};
 pub use study::study;
-pub use table::{Audience, Cell, Column, Kind, Name, Row, Table};
-pub use trial::{Trial, trial};
+pub use table::{Audience, Cell, Column, Kind, Name, Row, Table, mark};
 pub use unit::{Scale, UnitChoice, UnknownUnit};
 pub use validity::validity;
-pub use visible::visible;
 pub use watch::{WatchLine, WatchLines};
 
 use anyhow::bail;

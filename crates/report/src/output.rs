@@ -1,11 +1,11 @@
 //! Where a document goes: standard output in one format, and files each in the kind their name says.
 
-use super::charts::ChartKind;
-use super::document::Document;
 use super::files::{self, Written};
 use super::format::{Csv, Format, Html, Json, Markdown, Render, Text};
 use super::unit::UnitChoice;
-use super::{code, comparison, iterations, load, study, summary};
+use crate::charts::ChartKind;
+use crate::document::Document;
+use crate::{code, comparison, iterations, load, study, summary};
 use anyhow::{Context as _, bail};
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -188,7 +188,11 @@ pub(super) fn renderer(format: Format, pictures: Vec<String>) -> Box<dyn Render>
 mod tests {
     use super::*;
     use crate::document::Block;
-    use crate::table::{Cell, Column, Kind, Row, Table};
+    use crate::table::Cell;
+    use crate::table::Column;
+    use crate::table::Kind;
+    use crate::table::Row;
+    use crate::table::Table;
     use std::io;
 
     /// A reader that goes away, or a disk that is full.

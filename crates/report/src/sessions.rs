@@ -1,10 +1,8 @@
 //! The list of stored sessions, a page at a time.
 
-use super::digits::spell;
-use super::document::{Block, Document, Emphasis};
-use super::duration::{duration, moment};
-use super::field::{Field, table_of};
-use super::table::{Cell, Column, Kind};
+use crate::document::{Block, Document, Emphasis};
+use crate::figure::{duration, moment, spell};
+use crate::table::{Cell, Column, Field, Kind, table_of};
 use speedwell_model::State;
 use speedwell_results::store::Overview;
 

@@ -1,17 +1,13 @@
 //! A parameter study as a table: one block of rows per line, one row per x value, with the step from
 //! the value before and the scaling exponents.
 
-use super::case_fields::parameters;
-use super::charts;
-use super::digits::spell;
-use super::document::{Block, Document, Emphasis};
-use super::field::{Field, keys, row_of};
-use super::footnotes::Footnotes;
-use super::metric_words::{count, direction, in_unit};
 use super::output::{Output, Verbosity};
-use super::quantity::{probability, share, uncertainty_of};
-use super::table::{Cell, Column, Kind, Name, Row, Table, number};
 use super::unit::Scale;
+use crate::case_labels::parameters;
+use crate::charts;
+use crate::document::{Block, Document, Emphasis};
+use crate::figure::{count, direction, in_unit, probability, share, spell, uncertainty_of};
+use crate::table::{Cell, Column, Field, Footnotes, Kind, Name, Row, Table, keys, number, row_of};
 use serde_json::json;
 use speedwell_analysis::{Study, StudyPoint, StudyStep};
 use speedwell_model::{Case, Value};

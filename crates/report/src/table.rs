@@ -4,7 +4,7 @@
 //! whom it is for: people see `+8.2 % [+6.9, +9.6]` in two columns where machines get `change`,
 //! `change_low` and `change_high`. Nothing here knows how wide a page is; see `format/`.
 
-use super::document::Emphasis;
+use crate::document::Emphasis;
 use serde_json::Value;
 use speedwell_plot::ForestRow;
 use std::cmp::Ordering;
@@ -335,6 +335,112 @@ fn compare(a: Option<&Value>, b: Option<&Value>, descending: bool) -> Ordering {
     if descending { order.reverse() } else { order }
 }
 
+/// A column of a table whose rows are made from `T`.
+pub struct Field<T> {
+    /// The column.
+    pub column: Column,
+    /// Makes the column's cell of one row.
+    pub cell: Box<dyn Fn(&T) -> Cell>,
+}
+
+impl<T> Field<T> {
+    /// A field from its two parts.
+    pub fn new(column: Column, cell: impl Fn(&T) -> Cell + 'static) -> Field<T> {
+        Field {
+            column,
+            cell: Box::new(cell),
+        }
+    }
+
+    /// A field for people alone, of plain text.
+    pub fn people(
+        key: &'static str,
+        header: &str,
+        kind: Kind,
+        text: impl Fn(&T) -> String + 'static,
+    ) -> Field<T> {
+        let column = Column::new(key, header, kind).for_people();
+        Field::new(column, move |item| Cell::text(text(item)))
+    }
+
+    /// A field for machines alone.
+    pub fn machine(key: &'static str, cell: impl Fn(&T) -> Cell + 'static) -> Field<T> {
+        Field::new(Column::machine(key), cell)
+    }
+}
+
+/// A table with one row per item.
+pub fn table_of<T>(name: &'static str, fields: Vec<Field<T>>, items: &[T]) -> Table {
+    let rows = items.iter().map(|item| row_of(&fields, item)).collect();
+    let columns = fields.into_iter().map(|field| field.column).collect();
+    Table {
+        columns,
+        rows,
+        ..Table::new(name)
+    }
+}
+
+/// The names of the columns for machines, which are those that can be sorted by.
+pub fn keys<T>(fields: &[Field<T>]) -> Vec<&'static str> {
+    let columns = fields.iter().map(|field| &field.column);
+    let machines = columns.filter(|column| column.audience != Audience::People);
+    machines.map(|column| column.key).collect()
+}
+
+/// The row of one item.
+pub fn row_of<T>(fields: &[Field<T>], item: &T) -> Row {
+    Row::Cells(fields.iter().map(|field| (field.cell)(item)).collect())
+}
+
+/// The remarks of one table, in order of first mention.
+#[derive(Debug, Default)]
+pub struct Footnotes {
+    texts: Vec<String>,
+}
+
+impl Footnotes {
+    /// The mark that refers to `text`: `¹`, `²` ...
+    pub fn mark(&mut self, text: &str) -> String {
+        let at = self
+            .texts
+            .iter()
+            .position(|known| known == text)
+            .unwrap_or_else(|| {
+                self.texts.push(text.to_owned());
+                self.texts.len() - 1
+            });
+        mark(at + 1)
+    }
+
+    /// All remarks; the first has number 1.
+    pub fn into_texts(self) -> Vec<String> {
+        self.texts
+    }
+}
+
+/// A number in raised digits.
+pub fn mark(number: usize) -> String {
+    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    number
+        .to_string()
+        .bytes()
+        .map(|digit| RAISED[usize::from(digit - b'0')])
+        .collect()
+}
+
+/// The text of a field that all `lines` share; the lines then do not repeat it.
+pub fn take_common<T>(
+    lines: &mut [T],
+    field: for<'l> fn(&'l mut T) -> &'l mut String,
+) -> Option<String> {
+    let first = field(lines.first_mut()?).clone();
+    if !lines.iter_mut().all(|line| *field(line) == first) {
+        return None;
+    }
+    lines.iter_mut().for_each(|line| field(line).clear());
+    Some(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,5 +501,30 @@ mod tests {
         assert_eq!(number(0.1).map(|v| v.to_string()).as_deref(), Some("0.1"));
         assert_eq!(number(f64::INFINITY), None);
         assert_eq!(number(f64::NAN), None);
+    }
+
+    #[test]
+    fn a_remark_made_twice_has_one_number() {
+        let mut footnotes = Footnotes::default();
+        let marks = ["a", "b", "a"].map(|text| footnotes.mark(text));
+        assert_eq!(marks, ["¹", "²", "¹"]);
+        assert_eq!(footnotes.into_texts(), ["a", "b"]);
+        assert_eq!(mark(12), "¹²");
+    }
+
+    #[test]
+    fn a_text_that_all_lines_share_leaves_them() {
+        let mut lines = [("k/s".to_owned(), 1), ("k/s".to_owned(), 2)];
+        let unit = take_common(&mut lines, |line| &mut line.0);
+        assert_eq!(unit.as_deref(), Some("k/s"));
+        assert_eq!(lines, [(String::new(), 1), (String::new(), 2)]);
+    }
+
+    #[test]
+    fn texts_that_differ_stay_where_they_are() {
+        let before = [("k/s".to_owned(), 1), ("M/s".to_owned(), 2)];
+        let mut lines = before.clone();
+        assert_eq!(take_common(&mut lines, |line| &mut line.0), None);
+        assert_eq!(lines, before);
     }
 }

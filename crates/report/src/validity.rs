@@ -2,9 +2,8 @@
 //!
 //! Decides how findings look; what is found is decided in `analysis/validity/`. Start at [`validity`].
 
-use super::document::{Block, Document, Emphasis};
-use super::field::{Field, row_of};
-use super::table::{Cell, Column, Kind, Row, Table};
+use crate::document::{Block, Document, Emphasis};
+use crate::table::{Cell, Column, Field, Kind, Row, Table, row_of};
 use serde_json::{Value, json};
 use speedwell_analysis::validity::{Finding, Level, joined};
 

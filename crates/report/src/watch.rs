@@ -2,10 +2,9 @@
 //!
 //! Text for people has a header again and again, CSV one, JSON an object a line. Start at [`WatchLines::line`].
 
-use super::digits::Uncertainty;
 use super::format::Format;
-use super::quantity::{quantity, share};
 use super::unit::Scale;
+use crate::figure::{Uncertainty, quantity, share};
 use serde_json::{Map, Value, json};
 use speedwell_model::{Measured, Snapshot};
 use std::collections::BTreeMap;

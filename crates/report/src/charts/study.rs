@@ -1,6 +1,6 @@
 //! Charts of a parameter study: the metric over one parameter, one line per value of another.
 
-use super::gather::axis;
+use crate::charts::axis;
 use crate::document::Chart;
 use crate::unit::{Scale, UnitChoice};
 use speedwell_analysis::{Study, StudyPoint};

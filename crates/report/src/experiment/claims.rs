@@ -1,12 +1,10 @@
 //! The claims of an experiment with their answers.
 
-use crate::digits::{Uncertainty, place, spell};
 use crate::document::{Block, Document, Emphasis};
-use crate::quantity::quantity;
+use crate::figure::{Uncertainty, change_with_interval, place, quantity, spell};
 use crate::table::{Cell, Column, Kind, Row, Table};
 use serde_json::{Value, json};
-use speedwell_analysis::experiment::Part;
-use speedwell_analysis::experiment::{ClaimFound, Found, Holds};
+use speedwell_analysis::experiment::{ClaimFound, Found, Holds, Part};
 
 /// A table with a row for each claim, and for each of its comparisons what both sides are.
 pub fn claims(found: &Found) -> Document {
@@ -98,4 +96,58 @@ fn parts(claim: &ClaimFound) -> Value {
         })
     };
     claim.parts.iter().map(data).collect()
+}
+
+/// A sentence for every broken gate, and for machines all of them.
+pub fn gates(found: &Found) -> Document {
+    let mut document = Document::new("gates");
+    if found.gates.is_empty() {
+        return document;
+    }
+    let broken: Vec<String> = found
+        .gates
+        .iter()
+        .filter(|gate| gate.is_broken)
+        .map(|gate| {
+            let change = gate
+                .change
+                .as_ref()
+                .map(change_with_interval)
+                .unwrap_or_default();
+            format!(
+                "'{}' does not keep '{}' in {}: {change}",
+                gate.candidate, gate.text, gate.case
+            )
+        })
+        .collect();
+    let kept = found.gates.iter().filter(|gate| gate.is_kept).count();
+    let open = found.gates.len() - kept - broken.len();
+    let sentence = format!(
+        "Gates: {kept} of {} kept, {} broken, {open} not decided by the data.",
+        found.gates.len(),
+        broken.len()
+    );
+    document.push(Block::Paragraph(sentence));
+    if !broken.is_empty() {
+        document.push(Block::List(broken));
+    }
+    let data: Vec<Value> = found
+        .gates
+        .iter()
+        .map(|gate| {
+            json!({
+                "gate": gate.text,
+                "group": gate.group,
+                "case": gate.case,
+                "candidate": gate.candidate,
+                "change": gate.change.map(|change| change.value),
+                "change_low": gate.change.map(|change| change.low),
+                "change_high": gate.change.map(|change| change.high),
+                "kept": gate.is_kept,
+                "broken": gate.is_broken,
+            })
+        })
+        .collect();
+    document.attach("gates", Value::Array(data));
+    document
 }

@@ -1,15 +1,17 @@
 //! The grid of variants that differ in two respects: what each respect does, at one glance.
 
-use crate::charts::Compared;
-use crate::digits::Uncertainty;
-use crate::document::Chart;
-use crate::metric_words::in_unit;
+use crate::charts::{Compared, band, forest_row, labels};
+use crate::document::{Chart, Emphasis};
+use crate::experiment::is_control;
+use crate::figure::{Uncertainty, count, in_unit};
 use crate::table::{Cell, Column, Kind, Row, Table, number};
 use crate::unit::Scale;
-use speedwell_analysis::experiment::{GroupFound, MetricFound};
-use speedwell_model::{Estimate, Metric};
+use speedwell_analysis::Comparison;
+use speedwell_analysis::experiment::{Found, GroupFound, MetricFound};
+use speedwell_model::{Estimate, Failure, Metric};
 use speedwell_plot as plot;
 use speedwell_suite::experiment::Experiment;
+use std::sync::Arc;
 
 /// What every combination of the two respects gave in a case, by the headline metric.
 struct Grid<'a> {
@@ -205,4 +207,122 @@ fn chart(grid: &Grid<'_>) -> Chart {
         title,
         shown_elsewhere: false,
     }
+}
+
+/// A row for every case and variant that failed, and why; none if nothing did.
+pub fn cells_table(found: &Found) -> Option<Table> {
+    let mut cells: Vec<(&Failure, usize)> = Vec::new();
+    for failure in found
+        .failures
+        .iter()
+        .filter(|failure| !failure.cause.is_skip())
+    {
+        let is_same = |(known, _): &&mut (&Failure, usize)| {
+            known.case == failure.case
+                && known.variant == failure.variant
+                && known.cause == failure.cause
+        };
+        match cells.iter_mut().find(is_same) {
+            Some((_, times)) => *times += 1,
+            None => cells.push((failure, 1)),
+        }
+    }
+    (!cells.is_empty()).then(|| Table {
+        caption: vec!["cells without a figure".to_owned()],
+        columns: vec![
+            Column::new("case", "case", Kind::Label),
+            Column::new("variant", "variant", Kind::Words),
+            Column::new("runs", "failed", Kind::Figure),
+            Column::new("cause", "why", Kind::Words),
+        ],
+        rows: cells
+            .iter()
+            .flat_map(|(failure, times)| rows(failure, *times))
+            .collect(),
+        ..Table::new("cells")
+    })
+}
+
+fn rows(failure: &Failure, times: usize) -> Vec<Row> {
+    let words = |text: &Option<String>| Cell::words(text.as_deref().unwrap_or("all"));
+    let cells = vec![
+        words(&failure.case),
+        words(&failure.variant),
+        Cell {
+            value: number(times as f64),
+            ..Cell::text(count(times, "run", "runs"))
+        },
+        Cell::words(failure.cause.to_string()).emphasised(Emphasis::Bad),
+    ];
+    let last = failure
+        .stderr_tail
+        .lines()
+        .last()
+        .filter(|line| !line.trim().is_empty());
+    let remark = last.map(|line| Row::Remark(format!("last words: {}", line.trim())));
+    [Row::Cells(cells)].into_iter().chain(remark).collect()
+}
+
+/// One forest a metric: every case of every pair, with the change of the control against itself as the band.
+pub fn forests(group: &GroupFound) -> Vec<Chart> {
+    group
+        .metrics
+        .iter()
+        .filter_map(|metric| forest(group, metric))
+        .collect()
+}
+
+/// The forest of what the group is about.
+pub fn leading(group: &GroupFound) -> Option<Chart> {
+    forest(group, group.metrics.first()?)
+}
+
+/// The rows of one pair of variants, with what sets each case apart from the others.
+fn pair(comparison: &Comparison) -> Vec<plot::ForestRow> {
+    let pair = format!("{} against {}", comparison.candidate, comparison.baseline);
+    let cases = comparison.rows.iter().map(|row| Arc::clone(&row.case));
+    let (_, names) = labels(&cases.collect::<Vec<_>>());
+    let rows = names.into_iter().filter_map(|(index, name)| {
+        let label = match comparison.rows.len() {
+            1 => pair.clone(),
+            _ => format!("{name}, {pair}"),
+        };
+        forest_row(&comparison.rows[index], label)
+    });
+    rows.collect()
+}
+
+fn forest(group: &GroupFound, metric: &MetricFound) -> Option<Chart> {
+    let own = metric
+        .findings
+        .comparisons
+        .iter()
+        .filter(|comparison| !is_control(comparison));
+    let rows: Vec<plot::ForestRow> = own.flat_map(pair).collect();
+    let first = metric.findings.comparisons.first()?;
+    let floor = metric
+        .floor
+        .map(|floor| (floor.low * 100.0, floor.high * 100.0));
+    let floor = floor.filter(|(low, high)| low.is_finite() && high.is_finite());
+    let subtitle = match floor {
+        Some(_) => "shaded: the change of the control against itself",
+        None => "shaded: changes that count as none",
+    };
+    let title = format!("{}, {}: changes", group.name, metric.metric.name);
+    (!rows.is_empty()).then(|| Chart {
+        picture: plot::Chart::Forest(plot::ForestChart {
+            title: title.clone(),
+            subtitle: Some(subtitle.to_owned()),
+            x_label: format!(
+                "change in % ({})",
+                crate::figure::direction(metric.metric.better)
+            ),
+            percent: true,
+            reference: 0.0,
+            band: floor.or_else(|| band(first)),
+            rows,
+        }),
+        title,
+        shown_elsewhere: false,
+    })
 }

@@ -132,7 +132,9 @@ fn note(block: &Block) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Column, Kind, Row};
+    use crate::table::Column;
+    use crate::table::Kind;
+    use crate::table::Row;
 
     #[test]
     fn every_row_has_every_member_and_pretty_text_stays_outside() {

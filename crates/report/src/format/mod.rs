@@ -10,9 +10,9 @@ pub use csv::Csv;
 pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;
-pub use text::Text;
+pub use text::{Text, visible};
 
-use super::document::Document;
+use crate::document::Document;
 use std::io::{self, Write};
 use std::str::FromStr;
 

@@ -1,12 +1,9 @@
 //! How loads stand to their limits.
 
-use super::told;
-use crate::digits::spell;
 use crate::document::{Block, Document, Emphasis};
-use crate::field::{Field, table_of};
-use crate::footnotes::Footnotes;
-use crate::quantity::share;
-use crate::table::{Cell, Column, Kind, Table};
+use crate::figure::{share, spell};
+use crate::load;
+use crate::table::{Cell, Column, Field, Footnotes, Kind, Table, table_of};
 use speedwell_analysis::load::Quantity;
 use speedwell_analysis::load::gate::{Answer, Figure, Judged, Unknown, passes};
 
@@ -48,7 +45,7 @@ struct Line<'a> {
 }
 
 fn conditions(number: usize) -> String {
-    crate::metric_words::count(number, "condition", "conditions")
+    crate::figure::count(number, "condition", "conditions")
 }
 
 fn fields<'a>() -> Vec<Field<Line<'a>>> {
@@ -100,10 +97,10 @@ fn found(row: &Judged<'_>, value: f64) -> String {
     };
     match row.condition.figure {
         Figure::Time(..) => match row.low {
-            Some(low) => format!("{of}{}", told::range(low, value)),
-            None => format!("{of}{}", told::time(value, row.is_lower_bound)),
+            Some(low) => format!("{of}{}", load::spelled_range(low, value)),
+            None => format!("{of}{}", load::spelled_ns(value, row.is_lower_bound)),
         },
-        Figure::Throughput => super::headline::rate(value),
+        Figure::Throughput => crate::load::rate(value),
         Figure::ErrorShare | Figure::OkShare => share(value),
         Figure::ErrorCount | Figure::OkCount => spell(value, 0),
     }
@@ -123,7 +120,7 @@ fn why(row: &Judged<'_>) -> Option<&'static str> {
         return None;
     };
     Some(match why {
-        Unknown::Refused(refusal) => told::why(refusal),
+        Unknown::Refused(refusal) => load::refusal_reason(refusal),
         Unknown::ClosedLoad => "a load without --rate has no such time",
         Unknown::NoRequests => "no request has this figure",
         Unknown::Range => {

@@ -3,18 +3,16 @@
 //!
 //! Decides what is said where. What the figures mean is decided in `analysis`. Start at [`search`].
 
-use super::{data, levels_chart, rates, summary};
-use crate::digits::Uncertainty;
 use crate::document::{Block, Chart, Document};
-use crate::field::{Field, keys, table_of};
-use crate::metric_words::count;
+use crate::figure::{Uncertainty, count, quantity, share};
+use crate::load::{self, rate, tables};
 use crate::output::{Output, Verbosity};
-use crate::quantity::{quantity, share};
-use crate::scaling;
-use crate::table::{Cell, Column, Kind, Table};
-use serde_json::Value;
-use speedwell_analysis::load::{Levels, LoadFindings, Pass, Rates};
+use crate::scaling::{self, throughput_chart};
+use crate::table::{Cell, Column, Field, Kind, Table, keys, table_of};
+use serde_json::{Value, json};
+use speedwell_analysis::load::{Levels, LoadFindings, Missed, Pass, RateTry, Rates};
 use speedwell_analysis::scaling::Standing;
+use speedwell_plot as plot;
 
 /// The report of loads at several levels of concurrency, or at several rates.
 pub fn search(
@@ -34,25 +32,28 @@ pub fn search(
             let known = one.scaling.as_ref();
             document
                 .blocks
-                .extend(known.map(|known| Block::Note(scaling::law::sentence(known))));
+                .extend(known.map(|known| Block::Note(scaling::sentence(known))));
             document.push(Block::Note(note(one)));
         }
     }
     for one in tried {
-        rates::add(one, &mut document);
+        add_rates(one, &mut document);
     }
     document.push(Block::Appendix {
         title: "Every load".into(),
         instead: None,
-        blocks: vec![Block::Table(summary::table(loads))],
+        blocks: vec![Block::Table(tables::summary_table(loads))],
     });
-    let charts = levels.iter().flat_map(levels_chart::charts);
+    let charts = levels.iter().flat_map(charts);
     for chart in charts {
         document.push(Block::Chart(Box::new(chart)));
     }
     document.attach("scaling", levels.iter().map(for_machines).collect());
-    document.attach("load_findings", loads.iter().map(data::findings).collect());
-    document.attach("loads", loads.iter().map(data::run).collect());
+    document.attach(
+        "load_findings",
+        loads.iter().map(load::findings_data).collect(),
+    );
+    document.attach("loads", loads.iter().map(load::run_data).collect());
     document
 }
 
@@ -227,4 +228,199 @@ pub(super) fn chart(title: String, picture: speedwell_plot::Chart) -> Chart {
         picture,
         shown_elsewhere: false,
     }
+}
+
+/// What counts as kept.
+const NOTE: &str = "A rate is kept when at least 98 % of the due requests were sent and answered well, the generator \
+    was not late by itself, and every --fail-on limit holds. p50 and p99 are response times from when each \
+    request was due.";
+
+/// Adds what is said of one address.
+pub fn add_rates(rates: &Rates, document: &mut Document) {
+    document.push(Block::Headline(rates_headline(rates)));
+    document.push(Block::Table(rates_table(rates)));
+    document.push(Block::Note(NOTE.into()));
+    document
+        .blocks
+        .extend(picture(rates).map(|chart| Block::Chart(Box::new(chart))));
+    document.attach(
+        "highest_rate",
+        match rates.refused_at {
+            None => json!({
+                "load": rates.label, "kept": rates.answer.kept, "missed": rates.answer.missed,
+                "is_disturbed": rates.is_disturbed,
+            }),
+            Some(rate) => json!({
+                "load": rates.label, "kept": null, "missed": null,
+                "refused_at": rate, "kept_at_least": rates.answer.kept,
+            }),
+        },
+    );
+}
+
+fn rates_headline(rates: &Rates) -> String {
+    let label = &rates.label;
+    if let Some(refused_at) = rates.refused_at {
+        let least = rates.answer.kept.map(rate);
+        let least = least.map_or(String::new(), |least| {
+            format!("; it keeps at least {least}")
+        });
+        return format!(
+            "{label}: the highest rate is refused: in every try of {} the generator, not the server, was late{least}. \
+             More --threads help where there are processors for them; else quiet the machine, or use --pin or --rt.",
+            rate(refused_at)
+        );
+    }
+    let why = |missed: f64| {
+        let of_rate = rates.tries.iter().filter(|one| one.rate == missed);
+        let mut reasons = of_rate.filter_map(|one| one.missed.as_ref());
+        reasons.next_back().map_or(String::new(), reason)
+    };
+    match (rates.answer.kept, rates.answer.missed) {
+        (Some(kept), Some(missed)) if rates.is_disturbed => format!(
+            "{label}: keeps at least {}; whether the server can keep {} is unclear: it was missed ({}) while other \
+             programs took the processor, as they did in every try of the rate that is kept. Quiet the machine, or use \
+             --pin or --rt.",
+            rate(kept),
+            rate(missed),
+            why(missed)
+        ),
+        (Some(kept), Some(missed)) => format!(
+            "{label}: keeps {}; {} is missed ({}).",
+            rate(kept),
+            rate(missed),
+            why(missed)
+        ),
+        (Some(kept), None) => format!(
+            "{label}: keeps {}, the highest rate that was tried.",
+            rate(kept)
+        ),
+        (None, Some(missed)) => format!(
+            "{label}: keeps no rate; even {} is missed ({}).",
+            rate(missed),
+            why(missed)
+        ),
+        (None, None) => format!("{label}: no rate was tried to its end."),
+    }
+}
+
+fn reason(missed: &Missed) -> String {
+    match missed {
+        Missed::Generator => "the generator was late by itself".to_owned(),
+        Missed::Unsent => "fewer than 98 % of the due requests were sent".to_owned(),
+        Missed::Unanswered => "fewer than 98 % were answered well in time".to_owned(),
+        Missed::Limit(condition) => format!("--fail-on '{condition}'"),
+    }
+}
+
+fn rates_table(rates: &Rates) -> Table {
+    table_of("rates", rate_columns(&rates.label), &rates.tries)
+}
+
+/// What the tables of rates can be sorted by.
+pub fn rate_sort_keys() -> Vec<&'static str> {
+    keys(&rate_columns(""))
+}
+
+fn rate_columns(label: &str) -> Vec<Field<RateTry>> {
+    let time = |ns: Option<f64>| {
+        let words = ns.map(|ns| quantity(ns, "ns", Uncertainty::Unknown));
+        Cell::figure(ns).shown(words.unwrap_or_else(|| "refused".into()))
+    };
+    let part = |part: f64| Cell::figure(Some(part)).shown(share(part));
+    let column = |key, header| Column::new(key, header, Kind::Figure);
+    let label = label.to_owned();
+    vec![
+        Field::machine("load", move |_: &RateTry| Cell::words(label.clone())),
+        Field::new(column("rate", "rate"), |one: &RateTry| {
+            Cell::figure(Some(one.rate)).shown(rate(one.rate))
+        }),
+        Field::new(column("sent_share", "sent"), move |one: &RateTry| {
+            part(one.sent)
+        }),
+        Field::new(
+            column("answered_share", "answered"),
+            move |one: &RateTry| part(one.answered),
+        ),
+        Field::new(column("p50_ns", "p50"), move |one: &RateTry| {
+            time(one.p50_ns)
+        }),
+        Field::new(column("p99_ns", "p99"), move |one: &RateTry| {
+            time(one.p99_ns)
+        }),
+        Field::new(
+            Column::new("missed", "", Kind::Words),
+            |one: &RateTry| match &one.missed {
+                None => Cell::value("kept").shown("kept"),
+                Some(missed) => Cell::words(reason(missed)),
+            },
+        ),
+    ]
+}
+
+fn picture(rates: &Rates) -> Option<Chart> {
+    let line = |name: &str, of: fn(&RateTry) -> Option<f64>| plot::PointSeries {
+        name: name.into(),
+        points: rates
+            .tries
+            .iter()
+            .filter_map(|one| Some(plot::Point::new(one.rate, of(one)? / NS_PER_MS)))
+            .collect(),
+        colour: None,
+    };
+    let series = vec![line("p50", |one| one.p50_ns), line("p99", |one| one.p99_ns)];
+    let is_drawn = series.iter().any(|series| !series.points.is_empty());
+    let title = "Response time over rate";
+    is_drawn.then(|| {
+        let picture = plot::Chart::Scatter(plot::ScatterChart {
+            title: title.into(),
+            subtitle: Some(rates.label.clone()),
+            x: plot::Axis::log10("requests per second"),
+            y: plot::Axis::log10("response time, ms"),
+            series,
+        });
+        chart(title.into(), picture)
+    })
+}
+
+pub const NS_PER_MS: f64 = 1e6;
+
+/// The charts of one address.
+pub fn charts(levels: &Levels) -> Vec<Chart> {
+    let throughput = levels.scaling.as_ref();
+    let throughput =
+        throughput.map(|known| throughput_chart(&levels.label, known, "good answers per second"));
+    [throughput, tail(levels)].into_iter().flatten().collect()
+}
+
+fn tail(levels: &Levels) -> Option<Chart> {
+    let line = |name: &str, of: fn(&speedwell_analysis::load::Pass) -> Option<f64>| {
+        let point = |pass| Some((pass, of(pass)?));
+        let points = levels.passes.iter().filter_map(point);
+        plot::PointSeries {
+            name: name.into(),
+            points: points
+                .map(|(pass, ns)| plot::Point::new(f64::from(pass.concurrency), ns / NS_PER_MS))
+                .collect(),
+            colour: None,
+        }
+    };
+    let series = vec![
+        line("p50", |pass| pass.p50_ns),
+        line("p99", |pass| pass.p99_ns),
+    ];
+    let is_drawn = series.iter().any(|series| !series.points.is_empty());
+    let title = "Service time over concurrency";
+    is_drawn.then(|| {
+        let picture = plot::Chart::Line(plot::LineChart {
+            title: title.into(),
+            subtitle: Some(levels.label.clone()),
+            x: plot::Axis::log2("concurrency"),
+            y: plot::Axis::log10("service time of good answers, ms"),
+            series,
+            observations: Vec::new(),
+            curves: 0,
+        });
+        chart(title.into(), picture)
+    })
 }

@@ -3,12 +3,13 @@
 //! All four have one scale, so a box that is twice as wide cost twice as much. A difference in the candidate's
 //! shape cannot show what vanished; the one in the baseline's shape does.
 
-use super::{ProfileSide, weight};
 use crate::document::Chart;
-use crate::quantity::share;
+use crate::figure::share;
+use crate::profile::{ProfileSide, weight};
 use speedwell_analysis::profile::{CallNode, Explanation};
 use speedwell_model::ProfileTool;
-use speedwell_plot::{self as plot, FlameChart, FlameFrame, FlamePart};
+use speedwell_plot as plot;
+use speedwell_plot::{FlameChart, FlameFrame, FlamePart};
 
 /// Kinds of code, in the order of their colours.
 const KINDS: [&str; 2] = ["script", "native code"];

@@ -1,13 +1,11 @@
 //! Tables as markup: names that lead to their case, drawings in their column, and what the script needs to
 //! sort and to choose rows.
 
-use super::escape::escape;
-use super::room::ROWS;
-use super::writer::{Writer, class_of};
-use crate::footnotes::mark;
-use crate::metric_words::count;
-use crate::table::{Cell, Kind, Row, Table};
-use crate::urgency::{most_urgent, urgency};
+use crate::document::{most_urgent, urgency};
+use crate::figure::count;
+use crate::format::html::ROWS;
+use crate::format::html::blocks::{Writer, class_of, escaped};
+use crate::table::{Cell, Kind, Row, Table, mark};
 use serde_json::Value;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
@@ -119,7 +117,7 @@ fn sheet(sheet: &Sheet<'_>, top: bool, writer: &mut Writer) {
         format!("aria-labelledby=\"{caption}\"")
     } else {
         let title = table.caption.first().map_or(table.name, String::as_str);
-        format!("aria-label=\"{}\"", escape(title))
+        format!("aria-label=\"{}\"", escaped(title))
     };
     tally(sheet, writer);
     let long = if sheet.rows > LONG { " long" } else { "" };
@@ -162,7 +160,7 @@ fn tally(sheet: &Sheet<'_>, writer: &mut Writer) {
         }
     }
     values.sort_by_key(|(_, cell, _)| urgency(cell.emphasis));
-    let key = escape(sheet.table.columns[facet].key);
+    let key = escaped(sheet.table.columns[facet].key);
     writer.raw(&format!("<ul class=\"tally\" data-facet=\"{key}\">\n"));
     for (value, cell, number) in values {
         let symbol = cell.text.chars().next().filter(|c| !c.is_alphanumeric());
@@ -170,8 +168,8 @@ fn tally(sheet: &Sheet<'_>, writer: &mut Writer) {
         writer.raw(&format!(
             "<li class=\"{}\" data-v=\"{1}\"><i aria-hidden=\"true\">{2}</i> {number} {1}</li>\n",
             class_of(cell.emphasis),
-            escape(value),
-            escape(&symbol)
+            escaped(value),
+            escaped(&symbol)
         ));
     }
     writer.raw("</ul>\n");
@@ -182,7 +180,7 @@ fn header(sheet: &Sheet<'_>, writer: &mut Writer) {
     for &at in &sheet.shown {
         let column = &sheet.table.columns[at];
         let class = class_of_kind(column.kind);
-        let (key, text) = (escape(column.key), escape(&column.header));
+        let (key, text) = (escaped(column.key), escaped(&column.header));
         let _ = match &sheet.drawn {
             Some((drawn, strips)) if *drawn == at => write!(
                 out,
@@ -197,7 +195,7 @@ fn header(sheet: &Sheet<'_>, writer: &mut Writer) {
                 };
                 let title = match explanation(column.key) {
                     "" => String::new(),
-                    words => format!(" title=\"{}\"", escape(words)),
+                    words => format!(" title=\"{}\"", escaped(words)),
                 };
                 write!(
                     out,
@@ -253,7 +251,7 @@ fn rows(sheet: &Sheet<'_>, writer: &mut Writer) {
                     writer.raw(&format!(
                         "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
                         sheet.shown.len(),
-                        escape(group)
+                        escaped(group)
                     ));
                 }
             }
@@ -281,7 +279,7 @@ fn rows(sheet: &Sheet<'_>, writer: &mut Writer) {
             Row::Remark(text) => writer.raw(&format!(
                 "<tr class=\"group\"><td colspan=\"{}\">{}</td></tr>\n",
                 sheet.shown.len(),
-                escape(text)
+                escaped(text)
             )),
         }
     }
@@ -313,13 +311,13 @@ impl Line<'_> {
                 out,
                 "<{tag}{scope} class=\"{}\" data-l=\"{}\"{}>{}",
                 class.trim_end(),
-                escape(&column.header),
+                escaped(&column.header),
                 sort_value(cell),
                 self.content(at, first, writer)
             );
             if first {
                 for remark in &self.remarks {
-                    let _ = write!(out, "<small>{}</small>", escape(remark));
+                    let _ = write!(out, "<small>{}</small>", escaped(remark));
                 }
             }
             let _ = write!(out, "</{tag}>");
@@ -335,14 +333,14 @@ impl Line<'_> {
             }
             _ => {}
         }
-        let text = unbroken_options(&escape(&cell.text));
+        let text = unbroken_options(&escaped(&cell.text));
         if !first {
             return text;
         }
         // The name of the group is shown where rows of several groups are mixed.
         let group = match self.group {
             "" => String::new(),
-            group => format!("<span class=\"of\">{} </span>", escape(group)),
+            group => format!("<span class=\"of\">{} </span>", escaped(group)),
         };
         let case = cell.value.as_ref().and_then(Value::as_str);
         match case.and_then(|case| writer.anchor(case)) {
@@ -371,7 +369,7 @@ fn sort_value(cell: &Cell) -> String {
     match &cell.value {
         Some(Value::Number(number)) => format!(" data-v=\"{number}\""),
         Some(Value::String(text)) if *text != cell.text => {
-            format!(" data-v=\"{}\"", escape(text))
+            format!(" data-v=\"{}\"", escaped(text))
         }
         _ => String::new(),
     }

@@ -1,8 +1,8 @@
 //! What stands in a row agrees with itself: whoever divides the printed figures in his head gets the printed change.
 
-use super::line::{Line, prepare};
-use crate::footnotes::Footnotes;
-use crate::quantity::{change, change_interval};
+use crate::comparison::rows::{Line, prepare};
+use crate::figure::{change, change_interval};
+use crate::table::Footnotes;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_analysis::{Comparison, Settings, of};
