@@ -4,10 +4,10 @@
 use super::checks::CheckLine;
 use super::failures::failures;
 use super::output::{Output, Verbosity};
-use crate::case_labels::{CaseLabels, Line as LabelLine, parameters};
+use crate::case_labels::{CaseLabels, labelled_rows, parameters};
 use crate::document::{Block, Document};
 use crate::figure::{count, moment, setting, share};
-use crate::table::{Cell, Column, Field, Kind, Name, Row, Table, row_of};
+use crate::table::{Cell, Column, Columns, Kind, Name, Table};
 use serde_json::json;
 use speedwell_analysis::{Calibrated, CalibratedCase, CalibrationFindings};
 use speedwell_model::Calibration;
@@ -111,67 +111,49 @@ struct Entry<'a> {
 fn table(found: &CalibrationFindings) -> Table {
     let cases: Vec<_> = found.cases.iter().map(|of| Arc::clone(&of.case)).collect();
     let labels = CaseLabels::of(&cases);
-    let fields = fields();
-    let row = |label| match label {
-        LabelLine::Group(name) => Row::Group(name),
-        LabelLine::Case { index, name } => {
-            let case = &found.cases[index];
-            row_of(&fields, &Entry { case, name })
-        }
-    };
-    let rows = labels.lines.into_iter().map(row).collect();
+    let columns = columns();
+    let rows = labelled_rows(labels.lines, |index, name| {
+        let case = &found.cases[index];
+        columns.row(&Entry { case, name })
+    });
     let metric = found.metric.iter().map(|metric| metric.name.clone());
     let caption = Some(labels.shared).filter(|text| !text.is_empty());
     let runs = format!("{} + {} runs a comparison", found.runs, found.runs);
     let line: Vec<String> = metric.chain([runs]).collect();
     Table {
         caption: caption.into_iter().chain([line.join(", ")]).collect(),
-        columns: fields.into_iter().map(|field| field.column).collect(),
-        rows,
-        ..Table::new("calibrated_cases")
+        ..columns.table_of_rows("calibrated_cases", rows)
     }
 }
 
-fn fields<'a>() -> Vec<Field<Entry<'a>>> {
-    let counted = |number: u32| Cell::value(number).shown(number.to_string());
-    let share_of = |of: Option<f64>| Cell::figure(of).shown(of.map(share).unwrap_or_default());
-    vec![
-        Field::new(
-            Column::new("case", "case", Kind::Label),
-            |row: &Entry<'_>| Cell::value(row.case.case.id()).named(&row.name),
-        ),
-        Field::machine("benchmark", |row: &Entry<'_>| {
-            Cell::value(row.case.case.benchmark.clone())
-        }),
-        Field::machine("parameters", |row: &Entry<'_>| {
-            Cell::value(parameters(&row.case.case))
-        }),
-        Field::new(
-            Column::new("comparisons", "comparisons", Kind::Figure),
-            move |row: &Entry<'_>| counted(row.case.comparisons),
-        ),
-        Field::new(
-            Column::new("false_alarms", "false alarms", Kind::Figure),
-            move |row: &Entry<'_>| counted(row.case.false_alarms),
-        ),
-        Field::new(
-            Column::new("variation", "CV", Kind::Figure),
-            move |row: &Entry<'_>| share_of(row.case.variation),
-        ),
-        Field::new(
-            Column::new("autocorrelation", "autocorrelation", Kind::Figure),
-            |row: &Entry<'_>| {
-                let mark = if row.case.is_dependent { "*" } else { "" };
-                let known = row.case.autocorrelation;
-                let shown = known.map(|r1| format!("{r1:+.2}{mark}"));
-                Cell::figure(known).shown(shown.unwrap_or_default())
-            },
-        ),
-        Field::new(
-            Column::new("detectable", "32 runs find", Kind::Figure),
-            move |row: &Entry<'_>| share_of(row.case.detectable),
-        ),
-    ]
+fn columns<'a>() -> Columns<Entry<'a>> {
+    let mut columns = Columns::new();
+    columns.add(
+        Column::new("case", "case", Kind::Label),
+        |row: &Entry<'a>| Cell::value(row.case.case.id()).named(&row.name),
+    );
+    columns.add_value("benchmark", |row| row.case.case.benchmark.clone());
+    columns.add_value("parameters", |row| parameters(&row.case.case));
+    columns.add(Column::figure("comparisons", "comparisons"), |row| {
+        Cell::count(row.case.comparisons)
+    });
+    columns.add(Column::figure("false_alarms", "false alarms"), |row| {
+        Cell::count(row.case.false_alarms)
+    });
+    columns.add(Column::figure("variation", "CV"), |row| {
+        Cell::shown_figure(row.case.variation, share)
+    });
+    columns.add(
+        Column::figure("autocorrelation", "autocorrelation"),
+        |row| {
+            let mark = if row.case.is_dependent { "*" } else { "" };
+            Cell::shown_figure(row.case.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
+        },
+    );
+    columns.add(Column::figure("detectable", "32 runs find"), |row| {
+        Cell::shown_figure(row.case.detectable, share)
+    });
+    columns
 }
 
 /// Said below the table.

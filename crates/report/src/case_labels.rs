@@ -5,7 +5,7 @@
 //! row is therefore visible further up; full ids stay in the columns for machines. The short form of
 //! a name leaves out the names of parameters, which then stand in the heading.
 
-use crate::table::{Cell, Field, Name, number};
+use crate::table::{Columns, Name, Row, number};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value as Json};
 use speedwell_model::{Better, Case, Metric, RunValue, Value};
@@ -221,33 +221,29 @@ fn aligned(case: &Case, widths: &[(&str, usize)], spell: Spelling) -> String {
     label.trim_end().to_owned()
 }
 
-/// What a row is about.
-pub struct CaseMetric<'x> {
-    /// The case.
-    pub case: &'x Case,
-    /// The metric.
-    pub metric: &'x Metric,
+/// Adds `benchmark`, `parameters`, `metric`, `unit` and `better` of a row, from its case and its metric.
+pub fn add_case_columns<T>(
+    columns: &mut Columns<T>,
+    case: impl Fn(&T) -> &Case + Copy + 'static,
+    metric: impl Fn(&T) -> &Metric + Copy + 'static,
+) {
+    columns.add_value("benchmark", move |row| case(row).benchmark.clone());
+    columns.add_value("parameters", move |row| parameters(case(row)));
+    columns.add_value("metric", move |row| metric(row).name.clone());
+    columns.add_value("unit", move |row| metric(row).unit.clone());
+    columns.add_value("better", move |row| match metric(row).better {
+        Better::Higher => "higher",
+        Better::Lower => "lower",
+    });
 }
 
-/// `benchmark`, `parameters`, `metric`, `unit` and `better` of a row.
-pub fn case_fields<T>(
-    of: impl for<'x> Fn(&'x T) -> CaseMetric<'x> + Copy + 'static,
-) -> Vec<Field<T>> {
-    vec![
-        Field::machine("benchmark", move |row| {
-            Cell::value(of(row).case.benchmark.clone())
-        }),
-        Field::machine("parameters", move |row| {
-            Cell::value(parameters(of(row).case))
-        }),
-        Field::machine("metric", move |row| {
-            Cell::value(of(row).metric.name.clone())
-        }),
-        Field::machine("unit", move |row| Cell::value(of(row).metric.unit.clone())),
-        Field::machine("better", move |row| {
-            Cell::value(better(of(row).metric.better))
-        }),
-    ]
+/// The rows of a table: headings, and what `row` makes of the case at an index with its name.
+pub fn labelled_rows(lines: Vec<Line>, mut row: impl FnMut(usize, Name) -> Row) -> Vec<Row> {
+    let line = |line| match line {
+        Line::Group(name) => Row::Group(name),
+        Line::Case { index, name } => row(index, name),
+    };
+    lines.into_iter().map(line).collect()
 }
 
 /// The parameters of a case as an object, in the order of the case.
@@ -261,13 +257,6 @@ pub fn parameters(case: &Case) -> Json {
         (name.clone(), value)
     };
     Json::Object(case.values.iter().map(pair).collect::<Map<_, _>>())
-}
-
-fn better(better: Better) -> &'static str {
-    match better {
-        Better::Higher => "higher",
-        Better::Lower => "lower",
-    }
 }
 
 /// The value of each run, in order of execution.

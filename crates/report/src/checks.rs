@@ -1,7 +1,7 @@
 //! What may spoil the numbers on this machine, and the remedy: the report of `doctor`.
 
 use crate::document::{Block, Document, Emphasis};
-use crate::table::{Cell, Column, Field, Kind, Row, Table, row_of};
+use crate::table::{Cell, Column, Columns, Kind, Row};
 
 /// One check and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,47 +18,35 @@ pub struct CheckLine {
 
 /// The report, with the remedies below the checks that need one.
 pub fn checks(checks: &[CheckLine]) -> Document {
-    let fields = fields();
+    let columns = columns();
     let mut rows = Vec::new();
     for check in checks {
-        rows.push(row_of(&fields, check));
+        rows.push(columns.row(check));
         if !check.remedy.is_empty() {
             rows.push(Row::Remark(format!("→ {}", check.remedy)));
         }
     }
-    let columns = fields.into_iter().map(|field| field.column).collect();
     let mut document = Document::new("checks");
-    document.push(Block::Table(Table {
-        columns,
-        rows,
-        ..Table::new("checks")
-    }));
+    document.push(Block::Table(columns.table_of_rows("checks", rows)));
     document
 }
 
-fn fields() -> Vec<Field<CheckLine>> {
-    vec![
-        Field::new(
-            Column::new("state", "state", Kind::Words),
-            |check: &CheckLine| {
-                let (symbol, emphasis) = symbol(&check.state);
-                Cell::value(check.state.clone())
-                    .shown(format!("{symbol} {}", check.state))
-                    .emphasised(emphasis)
-            },
-        ),
-        Field::new(
-            Column::new("name", "check", Kind::Identifier),
-            |check: &CheckLine| Cell::words(check.name.clone()),
-        ),
-        Field::new(
-            Column::new("found", "found", Kind::Label),
-            |check: &CheckLine| Cell::words(check.found.clone()),
-        ),
-        Field::machine("remedy", |check: &CheckLine| {
-            Cell::value(check.remedy.clone())
-        }),
-    ]
+fn columns() -> Columns<CheckLine> {
+    let mut columns = Columns::new();
+    columns.add(Column::words("state", "state"), |check: &CheckLine| {
+        let (symbol, emphasis) = symbol(&check.state);
+        Cell::value(check.state.clone())
+            .shown(format!("{symbol} {}", check.state))
+            .emphasised(emphasis)
+    });
+    columns.add(Column::new("name", "check", Kind::Identifier), |check| {
+        Cell::words(check.name.clone())
+    });
+    columns.add(Column::new("found", "found", Kind::Label), |check| {
+        Cell::words(check.found.clone())
+    });
+    columns.add_value("remedy", |check| check.remedy.clone());
+    columns
 }
 
 /// A symbol and an emphasis for a result.

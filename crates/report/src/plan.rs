@@ -3,7 +3,7 @@
 use crate::case_labels::parameters;
 use crate::document::{Block, Document};
 use crate::figure::{count, spell};
-use crate::table::{Cell, Column, Field, Kind, table_of};
+use crate::table::{Cell, Column, Columns, Kind};
 use crate::{Output, failures};
 use speedwell_model::{Case, Failure};
 
@@ -20,7 +20,7 @@ pub struct CaseLine {
 /// The list, with its sums.
 pub fn cases(cases: &[CaseLine]) -> Document {
     let mut document = Document::new("cases");
-    document.push(Block::Table(table_of("cases", case_columns(), cases)));
+    document.push(Block::Table(case_columns().table("cases", cases)));
     let runs: u64 = cases.iter().map(|case| case.runs).sum();
     let runs = count(runs as usize, "run", "runs");
     document.push(Block::Note(format!(
@@ -30,23 +30,18 @@ pub fn cases(cases: &[CaseLine]) -> Document {
     document
 }
 
-fn case_columns() -> Vec<Field<CaseLine>> {
-    vec![
-        Field::new(
-            Column::new("case", "case", Kind::Identifier),
-            |line: &CaseLine| Cell::words(line.case.id()),
-        ),
-        Field::machine("benchmark", |line: &CaseLine| {
-            Cell::value(line.case.benchmark.clone())
-        }),
-        Field::machine("parameters", |line: &CaseLine| {
-            Cell::value(parameters(&line.case))
-        }),
-        Field::new(
-            Column::new("runs", "runs", Kind::Figure),
-            |line: &CaseLine| Cell::value(line.runs).shown(spell(line.runs as f64, 0)),
-        ),
-    ]
+fn case_columns() -> Columns<CaseLine> {
+    let mut columns = Columns::new();
+    columns.add(
+        Column::new("case", "case", Kind::Identifier),
+        |line: &CaseLine| Cell::words(line.case.id()),
+    );
+    columns.add_value("benchmark", |line| line.case.benchmark.clone());
+    columns.add_value("parameters", |line| parameters(&line.case));
+    columns.add(Column::figure("runs", "runs"), |line| {
+        Cell::value(line.runs).shown(spell(line.runs as f64, 0))
+    });
+    columns
 }
 
 /// The counts of a trial.
@@ -86,28 +81,21 @@ pub fn trial(trial: &Trial, output: &Output) -> Document {
         )
     };
     document.push(Block::Headline(text));
-    let table = table_of(
-        "trial",
-        trial_columns(failed, skipped),
-        std::slice::from_ref(trial),
-    );
+    let table = trial_columns(failed, skipped).table("trial", std::slice::from_ref(trial));
     document.push(Block::Table(table));
     document.append(failures(&trial.failures, output.verbosity));
     document
 }
 
 /// For machines alone: people have the headline.
-fn trial_columns(failed: usize, skipped: usize) -> Vec<Field<Trial>> {
-    let count = |count: usize| Cell::value(count as u64);
-    vec![
-        Field::machine("files", move |trial: &Trial| count(trial.files)),
-        Field::machine("working_files", move |trial: &Trial| {
-            count(trial.working_files)
-        }),
-        Field::machine("cases", move |trial: &Trial| count(trial.cases)),
-        Field::machine("failed", move |_: &Trial| count(failed)),
-        Field::machine("skipped", move |_: &Trial| count(skipped)),
-    ]
+fn trial_columns(failed: usize, skipped: usize) -> Columns<Trial> {
+    let mut columns = Columns::new();
+    columns.add_value("files", |trial: &Trial| trial.files);
+    columns.add_value("working_files", |trial| trial.working_files);
+    columns.add_value("cases", |trial| trial.cases);
+    columns.add_value("failed", move |_| failed);
+    columns.add_value("skipped", move |_| skipped);
+    columns
 }
 
 #[cfg(test)]

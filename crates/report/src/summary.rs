@@ -3,19 +3,19 @@
 //! Where there is a single case with several metrics (a load test, a one-liner), the metrics are the
 //! rows of one table. A row is prepared in `line.rs`; the columns are in `columns.rs`.
 
-use crate::case_labels::{CaseLabels, CaseMetric, Line as LabelLine, case_fields, slots, values};
+use crate::case_labels::{
+    CaseLabels, Line as LabelLine, add_case_columns, labelled_rows, slots, values,
+};
 use crate::document::{Block, Document, Emphasis};
 use crate::figure::{
     Uncertainty, count, direction, in_unit, share, spell, spell_signed, uncertainty_of,
     uncertainty_of_median,
 };
 use crate::output::{Output, Verbosity};
-use crate::table::{
-    Cell, Column, Field, Footnotes, Kind, Name, Row, Table, keys, row_of, take_common,
-};
+use crate::table::{Cell, Column, Columns, Footnotes, Kind, Name, Table, take_common};
 use crate::unit::{Scale, UnitChoice, in_base_units};
 use speedwell_analysis::CaseSummary;
-use speedwell_model::{Better, Metric};
+use speedwell_model::{Better, Estimate, Metric};
 use std::sync::Arc;
 
 /// Said below the tables.
@@ -42,7 +42,7 @@ pub fn summary(summaries: &[CaseSummary], output: &Output) -> Document {
 
 /// What the table can be sorted by.
 pub fn sort_keys() -> Vec<&'static str> {
-    keys(&fields("", Verbosity::Normal))
+    columns("", Verbosity::Normal).sort_keys()
 }
 
 /// The summaries of one table.
@@ -82,17 +82,11 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
     let runs = take_common(&mut lines, |line| &mut line.runs);
     let variant = take_common(&mut lines, |line| &mut line.variant);
     let names = if metrics_are_rows { "metric" } else { "case" };
-    let fields = fields(names, output.verbosity);
-    let mut rows = Vec::new();
-    for label in labels {
-        match label {
-            LabelLine::Group(name) => rows.push(Row::Group(name)),
-            LabelLine::Case { index, name } => {
-                lines[index].name = name;
-                rows.push(row_of(&fields, &lines[index]));
-            }
-        }
-    }
+    let columns = columns(names, output.verbosity);
+    let rows = labelled_rows(labels, |index, name| {
+        lines[index].name = name;
+        columns.row(&lines[index])
+    });
     let mut caption: Vec<String> = Some(shared)
         .filter(|text| !text.is_empty())
         .into_iter()
@@ -101,10 +95,8 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
     caption.extend(line_of_caption(metric, unit, runs, variant));
     Table {
         caption,
-        columns: fields.into_iter().map(|field| field.column).collect(),
-        rows,
         footnotes: footnotes.into_texts(),
-        ..Table::new(TABLE)
+        ..columns.table_of_rows(TABLE, rows)
     }
 }
 
@@ -163,146 +155,100 @@ fn line_of_caption(
     Some(words.join(", ")).filter(|line| !line.is_empty())
 }
 
-type Fields<'a> = Vec<Field<Line<'a>>>;
-
 /// All columns; `names` is the heading of the rows' names.
-pub fn fields<'a>(names: &str, verbosity: Verbosity) -> Fields<'a> {
-    let names = Column::new("case", names, Kind::Label);
-    let mut fields = vec![Field::new(names, |line: &Line<'_>| {
-        Cell::value(line.summary.case.id()).named(&line.name)
-    })];
-    fields.extend(case_fields(|line: &Line<'a>| CaseMetric {
-        case: &line.summary.case,
-        metric: &line.summary.metric,
-    }));
-    fields.extend(centre());
-    fields.extend(spread());
+fn columns<'a>(names: &str, verbosity: Verbosity) -> Columns<Line<'a>> {
+    let mut columns = Columns::new();
+    columns.add(
+        Column::new("case", names, Kind::Label),
+        |line: &Line<'a>| Cell::value(line.summary.case.id()).named(&line.name),
+    );
+    add_case_columns(
+        &mut columns,
+        |line: &Line<'a>| &line.summary.case,
+        |line: &Line<'a>| &line.summary.metric,
+    );
+    add_centre(&mut columns);
+    add_spread(&mut columns);
     if verbosity == Verbosity::Verbose {
-        fields.extend(more());
+        let mean = Column::figure("mean_shown", "mean").for_people();
+        columns.add(mean.expendable(6), |line| {
+            Cell::shown_figure(Some(line.summary.mean), |mean| line.shown(mean))
+        });
+        let r1 = Column::figure("r1_shown", "autocorrelation").for_people();
+        columns.add(r1.expendable(7), |line| {
+            Cell::shown_figure(line.summary.autocorrelation, |r1| spell_signed(r1, 2))
+        });
     }
-    fields.push(Field::people(
-        "marks",
-        "",
-        Kind::Words,
-        |line: &Line<'_>| line.marks.clone(),
-    ));
-    fields.extend(figures());
-    fields
-}
-
-fn expendable<'a>(mut field: Field<Line<'a>>, order: u8) -> Field<Line<'a>> {
-    field.column.expendable = order;
-    field
+    columns.add_text(Column::words("marks", ""), |line| line.marks.clone());
+    for (key, figure) in FIGURES {
+        columns.add_figure(key, move |line| figure(line.summary));
+    }
+    columns.add_value("notes", |line| line.summary.notes.join(" "));
+    columns.add_value("values", |line| values(&line.summary.runs));
+    columns.add_value("slots", |line| slots(&line.summary.runs));
+    columns
 }
 
 /// The figure itself.
-fn centre<'a>() -> Fields<'a> {
-    vec![
-        Field::new(
-            Column::new("variant", "variant", Kind::Words),
-            |line: &Line<'_>| {
-                Cell::value(line.summary.variant.to_string()).shown(line.variant.clone())
-            },
-        ),
-        Field::new(
-            Column::new("median_shown", "median", Kind::Figure).for_people(),
-            |line: &Line<'_>| {
-                let median = line.summary.center.value;
-                Cell::figure(Some(median))
-                    .shown(shown(line, median))
-                    .emphasised(Emphasis::Strong)
-            },
-        ),
-        Field::people("unit_shown", "unit", Kind::Words, |line: &Line<'_>| {
-            line.unit.clone()
-        }),
-        figured(
-            "interval_shown",
-            "interval",
-            |s| Some(s.center.low),
-            interval,
-        ),
-    ]
-}
-
-fn interval(line: &Line<'_>) -> String {
-    let center = &line.summary.center;
-    if center.low == center.high {
-        return String::new();
-    }
-    format!(
-        "[{}, {}]",
-        shown(line, center.low),
-        shown(line, center.high)
-    )
+fn add_centre(columns: &mut Columns<Line<'_>>) {
+    columns.add(Column::words("variant", "variant"), |line| {
+        Cell::value(line.summary.variant.to_string()).shown(line.variant.clone())
+    });
+    columns.add(
+        Column::figure("median_shown", "median").for_people(),
+        |line| {
+            let median = line.summary.center.value;
+            Cell::shown_figure(Some(median), |median| line.shown(median))
+                .emphasised(Emphasis::Strong)
+        },
+    );
+    columns.add_text(Column::words("unit_shown", "unit"), |line| {
+        line.unit.clone()
+    });
+    columns.add(
+        Column::figure("interval_shown", "interval").for_people(),
+        |line| {
+            let Estimate { low, high, .. } = line.summary.center;
+            let ends = || format!("[{}, {}]", line.shown(low), line.shown(high));
+            Cell::figure(Some(low)).shown(if low == high { String::new() } else { ends() })
+        },
+    );
 }
 
 /// How much the runs differ.
-fn spread<'a>() -> Fields<'a> {
-    vec![
-        figured(
-            "cv_shown",
-            "CV",
-            |s| s.variation,
-            |line| line.summary.variation.map(share).unwrap_or_default(),
-        ),
-        expendable(figured("range_shown", "min … max", least, range), 3),
-        expendable(time(), 2),
-        expendable(
-            figured("runs_shown", "runs", runs, |line| line.runs.clone()),
-            1,
-        ),
-        expendable(
-            figured(
-                "outliers_shown",
-                "outliers",
-                |s| Some(s.outliers.len() as f64),
-                outliers,
-            ),
-            5,
-        ),
-    ]
-}
-
-/// A column for people whose rows can be sorted by a figure.
-fn figured<'a>(
-    key: &'static str,
-    header: &str,
-    figure: fn(&CaseSummary) -> Option<f64>,
-    text: fn(&Line<'_>) -> String,
-) -> Field<Line<'a>> {
-    let column = Column::new(key, header, Kind::Figure).for_people();
-    Field::new(column, move |line: &Line<'_>| {
-        Cell::figure(figure(line.summary)).shown(text(line))
-    })
-}
-
-fn time<'a>() -> Field<Line<'a>> {
-    let column = Column::new("time", "time", Kind::Figure).for_people();
-    Field::new(column, |line: &Line<'_>| match &line.time {
+fn add_spread(columns: &mut Columns<Line<'_>>) {
+    columns.add(Column::figure("cv_shown", "CV").for_people(), |line| {
+        Cell::shown_figure(line.summary.variation, share)
+    });
+    let range = Column::figure("range_shown", "min … max").for_people();
+    columns.add(range.expendable(3), |line| {
+        let range = match (least(line.summary), most(line.summary)) {
+            (Some(min), Some(max)) if line.summary.runs.len() > 1 => {
+                format!("{} … {}", line.shown(min), line.shown(max))
+            }
+            _ => String::new(),
+        };
+        Cell::figure(least(line.summary)).shown(range)
+    });
+    let time = Column::figure("time", "time").for_people();
+    columns.add(time.expendable(2), |line| match &line.time {
         Some((time_ns, text)) => Cell::figure(Some(*time_ns)).shown(text),
         None => Cell::default(),
-    })
-}
-
-fn runs(summary: &CaseSummary) -> Option<f64> {
-    Some(summary.runs.len() as f64)
-}
-
-fn range(line: &Line<'_>) -> String {
-    match (least(line.summary), most(line.summary)) {
-        (Some(min), Some(max)) if line.summary.runs.len() > 1 => {
-            format!("{} … {}", shown(line, min), shown(line, max))
-        }
-        _ => String::new(),
-    }
-}
-
-fn outliers(line: &Line<'_>) -> String {
-    match line.summary.outliers.len() {
-        0 => String::new(),
-        number => spell(number as f64, 0),
-    }
+    });
+    let runs = Column::figure("runs_shown", "runs").for_people();
+    columns.add(runs.expendable(1), |line| {
+        Cell::figure(Some(line.summary.runs.len() as f64)).shown(line.runs.clone())
+    });
+    let outliers = Column::figure("outliers_shown", "outliers").for_people();
+    columns.add(outliers.expendable(5), |line| {
+        Cell::shown_figure(Some(line.summary.outliers.len() as f64), |number| {
+            if number == 0.0 {
+                String::new()
+            } else {
+                spell(number, 0)
+            }
+        })
+    });
 }
 
 fn least(summary: &CaseSummary) -> Option<f64> {
@@ -313,58 +259,19 @@ fn most(summary: &CaseSummary) -> Option<f64> {
     summary.runs.iter().map(|run| run.value).reduce(f64::max)
 }
 
-/// For those who ask for more.
-fn more<'a>() -> Fields<'a> {
-    let correlation = |line: &Line<'_>| {
-        line.summary
-            .autocorrelation
-            .map(|r| spell_signed(r, 2))
-            .unwrap_or_default()
-    };
-    let mean = figured(
-        "mean_shown",
-        "mean",
-        |s| Some(s.mean),
-        |line| shown(line, line.summary.mean),
-    );
-    let r1 = figured(
-        "r1_shown",
-        "autocorrelation",
-        |s| s.autocorrelation,
-        correlation,
-    );
-    vec![expendable(mean, 6), expendable(r1, 7)]
-}
-
-/// Every figure with all its digits, for machines.
-fn figures<'a>() -> Fields<'a> {
-    let mut fields: Fields<'a> = vec![
-        figure("runs", runs),
-        figure("median", |summary| Some(summary.center.value)),
-        figure("median_low", |summary| known(summary, summary.center.low)),
-        figure("median_high", |summary| known(summary, summary.center.high)),
-        figure("mean", |summary| Some(summary.mean)),
-        figure("variation", |summary| summary.variation),
-        figure("min", least),
-        figure("max", most),
-        figure("autocorrelation", |summary| summary.autocorrelation),
-        figure("outliers", |summary| Some(summary.outliers.len() as f64)),
-    ];
-    fields.push(Field::machine("notes", |line: &Line<'_>| {
-        Cell::value(line.summary.notes.join(" "))
-    }));
-    fields.push(Field::machine("values", |line: &Line<'_>| {
-        Cell::value(values(&line.summary.runs))
-    }));
-    fields.push(Field::machine("slots", |line: &Line<'_>| {
-        Cell::value(slots(&line.summary.runs))
-    }));
-    fields
-}
-
-fn figure<'a>(key: &'static str, of: fn(&CaseSummary) -> Option<f64>) -> Field<Line<'a>> {
-    Field::machine(key, move |line: &Line<'_>| Cell::figure(of(line.summary)))
-}
+/// Figures for machines with all their digits.
+const FIGURES: [(&str, fn(&CaseSummary) -> Option<f64>); 10] = [
+    ("runs", |summary| Some(summary.runs.len() as f64)),
+    ("median", |summary| Some(summary.center.value)),
+    ("median_low", |summary| known(summary, summary.center.low)),
+    ("median_high", |summary| known(summary, summary.center.high)),
+    ("mean", |summary| Some(summary.mean)),
+    ("variation", |summary| summary.variation),
+    ("min", least),
+    ("max", most),
+    ("autocorrelation", |summary| summary.autocorrelation),
+    ("outliers", |summary| Some(summary.outliers.len() as f64)),
+];
 
 /// An end of the interval; below 6 runs there is none, and both ends equal the median.
 fn known(summary: &CaseSummary, end: f64) -> Option<f64> {
@@ -391,6 +298,13 @@ pub struct Line<'a> {
     pub time: Option<(f64, String)>,
     /// Marks of the footnotes.
     pub marks: String,
+}
+
+impl Line<'_> {
+    /// The bare spelling of `stored` with the digits of the line.
+    fn shown(&self, stored: f64) -> String {
+        self.scale.bare(stored, self.place)
+    }
 }
 
 /// The lines of one table, in the order given; with one unit for all if they are `alike`.
@@ -480,9 +394,4 @@ pub fn sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     }
     let runs = count(summary.runs.len(), "run", "runs");
     format!("{sentence} ({runs}).")
-}
-
-/// The bare spelling of `stored` with the digits of the line.
-pub fn shown(line: &Line<'_>, stored: f64) -> String {
-    line.scale.bare(stored, line.place)
 }

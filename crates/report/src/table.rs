@@ -152,6 +152,17 @@ impl Cell {
         }
     }
 
+    /// A figure, if there is one, and its `words` for people.
+    pub fn shown_figure(figure: Option<f64>, words: impl FnOnce(f64) -> String) -> Cell {
+        Cell::figure(figure).shown(figure.map(words).unwrap_or_default())
+    }
+
+    /// A count.
+    pub fn count(count: impl Into<u64>) -> Cell {
+        let count = count.into();
+        Cell::value(count).shown(count.to_string())
+    }
+
     /// A drawing, if there is one.
     pub fn drawing(drawn: Option<ForestRow>) -> Cell {
         Cell {
@@ -201,6 +212,16 @@ impl Column {
             expendable: 0,
             facet: false,
         }
+    }
+
+    /// A column of figures.
+    pub fn figure(key: &'static str, header: impl Into<String>) -> Column {
+        Column::new(key, header, Kind::Figure)
+    }
+
+    /// A column of words.
+    pub fn words(key: &'static str, header: impl Into<String>) -> Column {
+        Column::new(key, header, Kind::Words)
     }
 
     /// A column for machines alone.
@@ -335,61 +356,81 @@ fn compare(a: Option<&Value>, b: Option<&Value>, descending: bool) -> Ordering {
     if descending { order.reverse() } else { order }
 }
 
-/// A column of a table whose rows are made from `T`.
-pub struct Field<T> {
-    /// The column.
-    pub column: Column,
-    /// Makes the column's cell of one row.
-    pub cell: Box<dyn Fn(&T) -> Cell>,
+/// The columns of a table whose rows are made from `T`, each with the rule that fills it, so that the two cannot
+/// drift apart.
+pub struct Columns<T> {
+    columns: Vec<(Column, CellOf<T>)>,
 }
 
-impl<T> Field<T> {
-    /// A field from its two parts.
-    pub fn new(column: Column, cell: impl Fn(&T) -> Cell + 'static) -> Field<T> {
-        Field {
-            column,
-            cell: Box::new(cell),
+/// Makes the cell of a column for one row.
+type CellOf<T> = Box<dyn Fn(&T) -> Cell>;
+
+impl<T> Columns<T> {
+    /// No columns yet.
+    pub fn new() -> Columns<T> {
+        Columns {
+            columns: Vec::new(),
         }
     }
 
-    /// A field for people alone, of plain text.
-    pub fn people(
+    /// A column and what fills it.
+    pub fn add(&mut self, column: Column, cell: impl Fn(&T) -> Cell + 'static) {
+        self.columns.push((column, Box::new(cell)));
+    }
+
+    /// A column of plain text, for people alone.
+    pub fn add_text(&mut self, column: Column, text: impl Fn(&T) -> String + 'static) {
+        self.add(column.for_people(), move |item| Cell::text(text(item)));
+    }
+
+    /// A value for machines alone.
+    pub fn add_value<V: Into<Value>>(
+        &mut self,
         key: &'static str,
-        header: &str,
-        kind: Kind,
-        text: impl Fn(&T) -> String + 'static,
-    ) -> Field<T> {
-        let column = Column::new(key, header, kind).for_people();
-        Field::new(column, move |item| Cell::text(text(item)))
+        value: impl Fn(&T) -> V + 'static,
+    ) {
+        self.add_known(key, move |item| Some(value(item).into()));
     }
 
-    /// A field for machines alone.
-    pub fn machine(key: &'static str, cell: impl Fn(&T) -> Cell + 'static) -> Field<T> {
-        Field::new(Column::machine(key), cell)
+    /// A value for machines alone, if it is known.
+    pub fn add_known(&mut self, key: &'static str, value: impl Fn(&T) -> Option<Value> + 'static) {
+        self.add(Column::machine(key), move |item| Cell {
+            value: value(item),
+            ..Cell::default()
+        });
     }
-}
 
-/// A table with one row per item.
-pub fn table_of<T>(name: &'static str, fields: Vec<Field<T>>, items: &[T]) -> Table {
-    let rows = items.iter().map(|item| row_of(&fields, item)).collect();
-    let columns = fields.into_iter().map(|field| field.column).collect();
-    Table {
-        columns,
-        rows,
-        ..Table::new(name)
+    /// A figure for machines alone, if it is known.
+    pub fn add_figure(&mut self, key: &'static str, figure: impl Fn(&T) -> Option<f64> + 'static) {
+        self.add_known(key, move |item| figure(item).and_then(number));
     }
-}
 
-/// The names of the columns for machines, which are those that can be sorted by.
-pub fn keys<T>(fields: &[Field<T>]) -> Vec<&'static str> {
-    let columns = fields.iter().map(|field| &field.column);
-    let machines = columns.filter(|column| column.audience != Audience::People);
-    machines.map(|column| column.key).collect()
-}
+    /// The row of one item.
+    pub fn row(&self, item: &T) -> Row {
+        Row::Cells(self.columns.iter().map(|(_, cell)| cell(item)).collect())
+    }
 
-/// The row of one item.
-pub fn row_of<T>(fields: &[Field<T>], item: &T) -> Row {
-    Row::Cells(fields.iter().map(|field| (field.cell)(item)).collect())
+    /// A table of `rows`, made by [`Columns::row`], and of headings and remarks between them.
+    pub fn table_of_rows(self, name: &'static str, rows: Vec<Row>) -> Table {
+        Table {
+            columns: self.columns.into_iter().map(|(column, _)| column).collect(),
+            rows,
+            ..Table::new(name)
+        }
+    }
+
+    /// A table with one row per item.
+    pub fn table(self, name: &'static str, items: &[T]) -> Table {
+        let rows = items.iter().map(|item| self.row(item)).collect();
+        self.table_of_rows(name, rows)
+    }
+
+    /// The names of the columns for machines, which are those that can be sorted by.
+    pub fn sort_keys(&self) -> Vec<&'static str> {
+        let columns = self.columns.iter().map(|(column, _)| column);
+        let machines = columns.filter(|column| column.audience != Audience::People);
+        machines.map(|column| column.key).collect()
+    }
 }
 
 /// The remarks of one table, in order of first mention.

@@ -17,7 +17,7 @@ use crate::comparison::rows::Place;
 use crate::document::{Block, Document};
 use crate::figure::{change_with_interval, count, direction};
 use crate::output::{Output, Verbosity};
-use crate::table::{Footnotes, Name, Row, Table, keys, number, row_of, take_common};
+use crate::table::{Footnotes, Name, Row, Table, number, take_common};
 use serde_json::{Value, json};
 use speedwell_analysis::{CaseComparison, Comparison, Correction, Findings, Method};
 use speedwell_model::{Estimate, Verdict};
@@ -52,7 +52,7 @@ pub fn comparison(findings: &Findings, output: &Output) -> Document {
 
 /// What the table can be sorted by.
 pub fn sort_keys() -> Vec<&'static str> {
-    keys(&rows::fields(&rows::Headers::default(), Verbosity::Normal))
+    rows::columns(["", "", ""], 0.0, Verbosity::Normal).sort_keys()
 }
 
 fn add_section(section: &Section<'_>, output: &Output, document: &mut Document) {
@@ -79,14 +79,19 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
     let mut lines = rows::prepare(named.places, output.unit, &mut footnotes);
     let unit = take_common(&mut lines, |line| &mut line.unit);
     let runs = take_common(&mut lines, |line| &mut line.runs);
-    let fields = rows::fields(&rows::Headers::of(section), output.verbosity);
+    let headers = [
+        section.names_header(),
+        section.baseline_header(),
+        section.candidate_header(),
+    ];
+    let columns = rows::columns(headers, section.first().confidence, output.verbosity);
     let mut rows = Vec::new();
     for label in named.lines {
         match label {
             LabelLine::Group(name) => rows.push(Row::Group(name)),
             LabelLine::Case { index, name } => {
                 lines[index].name = name;
-                rows.push(row_of(&fields, &lines[index]));
+                rows.push(columns.row(&lines[index]));
                 rows.extend(lines[index].remark().map(Row::Remark));
             }
         }
@@ -101,11 +106,9 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
             .flatten()
             .filter(|line| !line.is_empty())
             .collect(),
-        columns: fields.into_iter().map(|field| field.column).collect(),
-        rows,
         footnotes: footnotes.into_texts(),
         band: band(section.first()),
-        ..Table::new(TABLE)
+        ..columns.table_of_rows(TABLE, rows)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Pictures of loads: the course over time, percentiles on an axis of nines, how often times occur.
 
 use crate::document::Chart;
+use crate::load::load_name;
 use speedwell_analysis::load::{Group, LoadFindings, Quantity, Served};
 use speedwell_load::measured::{Tick, Timeline};
 use speedwell_plot as plot;
@@ -152,7 +153,7 @@ fn throughput(loads: &[LoadFindings<'_>]) -> Option<Chart> {
         }
         _ => loads
             .iter()
-            .map(|load| series(crate::load::name(load), &course(load), measured))
+            .map(|load| series(load_name(load), &course(load), measured))
             .collect(),
     };
     let axes = (
@@ -182,7 +183,7 @@ fn latency(loads: &[LoadFindings<'_>]) -> Option<Chart> {
         _ => told
             .iter()
             .map(|load| {
-                let name = format!("{}, p99", crate::load::name(load));
+                let name = format!("{}, p99", load_name(load));
                 series(name, &course(load), |of| shown(of.tick.p99_ns))
             })
             .collect(),
@@ -216,7 +217,7 @@ fn percentiles(loads: &[LoadFindings<'_>]) -> Option<Chart> {
             .iter()
             .filter_map(|load| {
                 let principal = load.served.first()?;
-                let name = format!("{}, {}", crate::load::name(load), principal.quantity.name());
+                let name = format!("{}, {}", load_name(load), principal.quantity.name());
                 Some(line(name, principal))
             })
             .collect(),
@@ -237,7 +238,7 @@ fn frequencies(loads: &[LoadFindings<'_>]) -> Option<Chart> {
         let bins = load.bins();
         let middle = |from: u64, to: u64| (from as f64 + to as f64) / 2.0 / NS_PER_MS;
         plot::HistogramSeries {
-            name: crate::load::name(load),
+            name: load_name(load),
             values: bins
                 .iter()
                 .map(|bin| middle(bin.from_ns, bin.to_ns))

@@ -3,7 +3,7 @@
 use crate::document::Fact;
 use crate::figure::{Uncertainty, count, duration, quantity, share, spell};
 use crate::load::tables::requests;
-use crate::load::{self, rate};
+use crate::load::{rate, spelled_ns};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_model::load_run::{LoadFacts, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
@@ -229,8 +229,8 @@ fn schedule(load: &LoadFindings<'_>) -> Option<Fact> {
         format!(
             "{} of the due requests sent; the generator itself was late by {} (p99), where up to {} would do",
             share(verdict.achieved),
-            load::spelled_ns(verdict.own_lag_p99_ns as f64, false),
-            load::spelled_ns(verdict.own_lag_limit_ns as f64, false)
+            spelled_ns(verdict.own_lag_p99_ns as f64, false),
+            spelled_ns(verdict.own_lag_limit_ns as f64, false)
         ),
     ))
 }
@@ -243,14 +243,14 @@ fn generator(load: &LoadFindings<'_>) -> String {
     let cpu = generator.cpu_ns_per_request.map(|ns| {
         format!(
             "; {} of processor time for a request",
-            load::spelled_ns(ns, false)
+            spelled_ns(ns, false)
         )
     });
     let late = match generator.late_by_ns {
         0 => String::new(),
         ns => format!(
             "; time stamps of answers may be late by up to {}",
-            load::spelled_ns(ns as f64, false)
+            spelled_ns(ns as f64, false)
         ),
     };
     format!(

@@ -70,7 +70,7 @@ fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
         match (known, loads.len()) {
             (Some((_, _, more)), _) => *more += 1,
             (None, 1) => found.push((kind, text, 0)),
-            (None, _) => found.push((kind, format!("{}: {text}", name(load)), 0)),
+            (None, _) => found.push((kind, format!("{}: {text}", load_name(load)), 0)),
         }
     };
     for load in loads {
@@ -103,12 +103,12 @@ fn details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
         2..=MOST_IN_FULL => {
             document.push(Block::Heading {
                 level: 2,
-                text: name(load),
+                text: load_name(load),
             });
             blocks.into_iter().for_each(|block| document.push(block));
         }
         _ => document.push(Block::Appendix {
-            title: name(load),
+            title: load_name(load),
             instead: None,
             blocks,
         }),
@@ -116,7 +116,7 @@ fn details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
 }
 
 /// What a load is called beside others: its label, and which time it was carried out.
-fn name(load: &LoadFindings<'_>) -> String {
+pub fn load_name(load: &LoadFindings<'_>) -> String {
     match load.run.round {
         0 => load.run.label.clone(),
         round => format!("{} ({})", load.run.label, round + 1),
@@ -141,7 +141,7 @@ pub fn run_data(load: &LoadFindings<'_>) -> Value {
 pub fn findings_data(load: &LoadFindings<'_>) -> Value {
     let remarks: Vec<&str> = load.remarks.iter().map(remark_name).collect();
     json!({
-        "load": name(load),
+        "load": load_name(load),
         "throughput": load.throughput_per_s,
         "principal": {"quantity": load.principal().0.name(), "group": load.principal().1.name()},
         "concurrency": {

@@ -5,10 +5,10 @@
 
 use crate::document::{Block, Chart, Document};
 use crate::figure::{Uncertainty, count, quantity, share};
-use crate::load::{self, rate, tables};
+use crate::load::{findings_data, rate, run_data, tables};
 use crate::output::{Output, Verbosity};
 use crate::scaling::{self, throughput_chart};
-use crate::table::{Cell, Column, Field, Kind, Table, keys, table_of};
+use crate::table::{Cell, Column, Columns, Table};
 use serde_json::{Value, json};
 use speedwell_analysis::load::{Levels, LoadFindings, Missed, Pass, RateTry, Rates};
 use speedwell_analysis::scaling::Standing;
@@ -49,11 +49,8 @@ pub fn search(
         document.push(Block::Chart(Box::new(chart)));
     }
     document.attach("scaling", levels.iter().map(for_machines).collect());
-    document.attach(
-        "load_findings",
-        loads.iter().map(load::findings_data).collect(),
-    );
-    document.attach("loads", loads.iter().map(load::run_data).collect());
+    document.attach("load_findings", loads.iter().map(findings_data).collect());
+    document.attach("loads", loads.iter().map(run_data).collect());
     document
 }
 
@@ -131,88 +128,63 @@ fn table(levels: &Levels) -> Table {
         .map(|(pass, standing)| (pass, standing.as_ref()))
         .collect();
     let knee = levels.scaling.as_ref().map(|all| *all.answer.at_knee());
-    let label = levels.label.clone();
-    let mut fields = vec![Field::machine("load", move |_: &Row<'_>| {
-        Cell::words(label.clone())
-    })];
-    fields.extend(level_fields(knee.map(|knee| knee.concurrency)));
-    fields.extend(time_fields());
-    table_of("levels", fields, &rows)
+    level_columns(&levels.label, knee.map(|knee| knee.concurrency)).table("levels", &rows)
 }
 
 /// What the tables of levels can be sorted by.
 pub fn level_sort_keys() -> Vec<&'static str> {
-    let mut all = vec!["load"];
-    all.extend(keys(&level_fields(None)));
-    all.extend(keys(&time_fields()));
-    all
+    level_columns("", None).sort_keys()
 }
 
-fn level_fields<'a>(knee: Option<u32>) -> Vec<Field<Row<'a>>> {
-    vec![
-        Field::new(
-            Column::new("concurrency", "concurrency", Kind::Figure),
-            |(pass, _): &Row<'a>| Cell::value(pass.concurrency).shown(pass.concurrency.to_string()),
-        ),
-        Field::new(
-            Column::new("visits", "visits", Kind::Figure).expendable(4),
-            |(pass, _): &Row<'a>| Cell::value(pass.visits).shown(pass.visits.to_string()),
-        ),
-        Field::new(
-            Column::new("throughput", "throughput", Kind::Figure),
-            |(pass, standing): &Row<'a>| {
-                let words = standing.map(scaling::throughput_with_error);
-                let plain = || quantity(pass.throughput_per_s, "1/s", Uncertainty::Unknown);
-                Cell::figure(Some(pass.throughput_per_s)).shown(words.unwrap_or_else(plain))
-            },
-        ),
-        Field::new(
-            Column::new("change", "to the best before", Kind::Figure),
-            |(_, standing): &Row<'a>| scaling::change_cell(*standing),
-        ),
-        Field::new(
-            Column::new("standing", "", Kind::Words),
-            move |(pass, standing): &Row<'a>| {
-                scaling::standing_cell(*standing, knee == Some(pass.concurrency))
-            },
-        ),
-    ]
-}
-
-fn time_fields<'a>() -> Vec<Field<Row<'a>>> {
-    let time = |ns: Option<f64>| {
-        let words = ns.map(|ns| quantity(ns, "ns", Uncertainty::Unknown));
-        Cell::figure(ns).shown(words.unwrap_or_default())
-    };
-    vec![
-        Field::new(
-            Column::new("p50_ns", "p50", Kind::Figure).expendable(2),
-            move |(pass, _): &Row<'a>| time(pass.p50_ns),
-        ),
-        Field::new(
-            Column::new("p99_ns", "p99", Kind::Figure),
-            move |(pass, _): &Row<'a>| time(pass.p99_ns),
-        ),
-        Field::new(
-            Column::new("effective_concurrency", "in flight", Kind::Figure).expendable(3),
-            |(pass, _): &Row<'a>| {
-                let words = pass.effective.map(|effective| format!("{effective:.1}"));
-                Cell::figure(pass.effective).shown(words.unwrap_or_default())
-            },
-        ),
-        Field::new(
-            Column::new("errors", "failed", Kind::Figure),
-            |(pass, _): &Row<'a>| Cell::value(pass.failed.0).shown(pass.failed.0.to_string()),
-        ),
-        Field::new(
-            Column::new("generator_busy", "generator", Kind::Figure).expendable(1),
-            |(pass, _): &Row<'a>| {
-                let mark = if pass.is_generator_bound { " !" } else { "" };
-                let words = format!("{}{mark}", share(pass.busiest));
-                Cell::figure(Some(pass.busiest)).shown(words)
-            },
-        ),
-    ]
+fn level_columns<'a>(label: &str, knee: Option<u32>) -> Columns<Row<'a>> {
+    let label = label.to_owned();
+    let mut columns = Columns::new();
+    columns.add_value("load", move |_: &Row<'a>| label.clone());
+    columns.add(Column::figure("concurrency", "concurrency"), |(pass, _)| {
+        Cell::count(pass.concurrency)
+    });
+    columns.add(
+        Column::figure("visits", "visits").expendable(4),
+        |(pass, _)| Cell::count(pass.visits as u64),
+    );
+    columns.add(
+        Column::figure("throughput", "throughput"),
+        |(pass, standing)| {
+            let words = standing.map(scaling::throughput_with_error);
+            Cell::figure(Some(pass.throughput_per_s))
+                .shown(words.unwrap_or_else(|| rate(pass.throughput_per_s)))
+        },
+    );
+    columns.add(
+        Column::figure("change", "to the best before"),
+        |(_, standing)| scaling::change_cell(*standing),
+    );
+    columns.add(Column::words("standing", ""), move |(pass, standing)| {
+        scaling::standing_cell(*standing, knee == Some(pass.concurrency))
+    });
+    let spelled = |ns| quantity(ns, "ns", Uncertainty::Unknown);
+    columns.add(
+        Column::figure("p50_ns", "p50").expendable(2),
+        move |(pass, _)| Cell::shown_figure(pass.p50_ns, spelled),
+    );
+    columns.add(Column::figure("p99_ns", "p99"), move |(pass, _)| {
+        Cell::shown_figure(pass.p99_ns, spelled)
+    });
+    let in_flight = Column::figure("effective_concurrency", "in flight");
+    columns.add(in_flight.expendable(3), |(pass, _)| {
+        Cell::shown_figure(pass.effective, |effective| format!("{effective:.1}"))
+    });
+    columns.add(Column::figure("errors", "failed"), |(pass, _)| {
+        Cell::count(pass.failed.0)
+    });
+    columns.add(
+        Column::figure("generator_busy", "generator").expendable(1),
+        |(pass, _)| {
+            let mark = if pass.is_generator_bound { " !" } else { "" };
+            Cell::shown_figure(Some(pass.busiest), |busy| format!("{}{mark}", share(busy)))
+        },
+    );
+    columns
 }
 
 fn for_machines(levels: &Levels) -> Value {
@@ -314,48 +286,38 @@ fn reason(missed: &Missed) -> String {
 }
 
 fn rates_table(rates: &Rates) -> Table {
-    table_of("rates", rate_columns(&rates.label), &rates.tries)
+    rate_columns(&rates.label).table("rates", &rates.tries)
 }
 
 /// What the tables of rates can be sorted by.
 pub fn rate_sort_keys() -> Vec<&'static str> {
-    keys(&rate_columns(""))
+    rate_columns("").sort_keys()
 }
 
-fn rate_columns(label: &str) -> Vec<Field<RateTry>> {
+fn rate_columns(label: &str) -> Columns<RateTry> {
     let time = |ns: Option<f64>| {
         let words = ns.map(|ns| quantity(ns, "ns", Uncertainty::Unknown));
         Cell::figure(ns).shown(words.unwrap_or_else(|| "refused".into()))
     };
-    let part = |part: f64| Cell::figure(Some(part)).shown(share(part));
-    let column = |key, header| Column::new(key, header, Kind::Figure);
     let label = label.to_owned();
-    vec![
-        Field::machine("load", move |_: &RateTry| Cell::words(label.clone())),
-        Field::new(column("rate", "rate"), |one: &RateTry| {
-            Cell::figure(Some(one.rate)).shown(rate(one.rate))
-        }),
-        Field::new(column("sent_share", "sent"), move |one: &RateTry| {
-            part(one.sent)
-        }),
-        Field::new(
-            column("answered_share", "answered"),
-            move |one: &RateTry| part(one.answered),
-        ),
-        Field::new(column("p50_ns", "p50"), move |one: &RateTry| {
-            time(one.p50_ns)
-        }),
-        Field::new(column("p99_ns", "p99"), move |one: &RateTry| {
-            time(one.p99_ns)
-        }),
-        Field::new(
-            Column::new("missed", "", Kind::Words),
-            |one: &RateTry| match &one.missed {
-                None => Cell::value("kept").shown("kept"),
-                Some(missed) => Cell::words(reason(missed)),
-            },
-        ),
-    ]
+    let mut columns = Columns::new();
+    columns.add_value("load", move |_: &RateTry| label.clone());
+    columns.add(Column::figure("rate", "rate"), |one| {
+        Cell::shown_figure(Some(one.rate), rate)
+    });
+    columns.add(Column::figure("sent_share", "sent"), |one| {
+        Cell::shown_figure(Some(one.sent), share)
+    });
+    columns.add(Column::figure("answered_share", "answered"), |one| {
+        Cell::shown_figure(Some(one.answered), share)
+    });
+    columns.add(Column::figure("p50_ns", "p50"), move |one| time(one.p50_ns));
+    columns.add(Column::figure("p99_ns", "p99"), move |one| time(one.p99_ns));
+    columns.add(Column::words("missed", ""), |one| match &one.missed {
+        None => Cell::words("kept"),
+        Some(missed) => Cell::words(reason(missed)),
+    });
+    columns
 }
 
 fn picture(rates: &Rates) -> Option<Chart> {

@@ -2,8 +2,8 @@
 
 use crate::document::Block;
 use crate::figure::{Uncertainty, count, place, share, spell};
-use crate::load;
-use crate::table::{Cell, Column, Field, Footnotes, Kind, Row, Table, keys, number, table_of};
+use crate::load::{load_name, rate, refusal_reason, spelled_ns, spelled_range, spelled_time};
+use crate::table::{Cell, Column, Columns, Footnotes, Kind, Row, Table, number};
 use serde_json::Value;
 use speedwell_analysis::load::{
     Group, LoadFindings, PERCENTILES_PPM, Quantity, Served, Spread, Told,
@@ -24,18 +24,15 @@ type Load<'a> = &'a LoadFindings<'a>;
 /// A row for each load.
 pub fn summary_table(loads: &[LoadFindings<'_>]) -> Table {
     let rows: Vec<Load<'_>> = loads.iter().collect();
-    let mut fields = for_people(loads);
-    fields.extend(for_machines());
-    let mut summary_table = table_of("load_summaries", fields, &rows);
-    summary_table.caption = caption(loads).into_iter().collect();
-    summary_table
+    Table {
+        caption: caption(loads).into_iter().collect(),
+        ..summary_columns(loads).table("load_summaries", &rows)
+    }
 }
 
 /// What the table of loads can be sorted by.
 pub fn sort_keys() -> Vec<&'static str> {
-    let mut all = keys(&for_people(&[]));
-    all.extend(keys(&for_machines()));
-    all
+    summary_columns(&[]).sort_keys()
 }
 
 /// Which quantity the percentiles are of, if it is the same for all.
@@ -52,62 +49,50 @@ fn meaning(quantity: Quantity) -> &'static str {
     }
 }
 
-fn for_people<'a>(loads: &[LoadFindings<'_>]) -> Vec<Field<Load<'a>>> {
+fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> Columns<Load<'a>> {
     let is_mixed = caption(loads).is_none();
-    let mut fields: Vec<Field<Load<'a>>> = vec![
-        Field::new(
-            Column::new("load", "load", Kind::Label),
-            |load: &Load<'a>| Cell::words(crate::load::name(load)),
-        ),
-        Field::new(
-            Column::new("throughput", "throughput", Kind::Figure),
-            |load: &Load<'a>| {
-                let rate = load.throughput_per_s;
-                Cell::figure(rate).shown(rate.map(load::rate).unwrap_or_default())
-            },
-        ),
-        Field::new(
-            Column::new("quantity", "time", Kind::Words),
-            move |load: &Load<'a>| {
-                let name = load.principal().0.name();
-                Cell::value(name).shown(if is_mixed { name } else { "" })
-            },
-        ),
-    ];
+    let mut columns = Columns::new();
+    columns.add(
+        Column::new("load", "load", Kind::Label),
+        |load: &Load<'a>| Cell::words(load_name(load)),
+    );
+    columns.add(Column::figure("throughput", "throughput"), |load| {
+        Cell::shown_figure(load.throughput_per_s, rate)
+    });
+    columns.add(Column::words("quantity", "time"), move |load| {
+        let name = load.principal().0.name();
+        Cell::value(name).shown(if is_mixed { name } else { "" })
+    });
     for (key, header, ppm) in PERCENTILES {
-        fields.push(Field::new(
-            Column::new(key, header, Kind::Figure),
-            move |load: &Load<'a>| {
-                let (quantity, group) = load.principal();
-                time_cell(load.quantile(quantity, group, ppm))
-            },
-        ));
+        columns.add(Column::figure(key, header), move |load| {
+            let (quantity, group) = load.principal();
+            time_cell(load.quantile(quantity, group, ppm))
+        });
     }
-    fields.push(Field::new(
-        Column::new("errors", "failed", Kind::Figure),
-        |load: &Load<'a>| {
-            let counts = &load.run.measured.totals.outcomes;
-            let errors = counts.all_errors();
-            let part = errors as f64 / counts.attempts().max(1) as f64;
-            let words = match errors {
-                0 => "0".to_owned(),
-                _ => format!("{errors} ({})", share(part)),
-            };
-            Cell::value(errors).shown(words)
+    columns.add(Column::figure("errors", "failed"), |load| {
+        let counts = &load.run.measured.totals.outcomes;
+        let errors = counts.all_errors();
+        let part = errors as f64 / counts.attempts().max(1) as f64;
+        Cell::value(errors).shown(match errors {
+            0 => "0".to_owned(),
+            _ => format!("{errors} ({})", share(part)),
+        })
+    });
+    columns.add(
+        Column::figure("effective_concurrency", "in flight"),
+        |load| {
+            Cell::shown_figure(load.concurrency.effective, |effective| {
+                match load.concurrency.asked {
+                    Some(asked) => format!("{effective:.1} of {asked}"),
+                    None => format!("{effective:.1}"),
+                }
+            })
         },
-    ));
-    fields.push(Field::new(
-        Column::new("effective_concurrency", "in flight", Kind::Figure),
-        |load: &Load<'a>| {
-            let effective = load.concurrency.effective;
-            let words = effective.map(|effective| match load.concurrency.asked {
-                Some(asked) => format!("{effective:.1} of {asked}"),
-                None => format!("{effective:.1}"),
-            });
-            Cell::figure(effective).shown(words.unwrap_or_default())
-        },
-    ));
-    fields
+    );
+    for (key, value) in SUMMARY_VALUES {
+        columns.add_known(key, move |load| value(load));
+    }
+    columns
 }
 
 /// The lower end of a range in nanoseconds.
@@ -121,63 +106,53 @@ pub fn low_ns(time: Option<Told>) -> Option<u64> {
 /// A time, for machines from when requests were due; refused times are unknown to them.
 pub fn time_cell(time: Option<Told>) -> Cell {
     let known = time.and_then(Told::longest_ns);
-    Cell::figure(known.map(|ns| ns as f64)).shown(time.map(load::spelled_time).unwrap_or_default())
+    Cell::figure(known.map(|ns| ns as f64)).shown(time.map(spelled_time).unwrap_or_default())
 }
 
-fn for_machines<'a>() -> Vec<Field<Load<'a>>> {
-    fn field<'a>(
-        key: &'static str,
-        value: fn(&LoadFindings<'_>) -> Option<Value>,
-    ) -> Field<Load<'a>> {
-        Field::machine(key, move |load: &Load<'a>| Cell {
-            value: value(load),
-            ..Cell::default()
-        })
-    }
-    vec![
-        field("url", |load| Some(load.run.url.as_str().into())),
-        field("round", |load| Some(load.run.round.into())),
-        field("protocol", |load| {
-            Some(load.run.asked.protocol.as_str().into())
-        }),
-        field("model", |load| {
-            let is_closed = matches!(load.run.asked.pace, PaceFacts::Closed { .. });
-            Some(if is_closed { "closed" } else { "open" }.into())
-        }),
-        field("concurrency", |load| {
-            load.run.asked.concurrency().map(Value::from)
-        }),
-        field("elapsed_ns", |load| {
-            Some(load.run.measured.elapsed_ns.into())
-        }),
-        field("attempted", |load| {
-            Some(load.run.measured.totals.outcomes.attempts().into())
-        }),
-        field("ok", |load| {
-            Some(load.run.measured.totals.outcomes.succeeded().into())
-        }),
-        field("mean_ns", |load| {
-            let (quantity, group) = load.principal();
-            let spread = load.spread(quantity, group)?;
-            spread.refusal.is_none().then(|| number(spread.mean_ns))?
-        }),
-        field("p50_low_ns", |load| low(load, 500_000)),
-        field("p99_low_ns", |load| low(load, 990_000)),
-        field("achieved_share", |load| number(load.open?.achieved)),
-        field("lateness_p99_ns", |load| {
-            Some(load.open?.own_lag_p99_ns.into())
-        }),
-        field("received_per_s", |load| number(load.bytes_per_s?.0)),
-        field("sent_per_s", |load| number(load.bytes_per_s?.1)),
-        field("connections_opened", |load| {
-            Some(load.run.measured.totals.outcomes.connections.opened.into())
-        }),
-        field("generator_busy", |load| number(load.generator.busiest)),
-        field("cpu_ns_per_request", |load| {
-            number(load.generator.cpu_ns_per_request?)
-        }),
-        field("is_balanced", |load| Some(load.balance.is_ok().into())),
-    ]
+/// What the table of loads has for machines alone.
+const SUMMARY_VALUES: [(&str, fn(&LoadFindings<'_>) -> Option<Value>); 19] = [
+    ("url", |load| Some(load.run.url.as_str().into())),
+    ("round", |load| Some(load.run.round.into())),
+    ("protocol", |load| {
+        Some(load.run.asked.protocol.as_str().into())
+    }),
+    ("model", |load| {
+        let is_closed = matches!(load.run.asked.pace, PaceFacts::Closed { .. });
+        Some(if is_closed { "closed" } else { "open" }.into())
+    }),
+    ("concurrency", |load| {
+        load.run.asked.concurrency().map(Value::from)
+    }),
+    ("elapsed_ns", |load| {
+        Some(load.run.measured.elapsed_ns.into())
+    }),
+    ("attempted", |load| Some(outcomes(load).attempts().into())),
+    ("ok", |load| Some(outcomes(load).succeeded().into())),
+    ("mean_ns", |load| {
+        let (quantity, group) = load.principal();
+        let spread = load.spread(quantity, group)?;
+        spread.refusal.is_none().then(|| number(spread.mean_ns))?
+    }),
+    ("p50_low_ns", |load| low(load, 500_000)),
+    ("p99_low_ns", |load| low(load, 990_000)),
+    ("achieved_share", |load| number(load.open?.achieved)),
+    ("lateness_p99_ns", |load| {
+        Some(load.open?.own_lag_p99_ns.into())
+    }),
+    ("received_per_s", |load| number(load.bytes_per_s?.0)),
+    ("sent_per_s", |load| number(load.bytes_per_s?.1)),
+    ("connections_opened", |load| {
+        Some(outcomes(load).connections.opened.into())
+    }),
+    ("generator_busy", |load| number(load.generator.busiest)),
+    ("cpu_ns_per_request", |load| {
+        number(load.generator.cpu_ns_per_request?)
+    }),
+    ("is_balanced", |load| Some(load.balance.is_ok().into())),
+];
+
+fn outcomes<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
+    &load.run.measured.totals.outcomes
 }
 
 /// The lower end of the range of a quantile.
@@ -195,7 +170,7 @@ pub fn requests(number: u64) -> String {
 /// and are folded away.
 pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<Block> {
     let counts = &load.run.measured.totals.outcomes;
-    let tables = [outcomes(load, counts), statuses(load, counts)];
+    let tables = [outcome_table(load, counts), statuses(load, counts)];
     let tables = tables.into_iter().map(Block::Table).collect();
     let is_plain = counts.succeeded() == counts.attempts() && counts.codes().nonzero().count() == 1;
     if is_plain {
@@ -209,7 +184,7 @@ pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<Block> {
     }
 }
 
-fn outcomes(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> Table {
+fn outcome_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> Table {
     let all = counts.attempts();
     let seen = counts.rows().filter(|row| row.count > 0);
     let mut rows: Vec<Row> = seen
@@ -260,7 +235,7 @@ fn statuses(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> Table {
 fn counted(load: &LoadFindings<'_>, name: &str, words: &str, count: u64, all: u64) -> Row {
     let part = (all > 0).then(|| count as f64 / all as f64);
     Row::Cells(vec![
-        Cell::words(crate::load::name(load)),
+        Cell::words(load_name(load)),
         Cell::words(name),
         Cell::value(count).shown(spell(count as f64, 0)),
         Cell::figure(part).shown(part.map(share).unwrap_or_default()),
@@ -362,7 +337,7 @@ fn row(
 ) -> Row {
     let percent = f64::from(ppm) / 1e4;
     let mut cells = vec![
-        Cell::words(crate::load::name(load)),
+        Cell::words(load_name(load)),
         Cell::figure(Some(percent)).shown(spell(percent, place(percent, Uncertainty::Exact))),
     ];
     let (mut lower_bounds, mut refused) = (Vec::new(), Vec::new());
@@ -373,8 +348,7 @@ fn row(
             Some(Told::Time(known)) if known.is_lower_bound => lower_bounds.push(Value::from(*key)),
             Some(Told::Refused(refusal)) => {
                 refused.push(Value::from(*key));
-                cell.text
-                    .push_str(&footnotes.mark(load::refusal_reason(refusal)));
+                cell.text.push_str(&footnotes.mark(refusal_reason(refusal)));
             }
             _ => {}
         }
@@ -392,65 +366,52 @@ fn row(
 
 /// Connection and request times; every row is one quantity of one group of requests.
 pub fn times_table(load: &LoadFindings<'_>) -> Table {
-    let name = crate::load::name(load);
+    let name = load_name(load);
     let mut rows: Vec<&Spread> = load.spreads.iter().collect();
     rows.sort_by_key(|spread| Quantity::ALL.iter().position(|of| *of == spread.quantity));
     Table {
         caption: vec!["times of connections and requests:".to_owned()],
-        ..table_of("times", fields(name), &rows)
+        ..spread_columns(name).table("times", &rows)
     }
 }
 
-fn fields<'a>(name: String) -> Vec<Field<&'a Spread>> {
-    let figure = |key, header, of: fn(&Spread) -> Option<f64>| {
-        Field::new(
-            Column::new(key, header, Kind::Figure),
-            move |spread: &&'a Spread| spread_cell(spread, of(spread), false),
-        )
-    };
-    vec![
-        Field::machine("load", move |_: &&'a Spread| Cell::words(name.clone())),
-        Field::new(
-            Column::new("quantity", "", Kind::Label),
-            |spread: &&'a Spread| Cell::value(spread.quantity.name()).shown(words(spread)),
-        ),
-        Field::machine("group", |spread: &&'a Spread| {
-            Cell::value(spread.group.name())
-        }),
-        Field::new(
-            Column::new("count", "number", Kind::Figure),
-            |spread: &&'a Spread| Cell::value(spread.count).shown(spell(spread.count as f64, 0)),
-        ),
-        Field::machine("lower_bounds", |spread: &&'a Spread| {
-            Cell::value(spread.lower_bounds)
-        }),
-        figure("least_ns", "min", |spread| Some(spread.least_ns as f64)),
-        Field::new(
-            Column::new("mean_ns", "mean", Kind::Figure),
-            |spread: &&'a Spread| {
-                let cell = spread_cell(spread, Some(spread.mean_ns), spread.lower_bounds > 0);
-                match (spread.refusal, spread.low_mean_ns) {
-                    (None, Some(low_ns)) => cell.shown(load::spelled_range(low_ns, spread.mean_ns)),
-                    _ => cell,
-                }
-            },
-        ),
-        figure("deviation_ns", "sd", |spread| spread.deviation_ns),
-        Field::new(
-            Column::new("median_ns", "median", Kind::Figure),
-            |spread: &&'a Spread| time_cell(Some(spread.median)),
-        ),
-        Field::new(
-            Column::new("greatest_ns", "max", Kind::Figure),
-            |spread: &&'a Spread| time_cell(Some(spread.greatest)),
-        ),
-    ]
+fn spread_columns<'a>(name: String) -> Columns<&'a Spread> {
+    let mut columns = Columns::new();
+    columns.add_value("load", move |_: &&'a Spread| name.clone());
+    columns.add(Column::new("quantity", "", Kind::Label), |spread| {
+        Cell::value(spread.quantity.name()).shown(words(spread))
+    });
+    columns.add_value("group", |spread| spread.group.name());
+    columns.add(Column::figure("count", "number"), |spread| {
+        Cell::value(spread.count).shown(spell(spread.count as f64, 0))
+    });
+    columns.add_value("lower_bounds", |spread| spread.lower_bounds);
+    columns.add(Column::figure("least_ns", "min"), |spread| {
+        spread_cell(spread, Some(spread.least_ns as f64), false)
+    });
+    columns.add(Column::figure("mean_ns", "mean"), |spread| {
+        let cell = spread_cell(spread, Some(spread.mean_ns), spread.lower_bounds > 0);
+        match (spread.refusal, spread.low_mean_ns) {
+            (None, Some(low_ns)) => cell.shown(spelled_range(low_ns, spread.mean_ns)),
+            _ => cell,
+        }
+    });
+    columns.add(Column::figure("deviation_ns", "sd"), |spread| {
+        spread_cell(spread, spread.deviation_ns, false)
+    });
+    columns.add(Column::figure("median_ns", "median"), |spread| {
+        time_cell(Some(spread.median))
+    });
+    columns.add(Column::figure("greatest_ns", "max"), |spread| {
+        time_cell(Some(spread.greatest))
+    });
+    columns
 }
 
 fn spread_cell(spread: &Spread, ns: Option<f64>, is_lower_bound: bool) -> Cell {
     match (spread.refusal, ns) {
         (Some(_), _) => Cell::figure(None).shown("refused"),
-        (None, Some(ns)) => Cell::figure(Some(ns)).shown(load::spelled_ns(ns, is_lower_bound)),
+        (None, Some(ns)) => Cell::figure(Some(ns)).shown(spelled_ns(ns, is_lower_bound)),
         (None, None) => Cell::figure(None),
     }
 }
