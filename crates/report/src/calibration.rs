@@ -19,9 +19,7 @@ const COMMAND: &str = "speedwell doctor --calibrate FILE";
 /// The report.
 pub fn calibration(found: &CalibrationFindings, output: &Output) -> Document {
     let mut document = Document::new("calibration");
-    for warning in &found.warnings {
-        document.push(Block::Warning(warning.clone()));
-    }
+    document.push_warnings(&found.warnings);
     document.push(Block::Headline(headline(found)));
     if !found.cases.is_empty() {
         document.push(Block::Table(table(found)));
@@ -110,7 +108,7 @@ struct Entry<'a> {
 
 fn table(found: &CalibrationFindings) -> Table {
     let cases: Vec<_> = found.cases.iter().map(|of| Arc::clone(&of.case)).collect();
-    let labels = CaseLabels::of(&cases);
+    let labels = CaseLabels::new(&cases);
     let columns = columns();
     let rows = labelled_rows(labels.lines, |index, name| {
         let case = &found.cases[index];

@@ -1,4 +1,4 @@
-//! Short names for the cases of one table.
+//! What cases are called: short names for the cases of one table, and the columns by which machines recognise a case.
 //!
 //! What all cases share is said once above the table, what the cases of one benchmark share stands
 //! in that benchmark's heading, and only what differs is left for the rows. Everything dropped from a
@@ -42,7 +42,7 @@ type Pair<'a> = (&'a str, &'a Value);
 
 impl CaseLabels {
     /// Names for `cases`. Cases of one benchmark are brought together; otherwise their order stays.
-    pub fn of(cases: &[Arc<Case>]) -> CaseLabels {
+    pub fn new(cases: &[Arc<Case>]) -> CaseLabels {
         let everywhere: Vec<&Case> = cases.iter().map(|case| &**case).collect();
         let shared = if cases.len() > 1 {
             constants(&everywhere)
@@ -144,8 +144,13 @@ fn constants<'a>(cases: &[&'a Case]) -> Vec<Pair<'a>> {
         .collect()
 }
 
-fn distinct<T: Hash + Eq>(items: impl Iterator<Item = T>) -> Vec<T> {
-    items.collect::<IndexSet<T>>().into_iter().collect()
+/// The different ones among `items`, in order of first appearance.
+pub fn distinct<T: Hash + Eq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    items
+        .into_iter()
+        .collect::<IndexSet<T>>()
+        .into_iter()
+        .collect()
 }
 
 /// The folder, with its slash, in which all of several benchmarks are; else nothing.
@@ -280,7 +285,7 @@ mod tests {
             .iter()
             .map(|id| Arc::new(Case::parse(id).unwrap()))
             .collect();
-        let labels = CaseLabels::of(&cases);
+        let labels = CaseLabels::new(&cases);
         let lines = labels.lines.into_iter().map(|line| match line {
             Line::Group(name) => format!("# {} | {}", name.full, name.short),
             Line::Case { index, name } => format!("{index} {} | {}", name.full, name.short),

@@ -1,6 +1,7 @@
 //! How and on what the figures were obtained: what another person must know to judge them, or to
 //! obtain them again. Reference matter behind every report about sessions.
 
+use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
 use crate::document::{Block, Document, Fact};
 use crate::figure::{Uncertainty, count, moment, quantity, setting, spell};
@@ -44,12 +45,8 @@ fn fact(name: &str, value: impl Into<String>) -> Fact {
 
 /// How the answers were found. All comparisons of one report are made in the same way.
 fn of_comparison(comparison: &Comparison, findings: &Findings) -> Vec<Fact> {
-    let mut candidates: Vec<&str> = Vec::new();
-    for other in &findings.comparisons {
-        if !candidates.contains(&other.candidate.as_str()) {
-            candidates.push(&other.candidate);
-        }
-    }
+    let others = findings.comparisons.iter();
+    let candidates = distinct(others.map(|other| other.candidate.as_str()));
     let delta = setting(comparison.delta);
     vec![
         fact("baseline", comparison.baseline.as_str()),

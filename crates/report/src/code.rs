@@ -96,9 +96,7 @@ pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Do
         let noise = noise.and_then(|known| scaling::noise_warning(&one.label, known, "visits"));
         document.blocks.extend(noise.map(Block::Warning));
     }
-    for warning in &findings.warnings {
-        document.push(Block::Warning(warning.clone()));
-    }
+    document.push_warnings(&findings.warnings);
     for one in levels {
         if let Some(known) = &one.scaling {
             document.push(Block::Headline(scaling::headline(&one.label, known, None)));
@@ -116,7 +114,7 @@ pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Do
     for one in levels {
         if let Some(known) = &one.scaling {
             let chart = scaling::throughput_chart(&one.label, known, "iterations per second");
-            document.push(Block::Chart(Box::new(chart)));
+            document.push_charts([chart]);
         }
     }
     let machines = levels

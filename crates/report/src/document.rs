@@ -135,6 +135,17 @@ pub enum Emphasis {
     Muted,
 }
 
+impl Chart {
+    /// A chart that shows what nothing else does.
+    pub fn new(title: impl Into<String>, picture: speedwell_plot::Chart) -> Chart {
+        Chart {
+            title: title.into(),
+            picture,
+            shown_elsewhere: false,
+        }
+    }
+}
+
 impl Document {
     /// An empty report of that kind.
     pub fn new(report: &'static str) -> Document {
@@ -147,6 +158,24 @@ impl Document {
     /// Adds a block at the end.
     pub fn push(&mut self, block: Block) {
         self.blocks.push(block);
+    }
+
+    /// Adds a heading; level 1 is the highest.
+    pub fn push_heading(&mut self, level: u8, text: impl Into<String>) {
+        let text = text.into();
+        self.push(Block::Heading { level, text });
+    }
+
+    /// Adds warnings.
+    pub fn push_warnings(&mut self, warnings: &[String]) {
+        let warnings = warnings.iter().cloned().map(Block::Warning);
+        self.blocks.extend(warnings);
+    }
+
+    /// Adds charts.
+    pub fn push_charts(&mut self, charts: impl IntoIterator<Item = Chart>) {
+        let charts = charts.into_iter().map(Box::new);
+        self.blocks.extend(charts.map(Block::Chart));
     }
 
     /// Adds everything in `other`, which gives up its own kind.
@@ -229,7 +258,7 @@ fn collect<'a>(blocks: &'a [Block], all: &mut Vec<&'a Block>) {
 }
 
 /// What is told first where there is no room for all: bad news, then good, then what is open.
-pub fn urgency(emphasis: Emphasis) -> u8 {
+pub fn severity(emphasis: Emphasis) -> u8 {
     match emphasis {
         Emphasis::Bad => 0,
         Emphasis::Good => 1,
@@ -239,17 +268,17 @@ pub fn urgency(emphasis: Emphasis) -> u8 {
 }
 
 /// Positions of the at most `most` most urgent items, in their own order.
-pub fn most_urgent(emphases: &[Emphasis], most: usize) -> Vec<usize> {
-    let mut kept = by_urgency(emphases);
+pub fn most_severe(emphases: &[Emphasis], most: usize) -> Vec<usize> {
+    let mut kept = by_severity(emphases);
     kept.truncate(most);
     kept.sort_unstable();
     kept
 }
 
 /// All positions, the most urgent ones first, else in their own order.
-pub fn by_urgency(emphases: &[Emphasis]) -> Vec<usize> {
+pub fn by_severity(emphases: &[Emphasis]) -> Vec<usize> {
     let mut all: Vec<usize> = (0..emphases.len()).collect();
-    all.sort_by_key(|&at| urgency(emphases[at]));
+    all.sort_by_key(|&at| severity(emphases[at]));
     all
 }
 
@@ -274,8 +303,8 @@ mod tests {
     fn bad_news_is_never_left_out_for_good_news() {
         use Emphasis::{Bad, Caution, Good, None};
         let all = [None, Good, Caution, Bad, None, Good];
-        assert_eq!(most_urgent(&all, 3), [1, 3, 5]);
-        assert_eq!(most_urgent(&all, 99), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(by_urgency(&all), [3, 1, 5, 2, 0, 4]);
+        assert_eq!(most_severe(&all, 3), [1, 3, 5]);
+        assert_eq!(most_severe(&all, 99), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(by_severity(&all), [3, 1, 5, 2, 0, 4]);
     }
 }

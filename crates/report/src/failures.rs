@@ -54,13 +54,19 @@ fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
         SHOWN
     };
     let (first, others) = groups.split_at(shown.min(groups.len()));
-    let mut blocks: Vec<Block> = first.iter().flat_map(|group| one(*group)).collect();
+    let mut blocks: Vec<Block> = first
+        .iter()
+        .flat_map(|group| failure_blocks(*group))
+        .collect();
     if !others.is_empty() {
         let more = count(others.len(), "other failure", "other failures");
         blocks.push(Block::Appendix {
             instead: Some(format!("and {more}")),
             title: more,
-            blocks: others.iter().flat_map(|group| one(*group)).collect(),
+            blocks: others
+                .iter()
+                .flat_map(|group| failure_blocks(*group))
+                .collect(),
         });
     }
     let summary = format!("{} failed", count(failures.len(), "step", "steps"));
@@ -72,7 +78,7 @@ fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
     }]
 }
 
-fn one((failure, times): (&Failure, usize)) -> [Block; 3] {
+fn failure_blocks((failure, times): (&Failure, usize)) -> [Block; 3] {
     let times = if times > 1 {
         format!(" ({times} times)")
     } else {

@@ -1,7 +1,10 @@
-//! Figures as people read them: `1.23 M/s`, `+8.2 %`, `[+6.9, +9.6]`, `p < 0.001`.
+//! Figures as people read them: `1.23 M/s`, `+8.2 %`, `[+6.9, +9.6]`, `p < 0.001`; how many digits of them the data
+//! support; counted nouns, lengths and points of time.
 //!
-//! The one place where a figure meets its unit and its rounding. Units are chosen in `unit.rs`,
-//! digits in `digits.rs`.
+//! Digits follow the rule of the Particle Data Group (Review of Particle Physics, introduction, section
+//! "Rounding"): of the uncertainty, two digits are kept when its leading digits are 100 to 354, one
+//! when they are 355 to 949, and 950 to 999 round up; the figure ends at the same place. Units are chosen in
+//! `unit.rs`.
 
 use crate::unit::{Dimension, Scale, dimension_of};
 use speedwell_model::{Better, Estimate, Metric};
@@ -93,13 +96,13 @@ fn percent_place(change: &Estimate) -> i32 {
     let supported = supported_place(half).unwrap_or(0);
     let excludes_zero = change.low > 0.0 || change.high < 0.0;
     let nearest = change.low.abs().min(change.high.abs()) * 100.0;
-    let told_from_zero = if excludes_zero {
+    let distinct_from_zero = if excludes_zero {
         (0..MOST_PERCENT_PLACES).find(|place| nearest * 10f64.powi(*place) >= 0.5)
     } else {
         Some(0)
     };
     supported
-        .max(told_from_zero.unwrap_or(MOST_PERCENT_PLACES))
+        .max(distinct_from_zero.unwrap_or(MOST_PERCENT_PLACES))
         .clamp(0, MOST_PERCENT_PLACES)
 }
 

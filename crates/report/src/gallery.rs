@@ -47,7 +47,7 @@ struct Gathered<'a> {
 }
 
 impl<'a> Cases<'a> {
-    fn of(&mut self, id: String) -> &mut Gathered<'a> {
+    fn entry(&mut self, id: String) -> &mut Gathered<'a> {
         let at = *self.places.entry(id.clone()).or_insert_with(|| {
             self.cases.push(Gathered {
                 id,
@@ -60,7 +60,7 @@ impl<'a> Cases<'a> {
     }
 
     fn add_comparison(&mut self, comparison: &'a Comparison, row: &'a CaseComparison) {
-        let case = self.of(row.case.id());
+        let case = self.entry(row.case.id());
         case.answers.push(of_comparison(comparison, row));
         case.add(
             &comparison.metric,
@@ -73,7 +73,7 @@ impl<'a> Cases<'a> {
     }
 
     fn add_summary(&mut self, summary: &'a CaseSummary, output: &Output) {
-        let case = self.of(summary.case.id());
+        let case = self.entry(summary.case.id());
         case.answers.push(of_summary(summary, output));
         let lane = Lane {
             variant: &summary.variant,

@@ -1,8 +1,8 @@
 //! Findings in, documents out, and documents written down.
 //!
 //! A report is a function from figures to a [`Document`]; a format renders any document
-//! (`format/`), so that reports and formats add up. The only floor that formats numbers: units in
-//! `unit.rs`, digits in `digits.rs`, both together in `quantity.rs`. Start with [`of`], then
+//! (`format/`), so that reports and formats add up. The only floor that formats numbers: units are in
+//! `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start with [`of`], then
 //! `comparison/` and `format/text/`.
 
 mod calibration;
@@ -67,9 +67,7 @@ use speedwell_analysis::Findings;
 pub fn of(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
     check_unit(findings, output)?;
     let mut document = Document::default();
-    for warning in &findings.warnings {
-        document.push(Block::Warning(warning.clone()));
-    }
+    document.push_warnings(&findings.warnings);
     document.append(validity(&findings.validity));
     if findings.summaries.is_empty() && findings.comparisons.is_empty() {
         document.push(Block::Headline("nothing was measured".into()));
@@ -83,17 +81,12 @@ pub fn of(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
         document.report = comparison.report;
         document.append(comparison);
         if output.verbosity == Verbosity::Verbose {
-            document.push(Block::Heading {
-                level: 2,
-                text: "Each side by itself".into(),
-            });
+            document.push_heading(2, "Each side by itself");
             document.append(summary);
         }
     }
     document.append(failures(&findings.failures, output.verbosity));
-    for chart in charts::of_findings(findings, output.chart, output.unit)? {
-        document.push(Block::Chart(Box::new(chart)));
-    }
+    document.push_charts(charts::of_findings(findings, output.chart, output.unit)?);
     document.blocks.extend(gallery::gallery(findings, output));
     Ok(document)
 }

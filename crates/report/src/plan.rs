@@ -1,4 +1,6 @@
-//! Every case of a plan, for `--list`: nothing is shortened, so that ids can be copied and piped.
+//! Plans before they are measured: every case of one (`--list`), and what a trial of them found (`--test`).
+//!
+//! In the list nothing is shortened, so that ids can be copied and piped.
 
 use crate::case_labels::parameters;
 use crate::document::{Block, Document};

@@ -295,9 +295,5 @@ pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
         curves: series.len() - 1,
         series,
     });
-    Chart {
-        title: title.into(),
-        picture,
-        shown_elsewhere: false,
-    }
+    Chart::new(title, picture)
 }

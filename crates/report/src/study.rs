@@ -3,7 +3,7 @@
 
 use super::output::{Output, Verbosity};
 use super::unit::Scale;
-use crate::case_labels::parameters;
+use crate::case_labels::{distinct, parameters};
 use crate::charts;
 use crate::document::{Block, Document, Emphasis};
 use crate::figure::{count, direction, in_unit, probability, share, spell, uncertainty_of};
@@ -24,9 +24,7 @@ const SKEWED: &str = "the runs of this point are skewed: the median tells more t
 /// A chart kind that a study does not have.
 pub fn study(study: &Study, log: bool, output: &Output) -> anyhow::Result<Document> {
     let mut document = Document::new("study");
-    for warning in &study.warnings {
-        document.push(Block::Warning(warning.clone()));
-    }
+    document.push_warnings(&study.warnings);
     document.push(Block::Table(table(study, output)));
     if let Some(sentence) = aggregated(study) {
         document.push(Block::Paragraph(sentence));
@@ -35,7 +33,7 @@ pub fn study(study: &Study, log: bool, output: &Output) -> anyhow::Result<Docume
         document.push(Block::Note(explanation(study)));
     }
     let chart = charts::of_study(study, output.chart, output.unit, log)?;
-    document.push(Block::Chart(Box::new(chart)));
+    document.push_charts([chart]);
     document.attach("exponents", exponents(study));
     Ok(document)
 }
@@ -64,7 +62,7 @@ fn table(study: &Study, output: &Output) -> Table {
     let scale = Scale::typical(&study.metric.unit, means, output.unit);
     let columns = columns(&study.x_axis);
     let mut rows = Vec::new();
-    for name in lines(study) {
+    for name in distinct(study.points.iter().map(|point| point.line.as_str())) {
         if !name.is_empty() {
             rows.push(Row::Group(Name::plain(heading(study, name))));
         }
@@ -97,16 +95,6 @@ fn caption(study: &Study, scale: &Scale) -> String {
     let metric = in_unit(&study.metric.name, &scale.symbol);
     let direction = direction(study.metric.better);
     format!("{metric} by {}, {direction}", study.x_axis)
-}
-
-fn lines(study: &Study) -> Vec<&str> {
-    let mut lines: Vec<&str> = Vec::new();
-    for point in &study.points {
-        if !lines.contains(&point.line.as_str()) {
-            lines.push(&point.line);
-        }
-    }
-    lines
 }
 
 fn heading(study: &Study, line: &str) -> String {

@@ -1,7 +1,7 @@
 //! What was measured, without comparing: one row per case (and variant) of each metric.
 //!
 //! Where there is a single case with several metrics (a load test, a one-liner), the metrics are the
-//! rows of one table. A row is prepared in `line.rs`; the columns are in `columns.rs`.
+//! rows of one table. Start at [`summary`]; a row is prepared by [`prepare`].
 
 use crate::case_labels::{
     CaseLabels, Line as LabelLine, add_case_columns, labelled_rows, slots, values,
@@ -105,7 +105,7 @@ fn by_case(section: &Section<'_>) -> (String, Vec<LabelLine>) {
         .iter()
         .map(|summary| Arc::clone(&summary.case))
         .collect();
-    let labels = CaseLabels::of(&cases);
+    let labels = CaseLabels::new(&cases);
     (labels.shared, labels.lines)
 }
 
@@ -259,8 +259,11 @@ fn most(summary: &CaseSummary) -> Option<f64> {
     summary.runs.iter().map(|run| run.value).reduce(f64::max)
 }
 
+/// The key of a column for machines, and its figure.
+type Figure = (&'static str, fn(&CaseSummary) -> Option<f64>);
+
 /// Figures for machines with all their digits.
-const FIGURES: [(&str, fn(&CaseSummary) -> Option<f64>); 10] = [
+const FIGURES: [Figure; 10] = [
     ("runs", |summary| Some(summary.runs.len() as f64)),
     ("median", |summary| Some(summary.center.value)),
     ("median_low", |summary| known(summary, summary.center.low)),

@@ -277,9 +277,9 @@ impl Table {
 
     /// Positions of the columns that people see: those with a word in some row.
     pub fn for_people(&self) -> Vec<usize> {
-        let told = |at: usize| self.cells().any(|cells| !cells[at].text.is_empty());
+        let is_filled = |at: usize| self.cells().any(|cells| !cells[at].text.is_empty());
         (0..self.columns.len())
-            .filter(|&at| self.columns[at].audience != Audience::Machines && told(at))
+            .filter(|&at| self.columns[at].audience != Audience::Machines && is_filled(at))
             .collect()
     }
 

@@ -1,7 +1,7 @@
 //! Units of stored figures, the units in which they are shown, and the choice between those.
 //!
 //! A metric's unit is free text (`1/s`, `ns`, `B`); those known here are scaled so that figures stay
-//! short, all others are shown as they are. How many digits are shown is decided in `digits.rs`.
+//! short, all others are shown as they are. How many digits are shown is decided in `figure.rs`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -10,7 +10,7 @@
 //! | flame | where the time goes; drawn with the profiles (`report/profile`) |
 //! | line | a study: points with their intervals, joined, and single runs beside them |
 //!
-//! The gallery of a page has a chart of its own per case (`every_run.rs`), which nobody asks for by name.
+//! The gallery of a page has a chart of its own per case ([`every_run`]), which nobody asks for by name.
 
 mod runs;
 mod study;
@@ -206,7 +206,7 @@ pub struct Compared(HashMap<(String, String, String), Estimate>);
 
 impl Compared {
     /// What `comparisons` say; where a variant takes part in several, the first.
-    pub fn of(comparisons: &[Comparison]) -> Compared {
+    pub fn new(comparisons: &[Comparison]) -> Compared {
         let mut sides = HashMap::new();
         for comparison in comparisons {
             for row in &comparison.rows {
@@ -253,7 +253,7 @@ impl Compared {
 
 /// What all cases share, and the name of each with its position in `cases`.
 pub fn labels(cases: &[Arc<speedwell_model::Case>]) -> (String, Vec<(usize, String)>) {
-    let labels = CaseLabels::of(cases);
+    let labels = CaseLabels::new(cases);
     let mut heading = String::new();
     let mut named = Vec::new();
     for line in labels.lines {

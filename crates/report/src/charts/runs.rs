@@ -1,5 +1,6 @@
-//! Charts of the runs themselves: boxes, bars, histograms, values in order of execution.
+//! Charts of the runs themselves: boxes, bars, histograms, values in order of execution, and every run of one case.
 
+use crate::case_labels::distinct;
 use crate::charts::{Category, Compared, Panel, axis, panels};
 use crate::document::Chart;
 use crate::figure::direction;
@@ -11,7 +12,7 @@ use speedwell_plot as plot;
 /// One box chart per metric. The cases of a comparison, which may differ by orders of magnitude, are
 /// shown relative to their baseline, so that the boxes of each can be told apart.
 pub fn boxes(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
-    let compared = Compared::of(&findings.comparisons);
+    let compared = Compared::new(&findings.comparisons);
     let baseline = findings.comparisons.first().map(|first| &first.baseline);
     let draw = |panel: &Panel<'_>| match baseline {
         Some(baseline) if panel.categories.len() > 1 => relative_boxes(panel, baseline, &compared),
@@ -88,7 +89,7 @@ fn box_chart(
 /// One bar chart per metric: medians with their intervals, or what is compared with the intervals of
 /// the changes.
 pub fn bars(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
-    let compared = Compared::of(&findings.comparisons);
+    let compared = Compared::new(&findings.comparisons);
     let draw = |panel: &Panel<'_>| bar_chart(panel, &compared);
     panels(&findings.summaries, unit).iter().map(draw).collect()
 }
@@ -119,16 +120,15 @@ fn bar_chart(panel: &Panel<'_>, compared: &Compared) -> Chart {
         "with the intervals of the changes"
     };
     let title = format!("{}, {words}", panel.metric.name);
-    Chart {
-        picture: plot::Chart::Bar(plot::BarChart {
+    Chart::new(
+        title.clone(),
+        plot::Chart::Bar(plot::BarChart {
             title: title.clone(),
             subtitle: panel.subtitle(),
             value_axis: panel.axis(all),
             categories,
         }),
-        title,
-        shown_elsewhere: false,
-    }
+    )
 }
 
 /// The values of every case and how often they occur: a panel for each case, a sheet for each metric and every
@@ -207,11 +207,7 @@ fn sheets<M: Fn(&Category<'_>) -> plot::GridMarks>(sheets: Sheets<'_, M>) -> Vec
             sheets.title.clone()
         };
         first = last + 1;
-        Chart {
-            picture: sheets.picture(part, &title),
-            title,
-            shown_elsewhere: false,
-        }
+        Chart::new(title.clone(), sheets.picture(part, &title))
     };
     parts.map(sheet).collect()
 }
@@ -274,12 +270,8 @@ fn by_variant<S>(
     category: &Category<'_>,
     series: impl Fn(&str, Option<&&CaseSummary>) -> S,
 ) -> Vec<S> {
-    let mut names: Vec<&str> = Vec::new();
-    for summary in panel.categories.iter().flat_map(|case| &case.variants) {
-        if !names.contains(&&*summary.variant) {
-            names.push(&summary.variant);
-        }
-    }
+    let summaries = panel.categories.iter().flat_map(|case| &case.variants);
+    let names = distinct(summaries.map(|summary| &*summary.variant));
     let of_name = |name: &str| {
         let mut variants = category.variants.iter();
         series(name, variants.find(|summary| *summary.variant == *name))
@@ -337,9 +329,9 @@ pub fn every_run(
     } else {
         "run, in order of execution"
     };
-    Chart {
-        title: format!("{} of every run", metric.name),
-        picture: plot::Chart::Runs(plot::RunsChart {
+    Chart::new(
+        format!("{} of every run", metric.name),
+        plot::Chart::Runs(plot::RunsChart {
             title: String::new(),
             subtitle: None,
             x: plot::Axis::linear(words),
@@ -351,8 +343,7 @@ pub fn every_run(
                 .map(|center| Some(scale.shown(center)))
                 .collect(),
         }),
-        shown_elsewhere: false,
-    }
+    )
 }
 
 /// Places on the bottom axis, per lane and run; and the ends of the blocks.

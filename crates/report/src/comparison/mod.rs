@@ -1,7 +1,8 @@
 //! Baseline against candidates: the answer in words, then the table behind it.
 //!
-//! Which comparisons share a table is decided in `section.rs`; the words are chosen in
-//! `headline.rs`, the columns in `columns.rs`, the explanations in `explain.rs`.
+//! Which comparisons share a table is decided here: usually a table is one comparison and its rows are the cases. Where
+//! a comparison has a single case there would be as many tables as metrics (a load test) or candidates (a contest of
+//! one-liners); those become the rows of one table instead. Sentences are in `words.rs`, rows and columns in `rows.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
@@ -32,10 +33,7 @@ pub fn comparison(findings: &Findings, output: &Output) -> Document {
     let sections = sections(&findings.comparisons);
     for section in &sections {
         if sections.len() > 1 {
-            document.push(Block::Heading {
-                level: 2,
-                text: section.title(&findings.comparisons),
-            });
+            document.push_heading(2, section.title(&findings.comparisons));
         }
         for comparison in &section.comparisons {
             let sentence = words::headline(comparison, findings.ended_after);
@@ -258,7 +256,7 @@ impl<'a> Section<'a> {
                 .iter()
                 .map(|(_, row)| Arc::clone(&row.case))
                 .collect();
-            let labels = CaseLabels::of(&cases);
+            let labels = CaseLabels::new(&cases);
             return Named {
                 shared: labels.shared,
                 lines: labels.lines,
@@ -383,10 +381,10 @@ pub fn unmatched(comparisons: &[&Comparison], verbosity: Verbosity) -> Vec<Block
 
 /// One object per comparison.
 pub fn comparisons(comparisons: &[Comparison]) -> Value {
-    comparisons.iter().map(one).collect()
+    comparisons.iter().map(comparison_data).collect()
 }
 
-fn one(comparison: &Comparison) -> Value {
+fn comparison_data(comparison: &Comparison) -> Value {
     let of = |verdict| comparison.rows_that_are(verdict).count();
     json!({
         "baseline": comparison.baseline,

@@ -1,5 +1,7 @@
-//! One row of the verdict table, with everything decided that concerns several cells at once: the
-//! common unit of both sides, the digits shown, the marks of footnotes.
+//! The rows and columns of the verdict table, for people and for machines.
+//!
+//! A row is prepared with everything that concerns several of its cells at once: the common unit of both sides, the
+//! digits shown, the marks of footnotes. Start at [`prepare`] and [`columns`].
 
 use crate::case_labels::{add_case_columns, slots, values};
 use crate::charts::forest_row;
@@ -323,8 +325,11 @@ fn add_spread(columns: &mut Columns<Line<'_>>, baseline: &str, candidate: &str) 
     );
 }
 
+/// The key of a column for machines, and its figure.
+type Figure = (&'static str, fn(&CaseComparison) -> Option<f64>);
+
 /// Figures for machines with all their digits.
-const FIGURES: [(&str, fn(&CaseComparison) -> Option<f64>); 18] = [
+const FIGURES: [Figure; 18] = [
     ("baseline_location", |row| Some(row.baseline.location)),
     ("candidate_location", |row| Some(row.candidate.location)),
     ("baseline_median", |row| Some(row.baseline.median)),

@@ -1,6 +1,9 @@
-//! The answer in words. The words must be true of the figures below them: nothing is said to be
-//! faster of which the verdict does not say so.
+//! The answer of a comparison in words, and what a reader needs to judge it: units above the table, method and limits
+//! below.
+//!
+//! The words must be true of the figures below them: nothing is said to be faster unless the verdict says so.
 
+use crate::case_labels::distinct;
 use crate::figure::{
     change_with_interval, count, direction, good_and_bad, in_unit, setting, share,
 };
@@ -151,13 +154,7 @@ pub fn notes(comparisons: &[Comparison], verbosity: Verbosity) -> Vec<String> {
     if verbosity == Verbosity::Verbose {
         notes.extend(early_stop(comparisons));
     }
-    let mut once: Vec<String> = Vec::new();
-    for note in notes {
-        if !once.contains(&note) {
-            once.push(note);
-        }
-    }
-    once
+    distinct(notes)
 }
 
 fn method(comparison: &Comparison) -> String {

@@ -1,4 +1,4 @@
-//! The claims of an experiment with their answers.
+//! The claims and the gates of an experiment with their answers.
 
 use crate::document::{Block, Document, Emphasis};
 use crate::figure::{Uncertainty, change_with_interval, place, quantity, spell};
@@ -28,7 +28,7 @@ pub fn claims(found: &Found) -> Document {
 }
 
 /// The word of an answer, and how it stands out.
-fn told(holds: Holds) -> (&'static str, &'static str, Emphasis) {
+fn answer_words(holds: Holds) -> (&'static str, &'static str, Emphasis) {
     match holds {
         Holds::Yes => ("holds", "✓ holds", Emphasis::Good),
         Holds::No => ("fails", "✗ fails", Emphasis::Bad),
@@ -37,7 +37,7 @@ fn told(holds: Holds) -> (&'static str, &'static str, Emphasis) {
 }
 
 fn rows(claim: &ClaimFound) -> Vec<Row> {
-    let (word, shown, emphasis) = told(claim.holds);
+    let (word, shown, emphasis) = answer_words(claim.holds);
     let cells = vec![
         Cell::words(&claim.say),
         Cell::words(word).shown(shown).emphasised(emphasis),
@@ -55,7 +55,7 @@ fn remark(part: &Part) -> String {
         .as_ref()
         .map(|case| format!("{case}: "))
         .unwrap_or_default();
-    let (_, shown, _) = told(part.holds);
+    let (_, shown, _) = answer_words(part.holds);
     let sides = part
         .sides
         .map_or("not measured".to_owned(), |(left, right)| {
@@ -87,7 +87,7 @@ fn parts(claim: &ClaimFound) -> Value {
         json!({
             "case": part.about,
             "expression": part.text,
-            "answer": told(part.holds).0,
+            "answer": answer_words(part.holds).0,
             "left": part.sides.map(|(left, _)| left),
             "right": part.sides.map(|(_, right)| right),
             "ratio": part.ratio.map(|ratio| ratio.value),

@@ -1,5 +1,7 @@
-//! The grid of variants that differ in two respects: what each respect does, at one glance.
+//! What an experiment shows at one glance: the grid of variants that differ in two respects, cells without a figure, and
+//! the changes of a group as forest charts.
 
+use crate::case_labels::distinct;
 use crate::charts::{Compared, band, forest_row, labels};
 use crate::document::{Chart, Emphasis};
 use crate::experiment::is_control;
@@ -47,14 +49,8 @@ fn grids<'a>(group: &'a GroupFound, experiment: &'a Experiment) -> Vec<Grid<'a>>
     let Some(metric) = group.metrics.first() else {
         return Vec::new();
     };
-    let mut cases: Vec<String> = Vec::new();
-    for summary in &metric.findings.summaries {
-        let id = summary.case.id();
-        if !cases.contains(&id) {
-            cases.push(id);
-        }
-    }
-    cases
+    let summaries = metric.findings.summaries.iter();
+    distinct(summaries.map(|summary| summary.case.id()))
         .into_iter()
         .map(|case| grid(case, metric, experiment, &across, &down))
         .collect()
@@ -77,17 +73,12 @@ fn respects(experiment: &Experiment) -> Option<(String, String)> {
 }
 
 fn values(experiment: &Experiment, respect: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for (name, value) in experiment
+    let factors = experiment
         .variants
         .iter()
-        .flat_map(|variant| &variant.factors)
-    {
-        if name == respect && !found.contains(value) {
-            found.push(value.clone());
-        }
-    }
-    found
+        .flat_map(|variant| &variant.factors);
+    let of_respect = factors.filter(|(name, _)| name == respect);
+    distinct(of_respect.map(|(_, value)| value.clone()))
 }
 
 /// The variant that has these values of its respects.
@@ -121,7 +112,7 @@ fn grid<'a>(
         .collect();
     let all: Vec<f64> = of_case.iter().map(|summary| summary.center.value).collect();
     let columns = values(experiment, across);
-    let compared = Compared::of(&metric.findings.comparisons);
+    let compared = Compared::new(&metric.findings.comparisons);
     let place = |row: &str, column: &str| {
         let variant = variant_of(experiment, &[(across, column), (down, row)])?;
         let mut own = of_case.iter();
@@ -194,8 +185,9 @@ fn chart(grid: &Grid<'_>) -> Chart {
         bars: grid.columns.iter().zip(places).filter_map(bar).collect(),
     };
     let title = format!("{} by {} and {}", grid.metric.name, grid.down, grid.across);
-    Chart {
-        picture: plot::Chart::Bar(plot::BarChart {
+    Chart::new(
+        title.clone(),
+        plot::Chart::Bar(plot::BarChart {
             title: title.clone(),
             subtitle: Some(format!("{}; with the intervals of the changes", grid.case)),
             value_axis: plot::Axis::linear(format!(
@@ -204,9 +196,7 @@ fn chart(grid: &Grid<'_>) -> Chart {
             )),
             categories: grid.rows.iter().map(category).collect(),
         }),
-        title,
-        shown_elsewhere: false,
-    }
+    )
 }
 
 /// A row for every case and variant that failed, and why; none if nothing did.
@@ -309,20 +299,21 @@ fn forest(group: &GroupFound, metric: &MetricFound) -> Option<Chart> {
         None => "shaded: changes that count as none",
     };
     let title = format!("{}, {}: changes", group.name, metric.metric.name);
-    (!rows.is_empty()).then(|| Chart {
-        picture: plot::Chart::Forest(plot::ForestChart {
-            title: title.clone(),
-            subtitle: Some(subtitle.to_owned()),
-            x_label: format!(
-                "change in % ({})",
-                crate::figure::direction(metric.metric.better)
-            ),
-            percent: true,
-            reference: 0.0,
-            band: floor.or_else(|| band(first)),
-            rows,
-        }),
-        title,
-        shown_elsewhere: false,
+    (!rows.is_empty()).then(|| {
+        Chart::new(
+            title.clone(),
+            plot::Chart::Forest(plot::ForestChart {
+                title: title.clone(),
+                subtitle: Some(subtitle.to_owned()),
+                x_label: format!(
+                    "change in % ({})",
+                    crate::figure::direction(metric.metric.better)
+                ),
+                percent: true,
+                reference: 0.0,
+                band: floor.or_else(|| band(first)),
+                rows,
+            }),
+        )
     })
 }

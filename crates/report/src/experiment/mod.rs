@@ -25,7 +25,7 @@ use speedwell_model::{Estimate, Verdict};
 use speedwell_suite::experiment::{Experiment, Output as Wanted, Series, control};
 
 /// What is shown where the file says nothing.
-const USUAL: [&str; 6] = [
+const DEFAULT_OUTPUTS: [&str; 6] = [
     "by-metric",
     "latency-percentiles",
     "factors",
@@ -38,10 +38,7 @@ const USUAL: [&str; 6] = [
 pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Document {
     let mut document = Document::new("experiment");
     let title = experiment.question.as_ref().unwrap_or(&experiment.name);
-    document.push(Block::Heading {
-        level: 1,
-        text: title.clone(),
-    });
+    document.push_heading(1, title.clone());
     if found.groups.is_empty() {
         document.push(Block::Headline("nothing was measured".into()));
     }
@@ -52,9 +49,7 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
     document.append(claims::claims(found));
     document.append(claims::gates(found));
     document.append(validity(&found.validity));
-    for warning in &found.warnings {
-        document.push(Block::Warning(warning.clone()));
-    }
+    document.push_warnings(&found.warnings);
     let (leading, further) = leading_first(charts(found, experiment, output), found);
     let drawn = |chart| Block::Chart(Box::new(chart));
     document.blocks.extend(leading.into_iter().map(drawn));
@@ -115,7 +110,7 @@ fn wanted(experiment: &Experiment) -> Vec<&str> {
         })
         .collect();
     if names.is_empty() {
-        USUAL.to_vec()
+        DEFAULT_OUTPUTS.to_vec()
     } else {
         names
     }
@@ -139,10 +134,7 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
     let several = found.groups.len() > 1;
     for group in &found.groups {
         if several {
-            document.push(Block::Heading {
-                level: 2,
-                text: group.name.clone(),
-            });
+            document.push_heading(2, group.name.clone());
         }
         let (about, others) = group.metrics.split_at(group.metrics.len().min(1));
         let mut shown = |metrics, deeper| {
@@ -273,7 +265,7 @@ fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart>
         .iter()
         .filter(|output| matches!(output, Wanted::Chart { .. }))
         .collect();
-    let usual: Vec<Wanted> = USUAL
+    let usual: Vec<Wanted> = DEFAULT_OUTPUTS
         .iter()
         .filter(|_| listed.is_empty())
         .map(|name| Wanted::Chart {
@@ -288,13 +280,13 @@ fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart>
             name,
             series,
             stages,
-        } => of_name(name, *series, stages, found, experiment, output),
+        } => charts_named(name, *series, stages, found, experiment, output),
         _ => Vec::new(),
     })
     .collect()
 }
 
-fn of_name(
+fn charts_named(
     name: &str,
     series: Series,
     stages: &[Vec<String>],
@@ -325,14 +317,14 @@ fn of_name(
 }
 
 /// A change from here on is told as a factor: "+250 %" is hard to imagine, "3.5 times" is not.
-const TOLD_AS_FACTOR: f64 = 1.0;
+const SHOWN_AS_FACTOR: f64 = 1.0;
 
 /// One sentence for each comparison of a group, then what the control says.
 pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut names = Names {
         experiment,
-        told: Vec::new(),
+        named: Vec::new(),
     };
     for group in &found.groups {
         let Some(first) = group.metrics.first() else {
@@ -352,15 +344,15 @@ pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
 /// What variants are called in the answers: with their labels the first time.
 struct Names<'a> {
     experiment: &'a Experiment,
-    told: Vec<String>,
+    named: Vec<String>,
 }
 
 impl Names<'_> {
-    fn call(&mut self, name: &str) -> String {
-        if self.told.iter().any(|known| known == name) {
+    fn variant(&mut self, name: &str) -> String {
+        if self.named.iter().any(|known| known == name) {
             return name.to_owned();
         }
-        self.told.push(name.to_owned());
+        self.named.push(name.to_owned());
         label(self.experiment, name)
     }
 }
@@ -373,11 +365,11 @@ fn sentences(group: &GroupFound, metric: &MetricFound, names: &mut Names<'_>) ->
         .iter()
         .filter(|comparison| !is_control(comparison));
     own.map(|comparison| {
-        let candidate = names.call(&comparison.candidate);
-        let baseline = names.call(&comparison.baseline);
+        let candidate = names.variant(&comparison.candidate);
+        let baseline = names.variant(&comparison.baseline);
         format!(
             "{candidate} against {baseline}: {}{}",
-            said(comparison),
+            verdict_summary(comparison),
             counted(group, comparison).unwrap_or_default()
         )
     })
@@ -385,7 +377,7 @@ fn sentences(group: &GroupFound, metric: &MetricFound, names: &mut Names<'_>) ->
 }
 
 /// What a comparison says: verdicts with the number of cases and the size of the change.
-fn said(comparison: &Comparison) -> String {
+fn verdict_summary(comparison: &Comparison) -> String {
     let total = comparison.rows.len();
     let rows: Vec<&CaseComparison> = comparison.rows.iter().collect();
     let parts = verdicts(comparison, &rows, total);
@@ -461,14 +453,14 @@ fn size(rows: &[&CaseComparison]) -> String {
     changes.sort_by(|one, other| one.value.total_cmp(&other.value));
     match &changes[..] {
         [] => String::new(),
-        [only] if only.value < TOLD_AS_FACTOR => format!(", {}", change_with_interval(only)),
+        [only] if only.value < SHOWN_AS_FACTOR => format!(", {}", change_with_interval(only)),
         [only] => format!(
             ", {} times as much [{}, {}]",
             times(only.value),
             times(only.low),
             times(only.high)
         ),
-        [first, .., last] if last.value < TOLD_AS_FACTOR => {
+        [first, .., last] if last.value < SHOWN_AS_FACTOR => {
             format!(", {} to {}", change(first), change(last))
         }
         [first, .., last] => format!(

@@ -1,4 +1,5 @@
-//! Who was served within which time: pictures of the percentages of requests, one for each case or each variant.
+//! Who was served within which time: charts and tables of the percentages of requests, one for each case or each
+//! variant.
 
 use crate::document::Chart;
 use crate::experiment::label;
@@ -180,9 +181,9 @@ impl<'a> Picture<'a> {
                 colour,
             })
             .collect();
-        Chart {
-            title: title.to_owned(),
-            picture: plot::Chart::Line(plot::LineChart {
+        Chart::new(
+            title,
+            plot::Chart::Line(plot::LineChart {
                 title: title.to_owned(),
                 subtitle: Some(subtitle),
                 x,
@@ -191,8 +192,7 @@ impl<'a> Picture<'a> {
                 curves: series.len(),
                 series,
             }),
-            shown_elsewhere: false,
-        }
+        )
     }
 }
 

@@ -1,9 +1,9 @@
-//! Documents in GitHub's Markdown, for pull requests and notes: the answer first, then what may spoil it,
+//! Documents in GitHub's Markdown, for pull requests and notes: the answer first, then the threats to it,
 //! then the figures; everything that is looked up rather than read is folded away.
 //!
-//! Tables are written in `table.rs`, and what is markup in a name in `escape.rs`.
+//! Start at [`Markdown`]; tables are written by [`write_table`], and markup in names is escaped by [`escape`].
 
-use crate::document::{Block, Document, Fact, by_urgency};
+use crate::document::{Block, Document, Fact, by_severity};
 use crate::figure::count;
 use crate::format::{Render, visible};
 use crate::table::{Cell, Kind, Row, Table, mark};
@@ -25,7 +25,7 @@ impl Render for Markdown {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
         let mut page = Page {
             pictures: self.pictures.iter(),
-            room: ROWS,
+            budget: ROWS,
             out: String::new(),
         };
         page.blocks(&document.answer_first());
@@ -37,7 +37,7 @@ impl Render for Markdown {
 struct Page<'a> {
     pictures: std::slice::Iter<'a, String>,
     /// Characters left for the rows of tables.
-    room: usize,
+    budget: usize,
     out: String,
 }
 
@@ -54,7 +54,7 @@ impl Page<'_> {
                 Block::Note(_) => self.notes(&rest[..together]),
                 Block::Warning(_) => self.warnings(&rest[..together]),
                 block => {
-                    self.one(block);
+                    self.add_block(block);
                     taken = 1;
                 }
             }
@@ -65,7 +65,7 @@ impl Page<'_> {
         }
     }
 
-    fn one(&mut self, block: &Block) {
+    fn add_block(&mut self, block: &Block) {
         match block {
             Block::Heading { level, text } => {
                 let marks = "#".repeat(usize::from(*level) + 1);
@@ -82,8 +82,8 @@ impl Page<'_> {
             }
             Block::Facts(facts) => self.facts(facts),
             Block::Table(table) => {
-                let taken = write_table(table, self.room, &mut self.out);
-                self.room = self.room.saturating_sub(taken);
+                let taken = write_table(table, self.budget, &mut self.out);
+                self.budget = self.budget.saturating_sub(taken);
             }
             Block::Chart(chart) => {
                 if let Some(path) = self.pictures.next() {
@@ -156,7 +156,7 @@ const OPEN_ROWS: usize = 20;
 const EXPENDABLE: u8 = 4;
 
 /// Appends `table`, its rows within about `room` characters, and returns how many it took.
-pub fn write_table(table: &Table, room: usize, out: &mut String) -> usize {
+pub fn write_table(table: &Table, budget: usize, out: &mut String) -> usize {
     for caption in &table.caption {
         out.push_str(&format!("{}\n\n", escape(caption)));
     }
@@ -166,7 +166,7 @@ pub fn write_table(table: &Table, room: usize, out: &mut String) -> usize {
         return 0;
     }
     let rows = table.cells().count();
-    let kept = fitting(table, &shown, room);
+    let kept = fitting(table, &shown, budget);
     if rows > OPEN_ROWS {
         let summary = match kept.len() {
             all if all == rows => format!("All {}", count(rows, "row", "rows")),
@@ -190,11 +190,11 @@ pub fn write_table(table: &Table, room: usize, out: &mut String) -> usize {
 }
 
 /// Numbers of the rows with cells that fit, the most urgent ones first.
-fn fitting(table: &Table, shown: &[usize], room: usize) -> HashSet<usize> {
+fn fitting(table: &Table, shown: &[usize], budget: usize) -> HashSet<usize> {
     let cells: Vec<&Vec<Cell>> = table.cells().collect();
-    let mut left = room;
+    let mut left = budget;
     let mut kept = HashSet::new();
-    for at in by_urgency(&table.emphases()) {
+    for at in by_severity(&table.emphases()) {
         let Some(rest) = left.checked_sub(line_of(table, shown, cells[at]).len()) else {
             break;
         };
@@ -407,9 +407,9 @@ mod table_tests {
     use crate::table::Column;
     use crate::table::Name;
 
-    fn rendered(table_: &Table, room: usize) -> String {
+    fn rendered(table_: &Table, budget: usize) -> String {
         let mut out = String::new();
-        write_table(table_, room, &mut out);
+        write_table(table_, budget, &mut out);
         out
     }
 

@@ -26,14 +26,6 @@ pub fn charts(loads: &[LoadFindings<'_>]) -> Vec<Chart> {
     all.into_iter().flatten().collect()
 }
 
-fn chart(title: String, picture: plot::Chart) -> Chart {
-    Chart {
-        title,
-        picture,
-        shown_elsewhere: false,
-    }
-}
-
 fn lines(
     title: &str,
     subtitle: String,
@@ -55,12 +47,12 @@ fn lines(
             observations: Vec::new(),
             curves: 0,
         });
-        chart(title.to_owned(), picture)
+        Chart::new(title, picture)
     })
 }
 
 /// A stretch of the course: its middle in seconds after the warm-up, and what happened in it.
-struct Stretch {
+struct Interval {
     at_s: f64,
     seconds: f64,
     is_warmup: bool,
@@ -69,7 +61,7 @@ struct Stretch {
 
 /// The course in at most [`MOST_POINTS`] stretches. Of several intervals counts are added and times are
 /// the greatest of each. The last interval is left out where it was cut short by the end.
-fn course(load: &LoadFindings<'_>) -> Vec<Stretch> {
+fn course(load: &LoadFindings<'_>) -> Vec<Interval> {
     let measured = &load.run.measured;
     let Timeline {
         interval_ns,
@@ -84,17 +76,17 @@ fn course(load: &LoadFindings<'_>) -> Vec<Stretch> {
         ticks[..whole.min(ticks.len())].split_at((*warmup).min(ticks.len().min(whole)));
     let at_once = ticks.len().div_ceil(MOST_POINTS).max(1);
     let interval_s = *interval_ns as f64 / 1e9;
-    let stretches = |ticks: &[Tick], is_warmup: bool, begin: f64| -> Vec<Stretch> {
-        let stretch = |(at, ticks): (usize, &[Tick])| Stretch {
+    let intervals = |ticks: &[Tick], is_warmup: bool, begin: f64| -> Vec<Interval> {
+        let interval = |(at, ticks): (usize, &[Tick])| Interval {
             at_s: (begin + (at * at_once) as f64 + ticks.len() as f64 / 2.0) * interval_s,
             seconds: ticks.len() as f64 * interval_s,
             is_warmup,
             tick: together(ticks),
         };
-        ticks.chunks(at_once).enumerate().map(stretch).collect()
+        ticks.chunks(at_once).enumerate().map(interval).collect()
     };
-    let mut all = stretches(before, true, -(before.len() as f64));
-    all.extend(stretches(after, false, 0.0));
+    let mut all = intervals(before, true, -(before.len() as f64));
+    all.extend(intervals(after, false, 0.0));
     all
 }
 
@@ -122,12 +114,12 @@ fn grouped(loads: &[LoadFindings<'_>]) -> String {
 
 fn series(
     name: impl Into<String>,
-    course: &[Stretch],
-    point: impl Fn(&Stretch) -> Option<f64>,
+    course: &[Interval],
+    point: impl Fn(&Interval) -> Option<f64>,
 ) -> plot::PointSeries {
     let points = course
         .iter()
-        .filter_map(|stretch| Some(plot::Point::new(stretch.at_s, point(stretch)?)));
+        .filter_map(|interval| Some(plot::Point::new(interval.at_s, point(interval)?)));
     plot::PointSeries {
         name: name.into(),
         points: points.collect(),
@@ -136,13 +128,13 @@ fn series(
 }
 
 fn throughput(loads: &[LoadFindings<'_>]) -> Option<Chart> {
-    let ok = |stretch: &Stretch| stretch.tick.ok as f64 / stretch.seconds;
-    let measured = |stretch: &Stretch| (!stretch.is_warmup).then(|| ok(stretch));
+    let ok = |interval: &Interval| interval.tick.ok as f64 / interval.seconds;
+    let measured = |interval: &Interval| (!interval.is_warmup).then(|| ok(interval));
     let all = match loads {
         [load] => {
             let course = course(load);
-            let has_errors = course.iter().any(|stretch| stretch.tick.errors > 0);
-            let failed = |stretch: &Stretch| stretch.tick.errors as f64 / stretch.seconds;
+            let has_errors = course.iter().any(|interval| interval.tick.errors > 0);
+            let failed = |interval: &Interval| interval.tick.errors as f64 / interval.seconds;
             vec![
                 series("good answers", &course, measured),
                 series("failed", &course, |of| has_errors.then(|| failed(of))),
@@ -166,12 +158,12 @@ fn throughput(loads: &[LoadFindings<'_>]) -> Option<Chart> {
 fn latency(loads: &[LoadFindings<'_>]) -> Option<Chart> {
     let shown = |ns: Option<u64>| ns.map(|ns| ns as f64 / NS_PER_MS);
     // Service times that are refused elsewhere are not drawn either.
-    let told = loads.iter().filter(|load| {
+    let shown_loads = loads.iter().filter(|load| {
         let service = load.spread(Quantity::Service, Group::Ok);
         service.is_none_or(|spread| spread.refusal.is_none())
     });
-    let told: Vec<&LoadFindings<'_>> = told.collect();
-    let all = match &told[..] {
+    let shown_loads: Vec<&LoadFindings<'_>> = shown_loads.collect();
+    let all = match &shown_loads[..] {
         [load] if loads.len() == 1 => {
             let course = course(load);
             vec![
@@ -180,7 +172,7 @@ fn latency(loads: &[LoadFindings<'_>]) -> Option<Chart> {
                 series("max", &course, |of| shown(of.tick.most_ns)),
             ]
         }
-        _ => told
+        _ => shown_loads
             .iter()
             .map(|load| {
                 let name = format!("{}, p99", load_name(load));
@@ -263,5 +255,5 @@ fn frequencies(loads: &[LoadFindings<'_>]) -> Option<Chart> {
         x: plot::Axis::log10(format!("{} time, ms", quantity.name())),
         series,
     });
-    Some(chart(title, picture))
+    Some(Chart::new(title, picture))
 }

@@ -45,9 +45,7 @@ pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
     document.push(Block::Headline(headline(loads)));
     document.push(Block::Table(tables::summary_table(loads)));
     // Before the details: the course of a load shows at a glance whether its figures mean anything.
-    for chart in charts::charts(loads) {
-        document.push(Block::Chart(Box::new(chart)));
-    }
+    document.push_charts(charts::charts(loads));
     if output.verbosity != Verbosity::Quiet {
         for load in loads {
             details(load, loads.len(), &mut document);
@@ -101,10 +99,7 @@ fn details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
     match of {
         1 => blocks.into_iter().for_each(|block| document.push(block)),
         2..=MOST_IN_FULL => {
-            document.push(Block::Heading {
-                level: 2,
-                text: load_name(load),
-            });
+            document.push_heading(2, load_name(load));
             blocks.into_iter().for_each(|block| document.push(block));
         }
         _ => document.push(Block::Appendix {

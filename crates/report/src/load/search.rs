@@ -45,9 +45,7 @@ pub fn search(
         blocks: vec![Block::Table(tables::summary_table(loads))],
     });
     let charts = levels.iter().flat_map(charts);
-    for chart in charts {
-        document.push(Block::Chart(Box::new(chart)));
-    }
+    document.push_charts(charts);
     document.attach("scaling", levels.iter().map(for_machines).collect());
     document.attach("load_findings", loads.iter().map(findings_data).collect());
     document.attach("loads", loads.iter().map(run_data).collect());
@@ -193,15 +191,6 @@ fn for_machines(levels: &Levels) -> Value {
     known
 }
 
-/// A picture with its title.
-pub(super) fn chart(title: String, picture: speedwell_plot::Chart) -> Chart {
-    Chart {
-        title,
-        picture,
-        shown_elsewhere: false,
-    }
-}
-
 /// What counts as kept.
 const NOTE: &str = "A rate is kept when at least 98 % of the due requests were sent and answered well, the generator \
     was not late by itself, and every --fail-on limit holds. p50 and p99 are response times from when each \
@@ -341,7 +330,7 @@ fn picture(rates: &Rates) -> Option<Chart> {
             y: plot::Axis::log10("response time, ms"),
             series,
         });
-        chart(title.into(), picture)
+        Chart::new(title, picture)
     })
 }
 
@@ -383,6 +372,6 @@ fn tail(levels: &Levels) -> Option<Chart> {
             observations: Vec::new(),
             curves: 0,
         });
-        chart(title.into(), picture)
+        Chart::new(title, picture)
     })
 }

@@ -1,4 +1,7 @@
-//! A row for each load: what people compare, and every summary figure for machines.
+//! The tables of loads: a row for each load, outcomes and statuses, percentiles, times of connections and requests.
+//!
+//! Each begins with the function that makes it: [`summary_table`], [`outcome_blocks`], [`percentiles_table`] and
+//! [`times_table`].
 
 use crate::document::Block;
 use crate::figure::{Uncertainty, count, place, share, spell};
@@ -109,8 +112,11 @@ pub fn time_cell(time: Option<Told>) -> Cell {
     Cell::figure(known.map(|ns| ns as f64)).shown(time.map(spelled_time).unwrap_or_default())
 }
 
+/// The key of a column for machines, and its value.
+type SummaryValue = (&'static str, fn(&LoadFindings<'_>) -> Option<Value>);
+
 /// What the table of loads has for machines alone.
-const SUMMARY_VALUES: [(&str, fn(&LoadFindings<'_>) -> Option<Value>); 19] = [
+const SUMMARY_VALUES: [SummaryValue; 19] = [
     ("url", |load| Some(load.run.url.as_str().into())),
     ("round", |load| Some(load.run.round.into())),
     ("protocol", |load| {

@@ -1,7 +1,8 @@
-//! Two profiles as a document: the sentence, the table of the extra cost, and four flame graphs.
+//! Profiles as a document: the sentence, the table of the extra cost, and four flame graphs; and the section of each
+//! case of a session.
 //!
 //! Decides how costs are worded. What they are is known before (`analysis::profile`). Start at [`profiles`]; the
-//! flame graphs are in `pictures.rs`, all profiles of a session in `sections.rs`.
+//! flame graphs are in `pictures.rs`.
 
 mod pictures;
 
@@ -44,7 +45,7 @@ pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Outpu
         document.push(Block::Paragraph(sentence));
     }
     if found.extra.direction != Direction::Alike {
-        document.push(Block::Table(of(sides, &found.extra)));
+        document.push(Block::Table(cost_table(sides, &found.extra)));
     }
     if output.verbosity > Verbosity::Quiet {
         let notes = notes(sides, &found.extra);
@@ -55,9 +56,7 @@ pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Outpu
             document.push(Block::Note(DRAWS.into()));
         }
     }
-    for chart in pictures::of(sides, found) {
-        document.push(Block::Chart(Box::new(chart)));
-    }
+    document.push_charts(pictures::flame_graphs(sides, found));
     attach(&mut document, sides, &found.extra);
     document
 }
@@ -176,9 +175,9 @@ fn notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> {
     }
     for side in sides {
         let blind = side.profile.tool.blind_spot().map(str::to_owned);
-        for told in blind.iter().chain(&side.profile.remarks) {
-            if !notes.contains(told) {
-                notes.push(told.clone());
+        for seen in blind.iter().chain(&side.profile.remarks) {
+            if !notes.contains(seen) {
+                notes.push(seen.clone());
             }
         }
     }
@@ -217,26 +216,23 @@ pub fn sections(found: &[CaseProfile], draws: bool, output: &Output) -> Document
     if found.is_empty() || output.verbosity == Verbosity::Quiet {
         return document;
     }
-    document.push(Block::Heading {
-        level: 2,
-        text: "Where the time goes".to_owned(),
-    });
+    document.push_heading(2, "Where the time goes");
     document.push(Block::Note(ABOUT.to_owned()));
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     let mut for_machines = Vec::new();
     for one in found {
-        document.push(Block::Heading {
-            level: 3,
-            text: format!(
+        document.push_heading(
+            3,
+            format!(
                 "{}: {} against {}",
                 one.case.id(),
                 one.candidate,
                 one.baseline
             ),
-        });
+        );
         match &one.sides {
             Err(reason) => document.push(Block::Paragraph(reason.clone())),
-            Ok(sides) => section(one, sides, draws, output, &mut told, &mut document),
+            Ok(sides) => section(one, sides, draws, output, &mut seen, &mut document),
         }
         for_machines.push(machine(one, output));
     }
@@ -257,7 +253,7 @@ fn section(
     sides: &ProfiledSides,
     draws: bool,
     output: &Output,
-    told: &mut Vec<String>,
+    seen: &mut Vec<String>,
     document: &mut Document,
 ) {
     for block in alone(one, sides, output).blocks {
@@ -265,9 +261,9 @@ fn section(
             // The answers of a session stand at its top.
             Block::Headline(sentence) => document.push(Block::Paragraph(format!("{sentence}."))),
             // What holds for all sections is told once.
-            Block::Note(sentence) if told.contains(&sentence) => {}
+            Block::Note(sentence) if seen.contains(&sentence) => {}
             Block::Note(sentence) => {
-                told.push(sentence.clone());
+                seen.push(sentence.clone());
                 document.push(Block::Note(sentence));
             }
             Block::Table(table) => document.push(Block::Table(named(table, one))),
@@ -325,7 +321,7 @@ fn machine(one: &CaseProfile, output: &Output) -> Value {
 }
 
 /// One row for each function that has a part in the difference.
-pub fn of([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Table {
+fn cost_table([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Table {
     let title = match extra.direction {
         Direction::Cheaper => "Where the saved cost sat",
         _ => "Where the extra cost sits",

@@ -1,6 +1,8 @@
-//! Blocks other than tables and galleries as markup.
+//! Blocks of a document as markup, among them the gallery with a chart for each case, and the writer that escapes text.
+//!
+//! Start at [`top`]; tables are written in `table.rs`.
 
-use crate::document::{Block, CaseView, Chart, Document, Emphasis, Fact, by_urgency, urgency};
+use crate::document::{Block, CaseView, Chart, Document, Emphasis, Fact, by_severity, severity};
 use crate::figure::count;
 use crate::format::html::{CHART_BYTES, CHARTS_BYTES, table};
 use std::collections::HashMap;
@@ -34,7 +36,7 @@ fn write(blocks: &[&Block], top: bool, writer: &mut Writer) {
             Block::Note(_) => notes(&rest[..run], writer),
             Block::Warning(_) => warnings(&rest[..run], writer),
             Block::Chart(_) => charts(&rest[..run], writer),
-            block => one(block, top, writer),
+            block => add_block(block, top, writer),
         }
         rest = &rest[run..];
     }
@@ -44,7 +46,7 @@ fn inside(blocks: &[Block], writer: &mut Writer) {
     write(&blocks.iter().collect::<Vec<_>>(), false, writer);
 }
 
-fn one(block: &Block, top: bool, writer: &mut Writer) {
+fn add_block(block: &Block, top: bool, writer: &mut Writer) {
     match block {
         Block::Heading { level, text } => heading(*level, text, top, writer),
         Block::Headline(text) => writer.element("p", "headline", text),
@@ -52,7 +54,7 @@ fn one(block: &Block, top: bool, writer: &mut Writer) {
         // Written by `write`, several together.
         Block::Note(_) | Block::Warning(_) | Block::Chart(_) => {}
         Block::List(items) => list(items.iter().map(String::as_str), writer),
-        Block::Table(table) => table::table(table, top, writer),
+        Block::Table(table) => table::add_table(table, top, writer),
         Block::Facts(known) => facts(known, writer),
         Block::Gallery(cases) => gallery(cases, writer),
         Block::Verbatim { label, text } => verbatim(label, text, writer),
@@ -245,8 +247,8 @@ pub fn prepare(document: &Document, writer: &mut Writer) {
         .flatten()
         .collect();
     let emphases: Vec<Emphasis> = cases.iter().map(|case| emphasis(case)).collect();
-    let mut room = CHARTS_BYTES;
-    for at in by_urgency(&emphases) {
+    let mut budget = CHARTS_BYTES;
+    for at in by_severity(&emphases) {
         let case = cases[at];
         let anchor = format!("case-{at}");
         let draw = |(number, chart): (usize, &Chart)| {
@@ -255,10 +257,10 @@ pub fn prepare(document: &Document, writer: &mut Writer) {
                 .svg_on_page(CASE_PX, &format!("c{at}-{number}"))
         };
         let drawing: String = case.charts.iter().enumerate().map(draw).collect();
-        let Some(left) = room.checked_sub(drawing.len()) else {
+        let Some(left) = budget.checked_sub(drawing.len()) else {
             return;
         };
-        room = left;
+        budget = left;
         writer.expect(&case.id, anchor, drawing);
     }
 }
@@ -299,7 +301,7 @@ pub fn gallery(cases: &[CaseView], writer: &mut Writer) {
 fn emphasis(case: &CaseView) -> Emphasis {
     let emphases = case.answers.iter().map(|answer| answer.emphasis);
     emphases
-        .min_by_key(|emphasis| urgency(*emphasis))
+        .min_by_key(|emphasis| severity(*emphasis))
         .unwrap_or_default()
 }
 

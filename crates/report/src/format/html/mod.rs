@@ -2,8 +2,8 @@
 //! inside.
 //!
 //! Everything can be read without the script, which only sorts, filters and copies. What would make
-//! the page too large is left out, and the page says so (`room.rs`). Start at `page.rs`; blocks are
-//! written in `blocks.rs`, tables in `table.rs`, the charts of all cases in `gallery.rs`.
+//! the page too large is left out, and the page says so. Start at [`page`]; blocks and the charts of all cases are
+//! written in `blocks.rs`, tables in `table.rs`.
 
 mod blocks;
 mod table;
@@ -40,7 +40,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 /// # Errors
 /// None but those of writing the raw data to memory.
 pub fn page(document: &Document) -> io::Result<String> {
-    let answer = Answer::of(document);
+    let answer = TopOfPage::of_document(document);
     let mut writer = Writer::default();
     writer.subject.clone_from(&answer.subject);
     blocks::prepare(document, &mut writer);
@@ -53,7 +53,7 @@ pub fn page(document: &Document) -> io::Result<String> {
     let blocks = document.answer_first().into_iter();
     let shown: Vec<&Block> = blocks.filter(|block| !is_above(block)).collect();
     blocks::top(&shown, &mut writer);
-    data(document, &mut writer)?;
+    raw_data(document, &mut writer)?;
     let mut page = head(&answer.title);
     page.push_str(&masthead(document, &answer, &writer.contents));
     page.push_str("<main id=\"main\">\n");
@@ -70,7 +70,7 @@ pub fn page(document: &Document) -> io::Result<String> {
 }
 
 /// The words at the top of the page.
-struct Answer {
+struct TopOfPage {
     /// The title of the page.
     title: String,
     /// What follows it, in smaller letters.
@@ -83,8 +83,8 @@ struct Answer {
     subject: Option<String>,
 }
 
-impl Answer {
-    fn of(document: &Document) -> Answer {
+impl TopOfPage {
+    fn of_document(document: &Document) -> TopOfPage {
         let headlines = headlines(document);
         if let Some(question) = question(document) {
             // The question stands above all answers and needs not be repeated with each.
@@ -95,7 +95,7 @@ impl Answer {
                     (part, text)
                 }
             });
-            return Answer {
+            return TopOfPage {
                 title: question.clone(),
                 rest: String::new(),
                 several: answers.collect(),
@@ -105,7 +105,7 @@ impl Answer {
         }
         if let [(_, only)] = &headlines[..] {
             let (title, rest) = sentences(only);
-            return Answer {
+            return TopOfPage {
                 title: capitalised(title),
                 rest: rest.to_owned(),
                 several: Vec::new(),
@@ -114,7 +114,7 @@ impl Answer {
             };
         }
         let subject = subject(document).filter(|_| headlines.is_empty());
-        Answer {
+        TopOfPage {
             title: capitalised(subject.unwrap_or(document.report)),
             rest: String::new(),
             several: headlines,
@@ -192,7 +192,7 @@ fn head(title: &str) -> String {
     )
 }
 
-fn masthead(document: &Document, answer: &Answer, contents: &[(String, String)]) -> String {
+fn masthead(document: &Document, answer: &TopOfPage, contents: &[(String, String)]) -> String {
     let kind = escaped(document.report);
     let title = escaped(&answer.title);
     let mut out = format!(
@@ -228,7 +228,7 @@ fn masthead(document: &Document, answer: &Answer, contents: &[(String, String)])
 }
 
 /// The raw data: the same that `-o report.json` writes.
-fn data(document: &Document, writer: &mut Writer) -> io::Result<()> {
+fn raw_data(document: &Document, writer: &mut Writer) -> io::Result<()> {
     let mut bytes = Vec::new();
     Json.render(document, &mut bytes)?;
     let json = escape_json(&String::from_utf8_lossy(&bytes));

@@ -1,6 +1,6 @@
 //! Documents for terminals: aligned, within the width of the screen, readable without colour.
 //!
-//! Tables are laid out in `layout.rs`, lines broken in `wrap.rs`, colours spelled in `paint.rs`.
+//! Tables are laid out and lines broken in `layout.rs`.
 
 mod layout;
 
