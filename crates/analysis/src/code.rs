@@ -4,8 +4,10 @@
 //! Start at [`figures`] and [`levels`].
 
 use super::scaling::{self, Level, Scaling};
-use super::warnings::list;
 use super::{Comparison, Findings, Settings};
+use crate::session::distinct;
+use crate::summary::estimate;
+use crate::warnings::list;
 use speedwell_model::{Case, Code, Estimate, Metric, Run, Session, Value, Verdict, median};
 use speedwell_stats::interval::median_binomial;
 use speedwell_stats::test::welch;
@@ -71,12 +73,7 @@ pub fn figures(session: &Session, confidence: f64) -> Vec<CodeFigures> {
 /// Codes that were measured with several numbers of workers.
 pub fn levels(session: &Session, confidence: f64) -> Vec<CodeLevels> {
     let groups = groups(session);
-    let mut labels: Vec<&String> = Vec::new();
-    for (label, ..) in &groups {
-        if !labels.contains(&label) {
-            labels.push(label);
-        }
-    }
+    let labels = distinct(groups.iter().map(|(label, ..)| label));
     let of_label = |label: &&String| {
         let own = groups.iter().filter(|(other, ..)| other == *label);
         let mut figures: Vec<CodeFigures> = Vec::new();
@@ -331,14 +328,8 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> CodeF
     };
     let typical = |metric: &str| median(&mut values(metric));
     let medians = values(Metric::TIME_MEDIAN);
-    let time_median_ns = median(&mut medians.clone()).map(|value| {
-        let interval = median_binomial(&medians, confidence);
-        Estimate {
-            value,
-            low: interval.map_or(value, |interval| interval.low),
-            high: interval.map_or(value, |interval| interval.high),
-        }
-    });
+    let time_median_ns = median(&mut medians.clone())
+        .map(|value| estimate(value, median_binomial(&medians, confidence)));
     let disturbance =
         |run: &&Run| Some(run.value_of(Metric::TIME)? / run.value_of(Metric::TIME_MEDIAN)?);
     let mut disturbances: Vec<f64> = runs.iter().filter_map(disturbance).collect();

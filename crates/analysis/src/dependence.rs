@@ -3,7 +3,7 @@
 //! Decides how the noise is separated from the variants and when a correlation is worth a word. It
 //! must not know tests.
 
-use super::pair::Pair;
+use crate::paired::PairedRuns;
 use speedwell_model::RunValue;
 use speedwell_stats::describe::{lag1_autocorrelation, mean};
 
@@ -24,7 +24,7 @@ pub(super) fn is_marked(correlation: f64, runs: usize) -> bool {
 }
 
 /// Whether the noise of a pair depends on its past. `apart` is as for [`noise_autocorrelation`].
-pub(super) fn noise_depends_on_its_past(pair: &Pair, apart: bool) -> bool {
+pub(super) fn noise_depends_on_its_past(pair: &PairedRuns, apart: bool) -> bool {
     let runs = pair.baseline.len() + pair.candidate.len();
     noise_autocorrelation(pair, apart).is_some_and(|known| is_marked(known, runs))
 }
@@ -34,7 +34,7 @@ pub(super) fn noise_depends_on_its_past(pair: &Pair, apart: bool) -> bool {
 ///
 /// `apart` says that the slots of the two sides do not share a scale, as they come from different
 /// sessions.
-pub(super) fn noise_autocorrelation(pair: &Pair, apart: bool) -> Option<f64> {
+pub(super) fn noise_autocorrelation(pair: &PairedRuns, apart: bool) -> Option<f64> {
     let mut noise = residuals(&pair.baseline);
     noise.extend(residuals(&pair.candidate));
     if !apart {
@@ -45,7 +45,7 @@ pub(super) fn noise_autocorrelation(pair: &Pair, apart: bool) -> Option<f64> {
 }
 
 /// Whether all runs of one side were executed before those of the other.
-pub(super) fn is_one_after_the_other(pair: &Pair) -> bool {
+pub(super) fn is_one_after_the_other(pair: &PairedRuns) -> bool {
     let span = |runs: &[RunValue]| {
         let slots = runs.iter().map(|run| run.slot);
         slots.clone().min().zip(slots.max())
@@ -74,10 +74,10 @@ fn residuals(runs: &[RunValue]) -> Vec<(u32, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pair::Matching;
+    use crate::paired::Matching;
 
     /// Alternating runs whose value is given by slot.
-    fn alternating(runs: u32, value: impl Fn(u32) -> f64) -> Pair {
+    fn alternating(runs: u32, value: impl Fn(u32) -> f64) -> PairedRuns {
         let side = |first: u32| -> Vec<RunValue> {
             let slots = (0..runs).map(|i| 2 * i + first);
             slots
@@ -88,7 +88,7 @@ mod tests {
                 })
                 .collect()
         };
-        Pair::new(side(0), side(1), Matching::None)
+        PairedRuns::new(side(0), side(1), Matching::None)
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
                 })
                 .collect()
         };
-        let pair = |a: u32, b: u32| Pair::new(side(a), side(b), Matching::None);
+        let pair = |a: u32, b: u32| PairedRuns::new(side(a), side(b), Matching::None);
         assert!(is_one_after_the_other(&pair(0, 5)));
         assert!(is_one_after_the_other(&pair(5, 0)));
         assert!(!is_one_after_the_other(&pair(0, 4)));

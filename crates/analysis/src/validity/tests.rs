@@ -1,7 +1,7 @@
 //! The checks on sessions made up for them, and on a published table.
 
-use super::*;
 use crate::Settings;
+use crate::validity::*;
 use speedwell_model::{
     Better, Case, Design, Environment, Metric, Order, Run, Sample, State, Stopping, Value, Variant,
     Verdict,

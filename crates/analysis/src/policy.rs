@@ -1,13 +1,12 @@
-//! The rule by which all pairs of one comparison are judged.
+//! What a user may choose about an analysis, and the policy by which all pairs of one comparison are judged.
 //!
-//! Decides, from the design of a session and the user's settings, the test, the error rate, the
+//! Decides, from the design of a session and the user's [`Settings`], the test, the error rate, the
 //! looks and what counts as "no change". The design wins where it was fixed before measuring, as
 //! only then the error rate holds. It must not know data.
 
-use super::evidence::Limit;
-use super::look::single;
-use super::pair::Matching;
-use super::{Method, Settings};
+use crate::evidence::{Limit, single};
+use crate::paired::Matching;
+use crate::{Correction, Method};
 use speedwell_model::{Design, Order, Stopping};
 use speedwell_stats::sequential::{self, DEFAULT_DELTA, Look, RepeatedP};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
@@ -17,7 +16,7 @@ const SPENDING_EXPONENT: f64 = 2.0;
 
 /// How the pairs of one comparison are judged.
 #[derive(Debug, Clone)]
-pub(super) struct Rule {
+pub(super) struct Policy {
     /// The test.
     pub method: Method,
     /// How runs are matched.
@@ -43,9 +42,9 @@ pub(super) struct Looks {
     pub repeated: RepeatedP,
 }
 
-impl Rule {
+impl Policy {
     /// The rule for the runs of one session.
-    pub fn of(design: &Design, settings: &Settings) -> Rule {
+    pub fn new(design: &Design, settings: &Settings) -> Policy {
         let in_blocks = design.order == Order::Blocks;
         let default = if in_blocks {
             Method::Rank
@@ -72,25 +71,25 @@ impl Rule {
         let alpha = settings
             .confidence
             .map_or(alpha, |confidence| 1.0 - confidence);
-        Rule {
+        Policy {
             method,
             matching,
             indicative: !in_blocks,
             alpha,
             delta: threshold.unwrap_or(delta),
             threshold: threshold.unwrap_or(0.0),
-            looks: Looks::of(&design.stopping, alpha, runs),
+            looks: Looks::from_stopping(&design.stopping, alpha, runs),
             seed: design.seed,
         }
     }
 
     /// The rule for runs of different sessions, which share neither blocks nor time.
-    pub fn unmatched(settings: &Settings) -> Rule {
+    pub fn unmatched(settings: &Settings) -> Policy {
         let method = match settings.method {
             None | Some(Method::Rank) => Method::MannWhitney,
             Some(chosen) => chosen,
         };
-        Rule {
+        Policy {
             method,
             matching: Matching::None,
             indicative: true,
@@ -106,11 +105,11 @@ impl Rule {
 
     /// The rule for different cases of one session, which took turns in its blocks: near in time, but
     /// always in the same order. The looks were those of either case alone.
-    pub fn in_turns(design: &Design, settings: &Settings) -> Rule {
-        Rule {
+    pub fn in_turns(design: &Design, settings: &Settings) -> Policy {
+        Policy {
             indicative: true,
             looks: None,
-            ..Rule::of(design, settings)
+            ..Policy::new(design, settings)
         }
     }
 
@@ -150,7 +149,7 @@ impl Rule {
 impl Looks {
     /// Looks at whole blocks, none before a p value may be claimed. `None` for a fixed number of
     /// runs, and for looks that make no sense.
-    fn of(stopping: &Stopping, alpha: f64, runs_per_block: usize) -> Option<Looks> {
+    fn from_stopping(stopping: &Stopping, alpha: f64, runs_per_block: usize) -> Option<Looks> {
         let Stopping::Sequential { looks, .. } = stopping else {
             return None;
         };
@@ -164,7 +163,7 @@ impl Looks {
     }
 
     /// All looks, in order.
-    pub fn all(&self) -> &[Look] {
+    pub fn limits(&self) -> &[Look] {
         self.design.limits()
     }
 
@@ -184,6 +183,57 @@ fn planned_runs(stopping: &Stopping) -> Option<usize> {
 
 fn default_alpha() -> f64 {
     1.0 - Settings::DEFAULT_CONFIDENCE
+}
+
+/// Choices that shape the findings. The default is what the design of the session asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The test; `None` takes the one that matches the order in which the runs were executed.
+    pub method: Option<Method>,
+    /// Confidence of the intervals, and 1 - error rate of the tests, as a share. `None` keeps the
+    /// error rate that was fixed before measuring, and is 0.95 where none was.
+    pub confidence: Option<f64>,
+    /// How the p values of many cases are adjusted.
+    pub correction: Correction,
+    /// The smallest change that matters, as a share: better and worse then lie wholly beyond it.
+    /// `None` calls every proven change, and keeps the design's delta for "same".
+    pub threshold: Option<f64>,
+    /// Names of the metrics to look at; empty means the primary one, `all` every one.
+    pub metrics: Vec<String>,
+    /// Name of the reference variant; `None` takes the one named by the design.
+    pub baseline: Option<String>,
+    /// Seed of bootstraps, and of tests of data that carry no seed of their own.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// Confidence where neither the user nor the design says anything.
+    pub const DEFAULT_CONFIDENCE: f64 = 0.95;
+
+    /// The change that counts as none where the user names no threshold, as a share.
+    pub const DEFAULT_DELTA: f64 = 0.02;
+
+    /// Runs per side at which the sequential test looks, where nothing else is asked for.
+    pub const DEFAULT_LOOKS: [u32; 5] = [8, 14, 20, 26, 32];
+
+    /// Whether every metric is to be looked at.
+    pub fn wants_all_metrics(&self) -> bool {
+        self.metrics.iter().any(|name| name == "all")
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            method: None,
+            confidence: None,
+            correction: Correction::BenjaminiHochberg,
+            threshold: None,
+            metrics: Vec::new(),
+            baseline: None,
+            seed: 0,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -211,19 +261,22 @@ mod tests {
 
     #[test]
     fn the_design_decides_where_the_user_is_silent() {
-        let rule = Rule::of(&design(Order::Blocks, &[8, 14], 2), &Settings::default());
-        assert_eq!((rule.method, rule.indicative), (Method::Rank, false));
-        assert_eq!((rule.alpha, rule.delta, rule.threshold), (0.01, 0.03, 0.0));
+        let policy = Policy::new(&design(Order::Blocks, &[8, 14], 2), &Settings::default());
+        assert_eq!((policy.method, policy.indicative), (Method::Rank, false));
+        assert_eq!(
+            (policy.alpha, policy.delta, policy.threshold),
+            (0.01, 0.03, 0.0)
+        );
         let asked = Settings {
             confidence: Some(0.9),
             threshold: Some(0.05),
             method: Some(Method::Welch),
             ..Settings::default()
         };
-        let rule = Rule::of(&design(Order::Blocks, &[8, 14], 2), &asked);
-        assert!((rule.alpha - 0.1).abs() < 1e-12);
+        let policy = Policy::new(&design(Order::Blocks, &[8, 14], 2), &asked);
+        assert!((policy.alpha - 0.1).abs() < 1e-12);
         assert_eq!(
-            (rule.delta, rule.threshold, rule.method),
+            (policy.delta, policy.threshold, policy.method),
             (0.05, 0.05, Method::Welch)
         );
     }
@@ -231,34 +284,35 @@ mod tests {
     #[test]
     fn runs_without_randomised_blocks_get_a_test_without_blocks_and_a_caveat() {
         for order in [Order::Alternate, Order::Parallel, Order::Imported] {
-            let rule = Rule::of(&design(order, &[8], 1), &Settings::default());
+            let policy = Policy::new(&design(order, &[8], 1), &Settings::default());
             assert_eq!(
-                (rule.method, rule.matching),
+                (policy.method, policy.matching),
                 (Method::MannWhitney, Matching::None)
             );
-            assert!(rule.indicative);
+            assert!(policy.indicative);
         }
         let rank = Settings {
             method: Some(Method::Rank),
             ..Settings::default()
         };
         assert_eq!(
-            Rule::of(&design(Order::Imported, &[8], 1), &rank).method,
+            Policy::new(&design(Order::Imported, &[8], 1), &rank).method,
             Method::MannWhitney
         );
-        assert_eq!(Rule::unmatched(&rank).method, Method::MannWhitney);
-        let alternate = Rule::of(&design(Order::Alternate, &[8], 1), &rank);
+        assert_eq!(Policy::unmatched(&rank).method, Method::MannWhitney);
+        let alternate = Policy::new(&design(Order::Alternate, &[8], 1), &rank);
         assert_eq!(alternate.matching, Matching::blocks(1, None));
     }
 
     #[test]
     fn looks_happen_at_whole_blocks_and_never_below_eight_runs() {
         let looks = |looks: &[u32], per_block| {
-            let rule = Rule::of(
+            let policy = Policy::new(
                 &design(Order::Blocks, looks, per_block),
                 &Settings::default(),
             );
-            rule.looks
+            policy
+                .looks
                 .map(|l| l.design.limits().iter().map(|l| l.n).collect::<Vec<_>>())
         };
         assert_eq!(looks(&[8, 14, 20], 2), Some(vec![8, 14, 20]));
@@ -269,12 +323,12 @@ mod tests {
 
     #[test]
     fn cases_draw_independently() {
-        let rule = Rule::unmatched(&Settings::default());
-        assert_ne!(rule.seed_for("a"), rule.seed_for("b"));
-        let other = Rule::unmatched(&Settings {
+        let policy = Policy::unmatched(&Settings::default());
+        assert_ne!(policy.seed_for("a"), policy.seed_for("b"));
+        let other = Policy::unmatched(&Settings {
             seed: 1,
             ..Settings::default()
         });
-        assert_ne!(rule.seed_for("a"), other.seed_for("a"));
+        assert_ne!(policy.seed_for("a"), other.seed_for("a"));
     }
 }

@@ -4,23 +4,22 @@
 //! a hint only; two variants of one session keep its blocks; two parts of one session took turns in them. It must not
 //! know how cases are judged. Start at [`across`].
 
-use super::comparison::{Source, judge, match_cases};
-use super::grid::Grid;
-use super::of::metrics;
-use super::rule::Rule;
-use super::{Findings, Settings, locations, validity, warnings};
+use crate::comparison::{self, Source, compare_matched, match_cases};
+use crate::policy::Policy;
+use crate::session::{Grid, metrics};
+use crate::{Findings, Settings, validity, warnings};
 use speedwell_model::Session;
 use std::collections::HashSet;
 
 /// One side of a comparison across sessions.
-pub(super) struct Chosen<'a> {
+pub(super) struct SelectedSource<'a> {
     pub label: &'a str,
     pub session: &'a Session,
     grid: Grid<'a>,
     variant: usize,
 }
 
-impl Chosen<'_> {
+impl SelectedSource<'_> {
     /// The name of the variant that takes part.
     pub fn variant(&self) -> &str {
         &self.grid.variants[self.variant]
@@ -35,7 +34,7 @@ impl Chosen<'_> {
 /// one session are compared as that session's design asks for.
 pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Settings) -> Findings {
     let mut findings = Findings::default();
-    let mut chosen: Vec<Chosen<'_>> = Vec::new();
+    let mut chosen: Vec<SelectedSource<'_>> = Vec::new();
     for (label, session, variant) in sources {
         if !chosen.iter().any(|known| known.session.id == session.id) {
             findings.failures.extend(session.failures.iter().cloned());
@@ -58,25 +57,25 @@ pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Setting
     findings.apart = candidates
         .iter()
         .any(|candidate| relation(baseline, candidate) == Relation::Apart);
-    let rules: Vec<Rule> = candidates
+    let policies: Vec<Policy> = candidates
         .iter()
-        .map(|candidate| rule(baseline, candidate, settings, &mut findings.warnings))
+        .map(|candidate| policy(baseline, candidate, settings, &mut findings.warnings))
         .collect();
     let mut matched = Vec::new();
     for metric in metrics(baseline.session, settings, &mut findings.warnings) {
-        for (candidate, rule) in candidates.iter().zip(&rules) {
+        for (candidate, policy) in candidates.iter().zip(&policies) {
             let differs = warnings::of_metric(metric, candidate.session, candidate.label);
             warnings::add(&mut findings.warnings, differs);
             let (old, new) = (source(baseline), source(candidate));
             let apart = relation(baseline, candidate) == Relation::Apart;
-            matched.push(match_cases(&old, &new, metric, rule, apart));
+            matched.push(match_cases(&old, &new, metric, policy, apart));
         }
     }
-    for found in judge(matched, settings) {
+    for found in compare_matched(matched, settings) {
         warnings::add(&mut findings.warnings, warnings::of_comparison(&found));
         findings.comparisons.push(found.comparison);
     }
-    locations::locate(&mut findings.comparisons);
+    comparison::locate(&mut findings.comparisons);
     validity::refuse(&findings.validity, &mut findings.comparisons);
     findings
 }
@@ -86,7 +85,7 @@ fn choose<'a>(
     session: &'a Session,
     variant: Option<&str>,
     warnings: &mut Vec<String>,
-) -> Option<Chosen<'a>> {
+) -> Option<SelectedSource<'a>> {
     let grid = Grid::new(session);
     let wanted = variant.unwrap_or(&session.design.baseline);
     let found = grid.variant(wanted);
@@ -105,7 +104,7 @@ fn choose<'a>(
         )),
         _ => {}
     }
-    Some(Chosen {
+    Some(SelectedSource {
         label,
         session,
         grid,
@@ -124,7 +123,7 @@ enum Relation {
     Turns,
 }
 
-fn relation(baseline: &Chosen<'_>, candidate: &Chosen<'_>) -> Relation {
+fn relation(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>) -> Relation {
     if baseline.session.id != candidate.session.id {
         return Relation::Apart;
     }
@@ -141,31 +140,31 @@ fn relation(baseline: &Chosen<'_>, candidate: &Chosen<'_>) -> Relation {
 }
 
 /// The rule for two sources, and what is to be said of it.
-fn rule(
-    baseline: &Chosen<'_>,
-    candidate: &Chosen<'_>,
+fn policy(
+    baseline: &SelectedSource<'_>,
+    candidate: &SelectedSource<'_>,
     settings: &Settings,
     warnings: &mut Vec<String>,
-) -> Rule {
+) -> Policy {
     let design = &baseline.session.design;
-    let rule = match relation(baseline, candidate) {
-        Relation::Apart => Rule::unmatched(settings),
+    let policy = match relation(baseline, candidate) {
+        Relation::Apart => Policy::unmatched(settings),
         Relation::Variants => {
             warnings::add(warnings, warnings::of_order(design.order));
             warnings::add(warnings, warnings::of_plan(design, settings));
-            Rule::of(design, settings)
+            Policy::new(design, settings)
         }
         Relation::Turns => {
             let sides = (baseline.label, candidate.label);
             warnings::add(warnings, warnings::of_turns(sides, design.order));
-            Rule::in_turns(design, settings)
+            Policy::in_turns(design, settings)
         }
     };
-    warnings::add(warnings, warnings::of_method(settings, &rule));
-    rule
+    warnings::add(warnings, warnings::of_method(settings, &policy));
+    policy
 }
 
-fn source<'a, 's>(chosen: &'a Chosen<'s>) -> Source<'a, 's> {
+fn source<'a, 's>(chosen: &'a SelectedSource<'s>) -> Source<'a, 's> {
     Source {
         name: chosen.label,
         cases: &chosen.grid.cases,

@@ -1,14 +1,14 @@
 //! When a case needs no more runs.
 //!
-//! Decides by the same replay of looks that the analysis of the finished session uses, so that what
+//! Decides by the same interim analyses that the analysis of the finished session uses, so that what
 //! ended the measuring is what will be reported. It must not know what a run costs. Start at
 //! [`Judge::decided`].
 
-use super::grid::values_of;
-use super::pair::{Matching, Pair};
-use super::replay::{Member, Replay};
-use super::rule::{Looks, Rule};
-use super::{Settings, summary};
+use crate::paired::{Matching, PairedRuns};
+use crate::policy::{Looks, Policy};
+use crate::sequential::{Member, SequentialDecision};
+use crate::session::{distinct, values_of};
+use crate::{Settings, summary};
 use speedwell_model::{Design, Run};
 use std::collections::HashMap;
 
@@ -35,9 +35,9 @@ enum Question {
 /// The comparisons of a session while it is measured.
 #[derive(Debug, Clone)]
 struct Change {
-    rule: Rule,
+    policy: Policy,
     baseline: String,
-    replay: Replay,
+    decision: SequentialDecision,
     /// Places in the replay by case, candidate and metric.
     places: HashMap<[String; 3], usize>,
 }
@@ -45,7 +45,7 @@ struct Change {
 /// A comparison that takes part in the next step of the replay.
 struct Next {
     place: usize,
-    pair: Pair,
+    pair: PairedRuns,
     seed: u64,
 }
 
@@ -68,10 +68,10 @@ impl Judge {
             .baseline
             .clone()
             .unwrap_or_else(|| design.baseline.clone());
-        let rule = Rule::of(design, settings);
+        let policy = Policy::new(design, settings);
         let change = Change {
-            replay: Replay::new(rule.alpha, settings.correction),
-            rule,
+            decision: SequentialDecision::new(policy.alpha, settings.correction),
+            policy,
             baseline,
             places: HashMap::new(),
         };
@@ -125,7 +125,7 @@ impl Judge {
 
 impl Change {
     fn decided(&mut self, cases: &[(&[Run], Vec<String>)], all_metrics: bool) -> Vec<bool> {
-        if self.rule.looks.is_none() {
+        if self.policy.looks.is_none() {
             return vec![false; cases.len()];
         }
         let mut next = Vec::new();
@@ -141,11 +141,11 @@ impl Change {
             .map(|next| Member {
                 place: next.place,
                 pair: &next.pair,
-                rule: &self.rule,
+                policy: &self.policy,
                 seed: next.seed,
             })
             .collect();
-        self.replay.advance(&members);
+        self.decision.advance(&members);
         cases
             .iter()
             .map(|(runs, metrics)| self.has_ended(runs, metrics))
@@ -162,7 +162,7 @@ impl Change {
             return;
         };
         for (name, new) in sides.iter().filter(|(name, _)| *name != self.baseline) {
-            let comparable = comparable(old, new, self.rule.matching);
+            let comparable = comparable(old, new, self.policy.matching);
             for metric in metrics {
                 let key = [id.clone(), (*name).to_owned(), metric.clone()];
                 let place = self.places.get(&key).copied();
@@ -170,14 +170,15 @@ impl Change {
                 if place.is_some_and(|place| !self.is_due(place, comparable)) {
                     continue;
                 }
-                let matching = self.rule.matching;
-                let pair = Pair::new(values_of(old, metric), values_of(new, metric), matching);
+                let matching = self.policy.matching;
+                let pair =
+                    PairedRuns::new(values_of(old, metric), values_of(new, metric), matching);
                 if pair.begins_in_block().is_none() {
                     continue;
                 }
-                let place = place.unwrap_or_else(|| self.replay.enrol());
+                let place = place.unwrap_or_else(|| self.decision.enrol());
                 self.places.insert(key, place);
-                let seed = self.rule.seed_for(&id);
+                let seed = self.policy.seed_for(&id);
                 next.push(Next { place, pair, seed });
             }
         }
@@ -185,9 +186,14 @@ impl Change {
 
     /// Whether a comparison of `runs` runs a side may have reached its next look.
     fn is_due(&self, place: usize, runs: usize) -> bool {
-        let looks = self.rule.looks.as_ref().map(Looks::all).unwrap_or_default();
-        let next = looks.get(self.replay.looks_taken(place));
-        !self.replay.has_ended(place) && next.is_some_and(|look| look.n <= runs)
+        let looks = self
+            .policy
+            .looks
+            .as_ref()
+            .map(Looks::limits)
+            .unwrap_or_default();
+        let next = looks.get(self.decision.looks_taken(place));
+        !self.decision.has_ended(place) && next.is_some_and(|look| look.n <= runs)
     }
 
     /// Whether every candidate that has runs has its answer for every metric.
@@ -202,7 +208,7 @@ impl Change {
         let has_ended = |name: &str, metric: &String| {
             let key = [id.clone(), name.to_owned(), metric.clone()];
             let place = self.places.get(&key);
-            place.is_some_and(|&place| self.replay.has_ended(place))
+            place.is_some_and(|&place| self.decision.has_ended(place))
         };
         !candidates.is_empty()
             && candidates
@@ -213,13 +219,9 @@ impl Change {
 
 /// Names of the metrics that runs have, the primary one first.
 fn metrics_of(runs: &[Run]) -> Vec<String> {
-    let mut metrics: Vec<String> = Vec::new();
-    for sample in runs.iter().flat_map(|run| &run.samples) {
-        if !metrics.iter().any(|known| **known == *sample.metric) {
-            metrics.push(sample.metric.to_string());
-        }
-    }
-    metrics
+    let samples = runs.iter().flat_map(|run| &run.samples);
+    let names = distinct(samples.map(|sample| &*sample.metric));
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// Runs per side that can be compared, without looking at values.

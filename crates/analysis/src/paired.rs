@@ -34,7 +34,7 @@ impl Matching {
 }
 
 /// All runs of two variants for one case and metric.
-pub(super) struct Pair {
+pub(super) struct PairedRuns {
     /// Runs of the reference, in order of execution.
     pub baseline: Vec<RunValue>,
     /// Runs of the other side, in order of execution.
@@ -73,24 +73,28 @@ impl Data {
 
     /// Whether logarithms of all values exist.
     pub fn is_positive(&self) -> bool {
-        self.all().all(|value| value > 0.0)
+        self.values().all(|value| value > 0.0)
     }
 
     /// The value that all runs of both sides share, if they do.
     pub fn constant(&self) -> Option<f64> {
-        let first = self.all().next()?;
-        self.all().all(|value| value == first).then_some(first)
+        let first = self.values().next()?;
+        self.values().all(|value| value == first).then_some(first)
     }
 
-    fn all(&self) -> impl Iterator<Item = f64> {
+    fn values(&self) -> impl Iterator<Item = f64> {
         self.baseline.iter().chain(&self.candidate).copied()
     }
 }
 
-impl Pair {
+impl PairedRuns {
     /// Arranges the runs of two variants.
-    pub fn new(baseline: Vec<RunValue>, candidate: Vec<RunValue>, matching: Matching) -> Pair {
-        let mut pair = Pair {
+    pub fn new(
+        baseline: Vec<RunValue>,
+        candidate: Vec<RunValue>,
+        matching: Matching,
+    ) -> PairedRuns {
+        let mut pair = PairedRuns {
             baseline,
             candidate,
             matching,
@@ -165,7 +169,7 @@ impl Pair {
     }
 
     /// The data as they were when `runs` runs per side could be compared.
-    pub fn first(&self, runs: usize) -> Data {
+    pub fn first_runs(&self, runs: usize) -> Data {
         match self.matching {
             Matching::Blocks {
                 runs: per_block, ..
@@ -182,28 +186,28 @@ impl Pair {
     }
 
     /// Everything that can be compared.
-    pub fn all(&self) -> Data {
+    pub fn all_runs(&self) -> Data {
         match self.matching {
             Matching::Blocks { .. } => self.first_blocks(self.blocks.len()),
-            Matching::None => self.first(usize::MAX),
+            Matching::None => self.first_runs(usize::MAX),
         }
     }
 
     /// Consecutive parts of `blocks` complete blocks each; what is left at the end is left out.
-    pub fn cut(&self, blocks: usize) -> Vec<Data> {
+    pub fn parts(&self, blocks: usize) -> Vec<Data> {
         self.blocks
             .chunks_exact(blocks.max(1))
-            .map(Data::of)
+            .map(Data::from_blocks)
             .collect()
     }
 
     fn first_blocks(&self, count: usize) -> Data {
-        Data::of(&self.blocks[..count.min(self.blocks.len())])
+        Data::from_blocks(&self.blocks[..count.min(self.blocks.len())])
     }
 }
 
 impl Data {
-    fn of(blocks: &[Block]) -> Data {
+    fn from_blocks(blocks: &[Block]) -> Data {
         let mut data = Data {
             baseline: Vec::new(),
             candidate: Vec::new(),
@@ -265,12 +269,12 @@ mod tests {
             (10, 2, 15.0),
             (11, 2, 16.0),
         ]);
-        let pair = Pair::new(old, new, Matching::blocks(2, None));
+        let pair = PairedRuns::new(old, new, Matching::blocks(2, None));
         assert_eq!((pair.runs(), pair.incomplete), (4, 1));
-        let data = pair.all();
+        let data = pair.all_runs();
         assert_eq!(data.baseline, [1.0, 2.0, 5.0, 6.0]);
         assert_eq!(data.candidate, [11.0, 12.0, 15.0, 16.0]);
-        assert_eq!(pair.first(2).candidate, [11.0, 12.0]);
+        assert_eq!(pair.first_runs(2).candidate, [11.0, 12.0]);
     }
 
     #[test]
@@ -278,9 +282,9 @@ mod tests {
         // Block 0 was repeated at the end under its old number.
         let old = side(&[(8, 0, 1.0), (2, 1, 2.0)]);
         let new = side(&[(9, 0, 3.0), (3, 1, 4.0)]);
-        let pair = Pair::new(old, new, Matching::blocks(1, None));
-        assert_eq!(pair.first(1).baseline, [2.0]);
-        assert_eq!(pair.all().baseline, [2.0, 1.0]);
+        let pair = PairedRuns::new(old, new, Matching::blocks(1, None));
+        assert_eq!(pair.first_runs(1).baseline, [2.0]);
+        assert_eq!(pair.all_runs().baseline, [2.0, 1.0]);
     }
 
     /// Three runs a side in blocks of two: nothing is missing.
@@ -288,10 +292,10 @@ mod tests {
     fn a_block_that_was_planned_shorter_is_complete() {
         let old = side(&[(0, 0, 1.0), (1, 0, 2.0), (4, 1, 3.0)]);
         let new = side(&[(2, 0, 11.0), (3, 0, 12.0), (5, 1, 13.0)]);
-        let pair = Pair::new(old.clone(), new.clone(), Matching::blocks(2, Some(3)));
+        let pair = PairedRuns::new(old.clone(), new.clone(), Matching::blocks(2, Some(3)));
         assert_eq!((pair.runs(), pair.incomplete), (3, 0));
-        assert_eq!(pair.all().candidate, [11.0, 12.0, 13.0]);
-        let interrupted = Pair::new(old, new, Matching::blocks(2, Some(6)));
+        assert_eq!(pair.all_runs().candidate, [11.0, 12.0, 13.0]);
+        let interrupted = PairedRuns::new(old, new, Matching::blocks(2, Some(6)));
         assert_eq!((interrupted.runs(), interrupted.incomplete), (2, 1));
     }
 
@@ -299,19 +303,19 @@ mod tests {
     fn unmatched_runs_may_differ_in_number() {
         let old = side(&[(0, 0, 1.0), (1, 0, 2.0), (2, 0, 3.0)]);
         let new = side(&[(3, 0, 1.0), (4, 0, -2.0)]);
-        let pair = Pair::new(old, new, Matching::None);
+        let pair = PairedRuns::new(old, new, Matching::None);
         assert_eq!(pair.runs(), 2);
-        assert_eq!(pair.all().baseline.len(), 3);
-        assert!(pair.all().observations.is_empty() && !pair.all().is_positive());
+        assert_eq!(pair.all_runs().baseline.len(), 3);
+        assert!(pair.all_runs().observations.is_empty() && !pair.all_runs().is_positive());
     }
 
     #[test]
     fn constant_data_are_recognised() {
         let pair = |value| {
             let old = side(&[(0, 0, 7.0), (1, 0, 7.0)]);
-            Pair::new(old, side(&[(2, 0, 7.0), (3, 0, value)]), Matching::None)
+            PairedRuns::new(old, side(&[(2, 0, 7.0), (3, 0, value)]), Matching::None)
         };
-        assert_eq!(pair(7.0).all().constant(), Some(7.0));
-        assert_eq!(pair(7.5).all().constant(), None);
+        assert_eq!(pair(7.0).all_runs().constant(), Some(7.0));
+        assert_eq!(pair(7.5).all_runs().constant(), None);
     }
 }

@@ -1,16 +1,16 @@
-//! The one way to an answer, for measuring and for analysing alike: the looks of all cases are taken in the order in
-//! which they were measured, and a case ends as different only where that survives the correction for all of them.
+//! The one way to an answer, for measuring and for analysing alike: the interim analyses ("looks") of all cases are
+//! taken in the order in which they were measured, and a case ends as different only where that survives the correction
+//! for all of them.
 //!
 //! Decides at which look a case ends and what is then known of it: the smallest p value of its looks counts, and what
 //! their intervals have in common, since p values and intervals of all looks hold together. It must not know which
-//! direction is good, nor what a run costs. Start at [`Replay::advance`].
+//! direction is good, nor what a run costs. Start at [`SequentialDecision::advance`].
 
-use super::Correction;
-use super::evidence;
-use super::look::{Direction, Seen, limit, look, standard_error};
-use super::pair::{Data, Pair};
-use super::parallel::in_parallel;
-use super::rule::{Looks, Rule};
+use crate::Correction;
+use crate::comparison::in_parallel;
+use crate::evidence::{self, Direction, LookResult, limit, look, standard_error};
+use crate::paired::{Data, PairedRuns};
+use crate::policy::{Looks, Policy};
 use speedwell_model::Estimate;
 use speedwell_stats::multiple::{benjamini_hochberg, holm};
 use speedwell_stats::sequential::Family;
@@ -53,34 +53,34 @@ pub(super) struct Outcome {
 /// One comparison of two variants for one case and metric.
 #[derive(Clone, Copy)]
 pub(super) struct Member<'a> {
-    /// Its place in the replay, from [`Replay::enrol`].
+    /// Its place in the replay, from [`SequentialDecision::enrol`].
     pub place: usize,
     /// Its runs so far.
-    pub pair: &'a Pair,
+    pub pair: &'a PairedRuns,
     /// How it is judged.
-    pub rule: &'a Rule,
+    pub policy: &'a Policy,
     /// Seed of bootstraps.
     pub seed: u64,
 }
 
 /// Comparisons that are corrected for each other, on their way through the looks.
 #[derive(Debug, Clone)]
-pub(super) struct Replay {
+pub(super) struct SequentialDecision {
     family: Family,
-    courses: Vec<Course>,
+    progress: Vec<Progress>,
 }
 
 /// How far one comparison has come.
 #[derive(Debug, Clone, Default)]
-struct Course {
+struct Progress {
     /// Its number in the family, once both sides have a run.
     member: Option<usize>,
     /// Looks taken.
     looks: usize,
     /// The latest look.
-    latest: Option<Taken>,
+    latest: Option<TakenLook>,
     /// The look with the smallest p value among those that say where the change lies; without any, the latest.
-    strongest: Option<Taken>,
+    strongest: Option<TakenLook>,
     /// Whether it ended as different or the same.
     is_decided: bool,
 }
@@ -92,30 +92,30 @@ struct Event<'a> {
     looks: bool,
 }
 
-impl Replay {
+impl SequentialDecision {
     /// No comparisons yet, which will be corrected for each other.
-    pub fn new(alpha: f64, correction: Correction) -> Replay {
-        Replay {
+    pub fn new(alpha: f64, correction: Correction) -> SequentialDecision {
+        SequentialDecision {
             family: Family::new(alpha, adjustment(correction)),
-            courses: Vec::new(),
+            progress: Vec::new(),
         }
     }
 
     /// A place for one more comparison.
     pub fn enrol(&mut self) -> usize {
-        self.courses.push(Course::default());
-        self.courses.len() - 1
+        self.progress.push(Progress::default());
+        self.progress.len() - 1
     }
 
     /// Whether more runs cannot change what is said of a comparison.
     pub fn has_ended(&self, place: usize) -> bool {
-        let member = self.courses[place].member;
+        let member = self.progress[place].member;
         member.is_some_and(|member| self.family.has_ended(member))
     }
 
     /// Looks that a comparison has taken.
     pub fn looks_taken(&self, place: usize) -> usize {
-        self.courses[place].looks
+        self.progress[place].looks
     }
 
     /// Takes all looks that the runs have reached, block by block: what happens within a block happens at once, so that
@@ -127,12 +127,12 @@ impl Replay {
         }
         events.sort_by_key(|event| event.block);
         for moment in events.chunk_by(|a, b| a.block == b.block) {
-            self.pass(moment);
+            self.take_looks_of_block(moment);
         }
     }
 
     fn events<'a>(&self, member: &Member<'a>) -> Vec<Event<'a>> {
-        let course = &self.courses[member.place];
+        let progress = &self.progress[member.place];
         let pair = member.pair;
         let event = |block: u32, looks: bool| Event {
             block,
@@ -140,14 +140,14 @@ impl Replay {
             looks,
         };
         let mut events = Vec::new();
-        if course.member.is_none() {
+        if progress.member.is_none() {
             events.extend(pair.begins_in_block().map(|block| event(block, false)));
         }
-        match &member.rule.looks {
+        match &member.policy.looks {
             None if pair.runs() >= MINIMUM_PER_SIDE => events.push(event(u32::MAX, true)),
             None => {}
             Some(looks) => {
-                let later = looks.design.limits().iter().skip(course.looks);
+                let later = looks.design.limits().iter().skip(progress.looks);
                 let reached = later.take_while(|look| look.n <= pair.runs());
                 events.extend(reached.map(|look| event(pair.block_of(look.n), true)));
             }
@@ -156,11 +156,11 @@ impl Replay {
     }
 
     /// Everything that happens in one block.
-    fn pass(&mut self, events: &[Event<'_>]) {
+    fn take_looks_of_block(&mut self, events: &[Event<'_>]) {
         for event in events {
-            let course = &mut self.courses[event.member.place];
-            if course.member.is_none() {
-                course.member = Some(self.family.join());
+            let progress = &mut self.progress[event.member.place];
+            if progress.member.is_none() {
+                progress.member = Some(self.family.join());
             }
         }
         let mut looking: Vec<(Member<'_>, usize)> = Vec::new();
@@ -169,19 +169,21 @@ impl Replay {
             // A block that was repeated may complete several looks at once.
             let taken = looking.iter().filter(|(m, _)| m.place == place).count();
             if !self.has_ended(place) {
-                looking.push((event.member, self.courses[place].looks + taken));
+                looking.push((event.member, self.progress[place].looks + taken));
             }
         }
-        let seen = in_parallel(looking, |(member, index)| (member, take(&member, index)));
+        let seen = in_parallel(looking, |(member, index)| {
+            (member, take_look(&member, index))
+        });
         let mut last: Vec<usize> = Vec::new();
         for (member, taken) in seen {
-            let course = &mut self.courses[member.place];
-            course.take(taken);
-            if let Some(number) = course.member {
+            let progress = &mut self.progress[member.place];
+            progress.record(taken);
+            if let Some(number) = progress.member {
                 self.family.look(number, taken.p.unwrap_or(1.0));
             }
             if taken.is_last || taken.seen.is_same {
-                course.is_decided = taken.seen.is_same;
+                progress.is_decided = taken.seen.is_same;
                 last.push(member.place);
             }
         }
@@ -191,12 +193,12 @@ impl Replay {
     /// Ends what survives the correction, and what was the same or at its last look.
     fn settle(&mut self, last: &[usize]) {
         let survivors = self.family.settle();
-        for course in &mut self.courses {
+        for progress in &mut self.progress {
             let survives = |member: usize| survivors.binary_search(&member).is_ok();
-            course.is_decided |= course.member.is_some_and(survives);
+            progress.is_decided |= progress.member.is_some_and(survives);
         }
         for &place in last {
-            if let Some(member) = self.courses[place].member {
+            if let Some(member) = self.progress[place].member {
                 self.family.end(member);
             }
         }
@@ -204,24 +206,24 @@ impl Replay {
 
     /// What is known of a comparison now.
     pub fn outcome(&self, member: &Member<'_>) -> Outcome {
-        let course = &self.courses[member.place];
-        let rule = member.rule;
-        let Some((latest, strongest)) = course.latest.zip(course.strongest) else {
-            let first = rule.looks.as_ref().and_then(Looks::first);
-            let limit = first.map_or(rule.single_limit(), |look| limit(&look));
-            return evidence_at(member.pair.all(), member, limit);
+        let progress = &self.progress[member.place];
+        let policy = member.policy;
+        let Some((latest, strongest)) = progress.latest.zip(progress.strongest) else {
+            let first = policy.looks.as_ref().and_then(Looks::first);
+            let limit = first.map_or(policy.single_limit(), |look| limit(&look));
+            return evidence_at(member.pair.all_runs(), member, limit);
         };
         let last = at_look(&latest, member);
-        let change = course.in_common(member, last.change);
+        let change = progress.in_common(member, last.change);
         let is_contradictory = change.is_none() && strongest.seen.direction.is_some();
         let (evidence, is_same) = if is_contradictory {
             (at_look(&strongest, member), strongest.seen.is_same)
         } else {
-            let lies_within = |change: Estimate| change.lies_within(-rule.delta, rule.delta);
+            let lies_within = |change: Estimate| change.lies_within(-policy.delta, policy.delta);
             let is_same = latest.seen.is_same || change.is_some_and(lies_within);
             (Outcome { change, ..last }, is_same)
         };
-        let is_decided = course.is_decided || is_same;
+        let is_decided = progress.is_decided || is_same;
         Outcome {
             direction: strongest.seen.direction,
             is_same,
@@ -230,7 +232,7 @@ impl Replay {
             } else {
                 End::Early
             },
-            decided_at: (rule.looks.is_some() && is_decided).then_some(latest.runs as u32),
+            decided_at: (policy.looks.is_some() && is_decided).then_some(latest.runs as u32),
             p: strongest.p,
             is_contradictory,
             ..evidence
@@ -238,11 +240,11 @@ impl Replay {
     }
 }
 
-impl Course {
-    fn take(&mut self, taken: Taken) {
+impl Progress {
+    fn record(&mut self, taken: TakenLook) {
         self.looks += 1;
         self.latest = Some(taken);
-        let is_weaker = |strongest: &Taken| {
+        let is_weaker = |strongest: &TakenLook| {
             strongest.seen.direction.is_some()
                 && (taken.seen.direction.is_none() || taken.p >= strongest.p)
         };
@@ -254,11 +256,11 @@ impl Course {
     /// The change of the latest look, with what its interval and those of all looks before have in common.
     fn in_common(&self, member: &Member<'_>, latest: Option<Estimate>) -> Option<Estimate> {
         let mut common = latest?;
-        let looks = member.rule.looks.iter().flat_map(|looks| looks.all());
+        let looks = member.policy.looks.iter().flat_map(|looks| looks.limits());
         for look in looks.take(self.looks.saturating_sub(1)) {
-            let data = member.pair.first(look.n);
-            let rule = member.rule;
-            let change = evidence::change(rule.method, &data, limit(look), member.seed);
+            let data = member.pair.first_runs(look.n);
+            let policy = member.policy;
+            let change = evidence::change(policy.method, &data, limit(look), member.seed);
             if let Some(change) = change {
                 common.low = common.low.max(change.low);
                 common.high = common.high.min(change.high);
@@ -273,37 +275,43 @@ impl Course {
 
 /// One look as it was taken.
 #[derive(Debug, Clone, Copy)]
-struct Taken {
+struct TakenLook {
     runs: usize,
-    seen: Seen,
+    seen: LookResult,
     /// The p value that is valid over all looks.
     p: Option<f64>,
     is_last: bool,
 }
 
 /// The data and the change of one look alone.
-fn at_look(taken: &Taken, member: &Member<'_>) -> Outcome {
-    let single = member.rule.single_limit();
-    match &member.rule.looks {
-        None => evidence_at(member.pair.all(), member, single),
+fn at_look(taken: &TakenLook, member: &Member<'_>) -> Outcome {
+    let single = member.policy.single_limit();
+    match &member.policy.looks {
+        None => evidence_at(member.pair.all_runs(), member, single),
         Some(looks) => {
             let look = looks.design.look_at(taken.runs);
             let limit = look.map_or(single, |look| limit(&look));
-            evidence_at(member.pair.first(taken.runs), member, limit)
+            evidence_at(member.pair.first_runs(taken.runs), member, limit)
         }
     }
 }
 
 /// Takes the look of this index, or the only one.
-fn take(member: &Member<'_>, index: usize) -> Taken {
+fn take_look(member: &Member<'_>, index: usize) -> TakenLook {
     let Member {
-        pair, rule, seed, ..
+        pair, policy, seed, ..
     } = member;
-    match rule.looks.as_ref() {
+    match policy.looks.as_ref() {
         Some(looks) => {
             let at = looks.design.limits()[index];
-            let seen = look(&pair.first(at.n), rule, limit(&at), at.is_last, *seed);
-            Taken {
+            let seen = look(
+                &pair.first_runs(at.n),
+                policy,
+                limit(&at),
+                at.is_last,
+                *seed,
+            );
+            TakenLook {
                 runs: at.n,
                 seen,
                 p: seen.p.map(|p| looks.repeated.at(index, p)),
@@ -311,8 +319,8 @@ fn take(member: &Member<'_>, index: usize) -> Taken {
             }
         }
         None => {
-            let seen = look(&pair.all(), rule, rule.single_limit(), true, *seed);
-            Taken {
+            let seen = look(&pair.all_runs(), policy, policy.single_limit(), true, *seed);
+            TakenLook {
                 runs: pair.runs(),
                 seen,
                 p: seen.p,
@@ -324,7 +332,7 @@ fn take(member: &Member<'_>, index: usize) -> Taken {
 
 /// The change in `data`, without an answer yet.
 fn evidence_at(data: Data, member: &Member<'_>, limit: evidence::Limit) -> Outcome {
-    let change = evidence::change(member.rule.method, &data, limit, member.seed);
+    let change = evidence::change(member.policy.method, &data, limit, member.seed);
     let error = change
         .as_ref()
         .and_then(|change| standard_error(change, limit));
