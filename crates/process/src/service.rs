@@ -3,8 +3,8 @@
 //! It lives through Ctrl-C, because what is under way with it has to be brought to an end first.
 //! Start at [`Service::start`].
 
-use super::listen::run_until;
 use super::{Conversation, Outcome, Spec, channel};
+use crate::listen::run_until;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
