@@ -4,18 +4,14 @@
 //! gives a [`Check`]; each lives in the file of its subject under `check/` and is named in
 //! [`checks`]. How checks are shown is up to reports.
 
-mod clock;
-mod disk;
 mod hardware;
 mod limits;
 mod load;
-mod noise;
 mod processor;
-mod toolchain;
 
-pub use disk::free_disk;
+pub use limits::free_disk;
 
-use super::tree::Tree;
+use crate::tree::Tree;
 use std::path::Path;
 
 /// One thing that was looked at.
@@ -78,8 +74,8 @@ pub fn checks(root: &Path) -> Vec<Check> {
     let tree = &Tree::at(root);
     // The load is read and the noise measured before anything of our own makes more of it.
     let load = load::checks(tree);
-    let noise = noise::check();
-    let clock = clock::checks(tree);
+    let noise = load::check();
+    let clock = hardware::clock_checks(tree);
     let search = std::env::var_os("PATH").unwrap_or_default();
     [
         processor::checks(tree),
@@ -88,7 +84,7 @@ pub fn checks(root: &Path) -> Vec<Check> {
         clock,
         limits::checks(tree),
         hardware::checks(tree),
-        toolchain::checks(tree, &search),
+        limits::toolchain_checks(tree, &search),
     ]
     .concat()
 }
