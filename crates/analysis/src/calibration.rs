@@ -3,12 +3,11 @@
 //! Decides how the runs of a case become comparisons, and how many false alarms of them are to be
 //! expected. It must not know where the result is kept. Start at [`calibrate`].
 
-use super::dependence::{is_marked, noise_autocorrelation};
 use super::findings::{Calibrated, CalibratedCase, CalibrationFindings};
 use crate::comparison::finite;
 use crate::correction::Precision;
 use crate::evidence::{self, standard_error};
-use crate::paired::{Data, PairedRuns};
+use crate::paired::{Data, PairedRuns, is_marked, noise_autocorrelation};
 use crate::policy::Policy;
 use crate::session::{CaseRuns, Grid, metrics, values_of};
 use crate::{Method, Settings, warnings};

@@ -9,8 +9,7 @@
 //! (docs/why/statistics.md, "The figures of a row"): see [`locate`].
 
 use crate::correction::{self, FamilyMember, Precision};
-use crate::dependence::{is_one_after_the_other, noise_depends_on_its_past};
-use crate::paired::PairedRuns;
+use crate::paired::{PairedRuns, is_one_after_the_other, noise_depends_on_its_past};
 use crate::policy::Policy;
 use crate::sequential::{Member, Outcome, SequentialDecision};
 use crate::session::{CaseRuns, values_of};

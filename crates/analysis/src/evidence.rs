@@ -321,7 +321,8 @@ pub(super) fn single(alpha: f64) -> Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paired::{Matching, PairedRuns};
+    use crate::paired::Matching;
+    use crate::paired::PairedRuns;
     use speedwell_model::RunValue;
 
     const LIMIT: Limit = Limit {

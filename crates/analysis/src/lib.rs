@@ -10,7 +10,6 @@ mod calibration;
 pub mod code;
 mod comparison;
 mod correction;
-mod dependence;
 mod evidence;
 pub mod experiment;
 mod findings;

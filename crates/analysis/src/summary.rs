@@ -3,8 +3,8 @@
 //! Decides centre, spread and remarks of the runs of one case, variant and metric. It must not
 //! compare.
 
-use super::dependence::autocorrelation;
 use crate::comparison::finite;
+use crate::paired::autocorrelation;
 use crate::session::{Grid, values_of};
 use crate::{CaseSummary, warnings};
 use speedwell_model::{Case, Estimate, Metric, Order, Run};

@@ -6,8 +6,7 @@
 use crate::between_sessions::SelectedSource;
 use crate::comparison::Compared;
 use crate::correction::{fewest_runs, smallest_p};
-use crate::dependence::is_marked;
-use crate::paired::{Matching, PairedRuns};
+use crate::paired::{Matching, PairedRuns, is_marked};
 use crate::policy::Policy;
 use crate::sequential::{End, Outcome};
 use crate::{CaseSummary, Correction, Method, Settings, code};
