@@ -5,13 +5,12 @@
 //! `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start with [`of`], then
 //! `comparison/` and `format/text/`.
 
-mod calibration;
 mod case_labels;
 mod charts;
-mod checks;
 mod circumstances;
 pub mod code;
 mod comparison;
+mod doctor;
 mod document;
 mod experiment;
 mod failures;
@@ -33,10 +32,9 @@ mod unit;
 mod validity;
 mod watch;
 
-pub use calibration::{calibration, calibration_check};
 pub use charts::{ChartKind, UnknownChart};
-pub use checks::{CheckLine, checks};
 pub use circumstances::{circumstances, environment};
+pub use doctor::{CheckLine, calibration, calibration_check, checks};
 pub use document::{Answer, Block, CaseView, Chart, Document, Emphasis};
 pub use experiment::experiment;
 pub use failures::failures;

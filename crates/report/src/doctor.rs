@@ -1,17 +1,74 @@
-//! The same thing against itself: whether this machine gives the false alarms that are expected, and how
-//! noisy each case is. The report of `doctor --calibrate`, and its line among the checks of `doctor`.
+//! The reports of `doctor`: sources of noise on this machine and their remedies; and whether it gives the false alarms
+//! that are expected when a thing is compared with itself, and how noisy each case is (`doctor --calibrate`).
+//!
+//! Start at [`checks`] and [`calibration`].
 
-use super::checks::CheckLine;
-use super::failures::failures;
-use super::output::{Output, Verbosity};
 use crate::case_labels::{CaseLabels, labelled_rows, parameters};
-use crate::document::{Block, Document};
+use crate::document::{Block, Document, Emphasis};
+use crate::failures::failures;
 use crate::figure::{count, moment, setting, share};
-use crate::table::{Cell, Column, Columns, Kind, Name, Table};
+use crate::output::{Output, Verbosity};
+use crate::table::{Cell, Column, Columns, Kind, Name, Row, Table};
 use serde_json::json;
 use speedwell_analysis::{Calibrated, CalibratedCase, CalibrationFindings};
 use speedwell_model::Calibration;
 use std::sync::Arc;
+
+/// One check and its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckLine {
+    /// What was looked at: `cpu frequency`.
+    pub name: String,
+    /// The result in one word: `ok`, `warning`, `problem`, `missing`, `skipped`.
+    pub state: String,
+    /// What was found.
+    pub found: String,
+    /// What to do about it; empty where nothing is to be done.
+    pub remedy: String,
+}
+
+/// The report, with the remedies below the checks that need one.
+pub fn checks(checks: &[CheckLine]) -> Document {
+    let columns = check_columns();
+    let mut rows = Vec::new();
+    for check in checks {
+        rows.push(columns.row(check));
+        if !check.remedy.is_empty() {
+            rows.push(Row::Remark(format!("→ {}", check.remedy)));
+        }
+    }
+    let mut document = Document::new("checks");
+    document.push(Block::Table(columns.table_of_rows("checks", rows)));
+    document
+}
+
+fn check_columns() -> Columns<CheckLine> {
+    let mut columns = Columns::new();
+    columns.add(Column::words("state", "state"), |check: &CheckLine| {
+        let (symbol, emphasis) = symbol(&check.state);
+        Cell::value(check.state.clone())
+            .shown(format!("{symbol} {}", check.state))
+            .emphasised(emphasis)
+    });
+    columns.add(Column::new("name", "check", Kind::Identifier), |check| {
+        Cell::words(check.name.clone())
+    });
+    columns.add(Column::new("found", "found", Kind::Label), |check| {
+        Cell::words(check.found.clone())
+    });
+    columns.add_value("remedy", |check| check.remedy.clone());
+    columns
+}
+
+/// A symbol and an emphasis for a result.
+fn symbol(state: &str) -> (char, Emphasis) {
+    match state {
+        "ok" => ('✓', Emphasis::Good),
+        "problem" => ('✗', Emphasis::Bad),
+        "warning" => ('!', Emphasis::Caution),
+        _ => ('-', Emphasis::Muted),
+    }
+}
 
 /// What to type for a first calibration, and after something was changed.
 const COMMAND: &str = "speedwell doctor --calibrate FILE";
@@ -22,7 +79,7 @@ pub fn calibration(found: &CalibrationFindings, output: &Output) -> Document {
     document.push_warnings(&found.warnings);
     document.push(Block::Headline(headline(found)));
     if !found.cases.is_empty() {
-        document.push(Block::Table(table(found)));
+        document.push(Block::Table(case_table(found)));
         if output.verbosity != Verbosity::Quiet {
             notes(found)
                 .into_iter()
@@ -106,10 +163,10 @@ struct Entry<'a> {
     name: Name,
 }
 
-fn table(found: &CalibrationFindings) -> Table {
+fn case_table(found: &CalibrationFindings) -> Table {
     let cases: Vec<_> = found.cases.iter().map(|of| Arc::clone(&of.case)).collect();
     let labels = CaseLabels::new(&cases);
-    let columns = columns();
+    let columns = case_columns();
     let rows = labelled_rows(labels.lines, |index, name| {
         let case = &found.cases[index];
         columns.row(&Entry { case, name })
@@ -124,7 +181,7 @@ fn table(found: &CalibrationFindings) -> Table {
     }
 }
 
-fn columns<'a>() -> Columns<Entry<'a>> {
+fn case_columns<'a>() -> Columns<Entry<'a>> {
     let mut columns = Columns::new();
     columns.add(
         Column::new("case", "case", Kind::Label),
@@ -206,4 +263,38 @@ fn data(found: &CalibrationFindings) -> serde_json::Value {
         "runs_per_side": found.runs,
         "metric": found.metric.as_ref().map(|metric| metric.name.clone()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::{Output, print};
+
+    #[test]
+    fn a_remedy_stands_below_its_check() {
+        let check = |state: &str, name: &str, remedy: &str| CheckLine {
+            name: name.into(),
+            state: state.into(),
+            found: "found".into(),
+            remedy: remedy.into(),
+        };
+        let document = checks(&[
+            check("ok", "timer", ""),
+            check(
+                "warning",
+                "cpu frequency",
+                "cpupower frequency-set -g performance",
+            ),
+        ]);
+        let mut out = Vec::new();
+        print(&document, &Output::default(), &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "state      check          found\n\
+             ───────────────────────────────\n\
+             ✓ ok       timer          found\n\
+             ! warning  cpu frequency  found\n  \
+               → cpupower frequency-set -g performance\n"
+        );
+    }
 }
