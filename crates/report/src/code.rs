@@ -48,10 +48,10 @@ pub fn document(
             warned.extend(findings.warnings.iter().cloned().map(Block::Warning));
             document.blocks = aside(warned, is_quiet);
             let sentences = figures.iter().map(sentence).map(Block::Headline);
-            document.blocks.extend(sentences);
+            document.extend(sentences);
         }
     }
-    document.blocks.extend(aside(figures_alone, is_quiet));
+    document.extend(aside(figures_alone, is_quiet));
     if !is_quiet {
         document.push(Block::Note(explanation(figures)));
     }
@@ -94,7 +94,7 @@ pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Do
     for one in levels {
         let noise = one.scaling.as_ref();
         let noise = noise.and_then(|known| scaling::noise_warning(&one.label, known, "visits"));
-        document.blocks.extend(noise.map(Block::Warning));
+        document.extend(noise.map(Block::Warning));
     }
     document.push_warnings(&findings.warnings);
     for one in levels {
@@ -104,7 +104,7 @@ pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Do
         document.push(Block::Table(levels_table(one)));
         if output.verbosity != Verbosity::Quiet {
             let law = one.scaling.as_ref().map(scaling::sentence);
-            document.blocks.extend(law.map(Block::Note));
+            document.extend(law.map(Block::Note));
         }
     }
     if output.verbosity != Verbosity::Quiet {

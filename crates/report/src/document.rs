@@ -42,7 +42,7 @@ pub enum Block {
     Gallery(Vec<CaseView>),
     /// An explanation of the figures above: one that an expert may skip.
     Note(String),
-    /// Something that may spoil the figures.
+    /// A threat to the figures.
     Warning(String),
     /// Sentences that stand side by side.
     List(Vec<String>),
@@ -70,7 +70,7 @@ pub enum Block {
         blocks: Vec<Block>,
     },
     /// Reference matter that is looked up rather than read. A page and Markdown fold it away; a
-    /// terminal leaves it out unless everything is asked for.
+    /// terminal leaves it out unless everything is requested.
     Appendix {
         /// What is inside.
         title: String,
@@ -160,6 +160,11 @@ impl Document {
         self.blocks.push(block);
     }
 
+    /// Adds blocks at the end.
+    pub fn extend(&mut self, blocks: impl IntoIterator<Item = Block>) {
+        self.blocks.extend(blocks);
+    }
+
     /// Adds a heading; level 1 is the highest.
     pub fn push_heading(&mut self, level: u8, text: impl Into<String>) {
         let text = text.into();
@@ -168,14 +173,12 @@ impl Document {
 
     /// Adds warnings.
     pub fn push_warnings(&mut self, warnings: &[String]) {
-        let warnings = warnings.iter().cloned().map(Block::Warning);
-        self.blocks.extend(warnings);
+        self.extend(warnings.iter().cloned().map(Block::Warning));
     }
 
     /// Adds charts.
     pub fn push_charts(&mut self, charts: impl IntoIterator<Item = Chart>) {
-        let charts = charts.into_iter().map(Box::new);
-        self.blocks.extend(charts.map(Block::Chart));
+        self.extend(charts.into_iter().map(Box::new).map(Block::Chart));
     }
 
     /// Adds everything in `other`, which gives up its own kind.
@@ -236,6 +239,16 @@ impl Document {
     }
 }
 
+/// Blocks as they are written: neighbours of one kind together where `is_gathered`, all others alone.
+pub fn runs_of_alike<'a, 'b>(
+    blocks: &'a [&'b Block],
+    is_gathered: impl Fn(&Block) -> bool,
+) -> impl Iterator<Item = &'a [&'b Block]> {
+    blocks.chunk_by(move |one, next| {
+        is_gathered(one) && std::mem::discriminant(*one) == std::mem::discriminant(*next)
+    })
+}
+
 fn change_tables(blocks: &mut [Block], change: &mut impl FnMut(&mut Table)) {
     for block in blocks {
         match block {
@@ -257,7 +270,7 @@ fn collect<'a>(blocks: &'a [Block], all: &mut Vec<&'a Block>) {
     }
 }
 
-/// What is told first where there is no room for all: bad news, then good, then what is open.
+/// What comes first where there is no room for all: bad news, then good, then what is open.
 pub fn severity(emphasis: Emphasis) -> u8 {
     match emphasis {
         Emphasis::Bad => 0,

@@ -7,7 +7,7 @@ use crate::figure::count;
 use serde_json::{Value, json};
 use speedwell_model::Failure;
 
-/// Different failures shown unless all are asked for.
+/// Different failures shown unless all are requested.
 const SHOWN: usize = 3;
 
 /// The failures and skipped benchmarks. All of them are data for machines; people see equal ones
@@ -17,8 +17,8 @@ pub fn failures(failures: &[Failure], verbosity: Verbosity) -> Document {
     document.attach("failures", failures.iter().map(data).collect());
     let (skipped, failed): (Vec<_>, Vec<_>) =
         failures.iter().partition(|failure| failure.cause.is_skip());
-    document.blocks.extend(failed_blocks(&failed, verbosity));
-    document.blocks.extend(skipped_blocks(&skipped));
+    document.extend(failed_blocks(&failed, verbosity));
+    document.extend(skipped_blocks(&skipped));
     document
 }
 

@@ -85,7 +85,7 @@ pub fn quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
 const MOST_PERCENT_PLACES: i32 = 3;
 
 /// The last place of a change in percent that its interval supports, at most three behind the point.
-/// Whole percents always stay: rounded to tens, an end could no longer be told from the threshold
+/// Whole percents always stay: rounded to tens, an end could no longer be distinguished from the threshold
 /// of a few percent that decides the verdict. For the same reason an end beside zero has a digit of
 /// its own, or `[-8, 0]` would stand beside a verdict that says that there is a change.
 fn percent_place(change: &Estimate) -> i32 {
@@ -136,7 +136,7 @@ pub fn change_with_interval(estimate: &Estimate) -> String {
         .to_owned()
 }
 
-/// A smaller percentage than this is not told from others.
+/// A smaller percentage than this is not distinguished from others.
 const LEAST_PERCENT: f64 = 0.001;
 
 /// A share as a percentage with two significant digits, without sign: `1.2 %`.

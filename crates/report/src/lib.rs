@@ -85,7 +85,7 @@ pub fn of(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
     }
     document.append(failures(&findings.failures, output.verbosity));
     document.push_charts(charts::of_findings(findings, output.chart, output.unit)?);
-    document.blocks.extend(gallery::gallery(findings, output));
+    document.extend(gallery::gallery(findings, output));
     Ok(document)
 }
 
@@ -104,7 +104,7 @@ fn check_unit(findings: &Findings, output: &Output) -> anyhow::Result<()> {
                 .map(|comparison| &comparison.metric),
         )
         .collect();
-    // Times per iteration are shown beside throughput and can be asked for in any unit of time.
+    // Times per iteration are shown beside throughput and can be requested in any unit of time.
     let with_time = findings.comparisons.is_empty() && unit.fits("ns");
     let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
     if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
-/// What the output options asked for.
+/// What the output options request.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
     /// Files to write, besides standard output. The extension decides the kind.
@@ -48,7 +48,7 @@ pub enum Verbosity {
 }
 
 impl Output {
-    /// The document with its tables sorted as asked for; tables without that column stay as they are.
+    /// The document with its tables sorted as requested; tables without that column stay as they are.
     fn sorted<'d>(&self, document: &'d Document) -> Cow<'d, Document> {
         let Some(sort) = &self.sort else {
             return Cow::Borrowed(document);
@@ -65,7 +65,7 @@ impl Output {
     }
 }
 
-/// Writes `document` to `stdout` and to every file asked for. Returns the files written: a document
+/// Writes `document` to `stdout` and to every requested file. Returns the files written: a document
 /// with several charts makes `FILE.svg`, `FILE-2.svg` and so on.
 ///
 /// # Errors

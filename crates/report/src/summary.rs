@@ -297,7 +297,7 @@ pub struct Line<'a> {
     pub runs: String,
     /// The variant, unless the caption says it.
     pub variant: String,
-    /// Mean time of one iteration of one worker in nanoseconds and as text, where that can be told.
+    /// Mean time of one iteration of one worker in nanoseconds and as text, where it is known.
     pub time: Option<(f64, String)>,
     /// Marks of the footnotes.
     pub marks: String,

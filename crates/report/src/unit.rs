@@ -70,7 +70,7 @@ const ENOUGH_PER_SECOND: f64 = 10_000.0;
 /// Figures of one table are shown in one unit if the largest is at most this many times the smallest.
 const ONE_UNIT_SPREAD: f64 = 1e3;
 
-/// The unit that the user asked for with `--unit`.
+/// The unit requested with `--unit`.
 #[derive(Debug, Clone, Copy)]
 pub struct UnitChoice(&'static Unit);
 

@@ -99,7 +99,7 @@ pub fn of_findings(
         }
         ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
     };
-    // What was asked for is shown, whatever else shows the same.
+    // What was requested is shown, whatever else shows the same.
     for chart in &mut charts {
         chart.shown_elsewhere = false;
     }

@@ -10,7 +10,7 @@ use speedwell_model::{Metric, RunValue};
 use speedwell_plot as plot;
 
 /// One box chart per metric. The cases of a comparison, which may differ by orders of magnitude, are
-/// shown relative to their baseline, so that the boxes of each can be told apart.
+/// shown relative to their baseline, so that the boxes of each can be distinguished.
 pub fn boxes(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
     let compared = Compared::new(&findings.comparisons);
     let baseline = findings.comparisons.first().map(|first| &first.baseline);

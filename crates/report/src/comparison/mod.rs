@@ -41,9 +41,11 @@ pub fn comparison(findings: &Findings, output: &Output) -> Document {
         }
         add_section(section, output, &mut document);
     }
-    for note in words::notes(&findings.comparisons, output.verbosity) {
-        document.push(Block::Note(note));
-    }
+    document.extend(
+        words::notes(&findings.comparisons, output.verbosity)
+            .into_iter()
+            .map(Block::Note),
+    );
     document.attach("comparisons", comparisons(&findings.comparisons));
     document
 }
@@ -55,7 +57,7 @@ pub fn sort_keys() -> Vec<&'static str> {
 
 fn add_section(section: &Section<'_>, output: &Output, document: &mut Document) {
     if output.verbosity != Verbosity::Quiet {
-        document.blocks.extend(highlights(section.first()));
+        document.extend(highlights(section.first()));
     }
     if section
         .comparisons
@@ -64,11 +66,9 @@ fn add_section(section: &Section<'_>, output: &Output, document: &mut Document) 
     {
         document.push(Block::Table(table(section, output)));
         let shared = rows::shared_remarks(&section.named().places);
-        document.blocks.extend(shared.into_iter().map(Block::Note));
+        document.extend(shared.into_iter().map(Block::Note));
     }
-    document
-        .blocks
-        .extend(unmatched(&section.comparisons, output.verbosity));
+    document.extend(unmatched(&section.comparisons, output.verbosity));
 }
 
 fn table(section: &Section<'_>, output: &Output) -> Table {
@@ -342,7 +342,7 @@ fn item(row: &CaseComparison, verdict: Verdict) -> String {
     format!("{} {verdict} {change} {}", symbol(verdict), row.case.id())
 }
 
-/// Cases named unless all are asked for.
+/// Cases named unless all are requested.
 const NAMED_UNMATCHED: usize = 8;
 
 /// A list for each side that has cases of its own.

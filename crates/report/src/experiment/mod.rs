@@ -42,28 +42,24 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
     if found.groups.is_empty() {
         document.push(Block::Headline("nothing was measured".into()));
     }
-    document.blocks.extend(headlines(found, experiment));
-    document
-        .blocks
-        .extend(factors::cells_table(found).map(Block::Table));
+    document.extend(headlines(found, experiment));
+    document.extend(factors::cells_table(found).map(Block::Table));
     document.append(claims::claims(found));
     document.append(claims::gates(found));
     document.append(validity(&found.validity));
     document.push_warnings(&found.warnings);
     let (leading, further) = leading_first(charts(found, experiment, output), found);
     let drawn = |chart| Block::Chart(Box::new(chart));
-    document.blocks.extend(leading.into_iter().map(drawn));
+    document.extend(leading.into_iter().map(drawn));
     if output.verbosity != Verbosity::Quiet {
         tables(found, experiment, output, &mut document);
     }
     document.append(failures(&found.failures, output.verbosity));
-    document.blocks.extend(further.into_iter().map(drawn));
+    document.extend(further.into_iter().map(drawn));
     let draws = draws_flames(experiment, output);
     document.append(profile_sections(&found.profiles, draws, output));
     let everything = whole(&found.groups);
-    document
-        .blocks
-        .extend(gallery::gallery(&everything, output));
+    document.extend(gallery::gallery(&everything, output));
     document
 }
 
@@ -116,7 +112,7 @@ fn wanted(experiment: &Experiment) -> Vec<&str> {
     }
 }
 
-/// Flame graphs are drawn where the file lists them or no charts at all, and where they are asked for.
+/// Flame graphs are drawn where the file lists them or no charts at all, and where they are requested.
 fn draws_flames(experiment: &Experiment, output: &Output) -> bool {
     let mut charts = experiment.outputs.iter().filter_map(|output| match output {
         Wanted::Chart { name, .. } => Some(name),
@@ -146,7 +142,7 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
         let about = shown(about, u8::from(several));
         let mut others = shown(others, 1);
         others.extend(distributions(group, experiment).map(Block::Table));
-        document.blocks.extend(about);
+        document.extend(about);
         if !others.is_empty() {
             document.push(Block::Aside {
                 summary: rest_of(group, several),
@@ -316,7 +312,7 @@ fn charts_named(
     }
 }
 
-/// A change from here on is told as a factor: "+250 %" is hard to imagine, "3.5 times" is not.
+/// A change from here on is given as a factor: "+250 %" is hard to imagine, "3.5 times" is not.
 const SHOWN_AS_FACTOR: f64 = 1.0;
 
 /// One sentence for each comparison of a group, then what the control says.

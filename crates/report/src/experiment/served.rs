@@ -16,7 +16,7 @@ use std::sync::Arc;
 const NS_PER_MS: f64 = 1e6;
 
 /// The picture ends at the first of these percentages at which it is not ruled by the slowest requests: on a linear axis
-/// a starved hundredth would press all others to the ground. Their times are told as text.
+/// a starved hundredth would press all others to the ground. Their times are given as text.
 const ENDS: [u32; 4] = [98, 97, 95, 90];
 
 /// How many times the time at 90 % is too high for a picture of them all.

@@ -3,7 +3,7 @@
 //!
 //! Start at [`Markdown`]; tables are written by [`write_table`], and markup in names is escaped by [`escape`].
 
-use crate::document::{Block, Document, Fact, by_severity};
+use crate::document::{Block, Document, Fact, by_severity, runs_of_alike};
 use crate::figure::count;
 use crate::format::{Render, visible};
 use crate::table::{Cell, Kind, Row, Table, mark};
@@ -43,22 +43,14 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn blocks(&mut self, blocks: &[&Block]) {
-        let mut rest = blocks;
-        while let Some((first, others)) = rest.split_first() {
+        let is_gathered = |block: &Block| matches!(block, Block::Note(_) | Block::Warning(_));
+        for run in runs_of_alike(blocks, is_gathered) {
             let before = self.out.len();
-            let alike =
-                |block: &&&Block| std::mem::discriminant(**block) == std::mem::discriminant(*first);
-            let together = 1 + others.iter().take_while(alike).count();
-            let mut taken = together;
-            match first {
-                Block::Note(_) => self.notes(&rest[..together]),
-                Block::Warning(_) => self.warnings(&rest[..together]),
-                block => {
-                    self.add_block(block);
-                    taken = 1;
-                }
+            match run[0] {
+                Block::Note(_) => self.notes(run),
+                Block::Warning(_) => self.warnings(run),
+                block => self.add_block(block),
             }
-            rest = &rest[taken..];
             if self.out.len() > before {
                 self.out.insert(before, '\n');
             }

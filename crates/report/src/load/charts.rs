@@ -8,10 +8,10 @@ use speedwell_plot as plot;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// More points than this on a line cannot be told apart; neighbours are then drawn as one.
+/// More points than this on a line cannot be distinguished; neighbours are then drawn as one.
 const MOST_POINTS: usize = 240;
 
-/// Lines that can be told apart in one chart.
+/// Lines that can be distinguished in one chart.
 const MOST_LINES: usize = 8;
 
 /// The charts of loads: of one in detail, of several side by side.

@@ -1,4 +1,4 @@
-//! What was asked for and how it went, as names and what they are.
+//! What was requested and how it went, as names and what they are.
 
 use crate::document::Fact;
 use crate::figure::{Uncertainty, count, duration, quantity, share, spell};

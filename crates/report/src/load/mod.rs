@@ -1,7 +1,7 @@
-//! What an HTTP load showed, as a document: the answer, a row for each load, percentiles, what became of
+//! What an HTTP load showed, as a document: the answer, a row for each load, percentiles, the outcome of
 //! the requests, charts, and everything that was measured for machines.
 //!
-//! Decides what is said where. Which figures are told is decided in `analysis::load`. Start at
+//! Decides what is said where. Which figures are reported is decided in `analysis::load`. Start at
 //! [`document`]; [`gate`] shows how a load stands to its limits.
 
 mod charts;
@@ -39,9 +39,7 @@ const OPEN: &str = "response: from the time a request was due to the last byte o
 /// The report of loads.
 pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
     let mut document = Document::new("load");
-    for warning in warnings(loads) {
-        document.push(Block::Warning(warning));
-    }
+    document.extend(warnings(loads).into_iter().map(Block::Warning));
     document.push(Block::Headline(headline(loads)));
     document.push(Block::Table(tables::summary_table(loads)));
     // Before the details: the course of a load shows at a glance whether its figures mean anything.
@@ -50,16 +48,14 @@ pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
         for load in loads {
             details(load, loads.len(), &mut document);
         }
-        notes(loads)
-            .into_iter()
-            .for_each(|note| document.push(note));
+        document.extend(notes(loads));
     }
     document.attach("load_findings", loads.iter().map(findings_data).collect());
     document.attach("loads", loads.iter().map(run_data).collect());
     document
 }
 
-/// What may spoil the figures, and what went wrong beside the measuring. What is true of several loads is
+/// Threats to the figures, and what went wrong beside the measuring. What is true of several loads is
 /// said of the first.
 fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut found: Vec<(&str, String, usize)> = Vec::new();
@@ -97,10 +93,10 @@ fn details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
     let remarks = remarks.filter(|remark| remark.weight() == Weight::Note);
     blocks.extend(remarks.map(|remark| Block::Note(words::sentence(remark, load))));
     match of {
-        1 => blocks.into_iter().for_each(|block| document.push(block)),
+        1 => document.extend(blocks),
         2..=MOST_IN_FULL => {
             document.push_heading(2, load_name(load));
-            blocks.into_iter().for_each(|block| document.push(block));
+            document.extend(blocks);
         }
         _ => document.push(Block::Appendix {
             title: load_name(load),
@@ -126,9 +122,9 @@ fn notes(loads: &[LoadFindings<'_>]) -> Vec<Block> {
     notes.map(|note| Block::Note(note.to_owned())).collect()
 }
 
-/// What was measured and asked for, without loss: what `speedwell report FILE.json` reads back.
+/// What was measured and requested, without loss: what `speedwell report FILE.json` reads back.
 pub fn run_data(load: &LoadFindings<'_>) -> Value {
-    // Plain data with names for keys always become JSON; a null would be told by the reader.
+    // Plain data with names for keys always become JSON; the reader would report a null.
     serde_json::to_value(load.run).unwrap_or(Value::Null)
 }
 

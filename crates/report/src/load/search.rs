@@ -22,17 +22,19 @@ pub fn search(
     output: &Output,
 ) -> Document {
     let mut document = Document::new("load");
-    for warning in levels.iter().flat_map(warnings) {
-        document.push(Block::Warning(warning));
-    }
+    document.extend(
+        levels
+            .iter()
+            .flat_map(warnings)
+            .into_iter()
+            .map(Block::Warning),
+    );
     for one in levels {
         document.push(Block::Headline(headline(one)));
         document.push(Block::Table(table(one)));
         if output.verbosity != Verbosity::Quiet {
             let known = one.scaling.as_ref();
-            document
-                .blocks
-                .extend(known.map(|known| Block::Note(scaling::sentence(known))));
+            document.extend(known.map(|known| Block::Note(scaling::sentence(known))));
             document.push(Block::Note(note(one)));
         }
     }
@@ -201,9 +203,7 @@ pub fn add_rates(rates: &Rates, document: &mut Document) {
     document.push(Block::Headline(rates_headline(rates)));
     document.push(Block::Table(rates_table(rates)));
     document.push(Block::Note(NOTE.into()));
-    document
-        .blocks
-        .extend(picture(rates).map(|chart| Block::Chart(Box::new(chart))));
+    document.extend(picture(rates).map(|chart| Block::Chart(Box::new(chart))));
     document.attach(
         "highest_rate",
         match rates.refused_at {

@@ -35,9 +35,7 @@ pub struct ProfileSide<'a> {
 /// The report of two profiles, the baseline first, and what they say about each other.
 pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Output) -> Document {
     let mut document = Document::new("profiles");
-    for warning in warnings(sides) {
-        document.push(Block::Warning(warning));
-    }
+    document.extend(warnings(sides).into_iter().map(Block::Warning));
     document.push(Block::Headline(headline(sides, &found.extra)));
     if let Some(entry) = &found.extra.entry
         && let Some(sentence) = below(entry)
@@ -49,9 +47,7 @@ pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Outpu
     }
     if output.verbosity > Verbosity::Quiet {
         let notes = notes(sides, &found.extra);
-        notes
-            .into_iter()
-            .for_each(|note| document.push(Block::Note(note)));
+        document.extend(notes.into_iter().map(Block::Note));
         if output.files.is_empty() && output.format.is_none() {
             document.push(Block::Note(DRAWS.into()));
         }
@@ -260,7 +256,7 @@ fn section(
         match block {
             // The answers of a session stand at its top.
             Block::Headline(sentence) => document.push(Block::Paragraph(format!("{sentence}."))),
-            // What holds for all sections is told once.
+            // What holds for all sections is said once.
             Block::Note(sentence) if seen.contains(&sentence) => {}
             Block::Note(sentence) => {
                 seen.push(sentence.clone());

@@ -2,7 +2,9 @@
 //!
 //! Start at [`top`]; tables are written in `table.rs`.
 
-use crate::document::{Block, CaseView, Chart, Document, Emphasis, Fact, by_severity, severity};
+use crate::document::{
+    Block, CaseView, Chart, Document, Emphasis, Fact, by_severity, runs_of_alike, severity,
+};
 use crate::figure::count;
 use crate::format::html::{CHART_BYTES, CHARTS_BYTES, table};
 use std::collections::HashMap;
@@ -22,23 +24,15 @@ pub fn top(blocks: &[&Block], writer: &mut Writer) {
 }
 
 fn write(blocks: &[&Block], top: bool, writer: &mut Writer) {
-    let mut rest = blocks;
-    while let Some((first, others)) = rest.split_first() {
-        let alike =
-            |block: &&&Block| std::mem::discriminant(**block) == std::mem::discriminant(*first);
-        let run = match first {
-            Block::Note(_) | Block::Warning(_) | Block::Chart(_) => {
-                1 + others.iter().take_while(alike).count()
-            }
-            _ => 1,
-        };
-        match first {
-            Block::Note(_) => notes(&rest[..run], writer),
-            Block::Warning(_) => warnings(&rest[..run], writer),
-            Block::Chart(_) => charts(&rest[..run], writer),
+    let is_gathered =
+        |block: &Block| matches!(block, Block::Note(_) | Block::Warning(_) | Block::Chart(_));
+    for run in runs_of_alike(blocks, is_gathered) {
+        match run[0] {
+            Block::Note(_) => notes(run, writer),
+            Block::Warning(_) => warnings(run, writer),
+            Block::Chart(_) => charts(run, writer),
             block => add_block(block, top, writer),
         }
-        rest = &rest[run..];
     }
 }
 

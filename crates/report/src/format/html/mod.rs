@@ -87,7 +87,7 @@ impl TopOfPage {
     fn of_document(document: &Document) -> TopOfPage {
         let headlines = headlines(document);
         if let Some(question) = question(document) {
-            // The question stands above all answers and needs not be repeated with each.
+            // The question stands above all answers and need not be repeated with each.
             let answers = headlines.into_iter().map(|(part, text)| {
                 if part == *question {
                     (String::new(), text)
