@@ -146,7 +146,7 @@ pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
     }
 }
 
-/// Sentences about what may spoil the figures, or be read out of them wrongly.
+/// Sentences about threats to the figures, and about wrong readings of them.
 pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();
     // Workers that share processors wait for each other, which is no disturbance.
@@ -168,7 +168,7 @@ pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings)
         )
     }));
     warnings.extend(mostly_shell(figures));
-    // What several runs share is told with the session.
+    // What several runs share is said with the session.
     if let [only] = &session.runs[..] {
         let notes = only.notes.iter().filter(|note| *note != Code::FOLDED);
         warnings.extend(notes.cloned());

@@ -195,7 +195,7 @@ pub struct CalibrationFindings {
     pub level: f64,
     /// The share of false alarms with its interval; `None` without comparisons.
     pub rate: Option<Estimate>,
-    /// Comparisons from which too few false alarms can be told from chance; `None` if no number is
+    /// Comparisons from which too few false alarms can be distinguished from chance; `None` if no number is
     /// enough, because nothing varies.
     pub needed: Option<u32>,
     /// One entry per case, in order of first appearance.

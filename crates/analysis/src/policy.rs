@@ -213,7 +213,7 @@ impl Settings {
     /// The change that counts as none where the user names no threshold, as a share.
     pub const DEFAULT_DELTA: f64 = 0.02;
 
-    /// Runs per side at which the sequential test looks, where nothing else is asked for.
+    /// Runs per side at which the sequential test looks, where nothing else is requested.
     pub const DEFAULT_LOOKS: [u32; 5] = [8, 14, 20, 26, 32];
 
     /// Whether every metric is to be looked at.

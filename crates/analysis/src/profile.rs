@@ -252,7 +252,7 @@ const MOST_OF_NEW: f64 = 0.2;
 /// New functions whose shares are nearer to the largest one than this part of it are one tower: of them the
 /// one nearest to the root is the entry.
 const ONE_TOWER: f64 = 0.05;
-/// How many of the functions below it are told.
+/// How many of the functions below it are listed.
 const BELOW: usize = 5;
 
 /// The function by which most of the difference enters.

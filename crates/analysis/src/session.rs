@@ -68,7 +68,7 @@ pub fn of(session: &Session, settings: &Settings) -> Findings {
     findings
 }
 
-/// The metrics to look at: those asked for, or the primary one.
+/// The metrics to look at: those requested, or the primary one.
 pub(super) fn metrics<'s>(
     session: &'s Session,
     settings: &Settings,

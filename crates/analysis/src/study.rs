@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Share of the variance within points from which a parameter should not be averaged over.
 pub const LARGE_SHARE: f64 = 0.5;
 
-/// Studies how the first metric asked for depends on the parameter `x_axis`, with one line per
+/// Studies how the first requested metric depends on the parameter `x_axis`, with one line per
 /// value of `by`: another parameter, `variant` or `benchmark`.
 ///
 /// A session of several variants gets a line for each unless `by` says otherwise.

@@ -18,7 +18,7 @@ use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 /// Share of failed runs from which what is left may be a selection.
 const MANY_FAILURES: f64 = 0.05;
 
-/// What may spoil the figures of a session; `label` names it where there are several.
+/// Threats to the figures of a session; `label` names it where there are several.
 pub(super) fn of_session(session: &Session, label: Option<&str>) -> Vec<String> {
     let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
     let mut warnings = Vec::new();
@@ -118,7 +118,7 @@ pub(super) fn of_turns((old, new): (&str, &str), order: Order) -> Option<String>
     }
 }
 
-/// Whether the test asked for gave way to another.
+/// Whether the requested test gave way to another.
 pub(super) fn of_method(settings: &Settings, policy: &Policy) -> Option<String> {
     let gave_way = settings
         .method
@@ -222,7 +222,7 @@ pub fn uncalibrated(machine: &Environment, known: &Calibration) -> Option<String
     })
 }
 
-/// What may spoil one comparison.
+/// Threats to one comparison.
 pub(super) fn of_comparison(found: &Compared) -> Vec<String> {
     let comparison = &found.comparison;
     let (old, new) = (&comparison.baseline, &comparison.candidate);

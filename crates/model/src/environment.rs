@@ -70,9 +70,9 @@ pub struct Snapshot {
     pub cpus: Option<f64>,
     /// Their resident memory, in bytes.
     pub rss_bytes: Option<u64>,
-    /// Context switches of all their threads, per second: those they asked for, by waiting.
+    /// Context switches of all their threads, per second: the voluntary ones, by waiting.
     pub voluntary_per_s: Option<f64>,
-    /// Those they were forced to.
+    /// The involuntary ones.
     pub involuntary_per_s: Option<f64>,
     /// Share of the machine's processor time that its host gave to others.
     pub steal: Option<f64>,

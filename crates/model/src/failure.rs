@@ -141,7 +141,7 @@ fn signal_name(signal: i32) -> &'static str {
 /// One thing that happened during a session.
 #[derive(Debug, Clone)]
 pub enum Event<'a> {
-    /// So many of all benchmark files have told their cases.
+    /// So many of all benchmark files have listed their cases.
     Described {
         /// How many have.
         done: usize,
@@ -213,6 +213,6 @@ pub trait Observer {
     /// Takes note of an event.
     ///
     /// # Errors
-    /// An observer that cannot keep what it is told (disk full) ends the session.
+    /// An observer that cannot keep an event (disk full) ends the session.
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()>;
 }

@@ -143,14 +143,14 @@ pub struct Measured {
     pub batches: Option<Batches>,
 }
 
-/// One stretch of time.
+/// One interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
     /// Iterations per second of all workers together.
     pub per_s: f64,
     /// Its length, in nanoseconds.
     pub elapsed_ns: f64,
-    /// Iterations of all workers; those that were under way at its ends count in part.
+    /// Iterations of all workers; those that were in flight at its ends count in part.
     pub iterations: f64,
 }
 

@@ -255,7 +255,7 @@ impl Sampling {
     pub const USUAL_TIMEOUT: Duration = Duration::from_secs(300);
 }
 
-/// What the sampling options asked for.
+/// What the sampling options request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
     /// Runs per case and variant.

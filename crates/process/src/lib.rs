@@ -2,7 +2,7 @@
 //!
 //! This module knows nothing of benchmarks. It starts one program, listens to it until it ends or
 //! its time is up, and leaves no process behind. Start with [`run`]; [`Spec`] says what to start
-//! and [`Outcome`] what became of it.
+//! and [`Outcome`] the outcome of it.
 
 mod attached;
 mod channel;

@@ -24,7 +24,7 @@ pub struct Timed {
     pub ended: Ended,
 }
 
-/// Times one process after the other; another thread may end the one under way, and all that would follow.
+/// Times one process after the other; another thread may end the running one, and all that would follow.
 #[derive(Debug, Default)]
 pub struct Stopwatch {
     running: AtomicI32,
@@ -58,7 +58,7 @@ impl Stopwatch {
         })
     }
 
-    /// Ends the process under way, and every one that is started later.
+    /// Ends the running process, and every one that is started later.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         let pid = self.running.load(Ordering::SeqCst);

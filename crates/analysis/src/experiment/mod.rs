@@ -97,7 +97,7 @@ pub fn of(session: &Session, experiment: &Experiment, settings: &Settings) -> Fo
     found
 }
 
-/// The experiment with the baseline that the user asks for now, or asked for when it was measured.
+/// The experiment with the baseline that the user requests now, or requested when it was measured.
 fn based(session: &Session, experiment: &Experiment, settings: &Settings) -> Experiment {
     let asked = settings.baseline.as_ref();
     let asked = asked.unwrap_or(&session.design.baseline);

@@ -37,7 +37,7 @@ pub enum Remark {
     GeneratorLimited(OpenVerdict),
     /// The tail is refused, because too few of the due requests were sent.
     RateMissed(OpenVerdict),
-    /// Fewer requests were in flight than asked for.
+    /// Fewer requests were in flight than requested.
     ConcurrencyShort {
         /// Asked for.
         asked: u32,
@@ -69,7 +69,7 @@ pub enum Remark {
         /// The most frequent way.
         class: ErrorClass,
     },
-    /// Answers with another status than 2xx that count as good, because it was asked for.
+    /// Answers with another status than 2xx that count as good, because it was requested.
     Accepted {
         /// How many.
         count: u64,
@@ -104,7 +104,7 @@ pub enum Remark {
         /// How many.
         count: u64,
     },
-    /// Connections given up because bytes came that nobody had asked for.
+    /// Connections given up because bytes came that nobody had requested.
     StrayBytes {
         /// How many.
         count: u64,
@@ -169,7 +169,7 @@ pub(super) fn remarks(findings: &LoadFindings<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// Whether it was the load that was asked for.
+/// Whether it was the requested load.
 fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let measured = &findings.run.measured;
     let mut remarks = Vec::new();
@@ -205,7 +205,7 @@ fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// What became of the requests.
+/// The outcome of the requests.
 fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let counts = &findings.run.measured.totals.outcomes;
     let mut remarks = Vec::new();
@@ -245,7 +245,7 @@ fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
 fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let generator = &findings.generator;
     let mut remarks = Vec::new();
-    // A generator that never sleeps is always busy; that was asked for.
+    // A generator that never sleeps is always busy; that was requested.
     if generator.bottlenecks > 0 && !findings.run.asked.busy_polls {
         remarks.push(Remark::GeneratorBound {
             bottlenecks: generator.bottlenecks,

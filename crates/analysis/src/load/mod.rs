@@ -1,6 +1,6 @@
 //! What a load showed, and how far its figures may be trusted.
 //!
-//! Decides which times are told and which are refused, and what a reader must be warned of. It formats
+//! Decides which times are reported and which are refused, and what a reader must be warned of. It formats
 //! nothing. Start at [`of`] and [`LoadFindings`]; [`gate`] holds figures against limits.
 //!
 //! Times since sending (service) and times since the request was due (response) are never put
@@ -29,7 +29,7 @@ use times::Trust;
 /// What a load showed.
 #[derive(Debug, Clone)]
 pub struct LoadFindings<'a> {
-    /// What was asked for and measured.
+    /// What was requested and measured.
     pub run: &'a LoadRun,
     /// Good answers per second.
     pub throughput_per_s: Option<f64>,
@@ -37,7 +37,7 @@ pub struct LoadFindings<'a> {
     pub bytes_per_s: Option<(f64, f64)>,
     /// Requests in flight.
     pub concurrency: Concurrency,
-    /// Whether an open load was the load that was asked for.
+    /// Whether an open load was the requested load.
     pub open: Option<OpenVerdict>,
     /// Percentiles, the principal quantity first.
     pub served: Vec<Served>,
@@ -65,7 +65,7 @@ pub struct Concurrency {
     pub effective: Option<f64>,
     /// Connections that were being made, on average.
     pub connecting: Option<f64>,
-    /// Fewer were under way than asked for.
+    /// Fewer were in flight than requested.
     pub is_short: bool,
 }
 

@@ -43,7 +43,7 @@ pub struct RateTry {
     pub sent: f64,
     /// Share of them that was answered well in time.
     pub answered: f64,
-    /// 50th and 99th percentile of response time in nanoseconds, as far as they are told.
+    /// 50th and 99th percentile of response time in nanoseconds, as far as they are reported.
     pub p50_ns: Option<f64>,
     /// See [`RateTry::p50_ns`].
     pub p99_ns: Option<f64>,
@@ -239,7 +239,7 @@ pub struct Levels {
 /// All visits of one level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
-    /// Requests in flight, as asked for.
+    /// Requests in flight, as requested.
     pub concurrency: u32,
     /// Loads of this level.
     pub visits: usize,

@@ -12,7 +12,7 @@ use speedwell_load::latency::{
 use speedwell_load::measured::Latency;
 use speedwell_model::load_run::LoadRun;
 
-/// The percentiles that are told, in millionths: ab's, and two further nines before the maximum.
+/// The percentiles that are reported, in millionths: ab's, and two further nines before the maximum.
 pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [
     500_000, 660_000, 750_000, 800_000, 900_000, 950_000, 980_000, 990_000, 999_000, 999_900,
     1_000_000,
@@ -74,7 +74,7 @@ impl Group {
     }
 }
 
-/// Why a time is not told.
+/// Why a time is not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The generator was late by itself, so the times are partly its own.
@@ -83,7 +83,7 @@ pub enum Refusal {
     RateMissed,
 }
 
-/// A time that is told or refused.
+/// A time that is reported or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     /// Known, or known to be at least so long.
@@ -164,7 +164,7 @@ pub struct Spread {
     pub median: Told,
     /// The longest.
     pub greatest: Told,
-    /// Why what depends on all times, such as the mean, is not told.
+    /// Why what depends on all times, such as the mean, is not reported.
     pub refusal: Option<Refusal>,
 }
 
@@ -181,7 +181,7 @@ struct Times<'a> {
 }
 
 /// Shows all times of a load. The principal ones, by which the load is judged, come first: what users of an open load
-/// would have waited, whatever became of their requests; else what good answers took.
+/// would have waited, whatever the outcome of their requests; else what good answers took.
 fn visit(run: &LoadRun, mut see: impl FnMut(Times)) {
     let mut see = |quantity, group, values: &Values, low: Low| {
         see(Times {
@@ -362,7 +362,7 @@ impl Trust {
         .collect()
     }
 
-    /// Why quantiles of a quantity are not told, whatever they are. A generator that was late sent its requests at
+    /// Why quantiles of a quantity are not reported, whatever they are. A generator that was late sent its requests at
     /// other times than it should, so service times are refused with the response times that they are part of.
     fn refusals(&self, quantity: Quantity, ppm: &[u32]) -> Vec<Option<Refusal>> {
         let (Some(verdict), Some(all)) = (self.verdict, &self.all) else {
@@ -383,7 +383,7 @@ impl Trust {
         ppm.iter().zip(wide).map(refusal).collect()
     }
 
-    /// Why the mean of a quantity is not told.
+    /// Why the mean of a quantity is not reported.
     pub fn refusal_of_mean(&self, quantity: Quantity) -> Option<Refusal> {
         let (verdict, all) = (self.verdict?, self.all.as_ref()?);
         let is_wide = all.is_mean_too_wide();

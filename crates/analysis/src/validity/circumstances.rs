@@ -11,7 +11,7 @@ use crate::validity::cells::{Cell, Cells, requests_of};
 use crate::validity::{Check, Finding, Level, of_runs, span};
 use speedwell_model::Run;
 
-/// A metric in percent, and from where on it is told.
+/// A metric in percent, and from where on it is reported.
 struct Limit {
     check: Check,
     metric: &'static str,
@@ -137,7 +137,7 @@ const REMEDY: &str = "Read its latencies as those of the lower concurrency; see 
 
 const TOO_FEW: &str = "Send many times more requests than there are connections.";
 
-/// One finding per cell whose runs carried less than was asked for.
+/// One finding per cell whose runs carried less than was requested.
 pub(super) fn check_in_flight(cells: &Cells<'_>) -> Vec<Finding> {
     let found = cells.cells.iter();
     found
@@ -152,7 +152,7 @@ pub(super) fn check_in_flight(cells: &Cells<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// On which side of what was asked for a load lies.
+/// On which side of the requested load a load lies.
 #[derive(Debug, Clone, Copy)]
 enum Side {
     Lighter,

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 pub enum Check {
     /// Figures that contradict each other, or that nothing can have.
     Impossible,
-    /// Requests in flight by Little's law, against those that were asked for.
+    /// Requests in flight by Little's law, against those that were requested.
     InFlight,
     /// Latencies of variants that carried different loads.
     LatencyRanking,

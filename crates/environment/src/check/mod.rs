@@ -1,4 +1,4 @@
-//! Judges the machine: what may spoil figures, and the command that mends it.
+//! Judges the machine: sources of noise, and the command that removes each.
 //!
 //! One check is one function that reads a tree of files, or judges figures measured here, and
 //! gives a [`Check`]; each lives in the file of its subject under `check/` and is named in
