@@ -2,6 +2,7 @@
 //!
 //! Loads and codes share it: what a worker does is not known here. Start at [`headline`].
 
+use crate::charts::point_series;
 use crate::document::Chart;
 use crate::figure::{Uncertainty, change_with_interval, place, quantity, share, spell};
 use crate::table::Cell;
@@ -269,21 +270,13 @@ pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
         low: one.interval.map(|interval| interval.low),
         high: one.interval.map(|interval| interval.high),
     });
-    let mut series = vec![plot::PointSeries {
-        name: "mean with 95 % interval".into(),
-        points: measured.collect(),
-        colour: None,
-    }];
+    let mut series = vec![point_series("mean with 95 % interval", measured)];
     let ends = standings.first().zip(standings.last());
     if let (Ok(usl), Some((first, last))) = (&scaling.curve, ends) {
         let (low, high) = (f64::from(first.concurrency), f64::from(last.concurrency));
         let at = |point: u32| low * (high / low).powf(f64::from(point) / f64::from(CURVE_POINTS));
         let points = (0..=CURVE_POINTS).map(|point| plot::Point::new(at(point), usl.at(at(point))));
-        series.push(plot::PointSeries {
-            name: "Universal Scalability Law".into(),
-            points: points.collect(),
-            colour: None,
-        });
+        series.push(point_series("Universal Scalability Law", points));
     }
     let title = "Throughput over concurrency";
     let picture = plot::Chart::Line(plot::LineChart {

@@ -313,6 +313,18 @@ pub fn axis(metric: &Metric, scale: &Scale, values: impl Iterator<Item = f64>) -
     }
 }
 
+/// A line or a cloud of points, in the colour of its place.
+pub fn point_series(
+    name: impl Into<String>,
+    points: impl IntoIterator<Item = plot::Point>,
+) -> plot::PointSeries {
+    plot::PointSeries {
+        name: name.into(),
+        points: points.into_iter().collect(),
+        colour: None,
+    }
+}
+
 /// One forest chart per comparison that has a change to show.
 pub fn forests(comparisons: &[Comparison]) -> Vec<Chart> {
     let shows = |comparison: &&Comparison| comparison.rows.iter().any(|row| row.change.is_some());

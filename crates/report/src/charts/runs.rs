@@ -1,7 +1,7 @@
 //! Charts of the runs themselves: boxes, bars, histograms, values in order of execution, and every run of one case.
 
 use crate::case_labels::distinct;
-use crate::charts::{Category, Compared, Panel, axis, panels};
+use crate::charts::{Category, Compared, Panel, axis, panels, point_series};
 use crate::document::Chart;
 use crate::figure::direction;
 use crate::unit::{Scale, UnitChoice};
@@ -160,14 +160,14 @@ pub fn in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Char
         let point = |run: &speedwell_model::RunValue| {
             plot::Point::new(f64::from(run.slot), panel.scale.shown(run.value))
         };
-        let series = |name: &str, summary: Option<&&CaseSummary>| plot::PointSeries {
-            name: name.to_owned(),
-            points: summary
-                .into_iter()
-                .flat_map(|summary| &summary.runs)
-                .map(point)
-                .collect(),
-            colour: None,
+        let series = |name: &str, summary: Option<&&CaseSummary>| {
+            point_series(
+                name,
+                summary
+                    .into_iter()
+                    .flat_map(|summary| &summary.runs)
+                    .map(point),
+            )
         };
         sheets(Sheets {
             panel,
@@ -313,14 +313,14 @@ pub fn every_run(
     } else {
         in_common_order(lanes)
     };
-    let series = |(lane, positions): (&Lane<'_>, Vec<usize>)| plot::PointSeries {
-        name: lane.variant.to_owned(),
-        points: positions
-            .into_iter()
-            .zip(lane.runs)
-            .map(|(at, run)| plot::Point::new(at as f64, scale.shown(run.value)))
-            .collect(),
-        colour: None,
+    let series = |(lane, positions): (&Lane<'_>, Vec<usize>)| {
+        point_series(
+            lane.variant,
+            positions
+                .into_iter()
+                .zip(lane.runs)
+                .map(|(at, run)| plot::Point::new(at as f64, scale.shown(run.value))),
+        )
     };
     let series: Vec<_> = lanes.iter().zip(positions).map(series).collect();
     let all = series.iter().flat_map(|s| s.points.iter().map(|p| p.y));

@@ -1,7 +1,7 @@
 //! Charts of a parameter study: the metric over one parameter, one line per value of another.
 
 use crate::case_labels::distinct;
-use crate::charts::axis;
+use crate::charts::{axis, point_series};
 use crate::document::Chart;
 use crate::unit::{Scale, UnitChoice};
 use speedwell_analysis::{Study, StudyPoint};
@@ -159,11 +159,7 @@ impl<'a> Drawing<'a> {
                 .map(|value| self.scale.shown(value));
             plot::Point::with_interval(self.x(point), y, low, high)
         };
-        let series = |line: &&str| plot::PointSeries {
-            name: (*line).to_owned(),
-            points: self.of_line(line).map(point).collect(),
-            colour: None,
-        };
+        let series = |line: &&str| point_series((*line).to_owned(), self.of_line(line).map(point));
         self.lines.iter().map(series).collect()
     }
 

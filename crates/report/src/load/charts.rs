@@ -1,5 +1,6 @@
 //! Pictures of loads: the course over time, percentiles on an axis of nines, how often times occur.
 
+use crate::charts::point_series;
 use crate::document::Chart;
 use crate::load::load_name;
 use speedwell_analysis::load::{Group, LoadFindings, Quantity, Served};
@@ -120,11 +121,7 @@ fn series(
     let points = course
         .iter()
         .filter_map(|interval| Some(plot::Point::new(interval.at_s, point(interval)?)));
-    plot::PointSeries {
-        name: name.into(),
-        points: points.collect(),
-        colour: None,
-    }
+    point_series(name, points)
 }
 
 fn throughput(loads: &[LoadFindings<'_>]) -> Option<Chart> {
@@ -188,14 +185,14 @@ fn latency(loads: &[LoadFindings<'_>]) -> Option<Chart> {
 }
 
 fn percentiles(loads: &[LoadFindings<'_>]) -> Option<Chart> {
-    let line = |name: String, served: &Served| plot::PointSeries {
-        name,
-        points: served
-            .curve
-            .iter()
-            .map(|(percent, ns)| plot::Point::new(*percent, *ns as f64 / NS_PER_MS))
-            .collect(),
-        colour: None,
+    let line = |name: String, served: &Served| {
+        point_series(
+            name,
+            served
+                .curve
+                .iter()
+                .map(|(percent, ns)| plot::Point::new(*percent, *ns as f64 / NS_PER_MS)),
+        )
     };
     let all = match loads {
         [load] => {

@@ -3,6 +3,7 @@
 //!
 //! Decides what is said where. What the figures mean is decided in `analysis`. Start at [`search`].
 
+use crate::charts::point_series;
 use crate::document::{Block, Chart, Document};
 use crate::figure::{Uncertainty, count, quantity, share};
 use crate::load::{findings_data, rate, run_data, tables};
@@ -22,13 +23,7 @@ pub fn search(
     output: &Output,
 ) -> Document {
     let mut document = Document::new("load");
-    document.extend(
-        levels
-            .iter()
-            .flat_map(warnings)
-            .into_iter()
-            .map(Block::Warning),
-    );
+    document.extend(levels.iter().flat_map(warnings).map(Block::Warning));
     for one in levels {
         document.push(Block::Headline(headline(one)));
         document.push(Block::Table(table(one)));
@@ -203,7 +198,7 @@ pub fn add_rates(rates: &Rates, document: &mut Document) {
     document.push(Block::Headline(rates_headline(rates)));
     document.push(Block::Table(rates_table(rates)));
     document.push(Block::Note(NOTE.into()));
-    document.extend(picture(rates).map(|chart| Block::Chart(Box::new(chart))));
+    document.push_charts(picture(rates));
     document.attach(
         "highest_rate",
         match rates.refused_at {
@@ -310,28 +305,16 @@ fn rate_columns(label: &str) -> Columns<RateTry> {
 }
 
 fn picture(rates: &Rates) -> Option<Chart> {
-    let line = |name: &str, of: fn(&RateTry) -> Option<f64>| plot::PointSeries {
-        name: name.into(),
-        points: rates
-            .tries
-            .iter()
-            .filter_map(|one| Some(plot::Point::new(one.rate, of(one)? / NS_PER_MS)))
-            .collect(),
-        colour: None,
-    };
-    let series = vec![line("p50", |one| one.p50_ns), line("p99", |one| one.p99_ns)];
-    let is_drawn = series.iter().any(|series| !series.points.is_empty());
+    let series = percentile_lines(&rates.tries, |one| (one.rate, [one.p50_ns, one.p99_ns]))?;
     let title = "Response time over rate";
-    is_drawn.then(|| {
-        let picture = plot::Chart::Scatter(plot::ScatterChart {
-            title: title.into(),
-            subtitle: Some(rates.label.clone()),
-            x: plot::Axis::log10("requests per second"),
-            y: plot::Axis::log10("response time, ms"),
-            series,
-        });
-        Chart::new(title, picture)
-    })
+    let picture = plot::Chart::Scatter(plot::ScatterChart {
+        title: title.into(),
+        subtitle: Some(rates.label.clone()),
+        x: plot::Axis::log10("requests per second"),
+        y: plot::Axis::log10("response time, ms"),
+        series,
+    });
+    Some(Chart::new(title, picture))
 }
 
 pub const NS_PER_MS: f64 = 1e6;
@@ -345,33 +328,35 @@ pub fn charts(levels: &Levels) -> Vec<Chart> {
 }
 
 fn tail(levels: &Levels) -> Option<Chart> {
-    let line = |name: &str, of: fn(&speedwell_analysis::load::Pass) -> Option<f64>| {
-        let point = |pass| Some((pass, of(pass)?));
-        let points = levels.passes.iter().filter_map(point);
-        plot::PointSeries {
-            name: name.into(),
-            points: points
-                .map(|(pass, ns)| plot::Point::new(f64::from(pass.concurrency), ns / NS_PER_MS))
-                .collect(),
-            colour: None,
-        }
-    };
-    let series = vec![
-        line("p50", |pass| pass.p50_ns),
-        line("p99", |pass| pass.p99_ns),
-    ];
-    let is_drawn = series.iter().any(|series| !series.points.is_empty());
+    let series = percentile_lines(&levels.passes, |pass| {
+        (f64::from(pass.concurrency), [pass.p50_ns, pass.p99_ns])
+    })?;
     let title = "Service time over concurrency";
-    is_drawn.then(|| {
-        let picture = plot::Chart::Line(plot::LineChart {
-            title: title.into(),
-            subtitle: Some(levels.label.clone()),
-            x: plot::Axis::log2("concurrency"),
-            y: plot::Axis::log10("service time of good answers, ms"),
-            series,
-            observations: Vec::new(),
-            curves: 0,
-        });
-        Chart::new(title, picture)
-    })
+    let picture = plot::Chart::Line(plot::LineChart {
+        title: title.into(),
+        subtitle: Some(levels.label.clone()),
+        x: plot::Axis::log2("concurrency"),
+        y: plot::Axis::log10("service time of good answers, ms"),
+        series,
+        observations: Vec::new(),
+        curves: 0,
+    });
+    Some(Chart::new(title, picture))
+}
+
+/// Where a point stands, and its median and 99th percentile in nanoseconds.
+type PlacedTimes = (f64, [Option<f64>; 2]);
+
+/// A line of the medians and one of the 99th percentiles of `items`; `None` without any time.
+fn percentile_lines<T>(items: &[T], read: fn(&T) -> PlacedTimes) -> Option<Vec<plot::PointSeries>> {
+    let line = |(at, name): (usize, &str)| {
+        let point = |item| {
+            let (x, times_ns) = read(item);
+            Some(plot::Point::new(x, times_ns[at]? / NS_PER_MS))
+        };
+        point_series(name, items.iter().filter_map(point))
+    };
+    let series: Vec<_> = ["p50", "p99"].into_iter().enumerate().map(line).collect();
+    let is_drawn = series.iter().any(|series| !series.points.is_empty());
+    is_drawn.then_some(series)
 }
