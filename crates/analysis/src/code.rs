@@ -250,7 +250,7 @@ fn contradiction(session: &Session, settings: &Settings) -> Option<String> {
             metrics: vec![metric.to_owned()],
             ..settings.clone()
         };
-        let found: Findings = super::of(session, &settings);
+        let found: Findings = super::analyse(session, &settings);
         let rows = found.comparisons.into_iter().flat_map(|comparison| {
             let name = comparison.candidate;
             let row = move |row: super::CaseComparison| (name.clone(), row.case.id(), row.verdict);
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn code_that_was_folded_away_is_named_in_a_comparison_and_beside_its_rows() {
         let session = half_folded();
-        let found = crate::of(&session, &Settings::default());
+        let found = crate::analyse(&session, &Settings::default());
         let named = |text: &String| text.contains("'sqrt(2.0)'") && text.contains("folded away");
         assert_eq!(
             found.warnings.iter().filter(|text| named(text)).count(),
@@ -407,7 +407,7 @@ mod tests {
         let mut session = half_folded();
         session.runs.retain(|run| &*run.variant == "sqrt(2.0)");
         session.variants.truncate(1);
-        let found = crate::of(&session, &Settings::default());
+        let found = crate::analyse(&session, &Settings::default());
         let said: Vec<&String> = found
             .warnings
             .iter()

@@ -507,7 +507,7 @@ mod tests {
                 method: Some(method),
                 ..Settings::default()
             };
-            let found = crate::of(&drifting(&["old", "new"]), &settings);
+            let found = crate::analyse(&drifting(&["old", "new"]), &settings);
             let row = &found.comparisons[0].rows[0];
             let shown = row.candidate.location / row.baseline.location - 1.0;
             assert!((shown - row.change.unwrap().value).abs() < 1e-12);
@@ -523,7 +523,7 @@ mod tests {
                 baseline: Some(name.into()),
                 ..Settings::default()
             };
-            let row = crate::of(&session, &settings).comparisons[0].rows[0].clone();
+            let row = crate::analyse(&session, &settings).comparisons[0].rows[0].clone();
             (row.baseline.location, row.candidate.location)
         };
         let (old, new) = of_baseline("old");
@@ -533,7 +533,7 @@ mod tests {
 
     #[test]
     fn a_baseline_has_one_figure_beside_all_candidates() {
-        let found = crate::of(&drifting(&["old", "new", "newest"]), &Settings::default());
+        let found = crate::analyse(&drifting(&["old", "new", "newest"]), &Settings::default());
         let [one, two] = &found.comparisons[..] else {
             panic!("{found:?}")
         };
@@ -547,7 +547,7 @@ mod tests {
             "old" => f64::from(number) - 3.5,
             _ => f64::from(number),
         };
-        let found = crate::of(&story.case("g/a", value).session(), &Settings::default());
+        let found = crate::analyse(&story.case("g/a", value).session(), &Settings::default());
         let row = &found.comparisons[0].rows[0];
         assert_eq!(row.change, None);
         assert_eq!((row.baseline.location, row.candidate.location), (0.0, 3.5));

@@ -1,8 +1,8 @@
 //! Series in, findings out: pure functions, no input or output, nothing formatted.
 //!
-//! [`of()`] judges one session, [`across()`] several, [`calibrate()`] a machine, [`study()`] how a metric depends on a
+//! [`analyse()`] judges one session, [`across()`] several, [`calibrate()`] a machine, [`study()`] how a metric depends on a
 //! parameter, and a [`Judge`] says during measuring when a case needs no more runs. Start at
-//! [`of()`]; what a verdict rests on is in `sequential.rs`, the one way to an answer for measuring and
+//! [`analyse()`]; what a verdict rests on is in `sequential.rs`, the one way to an answer for measuring and
 //! analysing alike.
 
 mod between_sessions;
@@ -36,7 +36,7 @@ pub use comparison::finite;
 pub use evidence::mann_whitney_p;
 pub use findings::*;
 pub use policy::Settings;
-pub use session::of;
+pub use session::analyse;
 pub use stopping::Judge;
 pub use study::{LARGE_SHARE, is_skewed, reachable_p, study};
 pub use warnings::{out_of_reach, uncalibrated};

@@ -3,7 +3,7 @@
 //!
 //! Decides the order of cases (first appearance) and of variants (as the session lists them), that a run without a
 //! finite value counts as lost, and which metrics and pairs of variants are looked at. It must not know how any of
-//! them is judged. Start at [`of`].
+//! them is judged. Start at [`analyse`].
 
 use crate::comparison::{self, Source, compare_matched, match_cases};
 use crate::policy::Policy;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 ///
 /// Verdicts follow the design that was fixed before measuring: looking at a stored session again
 /// gives the answers that were given while it was measured.
-pub fn of(session: &Session, settings: &Settings) -> Findings {
+pub fn analyse(session: &Session, settings: &Settings) -> Findings {
     let grid = Grid::new(session);
     let policy = Policy::new(&session.design, settings);
     let mut findings = Findings {

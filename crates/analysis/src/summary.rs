@@ -90,7 +90,7 @@ mod tests {
     use speedwell_model::{Estimate, Session};
 
     fn only(session: &Session) -> CaseSummary {
-        let mut summaries = crate::of(session, &Settings::default()).summaries;
+        let mut summaries = crate::analyse(session, &Settings::default()).summaries;
         assert_eq!(summaries.len(), 1);
         summaries.remove(0)
     }

@@ -12,7 +12,7 @@ use speedwell_model::Session;
 
 /// The comparison of a session of two variants.
 fn compared(session: &Session, settings: &Settings) -> Comparison {
-    let mut comparisons = crate::of(session, settings).comparisons;
+    let mut comparisons = crate::analyse(session, settings).comparisons;
     assert_eq!(comparisons.len(), 1);
     comparisons.remove(0)
 }

@@ -228,5 +228,5 @@ fn within(session: &Session, settings: &Settings) -> anyhow::Result<Findings> {
             session.variants.first().map_or("none", |v| v.name.as_str())
         );
     }
-    Ok(analysis::of(session, settings))
+    Ok(analysis::analyse(session, settings))
 }

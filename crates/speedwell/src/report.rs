@@ -107,7 +107,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
             continue;
         }
         let settings = args.widened(&settings, session);
-        let mut findings = analysis::of(session, &settings);
+        let mut findings = analysis::analyse(session, &settings);
         calibrated::mark(&mut findings, [session], &args.store);
         let loads = formats::measured::loads_of(session)?;
         let shows_loads = session.design.experiment.is_none() && args.shows_loads(&loads);

@@ -194,7 +194,7 @@ fn metric_found(
                 baseline: Some(baseline.clone()),
                 ..settings.clone()
             };
-            known.push((baseline.clone(), crate::of(part, &settings)));
+            known.push((baseline.clone(), crate::analyse(part, &settings)));
         }
         let of_baseline = known.iter().find(|(name, _)| *name == baseline);
         let Some((_, of_baseline)) = of_baseline else {
@@ -214,7 +214,7 @@ fn metric_found(
             metrics: vec![metric.name.clone()],
             ..settings.clone()
         };
-        findings = crate::of(part, &settings);
+        findings = crate::analyse(part, &settings);
     }
     let again = experiment.plan.control.as_deref().map(control::again);
     let floor = findings

@@ -138,7 +138,7 @@ fn an_interrupted_session_speaks_of_its_last_look() {
     let mut session = session(0.01, 0.10, 3);
     session.state = State::Interrupted;
     session.runs.truncate(36);
-    let findings = crate::of(&session, &Settings::default());
+    let findings = crate::analyse(&session, &Settings::default());
     assert!(super::warns(&findings, "was interrupted"));
     let row = &findings.comparisons[0].rows[0];
     assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
@@ -204,7 +204,7 @@ fn a_third_variant_is_measured_until_its_own_answer() {
     let judge = Judge::new(&full.design, &Settings::default());
     let measured = measure(judge, &full);
     assert!(measured.runs.len() > 8 * 3);
-    let findings = crate::of(&measured, &Settings::default());
+    let findings = crate::analyse(&measured, &Settings::default());
     let names: Vec<&str> = findings
         .comparisons
         .iter()
@@ -230,7 +230,7 @@ fn a_failing_third_variant_costs_the_other_two_nothing() {
         runs: runs.cloned().collect(),
         ..full.clone()
     };
-    let findings = crate::of(&session, &Settings::default());
+    let findings = crate::analyse(&session, &Settings::default());
     assert_eq!(findings.comparisons[0].rows[0].verdict, Verdict::Better);
     assert_eq!(findings.comparisons[1].rows[0].verdict, Verdict::Unclear);
 }
@@ -338,7 +338,7 @@ fn candidates_are_corrected_for_each_other() {
         ..Settings::default()
     };
     let measured = measure(Judge::new(&full.design, &settings), &full);
-    let findings = crate::of(&measured, &settings);
+    let findings = crate::analyse(&measured, &settings);
     assert_eq!(findings.comparisons.len(), 39);
     for comparison in &findings.comparisons {
         let row = &comparison.rows[0];

@@ -301,7 +301,7 @@ mod tests {
         measured(&mut session, "old", 1000.0, 249.0);
         measured(&mut session, "old-again", again, 249.0);
         measured(&mut session, "new", new, 249.0);
-        let compared = crate::of(&session, &Settings::default()).comparisons;
+        let compared = crate::analyse(&session, &Settings::default()).comparisons;
         assert_eq!(&*compared[0].candidate, "old-again");
         let known = Known {
             never_better: vec!["new".to_owned()],

@@ -402,7 +402,7 @@ fn latencies_of_a_lighter_load_are_not_ranked() {
         session.metrics[1].better = Better::Lower;
         measured(&mut session, "old", 1000.0, 249.0);
         measured(&mut session, "new", 1500.0, under_way);
-        let row = crate::of(&session, &settings).comparisons[0].rows[0].clone();
+        let row = crate::analyse(&session, &settings).comparisons[0].rows[0].clone();
         (
             row.verdict,
             row.notes.iter().any(|note| note.contains("are not ranked")),

@@ -5,7 +5,7 @@ use crate::figure::{change, change_interval};
 use crate::table::Footnotes;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_analysis::{Comparison, Settings, of};
+use speedwell_analysis::{Comparison, Settings, analyse};
 use speedwell_fixtures::Story;
 use speedwell_model::Session;
 
@@ -124,7 +124,7 @@ fn no_printed_row_contradicts_itself() {
     for (number, machine) in MACHINES.into_iter().enumerate() {
         for blocks in [2, 4] {
             let session = session(machine, blocks, number as u64 * 10 + u64::from(blocks));
-            let found = of(&session, &Settings::default());
+            let found = analyse(&session, &Settings::default());
             let comparison: &Comparison = &found.comparisons[0];
             let places = comparison.rows.iter().map(|row| (comparison, row));
             for line in prepare(places.collect(), None, &mut Footnotes::default()) {

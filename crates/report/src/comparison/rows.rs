@@ -382,7 +382,7 @@ mod tests {
         )
         .unwrap()
         .remove(0);
-        let findings = speedwell_analysis::of(&session, &Settings::default());
+        let findings = speedwell_analysis::analyse(&session, &Settings::default());
         let found = &findings.comparisons[0];
         let lines = prepare(
             vec![(found, &found.rows[0])],
