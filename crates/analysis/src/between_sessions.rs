@@ -2,7 +2,7 @@
 //!
 //! Decides what the runs of two sources share. Those of different sessions share nothing, so that their comparison is
 //! a hint only; two variants of one session keep its blocks; two parts of one session took turns in them. It must not
-//! know how cases are judged. Start at [`across`].
+//! know how cases are judged. Start at [`compare_sources`].
 
 use crate::comparison::{self, Source, compare_matched, match_cases};
 use crate::policy::Policy;
@@ -32,7 +32,10 @@ impl SelectedSource<'_> {
 ///
 /// Sessions are distinguished by their ids: a source may hold a part of its session only. Two variants of
 /// one session are compared as that session's design asks for.
-pub fn across(sources: &[(String, &Session, Option<String>)], settings: &Settings) -> Findings {
+pub fn compare_sources(
+    sources: &[(String, &Session, Option<String>)],
+    settings: &Settings,
+) -> Findings {
     let mut findings = Findings::default();
     let mut chosen: Vec<SelectedSource<'_>> = Vec::new();
     for (label, session, variant) in sources {

@@ -1,6 +1,6 @@
 //! Series in, findings out: pure functions, no input or output, nothing formatted.
 //!
-//! [`analyse()`] judges one session, [`across()`] several, [`calibrate()`] a machine, [`study()`] how a metric depends on a
+//! [`analyse()`] judges one session, [`compare_sources()`] several, [`calibrate()`] a machine, [`study()`] how a metric depends on a
 //! parameter, and a [`Judge`] says during measuring when a case needs no more runs. Start at
 //! [`analyse()`]; what a verdict rests on is in `sequential.rs`, the one way to an answer for measuring and
 //! analysing alike.
@@ -30,7 +30,7 @@ mod warnings;
 #[cfg(test)]
 mod tests;
 
-pub use between_sessions::across;
+pub use between_sessions::compare_sources;
 pub use calibration::calibrate;
 pub use comparison::finite;
 pub use evidence::mann_whitney_p;

@@ -28,7 +28,7 @@ fn compare(sources: &[(&str, &Session, Option<&str>)]) -> Findings {
             ((*label).to_owned(), *session, variant.map(str::to_owned))
         })
         .collect();
-    crate::across(&owned, &Settings::default())
+    crate::compare_sources(&owned, &Settings::default())
 }
 
 #[test]
