@@ -1,7 +1,7 @@
 //! Series in, findings out: pure functions, no input or output, nothing formatted.
 //!
 //! [`analyse()`] judges one session, [`compare_sources()`] several, [`calibrate()`] a machine, [`study()`] how a metric depends on a
-//! parameter, and a [`Judge`] says during measuring when a case needs no more runs. Start at
+//! parameter, and a [`StopRule`] says during measuring when a case needs no more runs. Start at
 //! [`analyse()`]; what a verdict rests on is in `sequential.rs`, the one way to an answer for measuring and
 //! analysing alike.
 
@@ -37,6 +37,6 @@ pub use evidence::mann_whitney_p;
 pub use findings::*;
 pub use policy::Settings;
 pub use session::analyse;
-pub use stopping::Judge;
+pub use stopping::StopRule;
 pub use study::{LARGE_SHARE, is_skewed, reachable_p, study};
 pub use warnings::{out_of_reach, uncalibrated};

@@ -2,7 +2,7 @@
 //!
 //! Decides by the same interim analyses that the analysis of the finished session uses, so that what
 //! ended the measuring is what will be reported. It must not know what a run costs. Start at
-//! [`Judge::decided`].
+//! [`StopRule::decided`].
 
 use crate::paired::{Matching, PairedRuns};
 use crate::policy::{Looks, Policy};
@@ -17,7 +17,7 @@ const FEWEST_RUNS: usize = 4;
 
 /// Tells, after each block, which cases have their question answered.
 #[derive(Debug, Clone)]
-pub struct Judge {
+pub struct StopRule {
     question: Question,
     metrics: Vec<String>,
     /// Whether figures are shown, and thus corrected for each other, that do not decide.
@@ -59,11 +59,11 @@ fn deciding(settings: &Settings) -> Vec<String> {
     }
 }
 
-impl Judge {
-    /// A judge for comparisons under `design`.
+impl StopRule {
+    /// A rule for comparisons under `design`.
     ///
     /// A design with a fixed number of runs is never decided early.
-    pub fn new(design: &Design, settings: &Settings) -> Judge {
+    pub fn new(design: &Design, settings: &Settings) -> StopRule {
         let baseline = settings
             .baseline
             .clone()
@@ -75,22 +75,22 @@ impl Judge {
             baseline,
             places: HashMap::new(),
         };
-        Judge {
+        StopRule {
             question: Question::Change(Box::new(change)),
             metrics: deciding(settings),
             all_metrics: settings.wants_all_metrics(),
         }
     }
 
-    /// A judge for a session of one variant: it is satisfied when half of the interval of the mean
+    /// A rule for a session of one variant: it is satisfied when half of the interval of the mean
     /// is at most `share` of the mean, after at least 4 runs.
     ///
     /// Stopping at the first narrow interval makes it a little too narrow; the figures of such a
     /// session claim precision, not a difference.
-    pub fn precision(share: f64, settings: &Settings) -> Judge {
+    pub fn precision(share: f64, settings: &Settings) -> StopRule {
         let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
         let question = Question::Precision { share, confidence };
-        Judge {
+        StopRule {
             question,
             metrics: deciding(settings),
             all_metrics: false,
