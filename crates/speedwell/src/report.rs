@@ -112,7 +112,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         let loads = formats::measured::loads_of(session)?;
         let shows_loads = session.design.experiment.is_none() && args.shows_loads(&loads);
         let part = if shows_loads {
-            let loads: Vec<_> = loads.iter().map(analysis::load::of).collect();
+            let loads: Vec<_> = loads.iter().map(analysis::load::analyse).collect();
             loaded::document(session, &loads, &settings, &output)?
         } else {
             document_of(session, &findings, &args.study, &settings, &output)?
@@ -141,7 +141,7 @@ fn merged(args: &ReportArgs, sources: &[Source]) -> anyhow::Result<Status> {
         parts.extend(loads);
     }
     let whole = formats::measured::merge_parts(parts)?;
-    let findings = [analysis::load::of(&whole)];
+    let findings = [analysis::load::analyse(&whole)];
     let session =
         formats::measured::session("merged", std::slice::from_ref(&whole), &mut Vec::new())?;
     let settings = args.comparison.settings(&args.selection.metric.names, None);

@@ -1,7 +1,7 @@
 //! What a load showed, and how far its figures may be trusted.
 //!
 //! Decides which times are reported and which are refused, and what a reader must be warned of. It formats
-//! nothing. Start at [`of`] and [`LoadFindings`]; [`gate`] holds figures against limits.
+//! nothing. Start at [`analyse`] and [`LoadFindings`]; [`gate`] holds figures against limits.
 //!
 //! Times since sending (service) and times since the request was due (response) are never put
 //! together. A closed load has no response time: its clients send late when the server is slow, and
@@ -89,7 +89,7 @@ pub struct Generator {
 }
 
 /// Judges a load.
-pub fn of(run: &LoadRun) -> LoadFindings<'_> {
+pub fn analyse(run: &LoadRun) -> LoadFindings<'_> {
     let measured = &run.measured;
     let open = measured.verdict();
     let trust = Trust::new(run, open);
