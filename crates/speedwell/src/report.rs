@@ -166,7 +166,7 @@ pub fn document_of(
     let is_whole = study.x_axis.is_none() && settings.metrics.is_empty();
     if let Some(written) = experiment.filter(|_| is_whole) {
         let experiment = Experiment::of(written)?;
-        let found = analysis::experiment::of(session, &experiment, settings);
+        let found = analysis::experiment::analyse(session, &experiment, settings);
         ensure!(
             output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
             "flame graphs are drawn of profiles, and nothing was recorded\nhint: measure with --profile"

@@ -2,7 +2,7 @@
 //! took, and what the definition file knows of the circumstances, for the checks of validity.
 //!
 //! It decides which variants are set against each other and which runs belong to which group. How a pair is judged
-//! is the business of the ordinary analysis. Start at [`of`].
+//! is the business of the ordinary analysis. Start at [`analyse`].
 
 mod claim;
 mod served;
@@ -62,7 +62,7 @@ pub struct MetricFound {
 }
 
 /// Everything found in the session of an experiment.
-pub fn of(session: &Session, experiment: &Experiment, settings: &Settings) -> Found {
+pub fn analyse(session: &Session, experiment: &Experiment, settings: &Settings) -> Found {
     let experiment = &based(session, experiment, settings);
     let settings = completed(experiment, settings);
     let mut found = Found {
