@@ -24,7 +24,7 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
     let mut findings = Findings {
         failures: session.failures.clone(),
         warnings: warnings::of_session(session, None),
-        validity: validity::of(session, &Known::default()),
+        validity: validity::check(session, &Known::default()),
         ended_after: matches!(session.state, State::Interrupted | State::Running)
             .then_some(session.runs.len()),
         ..Findings::default()

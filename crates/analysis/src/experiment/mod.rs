@@ -260,7 +260,7 @@ pub fn validity(session: &Session, experiment: &Experiment, groups: &[GroupFound
             known.sizes_may_differ.push(case);
         }
     }
-    validity::of(session, &known)
+    validity::check(session, &known)
 }
 
 /// The first comparison of a variant with itself.

@@ -311,7 +311,7 @@ const REMEDY: &str = "Measure each side at least 8 times, in random order ('spee
     take no difference for an effect.";
 
 /// The finding, if several figures were published and each is one run.
-pub(super) fn check(cells: &Cells<'_>) -> Option<Finding> {
+pub(super) fn check_single_runs(cells: &Cells<'_>) -> Option<Finding> {
     let mut runs = cells.cells.iter().flat_map(|cell| &cell.runs);
     // A bare figure does not even tell how long its run was.
     let is_bare =

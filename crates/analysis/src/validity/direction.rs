@@ -294,7 +294,7 @@ mod tests {
     use super::super::tests::{add, measured, of_check, published};
     use super::*;
     use crate::Settings;
-    use crate::validity::{Known, of};
+    use crate::validity::{Known, check};
 
     fn checked(again: f64, new: f64) -> Vec<Finding> {
         let mut session = published(&["old", "old-again", "new"]);
@@ -308,7 +308,7 @@ mod tests {
             control: Some(&compared[0]),
             ..Known::default()
         };
-        of(&session, &known)
+        check(&session, &known)
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
             never_better: vec!["new".to_owned()],
             ..Known::default()
         };
-        let found = of(&session, &known);
+        let found = check(&session, &known);
         let [better] = of_check(&found, Check::BetterThanPossible)[..] else {
             panic!("{found:?}");
         };

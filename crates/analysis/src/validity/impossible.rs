@@ -318,7 +318,7 @@ fn decimals(value: f64) -> usize {
 mod tests {
     use super::super::tests::{add, of_check, published};
     use super::*;
-    use crate::validity::{Known, of};
+    use crate::validity::{Known, check};
     use speedwell_model::{Better, Metric};
 
     /// A table of a load with 100 connections: what it says besides the figures that all tables share.
@@ -451,7 +451,7 @@ mod tests {
             })
             .collect();
         add(&mut session, "page connections=100", "only", &figures);
-        let mut found = of(&session, &Known::default());
+        let mut found = check(&session, &Known::default());
         found.retain(|one| one.check != Check::SingleRuns);
         found
     }

@@ -2,7 +2,7 @@
 //! records and of circumstances, on any session, measured here or published by others.
 //!
 //! Decides what is found and what to do about it; it changes no figure and knows no format. Checks of one kind share a
-//! file; the cells that they all look at are in `cells.rs`. Start at [`of`].
+//! file; the cells that they all look at are in `cells.rs`. Start at [`check`].
 
 mod cells;
 mod circumstances;
@@ -165,10 +165,10 @@ pub struct Known<'a> {
 }
 
 /// Everything that is wrong with the figures of a session, the worst first.
-pub fn of(session: &Session, known: &Known<'_>) -> Vec<Finding> {
+pub fn check(session: &Session, known: &Known<'_>) -> Vec<Finding> {
     let cells = Cells::of_session(session, known);
     let mut found = of_cells(&cells);
-    found.extend(cells::check(&cells));
+    found.extend(cells::check_single_runs(&cells));
     found.extend(direction::better_than_possible(&cells, known));
     found.extend(known.control.and_then(direction::control_differs));
     finished(found, &cells)
