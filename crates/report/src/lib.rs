@@ -2,7 +2,7 @@
 //!
 //! A report is a function from figures to a [`Document`]; a format renders any document
 //! (`format/`), so that reports and formats add up. The only floor that formats numbers: units are in
-//! `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start with [`of`], then
+//! `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start with [`findings`], then
 //! `comparison/` and `format/text/`.
 
 mod case_labels;
@@ -62,7 +62,7 @@ use speedwell_analysis::Findings;
 ///
 /// # Errors
 /// A unit that fits none of the metrics, or a chart that these findings do not have.
-pub fn of(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
+pub fn findings(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
     check_unit(findings, output)?;
     let mut document = Document::default();
     document.push_warnings(&findings.warnings);

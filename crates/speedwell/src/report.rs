@@ -181,7 +181,7 @@ pub fn document_of(
         None if settings.metrics.is_empty() && code::is_code(session) => {
             of_code(session, findings, settings, output)
         }
-        None => report::of(findings, output),
+        None => report::findings(findings, output),
     }
 }
 
@@ -202,7 +202,7 @@ fn of_code(
     let compared = if findings.comparisons.is_empty() {
         None
     } else {
-        Some(report::of(findings, output)?)
+        Some(report::findings(findings, output)?)
     };
     Ok(report::code::document(
         &figures, &warnings, findings, compared, output,
