@@ -3,17 +3,14 @@
 //! Decides how the runs of a case become comparisons, and how many false alarms of them are to be
 //! expected. It must not know where the result is kept. Start at [`calibrate`].
 
-use super::dependence::{is_marked, noise_autocorrelation};
-use super::evidence;
 use super::findings::{Calibrated, CalibratedCase, CalibrationFindings};
-use super::grid::{CaseRuns, Grid, values_of};
-use super::look::standard_error;
-use super::of::metrics;
-use super::pair::{Data, Pair};
-use super::planning::Precision;
-use super::row::finite;
-use super::rule::Rule;
-use super::{Method, Settings, warnings};
+use crate::comparison::finite;
+use crate::correction::Precision;
+use crate::evidence::{self, standard_error};
+use crate::paired::{Data, PairedRuns, is_marked, noise_autocorrelation};
+use crate::policy::Policy;
+use crate::session::{CaseRuns, Grid, metrics, values_of};
+use crate::{Method, Settings, warnings};
 use speedwell_model::{Calibration, Estimate, Metric, Session};
 use speedwell_stats::describe::coefficient_of_variation;
 use speedwell_stats::distribution::binomial;
@@ -37,48 +34,53 @@ struct Alarm {
 /// alarms are no independent events.
 pub fn calibrate(session: &Session, runs: usize, settings: &Settings) -> CalibrationFindings {
     let grid = Grid::new(session);
-    let rule = Rule::of(&session.design, settings);
+    let policy = Policy::new(&session.design, settings);
     let mut warnings = warnings::of_session(session, None);
     let metric = metrics(session, settings, &mut warnings).into_iter().next();
-    let blocks = runs.div_ceil(rule.runs_per_block());
+    let blocks = runs.div_ceil(policy.runs_per_block());
     let mut alarms = Vec::new();
     let mut cases = Vec::new();
     if let (Some(metric), true) = (metric, grid.variants.len() > 1) {
         for case in &grid.cases {
-            let pair = pair(case, metric, &rule);
-            let of_case = compare(&pair, blocks, &rule);
-            cases.push(describe(case, &pair, &of_case, &rule));
+            let pair = pair(case, metric, &policy);
+            let of_case = compare(&pair, blocks, &policy);
+            cases.push(describe(case, &pair, &of_case, &policy));
             alarms.extend(of_case);
         }
     }
     CalibrationFindings {
         metric: metric.cloned(),
-        runs: blocks * rule.runs_per_block(),
+        runs: blocks * policy.runs_per_block(),
         cases,
         failures: session.failures.clone(),
         warnings,
-        ..count(&alarms, session, rule.alpha)
+        ..count(&alarms, session, policy.alpha)
     }
 }
 
-fn pair(case: &CaseRuns<'_>, metric: &Metric, rule: &Rule) -> Pair {
+fn pair(case: &CaseRuns<'_>, metric: &Metric, policy: &Policy) -> PairedRuns {
     let side = |variant: usize| values_of(&case.by_variant[variant], &metric.name);
-    Pair::new(side(0), side(1), rule.matching)
+    PairedRuns::new(side(0), side(1), policy.matching)
 }
 
 /// One test for every `blocks` blocks in a row.
-fn compare(pair: &Pair, blocks: usize, rule: &Rule) -> Vec<Alarm> {
+fn compare(pair: &PairedRuns, blocks: usize, policy: &Policy) -> Vec<Alarm> {
     let compare = |data: Data| {
         let test = evidence::rank_test(&data)?;
         Some(Alarm {
-            is_false: test.p <= rule.alpha,
-            level: test.level(rule.alpha),
+            is_false: test.p <= policy.alpha,
+            level: test.level(policy.alpha),
         })
     };
-    pair.cut(blocks).into_iter().filter_map(compare).collect()
+    pair.parts(blocks).into_iter().filter_map(compare).collect()
 }
 
-fn describe(case: &CaseRuns<'_>, pair: &Pair, alarms: &[Alarm], rule: &Rule) -> CalibratedCase {
+fn describe(
+    case: &CaseRuns<'_>,
+    pair: &PairedRuns,
+    alarms: &[Alarm],
+    policy: &Policy,
+) -> CalibratedCase {
     let both = pair.baseline.iter().chain(&pair.candidate);
     let values: Vec<f64> = both.map(|run| run.value).collect();
     let autocorrelation = noise_autocorrelation(pair, false);
@@ -89,22 +91,22 @@ fn describe(case: &CaseRuns<'_>, pair: &Pair, alarms: &[Alarm], rule: &Rule) -> 
         variation: finite(coefficient_of_variation(&values)),
         autocorrelation,
         is_dependent: autocorrelation.is_some_and(|known| is_marked(known, values.len())),
-        detectable: detectable(pair, rule),
+        detectable: detectable(pair, policy),
     }
 }
 
 /// The smallest change that the most runs of the sequential design find, going by the error that all
 /// runs together have.
-fn detectable(pair: &Pair, rule: &Rule) -> Option<f64> {
+fn detectable(pair: &PairedRuns, policy: &Policy) -> Option<f64> {
     let most = Settings::DEFAULT_LOOKS.into_iter().max()? as usize;
-    let limit = rule.single_limit();
-    let change = evidence::change(Method::Rank, &pair.all(), limit, rule.seed)?;
+    let limit = policy.single_limit();
+    let change = evidence::change(Method::Rank, &pair.all_runs(), limit, policy.seed)?;
     let error = standard_error(&change, limit)?;
     let known = Precision {
         runs: most,
         error: error * (pair.runs() as f64 / most as f64).sqrt(),
     };
-    Some(known.detectable(rule.alpha))
+    Some(known.detectable(policy.alpha))
 }
 
 /// The false alarms in all, with what was to be expected: not fewer than the test itself gives, as far as

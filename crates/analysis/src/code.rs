@@ -4,8 +4,10 @@
 //! Start at [`figures`] and [`levels`].
 
 use super::scaling::{self, Level, Scaling};
-use super::warnings::list;
 use super::{Comparison, Findings, Settings};
+use crate::session::distinct;
+use crate::summary::estimate;
+use crate::warnings::list;
 use speedwell_model::{Case, Code, Estimate, Metric, Run, Session, Value, Verdict, median};
 use speedwell_stats::interval::median_binomial;
 use speedwell_stats::test::welch;
@@ -71,12 +73,7 @@ pub fn figures(session: &Session, confidence: f64) -> Vec<CodeFigures> {
 /// Codes that were measured with several numbers of workers.
 pub fn levels(session: &Session, confidence: f64) -> Vec<CodeLevels> {
     let groups = groups(session);
-    let mut labels: Vec<&String> = Vec::new();
-    for (label, ..) in &groups {
-        if !labels.contains(&label) {
-            labels.push(label);
-        }
-    }
+    let labels = distinct(groups.iter().map(|(label, ..)| label));
     let of_label = |label: &&String| {
         let own = groups.iter().filter(|(other, ..)| other == *label);
         let mut figures: Vec<CodeFigures> = Vec::new();
@@ -149,7 +146,7 @@ pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
     }
 }
 
-/// Sentences about what may spoil the figures, or be read out of them wrongly.
+/// Sentences about threats to the figures, and about wrong readings of them.
 pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();
     // Workers that share processors wait for each other, which is no disturbance.
@@ -171,7 +168,7 @@ pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings)
         )
     }));
     warnings.extend(mostly_shell(figures));
-    // What several runs share is told with the session.
+    // What several runs share is said with the session.
     if let [only] = &session.runs[..] {
         let notes = only.notes.iter().filter(|note| *note != Code::FOLDED);
         warnings.extend(notes.cloned());
@@ -253,7 +250,7 @@ fn contradiction(session: &Session, settings: &Settings) -> Option<String> {
             metrics: vec![metric.to_owned()],
             ..settings.clone()
         };
-        let found: Findings = super::of(session, &settings);
+        let found: Findings = super::analyse(session, &settings);
         let rows = found.comparisons.into_iter().flat_map(|comparison| {
             let name = comparison.candidate;
             let row = move |row: super::CaseComparison| (name.clone(), row.case.id(), row.verdict);
@@ -331,14 +328,8 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> CodeF
     };
     let typical = |metric: &str| median(&mut values(metric));
     let medians = values(Metric::TIME_MEDIAN);
-    let time_median_ns = median(&mut medians.clone()).map(|value| {
-        let interval = median_binomial(&medians, confidence);
-        Estimate {
-            value,
-            low: interval.map_or(value, |interval| interval.low),
-            high: interval.map_or(value, |interval| interval.high),
-        }
-    });
+    let time_median_ns = median(&mut medians.clone())
+        .map(|value| estimate(value, median_binomial(&medians, confidence)));
     let disturbance =
         |run: &&Run| Some(run.value_of(Metric::TIME)? / run.value_of(Metric::TIME_MEDIAN)?);
     let mut disturbances: Vec<f64> = runs.iter().filter_map(disturbance).collect();
@@ -389,7 +380,7 @@ mod tests {
     #[test]
     fn code_that_was_folded_away_is_named_in_a_comparison_and_beside_its_rows() {
         let session = half_folded();
-        let found = crate::of(&session, &Settings::default());
+        let found = crate::analyse(&session, &Settings::default());
         let named = |text: &String| text.contains("'sqrt(2.0)'") && text.contains("folded away");
         assert_eq!(
             found.warnings.iter().filter(|text| named(text)).count(),
@@ -416,7 +407,7 @@ mod tests {
         let mut session = half_folded();
         session.runs.retain(|run| &*run.variant == "sqrt(2.0)");
         session.variants.truncate(1);
-        let found = crate::of(&session, &Settings::default());
+        let found = crate::analyse(&session, &Settings::default());
         let said: Vec<&String> = found
             .warnings
             .iter()

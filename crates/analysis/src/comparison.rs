@@ -1,18 +1,29 @@
-//! Whole comparisons: their cases are matched, replayed and corrected together, then summed up one by one.
+//! Whole comparisons: their cases are matched, judged and corrected together, then described one by one.
 //!
-//! Decides which cases are compared and in which order they come. It must not know where the runs
-//! are from. Start at [`match_cases`], then [`judge`].
+//! Decides which cases are compared and in which order they come; the figures that belong to the estimated change; and
+//! the change of the typical case over all of them. It must not know where the runs are from. Start at
+//! [`match_cases`], then [`compare_matched`].
+//!
+//! The change is estimated within blocks, a median over all runs of a side knows no blocks. So a pair of medians may
+//! even say the opposite of the change beside it. What stands in a row is therefore decided from the estimate
+//! (docs/why/statistics.md, "The figures of a row"): see [`locate`].
 
-use super::correction::{self, Judged};
-use super::grid::{CaseRuns, values_of};
-use super::pair::Pair;
-use super::parallel::in_parallel;
-use super::replay::{Member, Replay};
-use super::row::{Row, Task, describe};
-use super::rule::Rule;
-use super::{Comparison, Settings, overall};
-use speedwell_model::{Metric, RunValue};
+use crate::correction::{self, FamilyMember, Precision};
+use crate::paired::{PairedRuns, is_one_after_the_other, noise_depends_on_its_past};
+use crate::policy::Policy;
+use crate::sequential::{Member, Outcome, SequentialDecision};
+use crate::session::{CaseRuns, values_of};
+use crate::{CaseComparison, Comparison, Method, Settings, Side, evidence, warnings};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use speedwell_model::{Case, Estimate, Metric, RunValue, Verdict};
+use speedwell_stats::describe::{coefficient_of_variation, mean, median, quantile};
+use speedwell_stats::distribution::normal;
+use speedwell_stats::effect::cliffs_delta;
 use std::collections::HashMap;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::thread;
 
 /// One side of a comparison: a variant's runs by case.
 pub(super) struct Source<'a, 's> {
@@ -39,41 +50,41 @@ pub(super) struct Matched<'r> {
     baseline: String,
     candidate: String,
     metric: Metric,
-    rule: &'r Rule,
-    tasks: Vec<Task>,
+    policy: &'r Policy,
+    cases: Vec<MatchedCase>,
     only_baseline: Vec<String>,
     only_candidate: Vec<String>,
 }
 
 /// Judges all comparisons of one report: whatever is shown together is corrected together.
-pub(super) fn judge(comparisons: Vec<Matched<'_>>, settings: &Settings) -> Vec<Compared> {
-    let Some(alpha) = comparisons.first().map(|matched| matched.rule.alpha) else {
+pub(super) fn compare_matched(comparisons: Vec<Matched<'_>>, settings: &Settings) -> Vec<Compared> {
+    let Some(alpha) = comparisons.first().map(|matched| matched.policy.alpha) else {
         return Vec::new();
     };
-    let mut replay = Replay::new(alpha, settings.correction);
+    let mut decision = SequentialDecision::new(alpha, settings.correction);
     let mut members = Vec::new();
     for matched in &comparisons {
-        members.extend(matched.tasks.iter().map(|task| Member {
-            place: replay.enrol(),
-            pair: &task.pair,
-            rule: matched.rule,
-            seed: matched.rule.seed_for(&task.id),
+        members.extend(matched.cases.iter().map(|case| Member {
+            place: decision.enrol(),
+            pair: &case.pair,
+            policy: matched.policy,
+            seed: matched.policy.seed_for(&case.id),
         }));
     }
-    replay.advance(&members);
-    let mut outcomes = in_parallel(members, |member| replay.outcome(&member)).into_iter();
-    let mut described: Vec<(Matched<'_>, Vec<Row>)> = Vec::new();
+    decision.advance(&members);
+    let mut outcomes = in_parallel(members, |member| decision.outcome(&member)).into_iter();
+    let mut described: Vec<(Matched<'_>, Vec<CaseRow>)> = Vec::new();
     for mut matched in comparisons {
-        let tasks: Vec<_> = matched.tasks.drain(..).zip(outcomes.by_ref()).collect();
-        let rule = matched.rule;
-        let rows = in_parallel(tasks, |(task, outcome)| describe(task, outcome, rule));
+        let cases: Vec<_> = matched.cases.drain(..).zip(outcomes.by_ref()).collect();
+        let policy = matched.policy;
+        let rows = in_parallel(cases, |(case, outcome)| describe(case, outcome, policy));
         described.push((matched, rows));
     }
-    let mut family: Vec<Judged<'_>> = Vec::new();
+    let mut family: Vec<FamilyMember<'_>> = Vec::new();
     for (matched, rows) in &mut described {
-        family.extend(rows.iter_mut().map(|row| Judged {
+        family.extend(rows.iter_mut().map(|row| FamilyMember {
             row,
-            rule: matched.rule,
+            policy: matched.policy,
             better: matched.metric.better,
         }));
     }
@@ -84,21 +95,21 @@ pub(super) fn judge(comparisons: Vec<Matched<'_>>, settings: &Settings) -> Vec<C
         .collect()
 }
 
-fn sum_up(matched: Matched<'_>, rows: Vec<Row>, settings: &Settings) -> Compared {
-    let rule = matched.rule;
+fn sum_up(matched: Matched<'_>, rows: Vec<CaseRow>, settings: &Settings) -> Compared {
+    let policy = matched.policy;
     Compared {
-        left_out: overall::left_out(&rows),
+        left_out: left_out(&rows),
         one_after_the_other: rows.iter().filter(|row| row.one_after_the_other).count(),
         comparison: Comparison {
             baseline: matched.baseline,
             candidate: matched.candidate,
             metric: matched.metric,
-            method: rule.method,
-            confidence: rule.confidence(),
-            delta: rule.delta,
-            threshold: (rule.threshold > 0.0).then_some(rule.threshold),
+            method: policy.method,
+            confidence: policy.confidence(),
+            delta: policy.delta,
+            threshold: (policy.threshold > 0.0).then_some(policy.threshold),
             correction: settings.correction,
-            overall: overall::overall(&rows, rule.confidence(), settings.seed),
+            overall: overall(&rows, policy.confidence(), settings.seed),
             rows: rows.into_iter().map(|row| row.comparison).collect(),
             only_baseline: matched.only_baseline,
             only_candidate: matched.only_candidate,
@@ -111,7 +122,7 @@ pub(super) fn match_cases<'r>(
     baseline: &Source<'_, '_>,
     candidate: &Source<'_, '_>,
     metric: &Metric,
-    rule: &'r Rule,
+    policy: &'r Policy,
     apart: bool,
 ) -> Matched<'r> {
     let mut values: HashMap<&str, Vec<RunValue>> = HashMap::new();
@@ -125,8 +136,8 @@ pub(super) fn match_cases<'r>(
         baseline: baseline.name.to_owned(),
         candidate: candidate.name.to_owned(),
         metric: metric.clone(),
-        rule,
-        tasks: Vec::new(),
+        policy,
+        cases: Vec::new(),
         only_baseline: Vec::new(),
         only_candidate: Vec::new(),
     };
@@ -139,8 +150,8 @@ pub(super) fn match_cases<'r>(
             matched.only_baseline.push(case.id.clone());
             continue;
         };
-        let pair = Pair::new(old, new, rule.matching);
-        matched.tasks.push(Task {
+        let pair = PairedRuns::new(old, new, policy.matching);
+        matched.cases.push(MatchedCase {
             case: case.case.clone(),
             id: case.id.clone(),
             pair,
@@ -151,4 +162,394 @@ pub(super) fn match_cases<'r>(
     let left = candidate.cases.iter().filter(is_left);
     matched.only_candidate = left.map(|case| case.id.clone()).collect();
     matched
+}
+
+/// A case that two sides have in common.
+pub(super) struct MatchedCase {
+    /// The case.
+    pub case: Arc<Case>,
+    /// Its id.
+    pub id: String,
+    /// Its runs.
+    pub pair: PairedRuns,
+    /// Whether the sides come from different sessions.
+    pub apart: bool,
+}
+
+/// A described case, with what its verdict needs.
+pub(super) struct CaseRow {
+    /// The findings of the case.
+    pub comparison: CaseComparison,
+    /// What the tests say.
+    pub outcome: Outcome,
+    /// Standard error of the logarithm of the ratio, with the runs it rests on.
+    pub precision: Option<Precision>,
+    /// Whether the sides were measured one after the other.
+    pub one_after_the_other: bool,
+}
+
+/// Describes one case, of which `outcome` is known, without a verdict yet.
+pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> CaseRow {
+    let seed = policy.seed_for(&case.id);
+    let precision = outcome.error.map(|error| Precision {
+        runs: outcome.data.runs(),
+        error,
+    });
+    let mean_change = evidence::mean_change(&outcome.data, policy.confidence(), seed);
+    // Inside randomised blocks chance alone may put one side first; the test allows for it.
+    let unordered = policy.indicative && is_one_after_the_other(&case.pair);
+    let one_after_the_other = case.apart || unordered;
+    let order = warnings::RunOrder {
+        dependent: noise_depends_on_its_past(&case.pair, case.apart),
+        one_after_the_other,
+    };
+    let notes = warnings::of_row(&case.pair, &outcome, policy, &order);
+    let comparison = CaseComparison {
+        case: case.case,
+        change: outcome.change,
+        mean_change,
+        shape_changed: has_shape_changed(outcome.change, mean_change),
+        p: outcome.p,
+        q: None,
+        verdict: Verdict::Unclear,
+        indicative: policy.indicative,
+        decided_at: outcome.decided_at,
+        detectable: None,
+        more_runs: None,
+        cliffs_delta: finite(cliffs_delta(
+            &outcome.data.baseline,
+            &outcome.data.candidate,
+        )),
+        notes,
+        baseline: side(case.pair.baseline),
+        candidate: side(case.pair.candidate),
+    };
+    CaseRow {
+        comparison,
+        outcome,
+        precision,
+        one_after_the_other,
+    }
+}
+
+/// Figures without any noise have intervals without width; what then lies apart is the rounding of logarithms.
+const ROUNDING: f64 = 1e-9;
+
+/// Whether the mean moved otherwise than the typical run: by more than half of either interval, on
+/// the scale of logarithms (docs/why/statistics.md, "Effect and interval").
+fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool {
+    let log = |share: f64| share.ln_1p();
+    let half = |estimate: &Estimate| 0.5 * (log(estimate.high) - log(estimate.low));
+    match (typical, mean) {
+        (Some(typical), Some(mean)) => {
+            let apart = (log(mean.value) - log(typical.value)).abs();
+            apart > half(&typical).max(half(&mean)).max(ROUNDING)
+        }
+        _ => false,
+    }
+}
+
+fn side(runs: Vec<RunValue>) -> Side {
+    let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+    let median = median(&values);
+    Side {
+        location: median,
+        median,
+        mean: mean(&values),
+        variation: finite(coefficient_of_variation(&values)),
+        runs,
+    }
+}
+
+/// The statistics crate says NaN where a figure is undefined.
+pub fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+/// Resamples: the ends of a 95 % interval then rest on 50 values each.
+const DRAWS: usize = 2_000;
+
+/// Cases up to which the mean of resamples need not be normal.
+const FEW: usize = 500;
+
+/// Geometric mean of the ratios, as a change, with its interval; `None` below two cases.
+///
+/// Cases without a bounded interval take no part, unless fewer than two have one: then all take
+/// part, and nothing bounds the mean. A case that is drawn brings the noise of its
+/// blocks along as a normal deviate with the standard error that its own interval implies: to first
+/// order that is what resampling its blocks would give, at a thousandth of the cost.
+pub(super) fn overall(rows: &[CaseRow], confidence: f64, seed: u64) -> Option<Estimate> {
+    let cases: Vec<(f64, f64)> = rows.iter().filter_map(ratio_and_error).collect();
+    if cases.len() < 2 {
+        return unbounded(rows);
+    }
+    if cases.len() > FEW {
+        return Some(by_normal(&cases, confidence));
+    }
+    let count = cases.len() as f64;
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut resample = || {
+        let (mut sum, mut variance) = (0.0, 0.0);
+        for _ in 0..cases.len() {
+            let (log_ratio, error) = cases[random.random_range(0..cases.len())];
+            sum += log_ratio;
+            variance += error * error;
+        }
+        // The sum of independent normal deviates is one with the sum of their variances. Both ends
+        // are left out because the quantile is infinite there.
+        let noise = normal::quantile(random.random_range(1e-12..1.0));
+        (sum + noise * variance.sqrt()) / count
+    };
+    let mut resamples: Vec<f64> = (0..DRAWS).map(|_| resample()).collect();
+    resamples.sort_unstable_by(f64::total_cmp);
+    let tail = 0.5 * (1.0 - confidence);
+    let logs: Vec<f64> = cases.iter().map(|(log_ratio, _)| *log_ratio).collect();
+    Some(Estimate {
+        value: mean(&logs).exp_m1(),
+        low: quantile(&resamples, tail).exp_m1(),
+        high: quantile(&resamples, 1.0 - tail).exp_m1(),
+    })
+}
+
+/// The interval for many cases, where resampling would give the same: the sum of so many
+/// independent draws is normal (central limit theorem), with the variance between cases and that of
+/// their noise.
+fn by_normal(cases: &[(f64, f64)], confidence: f64) -> Estimate {
+    let count = cases.len() as f64;
+    let center = cases.iter().map(|(log_ratio, _)| log_ratio).sum::<f64>() / count;
+    let variance = |&(log_ratio, error): &(f64, f64)| (log_ratio - center).powi(2) + error * error;
+    let error = cases.iter().map(variance).sum::<f64>().sqrt() / count;
+    let reach = normal::quantile(0.5 * (1.0 + confidence)) * error;
+    Estimate {
+        value: center.exp_m1(),
+        low: (center - reach).exp_m1(),
+        high: (center + reach).exp_m1(),
+    }
+}
+
+/// The mean over all cases, where their intervals say nothing.
+fn unbounded(rows: &[CaseRow]) -> Option<Estimate> {
+    let logs: Vec<f64> = rows.iter().filter_map(log_ratio).collect();
+    (logs.len() >= 2).then(|| Estimate {
+        value: mean(&logs).exp_m1(),
+        low: -1.0,
+        high: f64::INFINITY,
+    })
+}
+
+/// Cases that take no part in [`overall`].
+pub(super) fn left_out(rows: &[CaseRow]) -> usize {
+    let bounded = rows
+        .iter()
+        .filter(|row| ratio_and_error(row).is_some())
+        .count();
+    let part = match bounded {
+        0 | 1 => rows.iter().filter_map(log_ratio).count(),
+        _ => bounded,
+    };
+    rows.len() - part
+}
+
+fn ratio_and_error(row: &CaseRow) -> Option<(f64, f64)> {
+    Some((log_ratio(row)?, row.precision?.error))
+}
+
+fn log_ratio(row: &CaseRow) -> Option<f64> {
+    let log_ratio = row.comparison.change?.value.ln_1p();
+    log_ratio.is_finite().then_some(log_ratio)
+}
+
+/// What the rows of one level share: metric, baseline and case.
+type Level = (String, String, String);
+
+/// Fills in the location of every side. Candidates with the same baseline share a level, so that the baseline has one
+/// figure in a case.
+pub(super) fn locate(comparisons: &mut [Comparison]) {
+    let mut pooled: HashMap<Level, Vec<f64>> = HashMap::new();
+    for comparison in comparisons.iter() {
+        for row in &comparison.rows {
+            let Some(ratio) = ratio(row) else { continue };
+            let level = pooled.entry(level_of(comparison, row)).or_default();
+            if level.is_empty() {
+                level.extend(values(&row.baseline));
+            }
+            level.extend(values(&row.candidate).map(|value| value / ratio));
+        }
+    }
+    for comparison in comparisons {
+        let centre = centre(comparison.method);
+        for at in 0..comparison.rows.len() {
+            let level = pooled.get(&level_of(comparison, &comparison.rows[at]));
+            let row = &mut comparison.rows[at];
+            let own = |side: &Side| centre(&values(side).collect::<Vec<f64>>());
+            row.baseline.location = level.map_or_else(|| own(&row.baseline), |all| centre(all));
+            row.candidate.location = match ratio(row) {
+                Some(ratio) => row.baseline.location * ratio,
+                None => own(&row.candidate),
+            };
+        }
+    }
+}
+
+/// The estimate's own kind of average: a ratio of means is one of means, all others of typical runs.
+fn centre(method: Method) -> fn(&[f64]) -> f64 {
+    match method {
+        Method::Rank | Method::MannWhitney => median,
+        Method::Welch | Method::Bootstrap => mean,
+    }
+}
+
+fn level_of(comparison: &Comparison, row: &CaseComparison) -> Level {
+    (
+        comparison.metric.name.clone(),
+        comparison.baseline.clone(),
+        row.case.id(),
+    )
+}
+
+/// The estimated ratio, if the candidate's runs can be divided by it.
+fn ratio(row: &CaseComparison) -> Option<f64> {
+    let ratio = 1.0 + row.change?.value;
+    (ratio.is_finite() && ratio != 0.0).then_some(ratio)
+}
+
+fn values(side: &Side) -> impl Iterator<Item = f64> + '_ {
+    side.runs.iter().map(|run| run.value)
+}
+
+/// Items below which starting a thread costs more than it saves.
+const FEWEST_PER_THREAD: usize = 32;
+
+/// Applies `work` to all items, on several processors when there are many; order is kept.
+pub(super) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = processors.min(items.len() / FEWEST_PER_THREAD).max(1);
+    if threads == 1 {
+        return items.into_iter().map(work).collect();
+    }
+    let share = items.len().div_ceil(threads).max(1);
+    let mut items = items.into_iter();
+    let shares: Vec<Vec<T>> = (0..threads)
+        .map(|_| items.by_ref().take(share).collect())
+        .collect();
+    thread::scope(|scope| {
+        let work = &work;
+        let start = |share: Vec<T>| scope.spawn(move || share.into_iter().map(work).collect());
+        let running: Vec<thread::ScopedJoinHandle<'_, Vec<R>>> =
+            shares.into_iter().map(start).collect();
+        let finish = |running: thread::ScopedJoinHandle<'_, Vec<R>>| match running.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        running.into_iter().flat_map(finish).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+    use speedwell_fixtures::Story;
+
+    #[test]
+    fn many_cases_give_what_resampling_would() {
+        // Equidistant ratios from -10 % to +20 % on the scale of logarithms, an error of 1 % each.
+        let cases: Vec<(f64, f64)> = (0..501)
+            .map(|at| (-0.1 + 0.3 * f64::from(at) / 500.0, 0.01))
+            .collect();
+        let exact = by_normal(&cases, 0.95);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut resamples: Vec<f64> = (0..4_000)
+            .map(|_| {
+                let sum: f64 = (0..cases.len())
+                    .map(|_| {
+                        let (log_ratio, error) = cases[random.random_range(0..cases.len())];
+                        log_ratio + error * normal::quantile(random.random_range(1e-12..1.0))
+                    })
+                    .sum();
+                sum / cases.len() as f64
+            })
+            .collect();
+        resamples.sort_unstable_by(f64::total_cmp);
+        let (low, high) = (quantile(&resamples, 0.025), quantile(&resamples, 0.975));
+        let width = high - low;
+        assert!((exact.value - 0.05_f64.exp_m1()).abs() < 1e-12, "{exact:?}");
+        assert!(
+            (exact.low.ln_1p() - low).abs() < 0.05 * width,
+            "{exact:?} {low}"
+        );
+        assert!(
+            (exact.high.ln_1p() - high).abs() < 0.05 * width,
+            "{exact:?} {high}"
+        );
+    }
+
+    /// A machine that becomes twice as fast halfway, and a candidate that is 12 % slower: in every block 12 %.
+    fn drifting(variants: &[&str]) -> speedwell_model::Session {
+        let mut runs = 0;
+        let value = move |variant: &str, number: u32| {
+            runs += 1;
+            let level = if number < 5 { 400.0 } else { 800.0 };
+            let own = match variant {
+                "new" => 0.88,
+                "newest" => 1.25,
+                _ => 1.0,
+            };
+            level * own * (1.0 + 1e-4 * f64::from(runs * 7919 % 101))
+        };
+        Story::fixed(variants, 5).case("g/a", value).session()
+    }
+
+    #[test]
+    fn the_figures_of_a_row_have_the_estimated_ratio() {
+        for method in [Method::Rank, Method::Welch, Method::Bootstrap] {
+            let settings = Settings {
+                method: Some(method),
+                ..Settings::default()
+            };
+            let found = crate::analyse(&drifting(&["old", "new"]), &settings);
+            let row = &found.comparisons[0].rows[0];
+            let shown = row.candidate.location / row.baseline.location - 1.0;
+            assert!((shown - row.change.unwrap().value).abs() < 1e-12);
+            assert!((shown + 0.12).abs() < 0.02, "{method:?}: {shown}");
+        }
+    }
+
+    #[test]
+    fn exchanging_the_sides_exchanges_the_figures() {
+        let session = drifting(&["old", "new"]);
+        let of_baseline = |name: &str| {
+            let settings = Settings {
+                baseline: Some(name.into()),
+                ..Settings::default()
+            };
+            let row = crate::analyse(&session, &settings).comparisons[0].rows[0].clone();
+            (row.baseline.location, row.candidate.location)
+        };
+        let (old, new) = of_baseline("old");
+        let (new_too, old_too) = of_baseline("new");
+        assert!((old / old_too - 1.0).abs() < 1e-9 && (new / new_too - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_baseline_has_one_figure_beside_all_candidates() {
+        let found = crate::analyse(&drifting(&["old", "new", "newest"]), &Settings::default());
+        let [one, two] = &found.comparisons[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(one.rows[0].baseline.location, two.rows[0].baseline.location);
+    }
+
+    #[test]
+    fn sides_without_a_ratio_keep_their_own_figures() {
+        let story = Story::fixed(&["old", "new"], 4);
+        let value = |variant: &str, number: u32| match variant {
+            "old" => f64::from(number) - 3.5,
+            _ => f64::from(number),
+        };
+        let found = crate::analyse(&story.case("g/a", value).session(), &Settings::default());
+        let row = &found.comparisons[0].rows[0];
+        assert_eq!(row.change, None);
+        assert_eq!((row.baseline.location, row.candidate.location), (0.0, 3.5));
+    }
 }

@@ -1,18 +1,21 @@
-//! What the data of one pair say: the change with its interval, and the p value of a single test.
+//! What the data of one pair say: the change with its interval, the p value of a single test, and what one look at them
+//! shows, whatever other cases say.
 //!
-//! Decides how each method answers these two questions; which limits apply, and what follows from
-//! the answers, is for [`super::replay`] to say. Start at [`change`] and [`p`].
+//! Decides how each method answers these questions; whether a p value is small enough among all cases is for
+//! `sequential.rs` to say. Start at [`look`], [`change`] and [`p_value`].
 
-use super::Method;
-use super::pair::Data;
+use crate::Method;
+use crate::paired::Data;
+use crate::policy::Policy;
 use speedwell_model::Estimate;
-use speedwell_stats::bootstrap;
+use speedwell_stats::distribution::normal;
 use speedwell_stats::effect::hodges_lehmann;
 use speedwell_stats::rank::{mid_ranks, tie_term};
 use speedwell_stats::ratio::{RatioEstimate, fieller};
+use speedwell_stats::sequential::Look;
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 use speedwell_stats::test::{StratifiedRank, mann_whitney, stratified_rank, welch};
-use speedwell_stats::{Interval, Observation};
+use speedwell_stats::{Interval, Observation, bootstrap};
 
 /// Draws of bootstraps of a ratio of means; the ends of a 95 % interval then rest on 50 values each.
 const BOOTSTRAP_DRAWS: usize = 2_000;
@@ -48,7 +51,7 @@ pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Op
 
 /// The two-sided p value of a single test of the hypothesis that the candidate's values are the baseline's times `ratio`;
 /// `None` where the test is undefined.
-pub(super) fn p(method: Method, data: &Data, ratio: f64, seed: u64) -> Option<f64> {
+pub(super) fn p_value(method: Method, data: &Data, ratio: f64, seed: u64) -> Option<f64> {
     let candidate: Vec<f64> = data.candidate.iter().map(|value| value / ratio).collect();
     match method {
         Method::Rank if ratio == 1.0 => rank_test(data).map(|test| test.p),
@@ -177,10 +180,149 @@ fn share(estimate: RatioEstimate) -> Estimate {
     }
 }
 
+/// On which side of the baseline's values the candidate's lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// They are larger.
+    Larger,
+    /// They are smaller.
+    Smaller,
+}
+
+/// The evidence at one look.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LookResult {
+    /// The p value of this look alone: of no change, or of a change within the threshold if there is one.
+    pub p: Option<f64>,
+    /// Where the change lies if the p value is small enough.
+    pub direction: Option<Direction>,
+    /// Whether the change is shown to be within delta.
+    pub is_same: bool,
+}
+
+/// Looks at `data`; `is_last` says that no more runs will come.
+pub(super) fn look(
+    data: &Data,
+    policy: &Policy,
+    limit: Limit,
+    is_last: bool,
+    seed: u64,
+) -> LookResult {
+    let mut seen = match (policy.method, data.is_positive()) {
+        (Method::Rank, true) => by_ranks(data, policy, limit, is_last),
+        _ => by_interval(data, policy, limit, is_last, seed),
+    };
+    seen.is_same |= data.constant().is_some();
+    seen
+}
+
+/// Values whose ratio exists have an exact test of every ratio, which agrees with the interval.
+fn by_ranks(data: &Data, policy: &Policy, limit: Limit, is_last: bool) -> LookResult {
+    let Some(test) = rank_test(data) else {
+        return LookResult::default();
+    };
+    let (p, direction) = beyond(&test, policy.threshold);
+    // Before the last look "same" needs both tests shifted by delta on the scale of logarithms.
+    let highest = policy.delta.ln_1p();
+    let lowest = if is_last {
+        (-policy.delta).ln_1p()
+    } else {
+        -highest
+    };
+    let level = 0.5 * limit.p;
+    LookResult {
+        p: Some(p),
+        direction: Some(direction),
+        is_same: test.shifted(highest).lower <= level && test.shifted(lowest).upper <= level,
+    }
+}
+
+/// The two-sided p value of a change of at most `threshold` in either direction.
+fn beyond(test: &StratifiedRank, threshold: f64) -> (f64, Direction) {
+    let larger = test.shifted(threshold.ln_1p()).upper;
+    // A loss of everything or more cannot be exceeded.
+    let smaller = if threshold < 1.0 {
+        test.shifted((-threshold).ln_1p()).lower
+    } else {
+        1.0
+    };
+    let direction = if larger < smaller {
+        Direction::Larger
+    } else {
+        Direction::Smaller
+    };
+    ((2.0 * larger.min(smaller)).min(1.0), direction)
+}
+
+/// Other tests have p values and intervals that may differ a little; both must agree before anything is claimed.
+fn by_interval(data: &Data, policy: &Policy, limit: Limit, is_last: bool, seed: u64) -> LookResult {
+    let Some(change) = change(policy.method, data, limit, seed) else {
+        return LookResult {
+            p: p_value(policy.method, data, 1.0, seed),
+            ..LookResult::default()
+        };
+    };
+    let threshold = policy.threshold;
+    let nearest = change.value.clamp(-threshold, threshold);
+    let p = if change.value == nearest && threshold > 0.0 {
+        Some(1.0)
+    } else {
+        p_value(policy.method, data, 1.0 + nearest, seed)
+    };
+    let lowest = if is_last {
+        -policy.delta
+    } else {
+        -policy.delta / (1.0 + policy.delta)
+    };
+    LookResult {
+        // An interval that does not lie beyond the threshold takes the p value back.
+        p: p.map(|p| match direction(&change, threshold) {
+            None if p <= limit.p => limit.p.next_up(),
+            _ => p,
+        }),
+        direction: direction(&change, threshold),
+        is_same: change.lies_within(lowest, policy.delta),
+    }
+}
+
+/// Where the whole interval lies.
+fn direction(change: &Estimate, threshold: f64) -> Option<Direction> {
+    if change.low > threshold {
+        Some(Direction::Larger)
+    } else if change.high < -threshold {
+        Some(Direction::Smaller)
+    } else {
+        None
+    }
+}
+
+/// The limit of a look.
+pub(super) fn limit(look: &Look) -> Limit {
+    Limit {
+        p: look.p_limit,
+        z: look.z_limit,
+    }
+}
+
+/// The interval spans 2 z standard errors on the scale of logarithms.
+pub(super) fn standard_error(change: &Estimate, limit: Limit) -> Option<f64> {
+    let error = (change.high.ln_1p() - change.low.ln_1p()) / (2.0 * limit.z);
+    error.is_finite().then_some(error)
+}
+
+/// The limit of a test that looks once with this error rate.
+pub(super) fn single(alpha: f64) -> Limit {
+    Limit {
+        p: alpha,
+        z: normal::upper_quantile(0.5 * alpha),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pair::{Matching, Pair};
+    use crate::paired::Matching;
+    use crate::paired::PairedRuns;
     use speedwell_model::RunValue;
 
     const LIMIT: Limit = Limit {
@@ -207,7 +349,7 @@ mod tests {
                 })
                 .collect()
         };
-        Pair::new(side(1.0, 0), side(factor, 1), Matching::blocks(2, None)).all()
+        PairedRuns::new(side(1.0, 0), side(factor, 1), Matching::blocks(2, None)).all_runs()
     }
 
     #[test]
@@ -220,7 +362,10 @@ mod tests {
                 change.low > 0.08 && change.high < 0.12,
                 "{method:?}: {change:?}"
             );
-            assert!(p(method, &data, 1.0, 1).unwrap() < 0.002, "{method:?}");
+            assert!(
+                p_value(method, &data, 1.0, 1).unwrap() < 0.002,
+                "{method:?}"
+            );
         }
     }
 
@@ -233,7 +378,7 @@ mod tests {
                     .unwrap()
                     .lies_within(-0.02, 0.02)
             );
-            assert!(p(method, &data, 1.0, 1).unwrap() > 0.05, "{method:?}");
+            assert!(p_value(method, &data, 1.0, 1).unwrap() > 0.05, "{method:?}");
         }
     }
 
@@ -244,8 +389,8 @@ mod tests {
         assert_eq!(change(Method::MannWhitney, &data, LIMIT, 1), None);
         let moved = super::tests::data(12, 1.10, 0.0);
         assert_eq!(
-            p(Method::Rank, &data, 1.0, 1),
-            p(Method::Rank, &moved, 1.0, 1)
+            p_value(Method::Rank, &data, 1.0, 1),
+            p_value(Method::Rank, &moved, 1.0, 1)
         );
     }
 
@@ -263,11 +408,12 @@ mod tests {
             &[12.9, 12.1, 13.6, 11.8, 12.4],
         );
         assert!(
-            (p(Method::Welch, &varied, 1.0, 0).unwrap() / 6.451_274_208_179_406e-4 - 1.0).abs()
+            (p_value(Method::Welch, &varied, 1.0, 0).unwrap() / 6.451_274_208_179_406e-4 - 1.0)
+                .abs()
                 < 1e-9
         );
         let constant = data(&[5.0; 9], &[6.0; 9]);
-        assert_eq!(p(Method::Welch, &constant, 1.0, 0), None);
+        assert_eq!(p_value(Method::Welch, &constant, 1.0, 0), None);
         let point = change(Method::Welch, &constant, LIMIT, 0).unwrap();
         assert!((point.value - 0.2).abs() < 1e-12 && point.low == point.high);
     }

@@ -1,7 +1,7 @@
 //! What the analysis found, in plain figures. Reports turn findings into documents; nothing here
 //! is formatted.
 
-use super::validity;
+use crate::validity;
 use speedwell_model::{Calibration, Case, Estimate, Failure, Metric, RunValue, Verdict};
 use std::sync::Arc;
 
@@ -195,7 +195,7 @@ pub struct CalibrationFindings {
     pub level: f64,
     /// The share of false alarms with its interval; `None` without comparisons.
     pub rate: Option<Estimate>,
-    /// Comparisons from which too few false alarms can be told from chance; `None` if no number is
+    /// Comparisons from which too few false alarms can be distinguished from chance; `None` if no number is
     /// enough, because nothing varies.
     pub needed: Option<u32>,
     /// One entry per case, in order of first appearance.

@@ -1,7 +1,7 @@
 //! Whether a number of iterations gives results that are steady enough.
 //!
 //! Decides with the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case, with the
-//! standard deviation of the population, and its mean over the cases; a shortest time may be asked for besides. It
+//! standard deviation of the population, and its mean over the cases; a shortest time may be requested besides. It
 //! also decides which number is tried next. It must not know how a number is measured. Start at [`Search`].
 
 use indexmap::IndexMap;

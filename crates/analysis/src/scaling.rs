@@ -11,7 +11,7 @@ pub use speedwell_stats::saturation_search::{
 };
 pub use speedwell_stats::usl::{FEWEST_LEVELS, LEAST_R_SQUARED, Parameter, Usl, UslError};
 
-/// Confidence with which a peak must be known before it is told.
+/// Confidence with which a peak must be known before it is reported.
 const CONFIDENCE: f64 = 0.95;
 
 /// What levels of concurrency show together.

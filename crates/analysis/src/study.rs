@@ -5,24 +5,27 @@
 //! cases would count the differences between cases as noise. It must not know charts. Start at
 //! [`study`].
 
-mod cells;
-pub(super) mod point;
-pub(super) mod step;
-
-use super::grid::Grid;
-use super::of::metrics;
-use super::remarks::count;
-use super::warnings::list;
-use super::{Aggregated, Settings, Study};
+use crate::comparison::finite;
+use crate::evidence::mann_whitney_p;
+use crate::session::{Grid, distinct, metrics, values_of};
+use crate::summary::estimate;
+use crate::warnings::{counted, list};
+use crate::{Aggregated, Settings, Study, StudyPoint, StudyStep};
 use anyhow::bail;
-use cells::{Axes, Cell, Key};
-use speedwell_model::Session;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use speedwell_model::{Case, Estimate, Session, Value};
+use speedwell_stats::describe::{mean, median, quantile, skewness};
+use speedwell_stats::effect::{cliffs_delta, eta_squared};
 use speedwell_stats::fit::scaling;
+use speedwell_stats::test::mann_whitney::smallest_p;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Share of the variance within points from which a parameter should not be averaged over.
 pub const LARGE_SHARE: f64 = 0.5;
 
-/// Studies how the first metric asked for depends on the parameter `x_axis`, with one line per
+/// Studies how the first requested metric depends on the parameter `x_axis`, with one line per
 /// value of `by`: another parameter, `variant` or `benchmark`.
 ///
 /// A session of several variants gets a line for each unless `by` says otherwise.
@@ -45,7 +48,7 @@ pub fn study(
     };
     let grid = Grid::new(session);
     let axes = Axes::new(&grid, x_axis, by)?;
-    let cells = cells::cells(&grid, &axes, &metric.name, &mut warnings);
+    let cells = cells(&grid, &axes, &metric.name, &mut warnings);
     if cells.is_empty() {
         bail!(
             "no case with the parameter '{x_axis}' has a value of '{}'",
@@ -53,19 +56,19 @@ pub fn study(
         );
     }
     let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
-    let points = cells::points(&cells, &axes);
+    let points = points(&cells, &axes);
     let drawn: Vec<_> = points
         .iter()
-        .map(|point| point::draw(point, confidence, settings.seed))
+        .map(|point| draw(point, confidence, settings.seed))
         .collect();
     let aggregated = aggregated(&grid, &axes, &points, &mut warnings);
-    warnings.extend(step::on_reachable_p(&points));
+    warnings.extend(on_reachable_p(&points));
     Ok(Study {
         metric: metric.clone(),
         x_axis: x_axis.to_owned(),
         by: axes.by.as_ref().map(Key::name),
         aggregated,
-        steps: step::steps(&points, &drawn),
+        steps: steps(&points, &drawn),
         exponents: exponents(&drawn),
         points: drawn,
         warnings,
@@ -77,16 +80,16 @@ pub fn study(
 fn aggregated(
     grid: &Grid<'_>,
     axes: &Axes,
-    points: &[cells::Point<'_>],
+    points: &[Point<'_>],
     warnings: &mut Vec<String>,
 ) -> Vec<Aggregated> {
     let mut all = Vec::new();
-    for key in cells::keys(grid) {
-        let of = |cell: &Cell| key.of(cell);
-        if axes.uses(&key) || cells::levels(points, &of).len() < 2 {
+    for key in keys(grid) {
+        let of = |cell: &Cell| key.value_in(cell);
+        if axes.uses(&key) || levels(points, &of).len() < 2 {
             continue;
         }
-        let explained = cells::explained(points, &of);
+        let explained = explained(points, &of);
         if let Some(share) = explained.filter(|share| *share > LARGE_SHARE) {
             warnings.push(format!(
                 "'{}' explains {:.0} % of the variance within points; separate it with --by, or \
@@ -134,6 +137,324 @@ fn unknown(name: &str, keys: &[Key]) -> anyhow::Error {
 fn without(cases: usize, name: &str) -> String {
     format!(
         "{} without '{name}' left out.",
-        count(cases, "case is", "cases are")
+        counted(cases, "case is", "cases are")
     )
+}
+
+/// Something by which cells differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Key {
+    /// A parameter of the case.
+    Parameter(String),
+    /// The name of the benchmark.
+    Benchmark,
+    /// The variant.
+    Variant,
+}
+
+impl Key {
+    /// Its word on the command line.
+    pub fn name(&self) -> String {
+        match self {
+            Key::Parameter(name) => name.clone(),
+            Key::Benchmark => "benchmark".into(),
+            Key::Variant => "variant".into(),
+        }
+    }
+
+    /// Its value in a cell; empty where the case lacks the parameter.
+    pub fn value_in(&self, cell: &Cell) -> String {
+        match self {
+            Key::Parameter(name) => cell.case.value(name).map_or(String::new(), Value::plain),
+            Key::Benchmark => cell.case.benchmark.clone(),
+            Key::Variant => cell.variant.to_string(),
+        }
+    }
+}
+
+/// What the x axis and the lines are.
+pub(super) struct Axes {
+    pub x: String,
+    pub by: Option<Key>,
+}
+
+impl Axes {
+    /// Finds the two among what the cases have.
+    pub fn new(grid: &Grid<'_>, x: &str, by: Option<&str>) -> anyhow::Result<Axes> {
+        let keys = keys(grid);
+        let parameters: Vec<Key> = keys
+            .iter()
+            .filter(|key| matches!(key, Key::Parameter(_)))
+            .cloned()
+            .collect();
+        if !parameters.contains(&Key::Parameter(x.to_owned())) {
+            return Err(unknown(x, &parameters));
+        }
+        let find = |name: &str| {
+            keys.iter()
+                .find(|key| key.name() == name && name != x)
+                .cloned()
+        };
+        let by = match by {
+            Some(name) => Some(find(name).ok_or_else(|| unknown(name, &keys))?),
+            None => (grid.variants.len() > 1).then_some(Key::Variant),
+        };
+        Ok(Axes {
+            x: x.to_owned(),
+            by,
+        })
+    }
+
+    /// Whether the key is one of the axes.
+    pub fn uses(&self, key: &Key) -> bool {
+        self.by.as_ref() == Some(key) || *key == Key::Parameter(self.x.clone())
+    }
+
+    fn line(&self, cell: &Cell) -> String {
+        self.by
+            .as_ref()
+            .map_or(String::new(), |key| key.value_in(cell))
+    }
+}
+
+/// Everything by which the cells of a session may differ: parameters by first appearance, then
+/// benchmark and variant.
+pub(super) fn keys(grid: &Grid<'_>) -> Vec<Key> {
+    let values = grid.cases.iter().flat_map(|case| &case.case.values);
+    let mut keys = distinct(values.map(|(name, _)| Key::Parameter(name.clone())));
+    keys.extend([Key::Benchmark, Key::Variant]);
+    keys
+}
+
+/// The runs of one case under one variant.
+pub(super) struct Cell {
+    pub case: Arc<Case>,
+    pub variant: Arc<str>,
+    pub x: Value,
+    pub values: Vec<f64>,
+}
+
+/// Cells that share x value and line.
+pub(super) struct Point<'a> {
+    pub x: Value,
+    pub line: String,
+    pub cells: Vec<&'a Cell>,
+}
+
+impl Point<'_> {
+    /// All runs of all cells.
+    pub fn pooled(&self) -> Vec<f64> {
+        self.cells
+            .iter()
+            .flat_map(|cell| cell.values.iter().copied())
+            .collect()
+    }
+}
+
+/// The cells that have an x value and runs with a value of the metric.
+pub(super) fn cells(
+    grid: &Grid<'_>,
+    axes: &Axes,
+    metric: &str,
+    warnings: &mut Vec<String>,
+) -> Vec<Cell> {
+    let (mut cells, mut lacking) = (Vec::new(), 0);
+    for case in &grid.cases {
+        let Some(x) = case.case.value(&axes.x) else {
+            lacking += 1;
+            continue;
+        };
+        for (variant, runs) in grid.variants.iter().zip(&case.by_variant) {
+            let values: Vec<f64> = values_of(runs, metric)
+                .iter()
+                .map(|run| run.value)
+                .collect();
+            if !values.is_empty() {
+                let (case, variant) = (case.case.clone(), variant.clone());
+                cells.push(Cell {
+                    case,
+                    variant,
+                    x: x.clone(),
+                    values,
+                });
+            }
+        }
+    }
+    if lacking > 0 {
+        warnings.push(without(lacking, &axes.x));
+    }
+    cells
+}
+
+/// Gathers cells into points, line by line.
+pub(super) fn points<'a>(cells: &'a [Cell], axes: &Axes) -> Vec<Point<'a>> {
+    let lines = distinct(cells.iter().map(|cell| axes.line(cell)));
+    let mut points: Vec<Point<'a>> = Vec::new();
+    for cell in cells {
+        let line = axes.line(cell);
+        match points
+            .iter_mut()
+            .find(|point| point.line == line && point.x == cell.x)
+        {
+            Some(point) => point.cells.push(cell),
+            None => points.push(Point {
+                x: cell.x.clone(),
+                line,
+                cells: vec![cell],
+            }),
+        }
+    }
+    let place = |line: &String| lines.iter().position(|known| known == line);
+    let number = |point: &Point<'_>| point.x.as_number().unwrap_or(f64::INFINITY);
+    points.sort_by(|a, b| {
+        place(&a.line)
+            .cmp(&place(&b.line))
+            .then(number(a).total_cmp(&number(b)))
+    });
+    points
+}
+
+/// The different values of a key.
+pub(super) fn levels(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> Vec<String> {
+    let mut levels: Vec<String> = points
+        .iter()
+        .flat_map(|point| &point.cells)
+        .map(|cell| of(cell))
+        .collect();
+    levels.sort();
+    levels.dedup();
+    levels
+}
+
+/// Eta squared of a key within points; `None` when nothing varies within points.
+pub(super) fn explained(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> Option<f64> {
+    let groups = |point: &Point<'_>| {
+        let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for cell in &point.cells {
+            groups.entry(of(cell)).or_default().extend(&cell.values);
+        }
+        groups.into_values().collect()
+    };
+    eta_squared(&points.iter().map(groups).collect::<Vec<_>>())
+}
+
+/// Resamples: the ends of a 95 % interval then rest on 50 values each.
+const DRAWS: usize = 2_000;
+/// Skewness from which a mean is a doubtful summary, as in the scatter analysis of Node.js core.
+const SKEWED: f64 = 1.0;
+
+/// Mean over cases of the mean over runs, with a percentile interval that resamples the runs of
+/// every case; without one (low = high = mean) where no case has two runs.
+pub(super) fn draw(point: &Point<'_>, confidence: f64, seed: u64) -> StudyPoint {
+    let pooled = point.pooled();
+    let mean = interval(point, confidence, seed);
+    let middle = median(&pooled);
+    StudyPoint {
+        x: point.x.clone(),
+        line: point.line.clone(),
+        cases: point.cells.len(),
+        mean,
+        median: middle,
+        skewed: is_skewed(&pooled, mean.low, mean.high),
+        runs: pooled,
+    }
+}
+
+/// Whether the mean is a doubtful summary: the values are skewed, or their median lies outside the
+/// interval of the mean.
+pub fn is_skewed(values: &[f64], low: f64, high: f64) -> bool {
+    let outside = low < high && !(low..=high).contains(&median(values));
+    outside || skewness(values).abs() > SKEWED
+}
+
+fn interval(point: &Point<'_>, confidence: f64, seed: u64) -> Estimate {
+    let means: Vec<f64> = point.cells.iter().map(|cell| mean(&cell.values)).collect();
+    let value = mean(&means);
+    if point.cells.iter().all(|cell| cell.values.len() < 2) {
+        return estimate(value, None);
+    }
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut resampled_mean = |values: &[f64]| {
+        let pick = |_| values[random.random_range(0..values.len())];
+        (0..values.len()).map(pick).sum::<f64>() / values.len() as f64
+    };
+    let mut resample = || {
+        let sum: f64 = point
+            .cells
+            .iter()
+            .map(|cell| resampled_mean(&cell.values))
+            .sum();
+        sum / point.cells.len() as f64
+    };
+    let mut resamples: Vec<f64> = (0..DRAWS).map(|_| resample()).collect();
+    resamples.sort_unstable_by(f64::total_cmp);
+    let tail = 0.5 * (1.0 - confidence);
+    Estimate {
+        value,
+        low: quantile(&resamples, tail),
+        high: quantile(&resamples, 1.0 - tail),
+    }
+}
+
+/// A p value that no step can go below makes the test pointless.
+const POINTLESS: f64 = 0.05;
+/// A p value that no step can go below leaves no room for many steps.
+const TIGHT: f64 = 0.005;
+
+/// The steps between neighbouring points of each line.
+pub(super) fn steps(points: &[Point<'_>], drawn: &[StudyPoint]) -> Vec<StudyStep> {
+    let neighbours = points.windows(2).zip(drawn.windows(2));
+    let same_line = |(pair, _): &(&[Point<'_>], &[StudyPoint])| pair[0].line == pair[1].line;
+    neighbours
+        .filter(same_line)
+        .map(|(pair, drawn)| step(pair, drawn))
+        .collect()
+}
+
+fn step(points: &[Point<'_>], drawn: &[StudyPoint]) -> StudyStep {
+    let (from, to) = (&points[0], &points[1]);
+    let (before, after) = (from.pooled(), to.pooled());
+    let ratio = drawn[1].mean.value / drawn[0].mean.value;
+    let growth = from
+        .x
+        .as_number()
+        .zip(to.x.as_number())
+        .map(|(a, b)| (b / a).ln());
+    StudyStep {
+        line: from.line.clone(),
+        from: from.x.clone(),
+        to: to.x.clone(),
+        ratio,
+        p: finite(mann_whitney_p(&before, &after)),
+        cliffs_delta: finite(cliffs_delta(&before, &after)),
+        exponent: growth.map(|growth| ratio.ln() / growth).and_then(finite),
+    }
+}
+
+/// A warning when the steps with the fewest runs cannot reach a small p value.
+pub(super) fn on_reachable_p(points: &[Point<'_>]) -> Option<String> {
+    let runs = |point: &Point<'_>| point.pooled().len();
+    let steps = points
+        .windows(2)
+        .filter(|pair| pair[0].line == pair[1].line);
+    reachable_p(steps.map(|pair| (runs(&pair[0]), runs(&pair[1]))))
+}
+
+/// The same for steps that are known by their numbers of runs.
+pub fn reachable_p(steps: impl Iterator<Item = (usize, usize)>) -> Option<String> {
+    let (smallest, a, b) = steps
+        .map(|(a, b)| (smallest_p(a, b), a, b))
+        .max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let runs = format!("{} against {}", counted(a, "run", "runs"), b);
+    if smallest >= POINTLESS {
+        Some(format!(
+            "With {runs} no step can reach a p value below {smallest:.2}: take more runs."
+        ))
+    } else if smallest >= TIGHT {
+        Some(format!(
+            "With {runs} the smallest p value of a step is {smallest:.3}."
+        ))
+    } else {
+        None
+    }
 }

@@ -3,11 +3,12 @@
 //! Decides centre, spread and remarks of the runs of one case, variant and metric. It must not
 //! compare.
 
-use super::dependence::autocorrelation;
-use super::grid::{Grid, values_of};
-use super::row::finite;
-use super::{CaseSummary, remarks};
+use crate::comparison::finite;
+use crate::paired::autocorrelation;
+use crate::session::{Grid, values_of};
+use crate::{CaseSummary, warnings};
 use speedwell_model::{Case, Estimate, Metric, Order, Run};
+use speedwell_stats::Interval;
 use speedwell_stats::describe::{coefficient_of_variation, mean, median, outliers};
 use speedwell_stats::interval::{mean_t, median_binomial};
 use std::sync::Arc;
@@ -50,7 +51,8 @@ fn summarise(
         case: case.clone(),
         variant: variant.clone(),
         metric: metric.clone(),
-        center: center(&values, confidence),
+        // A mere point where even the extremes do not bound the median.
+        center: estimate(median(&values), median_binomial(&values, confidence)),
         mean: mean(&values),
         variation: finite(coefficient_of_variation(&values)),
         autocorrelation: autocorrelation(&values),
@@ -60,30 +62,18 @@ fn summarise(
     };
     let reported = |run: &&&Run| run.samples.iter().any(|s| *s.metric == *metric.name);
     let lost = all.iter().filter(reported).count() - summary.runs.len();
-    summary.notes = remarks::of_summary(&summary, lost, order);
-    for note in all.iter().flat_map(|run| &run.notes) {
-        if !summary.notes.contains(note) {
-            summary.notes.push(note.clone());
-        }
-    }
+    summary.notes = warnings::of_summary(&summary, lost, order);
+    warnings::add(
+        &mut summary.notes,
+        all.iter().flat_map(|run| run.notes.iter().cloned()),
+    );
     Some(summary)
 }
 
-/// The median with its exact interval; a mere point where even the extremes do not bound it.
-fn center(values: &[f64], confidence: f64) -> Estimate {
-    let value = median(values);
-    match median_binomial(values, confidence) {
-        Some(interval) => Estimate {
-            value,
-            low: interval.low,
-            high: interval.high,
-        },
-        None => Estimate {
-            value,
-            low: value,
-            high: value,
-        },
-    }
+/// A figure with its interval; a mere point without one.
+pub(crate) fn estimate(value: f64, interval: Option<Interval>) -> Estimate {
+    let (low, high) = interval.map_or((value, value), |ends| (ends.low, ends.high));
+    Estimate { value, low, high }
 }
 
 /// Half of the interval of the mean (Student's) as a share of the mean.
@@ -94,12 +84,13 @@ pub(super) fn relative_half_width(values: &[f64], confidence: f64) -> Option<f64
 
 #[cfg(test)]
 mod tests {
-    use crate::{CaseSummary, Settings, of};
+    use crate::CaseSummary;
+    use crate::Settings;
     use speedwell_fixtures::Story;
     use speedwell_model::{Estimate, Session};
 
     fn only(session: &Session) -> CaseSummary {
-        let mut summaries = of(session, &Settings::default()).summaries;
+        let mut summaries = crate::analyse(session, &Settings::default()).summaries;
         assert_eq!(summaries.len(), 1);
         summaries.remove(0)
     }

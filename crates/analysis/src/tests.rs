@@ -7,12 +7,12 @@ mod several_sessions;
 mod studies;
 mod verdicts;
 
-use crate::{CaseComparison, Comparison, Findings, Settings, of};
+use crate::{CaseComparison, Comparison, Findings, Settings};
 use speedwell_model::Session;
 
 /// The comparison of a session of two variants.
 fn compared(session: &Session, settings: &Settings) -> Comparison {
-    let mut comparisons = of(session, settings).comparisons;
+    let mut comparisons = crate::analyse(session, settings).comparisons;
     assert_eq!(comparisons.len(), 1);
     comparisons.remove(0)
 }

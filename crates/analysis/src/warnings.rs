@@ -1,14 +1,15 @@
-//! Whole sentences about the validity of all figures together.
+//! Whole sentences about the validity of all figures together, and remarks that a reader of one figure should know.
 //!
-//! Decides what may spoil a whole session or comparison and words it. It changes no figure.
+//! Decides which threats to a session, a comparison or a figure are worth a sentence, and words it. It changes no figure
+//! and takes no part in the verdict.
 
-use super::across::Chosen;
-use super::code;
-use super::comparison::Compared;
-use super::planning::{fewest_runs, smallest_p};
-use super::remarks::count;
-use super::rule::Rule;
-use super::{Correction, Method, Settings};
+use crate::between_sessions::SelectedSource;
+use crate::comparison::Compared;
+use crate::correction::{fewest_runs, smallest_p};
+use crate::paired::{Matching, PairedRuns, is_marked};
+use crate::policy::Policy;
+use crate::sequential::{End, Outcome};
+use crate::{CaseSummary, Correction, Method, Settings, code};
 use speedwell_model::{
     Calibration, Code, Design, Environment, Metric, Order, Program, Session, State, Step, Stopping,
 };
@@ -17,13 +18,13 @@ use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 /// Share of failed runs from which what is left may be a selection.
 const MANY_FAILURES: f64 = 0.05;
 
-/// What may spoil the figures of a session; `label` names it where there are several.
+/// Threats to the figures of a session; `label` names it where there are several.
 pub(super) fn of_session(session: &Session, label: Option<&str>) -> Vec<String> {
     let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
     let mut warnings = Vec::new();
     match session.state {
         State::Interrupted => {
-            let done = count(session.runs.len(), "run", "runs");
+            let done = counted(session.runs.len(), "run", "runs");
             warnings.push(format!("{name} was interrupted after {done}."));
         }
         State::Running => warnings.push(format!("{name} did not end, or is still measuring.")),
@@ -78,7 +79,7 @@ fn on_failures(session: &Session, name: &str) -> Option<String> {
         return None;
     }
     let share = 100.0 * failed as f64 / all as f64;
-    let runs = count(all, "run", "runs");
+    let runs = counted(all, "run", "runs");
     if failed == all {
         return Some(format!("{name}: {failed} of {runs} failed."));
     }
@@ -117,9 +118,11 @@ pub(super) fn of_turns((old, new): (&str, &str), order: Order) -> Option<String>
     }
 }
 
-/// Whether the test asked for gave way to another.
-pub(super) fn of_method(settings: &Settings, rule: &Rule) -> Option<String> {
-    let gave_way = settings.method.is_some_and(|method| method != rule.method);
+/// Whether the requested test gave way to another.
+pub(super) fn of_method(settings: &Settings, policy: &Policy) -> Option<String> {
+    let gave_way = settings
+        .method
+        .is_some_and(|method| method != policy.method);
     gave_way.then(|| "The rank test needs randomised blocks; Mann-Whitney's is used.".into())
 }
 
@@ -151,21 +154,21 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
     let Stopping::Fixed { runs } = design.stopping else {
         return None;
     };
-    let (rule, runs) = (Rule::of(design, settings), runs as usize);
-    let block = match rule.method {
-        Method::Rank => rule.runs_per_block(),
+    let (policy, runs) = (Policy::new(design, settings), runs as usize);
+    let block = match policy.method {
+        Method::Rank => policy.runs_per_block(),
         Method::MannWhitney => runs,
         // Their p values have no lower limit, or not one that more runs would change.
         Method::Welch | Method::Bootstrap => return None,
     };
-    let counted = match settings.correction {
+    let tests = match settings.correction {
         Correction::Holm | Correction::BenjaminiHochberg => comparisons,
         Correction::None => 1,
     };
     let enough = || {
-        let level = rule.alpha / counted as f64;
+        let level = policy.alpha / tests as f64;
         let reaches = |runs: &usize| smallest_p(*runs, *runs) <= level;
-        let needed = match rule.method {
+        let needed = match policy.method {
             Method::Rank => fewest_runs(level, block),
             _ => (1..).find(reaches).unwrap_or_default(),
         };
@@ -173,26 +176,25 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
     };
     let smallest = smallest_p(runs, block);
     // Under Benjamini and Hochberg's correction so many changes are found together or not at all.
-    let at_once = (smallest * counted as f64 / rule.alpha * (1.0 - 1e-9)).ceil() as usize;
+    let at_once = (smallest * tests as f64 / policy.alpha * (1.0 - 1e-9)).ceil() as usize;
     let why = match () {
         () if comparisons == 0 => return None,
         () if runs < MINIMUM_PER_SIDE => {
-            let show = count(runs, "run a side shows", "runs a side show");
+            let show = counted(runs, "run a side shows", "runs a side show");
             format!("{show} nothing: below {MINIMUM_PER_SIDE} nothing is claimed")
         }
         () if at_once <= 1 => return None,
         () => {
-            let few = if settings.correction == Correction::BenjaminiHochberg && at_once <= counted
-            {
+            let few = if settings.correction == Correction::BenjaminiHochberg && at_once <= tests {
                 format!("fewer than {at_once} changes")
             } else {
                 "any change".into()
             };
             let digits = (1.0 - smallest.log10().floor()).max(0.0) as usize;
             format!(
-                "{runs} runs a side cannot show {few} among {counted} comparisons: the smallest p value, \
-                 {smallest:.digits$}, times {counted} is above {} %",
-                percent(rule.alpha)
+                "{runs} runs a side cannot show {few} among {tests} comparisons: the smallest p value, \
+                 {smallest:.digits$}, times {tests} is above {} %",
+                percent(policy.alpha)
             )
         }
     };
@@ -212,7 +214,7 @@ pub fn uncalibrated(machine: &Environment, known: &Calibration) -> Option<String
             "The machine '{host}' is not calibrated: @{} found {} in {} comparisons of the same thing, \
              where {} to {} are expected; {effect}.",
             known.session,
-            count(known.false_alarms as usize, "false alarm", "false alarms"),
+            counted(known.false_alarms as usize, "false alarm", "false alarms"),
             known.comparisons,
             known.expected_low,
             known.expected_high,
@@ -220,7 +222,7 @@ pub fn uncalibrated(machine: &Environment, known: &Calibration) -> Option<String
     })
 }
 
-/// What may spoil one comparison.
+/// Threats to one comparison.
 pub(super) fn of_comparison(found: &Compared) -> Vec<String> {
     let comparison = &found.comparison;
     let (old, new) = (&comparison.baseline, &comparison.candidate);
@@ -232,7 +234,7 @@ pub(super) fn of_comparison(found: &Compared) -> Vec<String> {
         ));
     }
     if comparison.overall.is_some() && found.left_out > 0 {
-        let cases = count(found.left_out, "case", "cases");
+        let cases = counted(found.left_out, "case", "cases");
         warnings.push(format!(
             "The overall change of '{new}' leaves out {cases} without a bounded interval."
         ));
@@ -257,7 +259,7 @@ pub(super) fn of_metric(metric: &Metric, session: &Session, label: &str) -> Opti
 }
 
 /// Circumstances in which the sources differ from the first.
-pub(super) fn of_environments(sources: &[Chosen<'_>]) -> Vec<String> {
+pub(super) fn of_environments(sources: &[SelectedSource<'_>]) -> Vec<String> {
     let Some((first, others)) = sources.split_first() else {
         return Vec::new();
     };
@@ -314,7 +316,7 @@ fn is_of_the_moment(fact: &str) -> bool {
 }
 
 /// The same path may hold another build today.
-fn changed_program(first: &Chosen<'_>, other: &Chosen<'_>) -> Option<String> {
+fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Option<String> {
     let (a, b) = (program(first)?, program(other)?);
     let build = |p: &Program| (p.version.clone(), p.size_bytes, p.modified_unix_ms);
     if a.path != b.path || build(a) == build(b) {
@@ -343,7 +345,7 @@ fn changed_program(first: &Chosen<'_>, other: &Chosen<'_>) -> Option<String> {
     })
 }
 
-fn program<'a>(source: &'a Chosen<'_>) -> Option<&'a Program> {
+fn program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a Program> {
     let programs = &source.session.environment.programs;
     programs
         .iter()
@@ -370,4 +372,141 @@ pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// A share in percent without the noise of binary fractions.
 fn percent(share: f64) -> f64 {
     (share * 1e8).round() / 1e6
+}
+
+/// How the runs of a pair follow each other.
+pub(super) struct RunOrder {
+    /// Whether the noise depends on its past.
+    pub dependent: bool,
+    /// Whether all runs of one side came before those of the other.
+    pub one_after_the_other: bool,
+}
+
+/// Remarks on one case of a comparison.
+pub(super) fn of_row(
+    pair: &PairedRuns,
+    outcome: &Outcome,
+    policy: &Policy,
+    order: &RunOrder,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(on_the_number_of_runs(pair, outcome, policy));
+    if pair.incomplete > 0 {
+        let blocks = counted(pair.incomplete, "block lacks", "blocks lack");
+        notes.push(format!("{blocks} a run and cannot be compared."));
+    }
+    notes.extend(on_the_values(outcome, policy));
+    notes.extend(on_dependence(policy, order));
+    notes
+}
+
+fn on_the_number_of_runs(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) -> Option<String> {
+    let runs = outcome.data.runs();
+    if outcome.is_contradictory {
+        return Some(format!(
+            "The intervals of the looks have nothing in common, so something changed while measuring; the figures are \
+             those of the look at {runs} runs a side, where the change shows most clearly."
+        ));
+    }
+    match outcome.end {
+        End::TooFew if runs < MINIMUM_PER_SIDE => Some(format!(
+            "Too few runs: {runs} a side, and below {MINIMUM_PER_SIDE} nothing is claimed."
+        )),
+        End::TooFew => Some(format!(
+            "Measuring ended before the first look; there are {runs} runs a side."
+        )),
+        End::Early => {
+            let next = policy
+                .looks
+                .as_ref()
+                .and_then(|looks| looks.design.next_after(runs));
+            let planned = next.map_or(String::new(), |look| format!(" at {} runs a side", look.n));
+            Some(format!(
+                "Measuring ended before the look{planned}; the figures are those of the look at {runs}."
+            ))
+        }
+        End::Final if pair.runs() > runs && policy.looks.is_some() => Some(format!(
+            "Decided at {runs} runs a side; the later ones take no part in the verdict."
+        )),
+        End::Final => None,
+    }
+}
+
+fn on_the_values(outcome: &Outcome, policy: &Policy) -> Option<String> {
+    let data = &outcome.data;
+    if data.runs() == 0 {
+        return None;
+    }
+    let varies = |values: &[f64]| values.iter().any(|&value| value != values[0]);
+    if data.constant().is_some() {
+        Some("All values of both sides are identical.".into())
+    } else if !data.is_positive() && outcome.change.is_none() {
+        Some("Values of zero or below have no logarithm, so no change can be given.".into())
+    } else if policy.method == Method::Welch && !varies(&data.baseline) && !varies(&data.candidate)
+    {
+        Some("Neither side's values vary, so Welch's test is undefined.".into())
+    } else if !outcome.is_same && outcome.change.is_none() {
+        Some(
+            "The baseline's mean is indistinguishable from zero, so no change can be given.".into(),
+        )
+    } else {
+        None
+    }
+}
+
+fn on_dependence(policy: &Policy, order: &RunOrder) -> Option<String> {
+    let text = match (order.dependent, policy.matching) {
+        (false, _) => return None,
+        // Randomised blocks protect the test: nothing is wrong.
+        (true, Matching::Blocks { .. }) if !policy.indicative => return None,
+        (true, _) if order.one_after_the_other => {
+            "Runs depend on each other and the sides were measured one after the other, so the p \
+             value is not valid."
+        }
+        (true, _) => "Runs depend on each other, so the p value is not reliable.",
+    };
+    Some(text.into())
+}
+
+/// Remarks on one series, to be called when its figures are known.
+pub(super) fn of_summary(summary: &CaseSummary, lost: usize, order: Order) -> Vec<String> {
+    let mut notes = Vec::new();
+    let runs = summary.runs.len();
+    if lost > 0 {
+        notes.push(format!(
+            "{} gave no finite value.",
+            counted(lost, "run", "runs")
+        ));
+    }
+    if runs > 1
+        && summary
+            .runs
+            .iter()
+            .all(|run| run.value == summary.runs[0].value)
+    {
+        notes.push(format!("All {runs} values are identical."));
+        return notes;
+    }
+    if !summary.outliers.is_empty() {
+        let far = counted(summary.outliers.len(), "value lies", "values lie");
+        notes.push(format!("{far} far from the median; nothing was dropped."));
+    }
+    match summary.autocorrelation {
+        Some(known) if is_marked(known, runs) => {
+            let effect = match order {
+                Order::Blocks => "comparisons are protected by the randomised blocks",
+                _ => "the interval may be too narrow",
+            };
+            notes.push(format!(
+                "Runs depend on each other (lag-1 correlation {known:.2}); {effect}."
+            ));
+        }
+        _ => {}
+    }
+    notes
+}
+
+/// A number with the word for one or for many.
+pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }

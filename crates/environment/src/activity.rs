@@ -1,7 +1,16 @@
-//! What else the machine is doing at this moment: load, pressure, stolen time.
+//! What else the machine is doing: load, pressure, stolen time; at this moment, during an interval, and from one look to
+//! the next.
+//!
+//! Decides from which pressure on a busy machine is worth a sentence before anything is measured; the same limits judge
+//! the machine in `speedwell doctor`. Start at [`busy_machine`], [`Stretch::begin`] and [`Watch::look`].
 
-use super::tree::Tree;
-use speedwell_model::Environment;
+use crate::tree::{Tree, field};
+use speedwell_model::{Environment, Snapshot};
+use speedwell_process::{cpu_ns_of, family_of};
+use std::collections::HashMap;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Instant;
 
 /// Load averages over 1, 5 and 15 minutes.
 pub(super) fn load(tree: &Tree) -> Option<[f64; 3]> {
@@ -46,22 +55,19 @@ impl Resource {
 /// Share of the last 10 seconds, in percent, in which some task waited for the resource
 /// (pressure stall information; kernel documentation, `accounting/psi.rst`).
 pub(super) fn pressure_percent(tree: &Tree, resource: Resource) -> Option<f64> {
-    let text = tree.text(format!("/proc/pressure/{}", resource.name()))?;
-    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    some.split(' ')
-        .find_map(|word| word.strip_prefix("avg10="))?
-        .parse()
-        .ok()
+    pressure_field(tree, resource, "avg10=")
 }
 
 /// Time since the start of the machine, in microseconds, in which some task waited for the resource.
 pub(super) fn pressure_total_us(tree: &Tree, resource: Resource) -> Option<u64> {
+    pressure_field(tree, resource, "total=")
+}
+
+fn pressure_field<T: FromStr>(tree: &Tree, resource: Resource, name: &str) -> Option<T> {
     let text = tree.text(format!("/proc/pressure/{}", resource.name()))?;
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    some.split(' ')
-        .find_map(|word| word.strip_prefix("total="))?
-        .parse()
-        .ok()
+    let mut words = some.split(' ');
+    words.find_map(|word| word.strip_prefix(name))?.parse().ok()
 }
 
 /// Ticks of the processors since the start of the machine that the host gave to others while we wanted them,
@@ -78,16 +84,204 @@ pub(super) fn steal_ticks(tree: &Tree) -> Option<(u64, u64)> {
     Some((*ticks.get(7)?, ticks.iter().sum()))
 }
 
-/// Share of them, in percent.
+/// Share of the ticks between two counts that the host gave to others.
+fn stolen_share(from: (u64, u64), to: (u64, u64)) -> Option<f64> {
+    let all = to.1.saturating_sub(from.1);
+    (all > 0).then(|| to.0.saturating_sub(from.0) as f64 / all as f64)
+}
+
+/// Share of them since the start of the machine, in percent.
 pub(super) fn steal_percent(tree: &Tree) -> Option<f64> {
-    let (stolen, all) = steal_ticks(tree)?;
-    (all > 0).then(|| stolen as f64 / all as f64 * 100.0)
+    Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
+}
+
+/// A sentence that says how busy the machine is right now; `None` if it is quiet enough, or does not say.
+///
+/// Takes well under a millisecond: it reads three small files of the kernel.
+pub fn busy_machine() -> Option<String> {
+    busy(&Tree::at(Path::new("/")))
+}
+
+fn busy(tree: &Tree) -> Option<String> {
+    let above = |resource: &Resource| {
+        let percent = pressure_percent(tree, *resource)?;
+        let (_, bad) = resource.limits_percent();
+        (percent > bad).then(|| format!("{} pressure {percent:.0} %", resource.name()))
+    };
+    let known: Vec<String> = Resource::ALL.iter().filter_map(above).collect();
+    (!known.is_empty()).then(|| {
+        format!(
+            "The machine is busy with other work ({}): expect noisy figures; 'speedwell doctor' says more.",
+            known.join(", ")
+        )
+    })
+}
+
+/// A stretch that has begun.
+#[derive(Debug)]
+pub struct Stretch {
+    tree: Tree,
+    pid: i32,
+    begin: Instant,
+    cpu_ns: Option<u64>,
+    waited_us: Option<u64>,
+    stolen: Option<(u64, u64)>,
+}
+
+/// What a stretch cost. What the kernel does not tell is absent; shares are parts of 1.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spent {
+    /// Its length in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Processor time of the processes, in nanoseconds.
+    pub cpu_ns: Option<u64>,
+    /// Share of the time in which some task of the machine waited for a processor.
+    pub pressure: Option<f64>,
+    /// Share of the machine's processor time that its host gave to others.
+    pub steal: Option<f64>,
+}
+
+impl Stretch {
+    /// Begins, for the process `pid` and all it starts.
+    pub fn begin(pid: i32) -> Stretch {
+        let tree = Tree::at(Path::new("/"));
+        Stretch {
+            pid,
+            waited_us: pressure_total_us(&tree, Resource::Cpu),
+            stolen: steal_ticks(&tree),
+            cpu_ns: cpu_ns_of(pid),
+            begin: Instant::now(),
+            tree,
+        }
+    }
+
+    /// Ends.
+    pub fn end(self) -> Spent {
+        let elapsed_ns = self.begin.elapsed().as_nanos() as u64;
+        let cpu_ns = self.cpu_ns.zip(cpu_ns_of(self.pid));
+        let waited = self
+            .waited_us
+            .zip(pressure_total_us(&self.tree, Resource::Cpu));
+        let stolen = self.stolen.zip(steal_ticks(&self.tree));
+        Spent {
+            elapsed_ns,
+            cpu_ns: cpu_ns.map(|(from, to)| to.saturating_sub(from)),
+            pressure: waited.map(|(from, to)| {
+                let waited_ns = to.saturating_sub(from) as f64 * 1e3;
+                (waited_ns / elapsed_ns.max(1) as f64).min(1.0)
+            }),
+            steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
+        }
+    }
+}
+
+/// Counters at the last look.
+#[derive(Debug)]
+struct Counters {
+    at: Instant,
+    cpu_ns: Option<u64>,
+    switches: HashMap<i32, Switches>,
+    stolen: Option<(u64, u64)>,
+}
+
+/// Context switches of one thread since it began. A sum over all threads would fall when one of them ends.
+#[derive(Debug, Clone, Copy, Default)]
+struct Switches {
+    voluntary: u64,
+    involuntary: u64,
+}
+
+/// Looks at the processes that descend from one.
+#[derive(Debug)]
+pub struct Watch {
+    tree: Tree,
+    pid: i32,
+    last: Counters,
+}
+
+impl Watch {
+    /// Begins to watch `pid` and all it starts.
+    pub fn new(pid: i32) -> Watch {
+        let tree = Tree::at(Path::new("/"));
+        let last = counters(&tree, pid);
+        Watch { tree, pid, last }
+    }
+
+    /// What happened since the last look.
+    pub fn look(&mut self) -> Snapshot {
+        let now = counters(&self.tree, self.pid);
+        let last = &self.last;
+        let seconds = now.at.duration_since(last.at).as_secs_f64();
+        let per_s = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
+        let since = |of: fn(&Switches) -> u64| -> u64 {
+            let grown = now.switches.iter().map(|(thread, now)| {
+                let before = last.switches.get(thread).map_or(0, of);
+                of(now).saturating_sub(before)
+            });
+            grown.sum()
+        };
+        let cpu = last.cpu_ns.zip(now.cpu_ns);
+        let stolen = last.stolen.zip(now.stolen);
+        let snapshot = Snapshot {
+            cpus: cpu.and_then(|(from, to)| Some(per_s(to.saturating_sub(from))? / 1e9)),
+            rss_bytes: rss_bytes(&self.tree, self.pid),
+            voluntary_per_s: per_s(since(|switches| switches.voluntary)),
+            involuntary_per_s: per_s(since(|switches| switches.involuntary)),
+            steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
+            pressure: pressure_percent(&self.tree, Resource::Cpu).map(|percent| percent / 100.0),
+        };
+        self.last = now;
+        snapshot
+    }
+}
+
+fn counters(tree: &Tree, pid: i32) -> Counters {
+    let mut switches = HashMap::new();
+    for member in family_of(pid) {
+        let tasks = format!("/proc/{member}/task");
+        for task in tree.names(&tasks) {
+            let status = tree.text(format!("{tasks}/{task}/status"));
+            let (Some(status), Ok(task)) = (status, task.parse()) else {
+                continue;
+            };
+            let counted = Switches {
+                voluntary: count(&status, "voluntary_ctxt_switches"),
+                involuntary: count(&status, "nonvoluntary_ctxt_switches"),
+            };
+            switches.insert(task, counted);
+        }
+    }
+    Counters {
+        at: Instant::now(),
+        cpu_ns: cpu_ns_of(pid),
+        switches,
+        stolen: steal_ticks(tree),
+    }
+}
+
+fn count(status: &str, name: &str) -> u64 {
+    let value = field(status, name, ':').and_then(|value| value.parse().ok());
+    value.unwrap_or(0)
+}
+
+/// Resident memory of all of them; the second figure of statm counts pages (proc_pid_statm(5)).
+fn rss_bytes(tree: &Tree, pid: i32) -> Option<u64> {
+    let pages = family_of(pid).into_iter().filter_map(|member| {
+        let text = tree.text(format!("/proc/{member}/statm"))?;
+        text.split_whitespace().nth(1)?.parse::<u64>().ok()
+    });
+    // SAFETY: sysconf only reads a setting.
+    let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok()?;
+    let pages: u64 = pages.sum();
+    (pages > 0).then_some(pages * page)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::fake::machine;
     use super::*;
+    use crate::tree::fake::machine;
+    use speedwell_process::{Service, Spec};
+    use std::time::Duration;
 
     #[test]
     fn load_pressure_and_steal_are_read() {
@@ -112,5 +306,102 @@ mod tests {
     fn a_load_that_is_no_number_is_no_load() {
         assert_eq!(load(&machine(&[("/proc/loadavg", "nan 1 1")])), None);
         assert_eq!(load(&machine(&[("/proc/loadavg", "0.1 0.2")])), None);
+    }
+
+    fn under(cpu: &str, memory: &str) -> Option<String> {
+        let line = |percent: &str| format!("some avg10={percent} avg60=0.00 avg300=0.00 total=1\n");
+        busy(&machine(&[
+            ("/proc/pressure/cpu", &line(cpu)),
+            ("/proc/pressure/memory", &line(memory)),
+        ]))
+    }
+
+    #[test]
+    fn a_busy_machine_is_one_line_and_a_quiet_one_none() {
+        assert_eq!(under("24.90", "0.00"), None);
+        assert_eq!(busy(&machine(&[])), None);
+        let said = under("99.12", "10.50").unwrap();
+        assert!(
+            said.contains("(cpu pressure 99 %, memory pressure 10 %)"),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 1);
+    }
+
+    #[test]
+    fn processor_time_is_told_in_less_than_ticks() {
+        // A process of its own: those of other tests come and go in this one.
+        let work = Spec::new("/bin/sh").args(["-c", "while :; do :; done"]);
+        let service = Service::start(work).unwrap();
+        let used = || cpu_ns_of(service.pid()).unwrap();
+        let (begin, before_ns) = (Instant::now(), used());
+        let stretch = Stretch::begin(service.pid());
+        let inside_ns = used();
+        while used() < inside_ns + 30_000_000 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let least_ns = used() - inside_ns;
+        let spent = stretch.end();
+        let most_ns = used() - before_ns;
+        let cpu_ns = spent.cpu_ns.unwrap();
+        assert!(
+            (least_ns..=most_ns).contains(&cpu_ns),
+            "{cpu_ns} instead of {least_ns} to {most_ns}"
+        );
+        // A tick of 10 ms would make a round number of it.
+        assert!(!cpu_ns.is_multiple_of(10_000_000), "{cpu_ns}");
+        let whole_ns = begin.elapsed().as_nanos() as u64;
+        assert!((1..=whole_ns).contains(&spent.elapsed_ns), "{spent:?}");
+        assert!(
+            spent
+                .pressure
+                .is_none_or(|share| (0.0..=1.0).contains(&share))
+        );
+    }
+
+    /// A child of its own: the processes of other tests come and go in this one.
+    fn child(script: &str) -> Service {
+        Service::start(Spec::new("/bin/sh").args(["-c", script])).unwrap()
+    }
+
+    #[test]
+    fn a_busy_process_and_a_sleeping_one_look_different() {
+        let busy = child("while :; do :; done");
+        let used = || cpu_ns_of(busy.pid()).unwrap();
+        // How much the machine lets it do is its own affair: what it did is seen beside.
+        let (begin, before_ns) = (Instant::now(), used());
+        let mut watch = Watch::new(busy.pid());
+        let (since, inside_ns) = (Instant::now(), used());
+        while used() < inside_ns + 200_000_000 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let (least_ns, shortest_s) = (used() - inside_ns, since.elapsed().as_secs_f64());
+        let seen = watch.look();
+        let (most_ns, longest_s) = (used() - before_ns, begin.elapsed().as_secs_f64());
+        let least = least_ns as f64 / 1e9 / longest_s;
+        let most = most_ns as f64 / 1e9 / shortest_s;
+        assert!(
+            seen.cpus.is_some_and(|cpus| (least..=most).contains(&cpus)),
+            "{seen:?}, but {least} to {most}"
+        );
+        assert!(
+            seen.rss_bytes.is_some_and(|bytes| bytes > 100_000),
+            "{seen:?}"
+        );
+
+        let lazy = child("while :; do sleep 0.01; done");
+        let mut watch = Watch::new(lazy.pid());
+        let mut asleep = Snapshot::default();
+        for _ in 0..600 {
+            std::thread::sleep(Duration::from_millis(50));
+            asleep = watch.look();
+            if asleep.voluntary_per_s.is_some_and(|rate| rate > 0.0) {
+                break;
+            }
+        }
+        assert!(
+            asleep.voluntary_per_s.is_some_and(|rate| rate > 0.0),
+            "{asleep:?}"
+        );
     }
 }

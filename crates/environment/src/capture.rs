@@ -1,11 +1,11 @@
 //! Notes the circumstances of a session, within milliseconds and without ever failing: a fact
 //! that cannot be read is left out.
 
-use super::activity::{Resource, load, pressure_percent, steal_percent};
-use super::programs::program;
-use super::system::Aslr;
 use super::tree::{Tree, field};
-use super::{control_group, memory, processors, system};
+use crate::activity::{Resource, load, pressure_percent, steal_percent};
+use crate::programs::program;
+use crate::system::{self, Aslr};
+use crate::{control_group, processors};
 use speedwell_model::Environment;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn capture_from(tree: &Tree) -> Environment {
         host: tree.text("/proc/sys/kernel/hostname"),
         cpu: processors::model(tree),
         cpus: processors::available(tree),
-        memory_bytes: memory::memory(tree).map(|memory| memory.total_bytes),
+        memory_bytes: system::memory(tree).map(|memory| memory.total_bytes),
         kernel: system::kernel(tree),
         governors: processors::governors(tree).into_keys().collect(),
         aslr: system::aslr(tree).map(|aslr| matches!(aslr, Aslr::Full | Aslr::Partial)),
@@ -75,11 +75,11 @@ fn facts(tree: &Tree) -> BTreeMap<String, String> {
         ),
         (
             "transparent_huge_pages",
-            memory::transparent_huge_pages(tree),
+            system::transparent_huge_pages(tree),
         ),
         (
             "huge_pages",
-            memory::reserved_huge_pages(tree).map(|count| count.to_string()),
+            system::reserved_huge_pages(tree).map(|count| count.to_string()),
         ),
     ];
     let known = settings.into_iter().chain(of_this_moment(tree));
@@ -89,7 +89,7 @@ fn facts(tree: &Tree) -> BTreeMap<String, String> {
 }
 
 fn of_this_moment(tree: &Tree) -> Vec<(&'static str, Option<String>)> {
-    let memory = memory::memory(tree);
+    let memory = system::memory(tree);
     let percent = |share: Option<f64>| share.map(|share| format!("{share:.2}"));
     let pressure = |resource| percent(pressure_percent(tree, resource));
     vec![

@@ -1,12 +1,16 @@
-//! Finds programs and notes which build it is that a name stands for.
+//! Finds programs, notes which build it is that a name stands for, and asks it for its version, in the words that it
+//! understands and without ever waiting for long. Start at [`program`] and [`program_version`].
 
-use super::tree::Tree;
+use crate::tree::Tree;
 use speedwell_model::Program;
-use std::env;
+use speedwell_process::{Ended, Outcome, Spec, run};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::{env, thread};
 
 /// The first executable file of that name in the folders of `search` (a `PATH`).
 pub(super) fn find(tree: &Tree, search: &OsStr, name: &str) -> Option<PathBuf> {
@@ -49,12 +53,153 @@ fn resolve(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
+/// No program needs longer to say its name; one that does has begun to do its work.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// What a program says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProgramVersion {
+    /// The line with the version; `None` if the program did not answer.
+    pub text: Option<String>,
+    /// Versions of the parts inside, where it tells them (for Node.js: engine, libraries).
+    pub parts: BTreeMap<String, String>,
+}
+
+/// Starts the program, once, and asks for its version. Takes at most 5 seconds: then the program
+/// and all its children are killed, and counted as having said nothing.
+pub fn program_version(path: &Path) -> ProgramVersion {
+    version_within(path, LIMIT)
+}
+
+fn version_within(path: &Path, limit: Duration) -> ProgramVersion {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let question = question(&name);
+    let answer = ask(path, question.arguments, limit);
+    let answer = answer.filter(|answer| question.any_status || answer.success);
+    match answer {
+        Some(answer) if question.json => {
+            ProgramVersion::of_node(serde_json::from_str(answer.output.trim()).unwrap_or_default())
+        }
+        Some(answer) => ProgramVersion {
+            text: version_line(&answer.output, &name)
+                .or_else(|| version_line(&answer.errors, &name)),
+            ..ProgramVersion::default()
+        },
+        None => ProgramVersion::default(),
+    }
+}
+
+/// How a program is asked.
+struct Question {
+    arguments: &'static [&'static str],
+    /// Whether the answer counts even if the program says that it failed.
+    any_status: bool,
+    /// Whether the answer is Node's table of versions.
+    json: bool,
+}
+
+fn question(name: &str) -> Question {
+    let arguments: &[&str] = match name {
+        "go" => &["version"],
+        "ab" => &["-V"],
+        "wrk" => &["-v"],
+        "erl" => &[
+            "-noinput",
+            "-eval",
+            "io:put_chars(erlang:system_info(system_version)), halt().",
+        ],
+        _ if is_node(name) => &["-p", "JSON.stringify(process.versions)"],
+        _ => &["--version"],
+    };
+    Question {
+        arguments,
+        any_status: name == "wrk",
+        json: is_node(name),
+    }
+}
+
+/// `node`, `node22`, `node-20.1`, `node_g`; but not `node_exporter`.
+fn is_node(name: &str) -> bool {
+    name == "node_g"
+        || name.strip_prefix("node").is_some_and(|rest| {
+            rest.chars()
+                .all(|c| c.is_ascii_digit() || "-.v".contains(c))
+        })
+}
+
+impl ProgramVersion {
+    /// What Node.js says of itself, from its table of versions.
+    pub fn of_node(parts: BTreeMap<String, String>) -> ProgramVersion {
+        ProgramVersion {
+            text: parts.get("node").map(|version| format!("v{version}")),
+            parts,
+        }
+    }
+}
+
+/// The first line that names the program (Elixir first tells what it runs on), or else the first
+/// that says anything.
+fn version_line(text: &str, name: &str) -> Option<String> {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let name = name.to_lowercase();
+    let line = lines()
+        .find(|line| line.to_lowercase().starts_with(&name))
+        .or(lines().next())?;
+    Some(line.chars().take(200).collect())
+}
+
+struct Answer {
+    success: bool,
+    output: String,
+    errors: String,
+}
+
+/// Runs the program with its input closed, in a process group of its own. What it said before its end counts,
+/// however late we come to read it; a child that keeps its streams open after that is ended.
+fn ask(path: &Path, arguments: &[&str], limit: Duration) -> Option<Answer> {
+    let spec = Spec {
+        limit,
+        ..Spec::new(path).args(arguments.iter().copied())
+    };
+    let outcome = started(&spec)?;
+    let success = match outcome.ended {
+        Ended::Exit(code) => code == 0,
+        Ended::Signal(_) => false,
+        Ended::Timeout | Ended::Lingered | Ended::Interrupted => return None,
+    };
+    Some(Answer {
+        success,
+        output: outcome.stdout.text(),
+        errors: outcome.stderr.text(),
+    })
+}
+
+/// Starts a program, patiently where it has only just been written: as long as some process of
+/// ours stands between fork and exec it holds a copy of the descriptor that wrote it, and the
+/// kernel refuses to execute a file that is open for writing.
+fn started(spec: &Spec) -> Option<Outcome> {
+    let deadline = Instant::now() + spec.limit;
+    loop {
+        match run(spec, &mut ()) {
+            Err(error)
+                if error.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < deadline =>
+            {
+                thread::sleep(Duration::from_millis(2));
+            }
+            result => return result.ok(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tree::fake::machine;
     use super::*;
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::symlink;
+    use std::fs;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+    use tempfile::TempDir;
 
     #[test]
     fn only_executable_files_are_programs() {
@@ -93,5 +238,134 @@ mod tests {
         let unknown = program("a", Path::new("no-such-program"), None);
         assert_eq!(unknown.path, Path::new("no-such-program"));
         assert_eq!(unknown.size_bytes, None);
+    }
+
+    /// A program that is a shell script.
+    fn fake_program(name: &str, script: &str) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        (folder, path)
+    }
+
+    fn says(name: &str, script: &str) -> Option<String> {
+        let (_folder, path) = fake_program(name, script);
+        program_version(&path).text
+    }
+
+    #[test]
+    fn the_first_line_counts_unless_another_names_the_program() {
+        assert_eq!(
+            says("tool", "echo; echo 'Tool 1.2'; echo more").as_deref(),
+            Some("Tool 1.2")
+        );
+        let elixir = "echo 'Erlang/OTP 25'; echo; echo 'Elixir 1.14.0 (compiled with 25)'";
+        assert_eq!(
+            says("elixir", elixir).as_deref(),
+            Some("Elixir 1.14.0 (compiled with 25)")
+        );
+        assert_eq!(
+            says("java", "echo 'openjdk 17' >&2").as_deref(),
+            Some("openjdk 17")
+        );
+    }
+
+    #[test]
+    fn each_program_is_asked_in_its_own_words() {
+        let go = r#"[ "$*" = version ] && echo "go version go1.22 linux/amd64""#;
+        assert_eq!(
+            says("go", go).as_deref(),
+            Some("go version go1.22 linux/amd64")
+        );
+        let wrk = r#"[ "$*" = -v ] && echo "wrk 4.1.0 [epoll]"; exit 1"#;
+        assert_eq!(says("wrk", wrk).as_deref(), Some("wrk 4.1.0 [epoll]"));
+        assert_eq!(
+            says("tool", "echo 'unknown option --version'; exit 2"),
+            None
+        );
+    }
+
+    #[test]
+    fn node_tells_everything_in_one_start() {
+        let script = r#"echo start >> "$0.starts"; echo '{"node":"20.1.0","v8":"11.3"}'"#;
+        let (_folder, path) = fake_program("node-20", script);
+        let version = program_version(&path);
+        assert_eq!(version.text.as_deref(), Some("v20.1.0"));
+        assert_eq!(version.parts["v8"], "11.3");
+        let starts = fs::read_to_string(path.with_file_name("node-20.starts")).unwrap();
+        assert_eq!(starts.lines().count(), 1);
+    }
+
+    #[test]
+    fn names_that_merely_begin_like_node_are_not_node() {
+        for (name, expected) in [
+            ("node", true),
+            ("node22", true),
+            ("node-v20.1", true),
+            ("node_exporter", false),
+        ] {
+            assert_eq!(is_node(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_starts_working_instead_is_killed_with_its_children() {
+        let (_folder, path) = fake_program("server", "sleep 600 & echo $! > \"$0.pid\"; wait");
+        let begun = Instant::now();
+        // On a busy machine it may not have come as far as its child when its time is up.
+        let child = (0..8).find_map(|tries| {
+            let version = version_within(&path, Duration::from_millis(150 << tries));
+            assert_eq!(version, ProgramVersion::default());
+            let pid = fs::read_to_string(path.with_file_name("server.pid")).ok()?;
+            pid.trim().parse::<i32>().ok()
+        });
+        let child = child.expect("it never started its child");
+        assert!(begun.elapsed() < Duration::from_secs(120), "it lasts 600 s");
+
+        // The kernel takes a moment, and the dead stay in its table until they are collected.
+        let is_alive = || {
+            fs::read_to_string(format!("/proc/{child}/stat"))
+                .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
+        };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while is_alive() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!is_alive(), "the child lives on");
+    }
+
+    #[test]
+    fn a_daemon_left_behind_does_not_hold_us_up() {
+        let begun = Instant::now();
+        let text = says("daemon", "echo 'daemon 3'; sleep 600 &");
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "the pipe stays open for 600 s"
+        );
+        assert_eq!(text.as_deref(), Some("daemon 3"));
+    }
+
+    #[test]
+    fn what_was_said_before_the_end_counts() {
+        // More than a pipe holds, so that there is something to read until the very end.
+        let long = "head -c 100000 /dev/zero | tr '\\0' ' ' >&2; echo; echo 'Tool 1.2'; head -c 60000 /dev/zero >&2";
+        for _ in 0..5 {
+            assert_eq!(says("tool", long).as_deref(), Some("Tool 1.2"));
+        }
+    }
+
+    #[test]
+    fn endless_words_are_cut_off() {
+        let (_folder, path) = fake_program("chatty", "yes chatty 1.0");
+        assert_eq!(version_within(&path, Duration::from_secs(2)).text, None);
+    }
+
+    #[test]
+    fn what_is_no_program_says_nothing() {
+        assert_eq!(
+            program_version(Path::new("/nonexistent/x")),
+            ProgramVersion::default()
+        );
     }
 }

@@ -200,13 +200,13 @@ fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
 }
 
 /// The analysis as judge of when a case is decided.
-struct Decider(analysis::Judge);
+struct Decider(analysis::StopRule);
 
 impl Decider {
     fn new(plan: &Plan, settings: &Settings) -> Decider {
         Decider(match plan.sampling.precision {
-            Some(share) => analysis::Judge::precision(share, settings),
-            None => analysis::Judge::new(&plan.design, settings),
+            Some(share) => analysis::StopRule::precision(share, settings),
+            None => analysis::StopRule::new(&plan.design, settings),
         })
     }
 }

@@ -1,4 +1,5 @@
-//! What was measured on: machine, system, and the versions of every program measured.
+//! What was measured on: machine, system, and the versions of every program measured; how busy it is, and what comparing
+//! a thing with itself showed of it.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -60,4 +61,45 @@ pub struct Program {
     pub modified_unix_ms: Option<i64>,
     /// Further version facts, for example of the JavaScript engine inside.
     pub versions: BTreeMap<String, String>,
+}
+
+/// What processes and the machine did since the last one. What the kernel does not report is absent; shares are parts of 1.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Snapshot {
+    /// Processors that the processes kept busy: 1 is one processor all the time.
+    pub cpus: Option<f64>,
+    /// Their resident memory, in bytes.
+    pub rss_bytes: Option<u64>,
+    /// Context switches of all their threads, per second: the voluntary ones, by waiting.
+    pub voluntary_per_s: Option<f64>,
+    /// The involuntary ones.
+    pub involuntary_per_s: Option<f64>,
+    /// Share of the machine's processor time that its host gave to others.
+    pub steal: Option<f64>,
+    /// Share of the last ten seconds in which some task waited for a processor.
+    pub pressure: Option<f64>,
+}
+
+/// The false alarms of one calibration, and how many were to be expected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Calibration {
+    /// Number of the session that was measured for it.
+    pub session: i64,
+    /// When that session began, in milliseconds since the Unix epoch.
+    pub started_unix_ms: i64,
+    /// Comparisons of the same thing.
+    pub comparisons: u32,
+    /// How many of them found a difference.
+    pub false_alarms: u32,
+    /// The fewest false alarms to be expected.
+    pub expected_low: u32,
+    /// The most false alarms to be expected.
+    pub expected_high: u32,
+}
+
+impl Calibration {
+    /// Whether the machine gave as many false alarms as the test promises.
+    pub fn is_in_range(&self) -> bool {
+        (self.expected_low..=self.expected_high).contains(&self.false_alarms)
+    }
 }

@@ -1,4 +1,4 @@
-//! One load that was carried out: what was asked for, what the server was seen to be, what was
+//! One load that was carried out: what was requested, what the server was seen to be, what was
 //! measured. Plain data that can be written to a file and read back without loss.
 //!
 //! Nothing here is formatted and nothing is judged. Start reading at [`LoadRun`].
@@ -17,15 +17,15 @@ pub struct LoadRun {
     pub round: u32,
     /// Its place in the order of execution of all loads of the command, from 0.
     pub slot: u32,
-    /// What was asked for.
+    /// What was requested.
     pub asked: LoadFacts,
     /// What the request before the load saw; absent with `--no-verify`.
     pub probe: Option<ProbeFacts>,
     /// What was measured, of all generators together.
     pub measured: Measured,
-    /// What became of the server, if it was started for the load.
+    /// The outcome of the server, if it was started for the load.
     pub server: Option<ServerOutcome>,
-    /// Not everything that was asked for was measured: a generator process or the server died.
+    /// Not everything that was requested was measured: a generator process or the server died.
     /// [`LoadRun::warnings`] says so in words.
     pub is_partial: bool,
     /// What a reader of the figures should know that the figures do not say, as whole sentences:
@@ -33,7 +33,7 @@ pub struct LoadRun {
     pub warnings: Vec<String>,
 }
 
-/// What was asked for.
+/// What was requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadFacts {
     /// How the load was paced.
@@ -210,7 +210,7 @@ pub struct TlsFacts {
     pub alpn: Option<String>,
 }
 
-/// What became of a server that was started for the load.
+/// The outcome of a server that was started for the load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerOutcome {
     /// The command that started it.

@@ -1,6 +1,7 @@
-//! Named quantities with unit and direction.
+//! Named quantities with unit and direction, estimates with their intervals, and the four verdicts.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Which direction of a metric is the good one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,5 +53,48 @@ impl Metric {
             unit: unit.into(),
             better,
         }
+    }
+}
+
+/// An estimated value and the interval that the data support.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The point estimate.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// Whether the whole interval lies within `low..=high`.
+    pub fn lies_within(&self, low: f64, high: f64) -> bool {
+        self.low >= low && self.high <= high
+    }
+}
+
+/// What the data say about a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The test rejects and the whole interval lies beyond the threshold on the good side.
+    Better,
+    /// The same on the bad side.
+    Worse,
+    /// The whole interval lies within the threshold, or the equivalence stop fired.
+    Same,
+    /// Neither: more runs are needed, or the question cannot be answered at this threshold.
+    Unclear,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
+            Verdict::Unclear => "unclear",
+        })
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 /// What a run gave.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Performed {
-    /// Its figures, in the order in which they are told.
+    /// Its figures, in the order in which they are reported.
     pub figures: Vec<Measure>,
     /// What a reader of the figures should know, as whole sentences.
     pub notes: Vec<String>,
@@ -100,7 +100,7 @@ pub enum Stage {
     Figures,
     /// It ends when it is asked to, and leaves nothing behind.
     Stop,
-    /// The variant took effect, as can be told only at the end.
+    /// The variant took effect, which is known only at the end.
     ProofAtExit,
 }
 

@@ -1,11 +1,13 @@
-//! Where a program spent its time: stacks of functions, each with a weight.
+//! Where a program spent its time: stacks of functions, each with a weight; and the recordings of a session.
 //!
 //! Decides what two profiles must have in common to be compared. It must not know how a recording is made or
 //! drawn. Start at [`Profile`].
 
+use crate::Case;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// Stands between the frames of a stack, as in all programs that write folded stacks.
 const BETWEEN_FRAMES: char = ';';
@@ -133,6 +135,27 @@ impl ProfileTool {
             ProfileTool::Perf | ProfileTool::Folded => None,
         }
     }
+}
+
+/// What a run of its own, which was recorded and never timed, gave for one case under one variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// The case.
+    pub case: Case,
+    /// The name of the variant.
+    pub variant: String,
+    /// What was recorded.
+    pub profile: Recorded,
+}
+
+/// A profile, or the lack of one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Recorded {
+    /// Where the time went. Shared, because parts of a session are copied.
+    Taken(Arc<Profile>),
+    /// Why there is none, as the end of a sentence.
+    Missing(String),
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! One fresh process executing one case under one variant: the unit of independence.
+//! One fresh process executing one case under one variant: the unit of independence. Its samples, the one value that it
+//! adds to a series, and the windows and batches of a snippet. Start at [`Run`].
 
-use super::{Case, Sample};
+use crate::{Case, Metric};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -52,4 +53,131 @@ pub struct Usage {
     pub max_rss_bytes: u64,
     /// Context switches forced by the scheduler: a sign of a busy machine.
     pub involuntary_switches: u64,
+}
+
+/// One observed value of a metric: N iterations in T time, or a figure that came with them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Name of the [`crate::Metric`] that the value belongs to.
+    pub metric: Arc<str>,
+    /// The value in the metric's unit, exactly as reported.
+    pub value: f64,
+    /// The length of the observation in nanoseconds, where the source tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_ns: Option<u64>,
+    /// How many iterations the observation covers, where the source tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<f64>,
+}
+
+/// One run's contribution: the median of its samples of the metric.
+///
+/// A process is one replicate however many values it gave: values inside a process are not
+/// independent, and treating them so multiplies false alarms (docs/why/statistics.md, "One value per
+/// process").
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunValue {
+    /// Position in the order of execution.
+    pub slot: u32,
+    /// Randomised block.
+    pub block: u32,
+    /// The value in the metric's unit.
+    pub value: f64,
+}
+
+/// The values that one variant gave for one case and metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// The case.
+    pub case: Arc<Case>,
+    /// The variant's name.
+    pub variant: Arc<str>,
+    /// The metric.
+    pub metric: Metric,
+    /// One value per run, in order of execution.
+    pub runs: Vec<RunValue>,
+}
+
+impl Series {
+    /// The bare values in order of execution.
+    pub fn values(&self) -> Vec<f64> {
+        self.runs.iter().map(|run| run.value).collect()
+    }
+}
+
+impl Run {
+    /// The run's one value for `metric`: the median of its samples, `None` if it has none.
+    pub fn value_of(&self, metric: &str) -> Option<f64> {
+        let mut values: Vec<f64> = self
+            .samples
+            .iter()
+            .filter(|s| &*s.metric == metric)
+            .map(|s| s.value)
+            .collect();
+        median(&mut values)
+    }
+}
+
+/// Median of `values`, which are sorted in place; `None` for an empty slice.
+pub fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+/// What one run of a piece of code gave.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Measured {
+    /// Workers that took part.
+    pub workers: u32,
+    /// The windows, or samples of fixed length, in order.
+    pub windows: Vec<Window>,
+    /// Iterations per second over all windows together. It is less biased than the mean of short windows, which end
+    /// when an iteration does: the mean of 1/x is more than 1 divided by the mean of x.
+    pub per_s: Option<f64>,
+    /// What single batches took; absent if there was none after the warm-up.
+    pub batches: Option<Batches>,
+}
+
+/// One interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// Iterations per second of all workers together.
+    pub per_s: f64,
+    /// Its length, in nanoseconds.
+    pub elapsed_ns: f64,
+    /// Iterations of all workers; those that were in flight at its ends count in part.
+    pub iterations: f64,
+}
+
+/// Time per iteration of single batches, in nanoseconds: quantiles of each worker, in the mean of the workers.
+/// A batch that was not disturbed tells what the code costs, however busy the machine is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Batches {
+    /// The quickest.
+    pub min_ns: f64,
+    /// A twentieth was quicker.
+    pub p5_ns: f64,
+    /// A quarter was quicker.
+    pub p25_ns: f64,
+    /// Half were quicker.
+    pub median_ns: f64,
+    /// How many there were.
+    pub count: u64,
+}
+
+impl Measured {
+    /// Time per iteration and worker over all windows, in nanoseconds.
+    pub fn time_ns(&self) -> Option<f64> {
+        Some(f64::from(self.workers) / self.per_s? * 1e9)
+    }
+
+    /// By how much iterations took longer in the mean than in the median batch: 1 on a quiet machine.
+    pub fn disturbance(&self) -> Option<f64> {
+        Some(self.time_ns()? / self.batches?.median_ns)
+    }
 }

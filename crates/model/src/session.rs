@@ -1,9 +1,12 @@
-//! Everything that one invocation measured.
+//! Everything that one invocation measured, and its experimental design: what the analysis must know about how it was
+//! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
 
-use super::{Design, Environment, Failure, Metric, Recording, Run, RunValue, Series, Variant};
+use crate::{Environment, Failure, Metric, Recording, Run, RunValue, Series, Variant};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,4 +127,154 @@ impl Session {
     pub fn metric(&self, name: &str) -> Option<&Metric> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
+}
+
+/// The order in which runs were executed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Randomised blocks: the only order with a matching test.
+    #[default]
+    Blocks,
+    /// Fixed alternation: baseline, candidate, baseline, candidate ...
+    Alternate,
+    /// All variants at the same time.
+    Parallel,
+    /// Unknown: the runs were imported.
+    Imported,
+}
+
+/// When measuring a case ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Stopping {
+    /// After a fixed number of runs per variant.
+    Fixed {
+        /// Runs per variant.
+        runs: u32,
+    },
+    /// At the first look at which the sequential test decides.
+    Sequential {
+        /// Runs per variant at which the test may stop the measuring, ascending.
+        looks: Vec<u32>,
+        /// Error rate kept over all looks together.
+        alpha: f64,
+        /// The change that counts as "no change", as a share (0.02 is 2 %).
+        delta: f64,
+    },
+}
+
+/// How a session was, or is to be, measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Design {
+    /// Order of execution.
+    pub order: Order,
+    /// Rule for the number of runs.
+    pub stopping: Stopping,
+    /// Name of the reference variant.
+    pub baseline: String,
+    /// Seed of every random choice of the plan.
+    pub seed: u64,
+    /// Runs of each variant in one block.
+    pub runs_per_block: u32,
+    /// The smallest change that matters, as a share, if the user named one before measuring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// The definition file of the experiment, if it is one: what a report needs to know beside the figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<DefinitionFile>,
+    /// The definition files of the benchmarks that were measured, if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub definitions: Vec<DefinitionFile>,
+    /// What must not be so of HTTP loads, as it was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<String>,
+}
+
+/// A definition file as it was read, once for the whole session. A later change of the file changes no session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DefinitionFile {
+    /// Where it lay.
+    pub file: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// Values that took the place of what it says; benchmarks get theirs otherwise.
+    pub set: Vec<(String, String)>,
+    /// Processors that could be used.
+    pub cpus: u32,
+}
+
+/// How many runs each variant of a case gets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Runs {
+    /// Exactly this many.
+    Fixed(u32),
+    /// As many as the sequential design needs; the largest number of its looks is the cap.
+    Sequential,
+}
+
+/// How the harness divides one run into samples, where the harness owns the loop. A file that starts
+/// and ends the clock itself measures once, whatever this says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Samples {
+    /// Samples in one run.
+    pub count: u32,
+    /// What ends a sample.
+    pub length: Length,
+    /// Time spent with iterations that are thrown away, before the first sample.
+    pub warmup_ns: u64,
+}
+
+/// What ends a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Length {
+    /// The harness finds the number of iterations that takes about this long.
+    TimeNs(u64),
+    /// Exactly so many iterations.
+    Iterations(u64),
+}
+
+impl Default for Samples {
+    /// A third of a second per run. The run is the unit of independence, so time is better spent
+    /// on more runs than on more samples of one (docs/why/statistics.md, "One value per process"); a
+    /// sample of 50 ms is a million times the resolution of the clock, and 100 ms let a processor
+    /// reach the frequency that it will keep.
+    fn default() -> Samples {
+        Samples {
+            count: 5,
+            length: Length::TimeNs(50_000_000),
+            warmup_ns: 100_000_000,
+        }
+    }
+}
+
+impl Sampling {
+    /// The time limit of a run when nothing else is said.
+    pub const USUAL_TIMEOUT: Duration = Duration::from_secs(300);
+}
+
+/// What the sampling options request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// Runs per case and variant.
+    pub runs: Runs,
+    /// Stop a case without comparison when the interval's half width is below this share.
+    pub precision: Option<f64>,
+    /// Time limit of one run.
+    pub timeout_ms: u64,
+    /// The time that all measuring may take; a session that is resumed has it anew.
+    #[serde(default)]
+    pub budget_ms: Option<u64>,
+    /// How a run is divided, where the harness decides that.
+    #[serde(default)]
+    pub samples: Samples,
+}
+
+/// The seed of a step: a number of 31 bits, which every language holds exactly. The distance between steps is that of
+/// Weyl's sequence in SplitMix64 (Steele, Lea, Flood 2014), and so is the first of its two mixings.
+pub fn seed_of_step(seed: u64, step: u32) -> u64 {
+    let weyl = seed.wrapping_add((u64::from(step) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    (weyl ^ (weyl >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
 }

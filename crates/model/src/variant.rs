@@ -1,7 +1,8 @@
-//! The thing compared: program, flags, environment, code.
+//! The thing compared: program, flags, environment, or a snippet with what happens around it. Start at [`Variant`] and
+//! [`Code`].
 
-use super::Code;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::PathBuf;
 
 /// One side of a comparison. The baseline is the reference, all others are candidates.
@@ -31,6 +32,150 @@ impl Variant {
             arguments: Vec::new(),
             environment: Vec::new(),
             code: None,
+        }
+    }
+}
+
+/// The languages whose code can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// Erlang.
+    Erlang,
+    /// Elixir.
+    Elixir,
+    /// JavaScript for Node.js.
+    Node,
+    /// Python.
+    Python,
+    /// C.
+    C,
+    /// C++.
+    Cpp,
+    /// Go.
+    Go,
+    /// Rust.
+    Rust,
+    /// Java.
+    Java,
+    /// Commands of a shell; an iteration is a process.
+    Sh,
+}
+
+impl Language {
+    /// All of them, in the order in which they are listed for users.
+    pub const ALL: [Language; 10] = [
+        Language::Erlang,
+        Language::Elixir,
+        Language::Node,
+        Language::Python,
+        Language::C,
+        Language::Cpp,
+        Language::Go,
+        Language::Rust,
+        Language::Java,
+        Language::Sh,
+    ];
+
+    /// The word for it on the command line and over the protocol.
+    pub fn word(self) -> &'static str {
+        match self {
+            Language::Erlang => "erlang",
+            Language::Elixir => "elixir",
+            Language::Node => "node",
+            Language::Python => "python",
+            Language::C => "c",
+            Language::Cpp => "cpp",
+            Language::Go => "go",
+            Language::Rust => "rust",
+            Language::Java => "java",
+            Language::Sh => "sh",
+        }
+    }
+
+    /// The language of that word.
+    pub fn of_word(word: &str) -> Option<Language> {
+        Language::ALL
+            .into_iter()
+            .find(|language| language.word() == word)
+    }
+
+    /// Whether code is compiled into a program of its own before it is measured.
+    pub fn is_compiled(self) -> bool {
+        use Language::*;
+        matches!(self, C | Cpp | Go | Rust | Java)
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.word())
+    }
+}
+
+/// Code as the user wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Code {
+    /// What it is written in.
+    pub language: Language,
+    /// One iteration.
+    pub runner: String,
+    /// Executed once before the workers exist; gives the shared value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<String>,
+    /// Executed once in each worker; gives its state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init_worker: Option<String>,
+    /// Executed before every iteration and not measured; commands of a shell alone have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<String>,
+    /// Of a command: whether a shell executes it even if it needs none, because others do and are compared with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_shell: bool,
+    /// Executed once when the workers have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<String>,
+    /// Where the language finds modules, headers or classes, absolute.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathBuf>,
+    /// Other nodes that it needs, in Erlang and Elixir.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Nodes>,
+}
+
+/// Nodes of a distributed Erlang system.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Nodes {
+    /// So many on this machine, connected with each other, the measuring one included.
+    Local(u32),
+    /// A running one, on which the code is executed.
+    Remote {
+        /// Its name, with its host.
+        name: String,
+        /// The secret that nodes share; the user's own if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cookie: Option<String>,
+    },
+}
+
+impl Code {
+    /// The remark on a run whose code does so little that its compiler has probably removed it.
+    pub const FOLDED: &str = "An iteration takes less than three times as long as an empty one: the code may have been \
+                              folded away.";
+
+    /// Code without hooks.
+    pub fn new(language: Language, runner: impl Into<String>) -> Code {
+        Code {
+            language,
+            runner: runner.into(),
+            init: None,
+            init_worker: None,
+            prepare: None,
+            in_shell: false,
+            done: None,
+            paths: Vec::new(),
+            nodes: None,
         }
     }
 }

@@ -1,15 +1,20 @@
-//! A child that talks to the user itself: it has our own streams, and we only wait for its end.
+//! The user's wish to stop (Ctrl-C, or a polite kill of ourselves), and a child that talks to the user itself: it has
+//! our own streams, and we only wait for its end.
 //!
-//! It stays in our process group, so that the terminal treats it like us. Nothing is captured and
-//! there is no time limit. Start at [`run_attached`].
+//! Such a child stays in our process group, so that the terminal treats it like us. Nothing is captured and
+//! there is no time limit. Start at [`run_attached`] and [`on_interrupt`].
 
-use super::{Ended, interrupted, start, stray};
+use crate::{Ended, listen, process_tree};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often we look up while nothing happens: often enough for Ctrl-C, too rare to disturb.
@@ -37,15 +42,15 @@ pub fn run_attached<S: AsRef<OsStr>>(
             Ok(())
         });
     }
-    let mut child = stray::spawn(&mut command)?;
+    let mut child = process_tree::spawn(&mut command)?;
     let ended = wait(&mut child);
-    stray::forget(child.id() as i32);
+    process_tree::forget(child.id() as i32);
     ended
 }
 
 fn wait(child: &mut Child) -> io::Result<Ended> {
     let pid = child.id() as i32;
-    let end = start::pidfd_open(pid)?;
+    let end = listen::pidfd_open(pid)?;
     let mut kill_at: Option<Instant> = None;
     loop {
         let mut polled = libc::pollfd {
@@ -77,6 +82,54 @@ fn wait(child: &mut Child) -> io::Result<Ended> {
             unsafe { libc::kill(pid, signal) };
         }
     }
+}
+
+/// Signals this close together are one wish: `timeout`, `npm` and `make` pass on a Ctrl-C that the terminal has
+/// already sent to us. Nobody presses the key twice as fast.
+const SAME_WISH: Duration = Duration::from_millis(100);
+
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+/// When the wish that is being honoured came, in ns since [`START`].
+static REQUESTED_AT: AtomicU64 = AtomicU64::new(0);
+static START: OnceLock<Instant> = OnceLock::new();
+
+/// From now on SIGINT, SIGTERM and SIGHUP set [`interrupted`] instead of ending us at once; a
+/// second one, while the first is being honoured, ends us with status 130.
+///
+/// # Errors
+/// The handlers could not be installed.
+pub fn on_interrupt() -> io::Result<()> {
+    let start = *START.get_or_init(Instant::now);
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // SAFETY: the handler reads the clock, touches atomics and may end the process: all of it is safe in a handler.
+        unsafe { low_level::register(signal, move || request(start))? };
+    }
+    Ok(())
+}
+
+fn request(start: Instant) {
+    let now = start.elapsed();
+    if !REQUESTED.load(Ordering::Relaxed) {
+        REQUESTED_AT.store(now.as_nanos() as u64, Ordering::Relaxed);
+        REQUESTED.store(true, Ordering::Relaxed);
+    } else if now > Duration::from_nanos(REQUESTED_AT.load(Ordering::Relaxed)) + SAME_WISH {
+        low_level::exit(130);
+    }
+}
+
+/// Whether the user wants us to stop.
+pub fn interrupted() -> bool {
+    REQUESTED.load(Ordering::Relaxed)
+}
+
+/// The flag behind [`interrupted`], for loops that look at it themselves.
+pub fn interrupt_flag() -> &'static AtomicBool {
+    &REQUESTED
+}
+
+/// Forgets a wish that has been honoured.
+pub fn forget_interrupt() {
+    REQUESTED.store(false, Ordering::Relaxed);
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub trait Conversation {
         None
     }
 
-    /// The user asked us to stop: what the child is told, and how long it then has to end by itself.
+    /// The user asked us to stop: what is sent to the child, and how long it then has to end by itself.
     /// Without an answer it is killed.
     fn stopping(&mut self) -> Option<(Vec<u8>, std::time::Duration)> {
         None

@@ -1,13 +1,16 @@
-//! One child from start to end: the loop that listens, and the decisions it takes.
+//! One child from start to end: descriptors in place, own group, bound to our life; the loop that listens, and the
+//! decisions it takes; and what it wrote, of which the beginning and the end are kept. Start at [`run`].
 
-use super::channel::{Conversation, Next};
-use super::start::{Running, start};
-use super::{
-    Capture, Ended, Farewell, Farewelled, Outcome, Spec, Stream, family_of, interrupted, stray,
+use crate::channel::{self, Conversation, Ends, Next};
+use crate::{
+    Ended, Farewell, Farewelled, Outcome, Spec, Stream, family_of, interrupted, process_tree,
 };
 use speedwell_model::Usage;
+use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often the loop looks up when nothing happens: often enough for Ctrl-C, too rare to disturb.
@@ -37,13 +40,13 @@ pub(super) fn run_until(
     let mut listener = Listener::new(child, begin + spec.limit, conversation);
     let is_held = end.is_some();
     listener.farewell = spec.farewell;
-    listener.leash = match end {
-        Some(pipe) => Leash::Pipe(pipe),
-        None => Leash::User,
+    listener.stop_source = match end {
+        Some(pipe) => StopSource::Pipe(pipe),
+        None => StopSource::User,
     };
     let ended = listener.listen();
     let (status, usage) = reap(group)?;
-    stray::forget(group);
+    process_tree::forget(group);
     let wall_ns = begin.elapsed().as_nanos() as u64;
     let farewell = listener.asked.map(|asked| Farewelled {
         manner: from_status(status),
@@ -57,7 +60,7 @@ pub(super) fn run_until(
     } else {
         Vec::new()
     };
-    let strays = left.len() + stray::clear(group, &left);
+    let strays = left.len() + process_tree::clear(group, &left);
     Ok(Outcome {
         ended: ended.unwrap_or_else(|| from_status(status)),
         wall_ns,
@@ -78,20 +81,20 @@ pub fn unix_ms() -> i64 {
 }
 
 /// Who decides that the child has to end before its time limit.
-enum Leash {
+enum StopSource {
     /// The user.
     User,
     /// The holder of the other end of this pipe.
     Pipe(OwnedFd),
     /// The decision was taken; the child has until the deadline.
-    Let,
+    Decided,
 }
 
 struct Listener<'a> {
     child: Running,
     conversation: &'a mut dyn Conversation,
     deadline: Instant,
-    leash: Leash,
+    stop_source: StopSource,
     farewell: Farewell,
     /// When it was asked to end.
     asked: Option<Instant>,
@@ -99,7 +102,7 @@ struct Listener<'a> {
     stopped: Option<Ended>,
     lingering: bool,
     /// The child of a holder was told that the user wishes it to stop what it does.
-    told: bool,
+    notified: bool,
     line: Vec<u8>,
     unsent: Vec<u8>,
     stdout: Capture,
@@ -113,13 +116,13 @@ impl<'a> Listener<'a> {
             child,
             conversation,
             deadline,
-            leash: Leash::User,
+            stop_source: StopSource::User,
             farewell: Farewell::default(),
             asked: None,
             was_killed: false,
             stopped: None,
             lingering: false,
-            told: false,
+            notified: false,
             line: Vec::new(),
             unsent,
             stdout: Capture::default(),
@@ -150,23 +153,23 @@ impl<'a> Listener<'a> {
 
     /// Whether its time is up, and why. A child that can be asked is asked first.
     fn overdue(&mut self) -> Option<Ended> {
-        let grace = match &self.leash {
-            Leash::User if interrupted() => match self.conversation.stopping() {
+        let grace = match &self.stop_source {
+            StopSource::User if interrupted() => match self.conversation.stopping() {
                 None => return Some(Ended::Interrupted),
                 Some((words, grace)) => {
                     self.unsent.extend(words);
                     Some(grace)
                 }
             },
-            Leash::Pipe(pipe) if is_closed(pipe) => {
+            StopSource::Pipe(pipe) if is_closed(pipe) => {
                 // SAFETY: kill only sends a signal, to the group of a child we have not reaped.
                 unsafe { libc::kill(-self.child.pid, self.farewell.signal) };
                 self.asked = Some(Instant::now());
                 Some(self.farewell.grace)
             }
             // Its holder decides what follows; the child only has to bring its answer to an end.
-            Leash::Pipe(_) if interrupted() && !self.told => {
-                self.told = true;
+            StopSource::Pipe(_) if interrupted() && !self.notified => {
+                self.notified = true;
                 let words = self.conversation.stopping();
                 self.unsent
                     .extend(words.into_iter().flat_map(|(words, _)| words));
@@ -176,7 +179,7 @@ impl<'a> Listener<'a> {
             _ => None,
         };
         if let Some(grace) = grace {
-            self.leash = Leash::Let;
+            self.stop_source = StopSource::Decided;
             self.stopped = Some(Ended::Interrupted);
             self.deadline = Instant::now() + grace;
             self.send();
@@ -202,7 +205,7 @@ impl<'a> Listener<'a> {
             entry(self.child.stderr.as_ref(), libc::POLLIN),
             entry(self.child.read.as_ref(), libc::POLLIN),
             entry(writing, libc::POLLOUT),
-            entry(self.leash.pipe(), libc::POLLIN),
+            entry(self.stop_source.pipe(), libc::POLLIN),
         ];
         // SAFETY: the array outlives the call and its length is given.
         let ready = unsafe {
@@ -315,11 +318,11 @@ impl<'a> Listener<'a> {
     }
 }
 
-impl Leash {
+impl StopSource {
     fn pipe(&self) -> Option<&OwnedFd> {
         match self {
-            Leash::Pipe(pipe) => Some(pipe),
-            Leash::User | Leash::Let => None,
+            StopSource::Pipe(pipe) => Some(pipe),
+            StopSource::User | StopSource::Decided => None,
         }
     }
 }
@@ -372,5 +375,197 @@ pub(super) fn from_status(status: i32) -> Ended {
         Ended::Signal(libc::WTERMSIG(status))
     } else {
         Ended::Exit(libc::WEXITSTATUS(status))
+    }
+}
+
+/// A running child and our ends of its streams.
+pub(super) struct Running {
+    /// Process id, which is also the number of its process group.
+    pub pid: i32,
+    /// Becomes readable when the process ends.
+    pub pidfd: OwnedFd,
+    /// Our end of its stdout, until it is closed.
+    pub stdout: Option<OwnedFd>,
+    /// Our end of its stderr, until it is closed.
+    pub stderr: Option<OwnedFd>,
+    /// Where its private line is read.
+    pub read: Option<OwnedFd>,
+    /// Where its private line is written.
+    pub write: Option<OwnedFd>,
+}
+
+/// Starts the child.
+pub(super) fn start(spec: &Spec) -> io::Result<Running> {
+    let Ends {
+        read,
+        write,
+        child,
+        environment,
+    } = spec.channel.open()?;
+    let (stdout, stdout_child) = channel::pipe()?;
+    let (stderr, stderr_child) = channel::pipe()?;
+    channel::set_nonblocking(stdout.as_raw_fd())?;
+    channel::set_nonblocking(stderr.as_raw_fd())?;
+
+    let mut command = Command::new(&spec.program);
+    command
+        .args(&spec.arguments)
+        .stdin(Stdio::null())
+        .process_group(0);
+    command.stdout(stdout_child).stderr(stderr_child);
+    for name in &spec.unset {
+        command.env_remove(name);
+    }
+    command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
+    command.envs(environment);
+    if let Some(folder) = &spec.directory {
+        command.current_dir(folder);
+    }
+    let pairs = clear_of_targets(child)?;
+    let moves: Vec<(RawFd, RawFd)> = pairs.iter().map(|(fd, to)| (fd.as_raw_fd(), *to)).collect();
+    let mask = spec.pin.as_ref().map(crate::CpuSet::mask);
+    // SAFETY: the closure runs between fork and exec and calls only async-signal-safe functions;
+    // all it uses was allocated before.
+    unsafe {
+        command.pre_exec(move || prepare(&moves, mask.as_ref()));
+    }
+    let pid = process_tree::spawn(&mut command)?.id() as i32;
+    // The command still holds the child's ends of the standard streams; `pairs` the others.
+    drop(command);
+    drop(pairs);
+    Ok(Running {
+        pid,
+        pidfd: pidfd_open(pid)?,
+        stdout: Some(stdout),
+        stderr: Some(stderr),
+        read,
+        write,
+    })
+}
+
+/// Moves descriptors away from the numbers that the child's end will get, lest one overwrite
+/// another while they are put in place.
+fn clear_of_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
+    child
+        .into_iter()
+        .map(|(fd, target)| {
+            // SAFETY: F_DUPFD_CLOEXEC makes a new descriptor, which we own from then on.
+            let high = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 10) };
+            if high < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // SAFETY: `high` was just made and belongs to nobody else.
+            Ok((unsafe { OwnedFd::from_raw_fd(high) }, target))
+        })
+        .collect()
+}
+
+/// Runs in the child before exec.
+fn prepare(moves: &[(RawFd, RawFd)], mask: Option<&libc::cpu_set_t>) -> io::Result<()> {
+    // SAFETY: plain system calls on descriptors that are valid in this process.
+    unsafe {
+        for &(from, to) in moves {
+            if libc::dup2(from, to) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        // If we are killed without a chance to clean up, the kernel ends the child for us.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if let Some(mask) = mask
+            && libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), mask) != 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// A descriptor that becomes readable when the process ends (Linux 5.3 and newer).
+pub(super) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open returns a new descriptor or -1 and touches no memory.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Bytes kept of the beginning, and as many of the end.
+const KEPT_BYTES: usize = 64 * 1024;
+
+/// The captured beginning and end of a stream. A child may write gigabytes; we keep 128 KiB.
+#[derive(Debug, Default, Clone)]
+pub struct Capture {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total_bytes: u64,
+}
+
+impl Capture {
+    /// Adds what was read.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.total_bytes += bytes.len() as u64;
+        let space = KEPT_BYTES - self.head.len().min(KEPT_BYTES);
+        let (head, rest) = bytes.split_at(space.min(bytes.len()));
+        self.head.extend_from_slice(head);
+        // Only the last KEPT_BYTES of what is left can survive, however much came at once.
+        let rest = &rest[rest.len().saturating_sub(KEPT_BYTES)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(KEPT_BYTES);
+        self.tail.drain(..excess);
+        self.tail.extend(rest);
+    }
+
+    /// How much the child wrote in all.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// Everything kept, with a remark where the middle is missing.
+    pub fn text(&self) -> String {
+        let kept = (self.head.len() + self.tail.len()) as u64;
+        let mut bytes = self.head.clone();
+        if kept < self.total_bytes {
+            let missing = self.total_bytes - kept;
+            bytes.extend_from_slice(format!("\n[... {missing} bytes left out ...]\n").as_bytes());
+        }
+        bytes.extend(&self.tail);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The last `lines` lines, without trailing blank ones.
+    pub fn last_lines(&self, lines: usize) -> String {
+        let text = self.text();
+        let all: Vec<&str> = text.trim_end().lines().collect();
+        all[all.len().saturating_sub(lines)..].join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_keeps_its_beginning_and_its_end() {
+        let mut capture = Capture::default();
+        capture.push(b"first\n");
+        for _ in 0..1000 {
+            capture.push(&[b'x'; 4096]);
+        }
+        capture.push(b"\nlast\n");
+        let text = capture.text();
+        assert!(text.starts_with("first\n") && text.ends_with("last\n"));
+        assert!(text.contains("bytes left out"));
+        assert!(text.len() < 3 * KEPT_BYTES);
+        assert_eq!(capture.total_bytes(), 6 + 1000 * 4096 + 6);
+        assert_eq!(capture.last_lines(1), "last");
+    }
+
+    #[test]
+    fn a_short_stream_is_kept_whole() {
+        let mut capture = Capture::default();
+        capture.push(b"one\ntwo\n\n");
+        assert_eq!(capture.text(), "one\ntwo\n\n");
+        assert_eq!(capture.last_lines(5), "one\ntwo");
     }
 }

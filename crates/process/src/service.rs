@@ -1,10 +1,10 @@
 //! A child that works beside us until we have no more need of it: a server under load.
 //!
-//! It lives through Ctrl-C, because what is under way with it has to be brought to an end first.
+//! It lives through Ctrl-C, because its open requests have to be brought to an end first.
 //! Start at [`Service::start`].
 
-use super::listen::run_until;
 use super::{Conversation, Outcome, Spec, channel};
+use crate::listen::run_until;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
@@ -87,7 +87,7 @@ impl Service {
         self.has_ended()
     }
 
-    /// Asks it to end, waits, and says what became of it.
+    /// Asks it to end, waits, and says the outcome of it.
     ///
     /// # Errors
     /// Its end could not be waited for.
@@ -104,7 +104,7 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.order = None;
         if let Some(listener) = self.listener.take() {
-            // What became of it is of no interest to one who only drops it.
+            // The outcome of it is of no interest to one who only drops it.
             let _ = joined(listener);
         }
     }

@@ -1,7 +1,12 @@
-//! What to start, and how long to wait for it.
+//! What to start and how long to wait for it, where a program is found, and how its process ended.
+//!
+//! Start at [`Spec`] and [`Outcome`].
 
-use super::{Channel, CpuSet};
-use speedwell_model::quote;
+use crate::{Capture, Channel, CpuSet};
+use anyhow::{Context, bail};
+use speedwell_model::{Cause, Usage, quote};
+use std::fmt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -87,4 +92,109 @@ pub fn replay(spec: &Spec) -> String {
     words.push(quote(&spec.program.to_string_lossy()));
     words.extend(spec.arguments.iter().map(|argument| quote(argument)));
     words.join(" ")
+}
+
+/// How a process came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this status.
+    Exit(i32),
+    /// By a signal that was not ours.
+    Signal(i32),
+    /// By us, at its time limit.
+    Timeout,
+    /// By us, because it did not end although it had nothing more to say.
+    Lingered,
+    /// By us, because the user asked us to stop.
+    Interrupted,
+}
+
+/// As the end of a sentence about the process.
+impl fmt::Display for Ended {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Exit(code) => Cause::Exit { code: *code }.fmt(out),
+            Ended::Signal(signal) => Cause::Signal { signal: *signal }.fmt(out),
+            Ended::Timeout | Ended::Lingered | Ended::Interrupted => write!(out, "was ended"),
+        }
+    }
+}
+
+/// Everything known of a process that has ended.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// How it ended.
+    pub ended: Ended,
+    /// From just before its start to its end.
+    pub wall_ns: u64,
+    /// When it was started, in milliseconds since the Unix epoch.
+    pub started_unix_ms: i64,
+    /// Resources it and its waited-for children used.
+    pub usage: Usage,
+    /// What it wrote on stdout.
+    pub stdout: Capture,
+    /// What it wrote on stderr.
+    pub stderr: Capture,
+    /// How many processes it left behind, which we ended.
+    pub strays: usize,
+    /// What came of asking it to end, where it was asked.
+    pub farewell: Option<Farewelled>,
+}
+
+/// How a child ended that was asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Farewelled {
+    /// How it ended: by itself with a status, by the signal it was asked with, or by being killed.
+    pub manner: Ended,
+    /// From the question to its end.
+    pub took_ns: u64,
+    /// It did not end in time and was killed.
+    pub was_killed: bool,
+}
+
+impl Outcome {
+    /// A sentence about what it left behind, if it did.
+    pub fn leftovers(&self) -> Option<String> {
+        (self.strays > 0).then(|| {
+            let count = self.strays;
+            format!("It left {count} other process(es) behind, which were ended.")
+        })
+    }
+
+    /// The cause of failure, if the way it ended is one.
+    pub fn cause(&self, limit: std::time::Duration) -> Option<Cause> {
+        match self.ended {
+            Ended::Exit(0) | Ended::Lingered | Ended::Interrupted => None,
+            Ended::Exit(code) => Some(Cause::Exit { code }),
+            Ended::Signal(signal) => Some(Cause::Signal { signal }),
+            Ended::Timeout => Some(Cause::Timeout {
+                limit_ms: limit.as_millis() as u64,
+            }),
+        }
+    }
+}
+
+/// The absolute path of a program given as path or by name, so that every process starts the same.
+///
+/// # Errors
+/// No such program, or a file that cannot be executed.
+pub fn resolve(program: &Path) -> anyhow::Result<PathBuf> {
+    let found = if program.components().count() > 1 {
+        program.exists().then(|| program.to_owned())
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let in_path = std::env::split_paths(&path).map(|folder| folder.join(program));
+        in_path
+            .chain([program.to_owned()])
+            .find(|file| file.is_file())
+    };
+    let shown = program.display();
+    let found = found.with_context(|| format!("no program '{shown}' here or in PATH"))?;
+    let mode = found
+        .metadata()
+        .with_context(|| format!("cannot look at '{shown}'"))?;
+    if mode.is_dir() || mode.permissions().mode() & 0o111 == 0 {
+        bail!("'{shown}' cannot be executed\nhint: chmod +x '{shown}'");
+    }
+    std::path::absolute(&found).with_context(|| format!("cannot resolve '{shown}'"))
 }

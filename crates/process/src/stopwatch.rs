@@ -3,7 +3,7 @@
 //! Nothing listens to it and nobody waits beside it: what is measured is what the operating system takes to start,
 //! execute and end it. Start at [`Stopwatch::time`].
 
-use super::outcome::Ended;
+use crate::spec::Ended;
 use std::io;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -24,7 +24,7 @@ pub struct Timed {
     pub ended: Ended,
 }
 
-/// Times one process after the other; another thread may end the one under way, and all that would follow.
+/// Times one process after the other; another thread may end the running one, and all that would follow.
 #[derive(Debug, Default)]
 pub struct Stopwatch {
     running: AtomicI32,
@@ -45,7 +45,7 @@ impl Stopwatch {
             kill(pid);
         }
         // The process is its own group's leader only if the command says so; it is waited for by number.
-        let waited = super::listen::reap(pid);
+        let waited = crate::listen::reap(pid);
         let wall_ns = begin.elapsed().as_nanos() as u64;
         self.running.store(0, Ordering::SeqCst);
         let (status, usage) = waited?;
@@ -54,11 +54,11 @@ impl Stopwatch {
             user_ns: usage.user_ns,
             system_ns: usage.system_ns,
             max_rss_bytes: usage.max_rss_bytes,
-            ended: super::listen::from_status(status),
+            ended: crate::listen::from_status(status),
         })
     }
 
-    /// Ends the process under way, and every one that is started later.
+    /// Ends the running process, and every one that is started later.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         let pid = self.running.load(Ordering::SeqCst);

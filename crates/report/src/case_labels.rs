@@ -1,13 +1,14 @@
-//! Short names for the cases of one table.
+//! What cases are called: short names for the cases of one table, and the columns by which machines recognise a case.
 //!
 //! What all cases share is said once above the table, what the cases of one benchmark share stands
 //! in that benchmark's heading, and only what differs is left for the rows. Everything dropped from a
 //! row is therefore visible further up; full ids stay in the columns for machines. The short form of
 //! a name leaves out the names of parameters, which then stand in the heading.
 
-use super::table::Name;
+use crate::table::{Columns, Name, Row, number};
 use indexmap::{IndexMap, IndexSet};
-use speedwell_model::{Case, Value};
+use serde_json::{Map, Value as Json};
+use speedwell_model::{Better, Case, Metric, RunValue, Value};
 use std::hash::Hash;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr as _;
@@ -41,7 +42,7 @@ type Pair<'a> = (&'a str, &'a Value);
 
 impl CaseLabels {
     /// Names for `cases`. Cases of one benchmark are brought together; otherwise their order stays.
-    pub fn of(cases: &[Arc<Case>]) -> CaseLabels {
+    pub fn new(cases: &[Arc<Case>]) -> CaseLabels {
         let everywhere: Vec<&Case> = cases.iter().map(|case| &**case).collect();
         let shared = if cases.len() > 1 {
             constants(&everywhere)
@@ -143,8 +144,13 @@ fn constants<'a>(cases: &[&'a Case]) -> Vec<Pair<'a>> {
         .collect()
 }
 
-fn distinct<T: Hash + Eq>(items: impl Iterator<Item = T>) -> Vec<T> {
-    items.collect::<IndexSet<T>>().into_iter().collect()
+/// The different ones among `items`, in order of first appearance.
+pub fn distinct<T: Hash + Eq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    items
+        .into_iter()
+        .collect::<IndexSet<T>>()
+        .into_iter()
+        .collect()
 }
 
 /// The folder, with its slash, in which all of several benchmarks are; else nothing.
@@ -220,6 +226,56 @@ fn aligned(case: &Case, widths: &[(&str, usize)], spell: Spelling) -> String {
     label.trim_end().to_owned()
 }
 
+/// Adds `benchmark`, `parameters`, `metric`, `unit` and `better` of a row, from its case and its metric.
+pub fn add_case_columns<T>(
+    columns: &mut Columns<T>,
+    case: impl Fn(&T) -> &Case + Copy + 'static,
+    metric: impl Fn(&T) -> &Metric + Copy + 'static,
+) {
+    columns.add_value("benchmark", move |row| case(row).benchmark.clone());
+    columns.add_value("parameters", move |row| parameters(case(row)));
+    columns.add_value("metric", move |row| metric(row).name.clone());
+    columns.add_value("unit", move |row| metric(row).unit.clone());
+    columns.add_value("better", move |row| match metric(row).better {
+        Better::Higher => "higher",
+        Better::Lower => "lower",
+    });
+}
+
+/// The rows of a table: headings, and what `row` makes of the case at an index with its name.
+pub fn labelled_rows(lines: Vec<Line>, mut row: impl FnMut(usize, Name) -> Row) -> Vec<Row> {
+    let line = |line| match line {
+        Line::Group(name) => Row::Group(name),
+        Line::Case { index, name } => row(index, name),
+    };
+    lines.into_iter().map(line).collect()
+}
+
+/// The parameters of a case as an object, in the order of the case.
+pub fn parameters(case: &Case) -> Json {
+    let pair = |(name, value): &(String, Value)| {
+        let value = match value {
+            Value::Bool(truth) => Json::Bool(*truth),
+            Value::Number(figure) => number(*figure).unwrap_or(Json::Null),
+            Value::Text(text) => Json::String(text.clone()),
+        };
+        (name.clone(), value)
+    };
+    Json::Object(case.values.iter().map(pair).collect::<Map<_, _>>())
+}
+
+/// The value of each run, in order of execution.
+pub fn values(runs: &[RunValue]) -> Vec<Json> {
+    runs.iter()
+        .map(|run| number(run.value).unwrap_or(Json::Null))
+        .collect()
+}
+
+/// The position of each run in the order of execution of its session.
+pub fn slots(runs: &[RunValue]) -> Vec<u32> {
+    runs.iter().map(|run| run.slot).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,7 +285,7 @@ mod tests {
             .iter()
             .map(|id| Arc::new(Case::parse(id).unwrap()))
             .collect();
-        let labels = CaseLabels::of(&cases);
+        let labels = CaseLabels::new(&cases);
         let lines = labels.lines.into_iter().map(|line| match line {
             Line::Group(name) => format!("# {} | {}", name.full, name.short),
             Line::Case { index, name } => format!("{index} {} | {}", name.full, name.short),

@@ -3,13 +3,12 @@
 //!
 //! Decides what is said where; what the figures mean is decided in `analysis`. Start at [`document`].
 
-use super::document::{Block, Document};
-use super::field::{Field, keys, table_of};
 use super::output::{Output, Verbosity};
-use super::quantity::{quantity, uncertainty_of};
-use super::scaling;
-use super::table::{Cell, Column, Kind, Table};
 use super::{Uncertainty, failures};
+use crate::document::{Block, Document};
+use crate::figure::{quantity, uncertainty_of};
+use crate::scaling;
+use crate::table::{Cell, Column, Columns, Kind, Table};
 use speedwell_analysis::Findings;
 use speedwell_analysis::code::{CodeFigures, CodeLevels, MOST_DISTURBANCE};
 use speedwell_analysis::scaling::Standing;
@@ -49,10 +48,10 @@ pub fn document(
             warned.extend(findings.warnings.iter().cloned().map(Block::Warning));
             document.blocks = aside(warned, is_quiet);
             let sentences = figures.iter().map(sentence).map(Block::Headline);
-            document.blocks.extend(sentences);
+            document.extend(sentences);
         }
     }
-    document.blocks.extend(aside(figures_alone, is_quiet));
+    document.extend(aside(figures_alone, is_quiet));
     if !is_quiet {
         document.push(Block::Note(explanation(figures)));
     }
@@ -95,19 +94,17 @@ pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Do
     for one in levels {
         let noise = one.scaling.as_ref();
         let noise = noise.and_then(|known| scaling::noise_warning(&one.label, known, "visits"));
-        document.blocks.extend(noise.map(Block::Warning));
+        document.extend(noise.map(Block::Warning));
     }
-    for warning in &findings.warnings {
-        document.push(Block::Warning(warning.clone()));
-    }
+    document.push_warnings(&findings.warnings);
     for one in levels {
         if let Some(known) = &one.scaling {
             document.push(Block::Headline(scaling::headline(&one.label, known, None)));
         }
         document.push(Block::Table(levels_table(one)));
         if output.verbosity != Verbosity::Quiet {
-            let law = one.scaling.as_ref().map(scaling::law::sentence);
-            document.blocks.extend(law.map(Block::Note));
+            let law = one.scaling.as_ref().map(scaling::sentence);
+            document.extend(law.map(Block::Note));
         }
     }
     if output.verbosity != Verbosity::Quiet {
@@ -117,7 +114,7 @@ pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Do
     for one in levels {
         if let Some(known) = &one.scaling {
             let chart = scaling::throughput_chart(&one.label, known, "iterations per second");
-            document.push(Block::Chart(Box::new(chart)));
+            document.push_charts([chart]);
         }
     }
     let machines = levels
@@ -130,15 +127,14 @@ pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Do
 /// `sum(range(10)): 231 ns an iteration, 4.3 M/s (6 runs).`
 fn sentence(one: &CodeFigures) -> String {
     let label = &one.label;
-    let runs = super::metric_words::count(one.runs, "run", "runs");
+    let runs = crate::figure::count(one.runs, "run", "runs");
     let workers = match one.concurrency {
         Some(count) if count > 1 => format!(" with {count} workers"),
         _ => String::new(),
     };
     let rate = one
         .per_s
-        .map(|per_s| quantity(per_s, "1/s", Uncertainty::Unknown));
-    let rate = rate.map_or(String::new(), |rate| format!(", {rate}"));
+        .map_or(String::new(), |per_s| format!(", {}", rate(per_s)));
     match one.time_median_ns {
         Some(time) => {
             let time = quantity(time.value, "ns", uncertainty_of(&time));
@@ -148,113 +144,85 @@ fn sentence(one: &CodeFigures) -> String {
     }
 }
 
-fn time_cell(ns: Option<f64>, uncertainty: Uncertainty) -> Cell {
-    let words = ns.map(|ns| quantity(ns, "ns", uncertainty));
-    Cell::figure(ns).shown(words.unwrap_or_default())
+fn time_cell(ns: Option<f64>) -> Cell {
+    Cell::shown_figure(ns, |ns| quantity(ns, "ns", Uncertainty::Unknown))
+}
+
+fn rate(per_s: f64) -> String {
+    quantity(per_s, "1/s", Uncertainty::Unknown)
 }
 
 fn table(figures: &[CodeFigures]) -> Table {
     let with_workers = figures.iter().any(|one| one.concurrency.is_some());
-    let mut fields: Vec<Field<CodeFigures>> = vec![Field::new(
-        Column::new("code", "code", Kind::Label),
-        |one: &CodeFigures| Cell::words(one.label.clone()),
-    )];
-    if with_workers {
-        fields.push(Field::new(
-            Column::new("concurrency", "workers", Kind::Figure),
-            |one: &CodeFigures| {
-                let count = one.concurrency.unwrap_or(1);
-                Cell::value(count).shown(count.to_string())
-            },
-        ));
-    }
-    fields.extend(figure_fields());
-    if figures.iter().any(|one| one.cpu_ns.is_some()) {
-        fields.extend(cpu_fields());
-    }
-    fields.push(Field::new(
-        Column::new("is_folded", "", Kind::Words),
-        |one: &CodeFigures| {
-            let words = if one.is_folded { "folded away?" } else { "" };
-            Cell::value(one.is_folded).shown(words)
-        },
-    ));
-    table_of("codes", fields, figures)
+    let with_cpu = figures.iter().any(|one| one.cpu_ns.is_some());
+    columns(with_workers, with_cpu).table("codes", figures)
 }
 
 /// What the tables can be sorted by.
 pub fn sort_keys() -> Vec<&'static str> {
-    let mut all = vec!["code", "concurrency", "is_folded"];
-    all.extend(keys(&figure_fields()));
-    all.extend(keys(&cpu_fields()));
-    all
+    columns(true, true).sort_keys()
 }
 
-fn figure_fields() -> Vec<Field<CodeFigures>> {
-    let unknown = Uncertainty::Unknown;
-    vec![
-        Field::new(
-            Column::new("time_median_ns", "median", Kind::Figure),
-            |one: &CodeFigures| {
-                let time = one.time_median_ns;
-                let known = time.map_or(Uncertainty::Unknown, |time| uncertainty_of(&time));
-                time_cell(time.map(|time| time.value), known)
-            },
-        ),
-        Field::machine("time_median_low_ns", |one: &CodeFigures| {
-            Cell::figure(one.time_median_ns.map(|time| time.low))
-        }),
-        Field::machine("time_median_high_ns", |one: &CodeFigures| {
-            Cell::figure(one.time_median_ns.map(|time| time.high))
-        }),
-        Field::new(
-            Column::new("time_p5_ns", "p5", Kind::Figure).expendable(2),
-            move |one: &CodeFigures| time_cell(one.time_p5_ns, unknown),
-        ),
-        Field::new(
-            Column::new("time_ns", "mean", Kind::Figure),
-            move |one: &CodeFigures| time_cell(one.time_ns, unknown),
-        ),
-        Field::new(
-            Column::new("throughput", "throughput", Kind::Figure),
-            move |one: &CodeFigures| {
-                let words = one.per_s.map(|per_s| quantity(per_s, "1/s", unknown));
-                Cell::figure(one.per_s).shown(words.unwrap_or_default())
-            },
-        ),
-        Field::new(
-            Column::new("disturbance", "disturbance", Kind::Figure).expendable(1),
-            |one: &CodeFigures| {
-                let mark = |ratio: f64| if ratio > MOST_DISTURBANCE { " !" } else { "" };
-                let words = one
-                    .disturbance
-                    .map(|ratio| format!("{ratio:.2}x{}", mark(ratio)));
-                Cell::figure(one.disturbance).shown(words.unwrap_or_default())
-            },
-        ),
-        Field::new(
-            Column::new("runs", "runs", Kind::Figure).expendable(3),
-            |one: &CodeFigures| Cell::value(one.runs).shown(one.runs.to_string()),
-        ),
-    ]
+fn columns(with_workers: bool, with_cpu: bool) -> Columns<CodeFigures> {
+    let mut columns = Columns::new();
+    columns.add(
+        Column::new("code", "code", Kind::Label),
+        |one: &CodeFigures| Cell::words(one.label.clone()),
+    );
+    if with_workers {
+        columns.add(Column::figure("concurrency", "workers"), |one| {
+            Cell::count(one.concurrency.unwrap_or(1))
+        });
+    }
+    add_figures(&mut columns);
+    if with_cpu {
+        columns.add(Column::figure("user_ns", "user").expendable(4), |one| {
+            time_cell(one.cpu_ns.map(|cpu| cpu.0))
+        });
+        columns.add(Column::figure("system_ns", "system").expendable(4), |one| {
+            time_cell(one.cpu_ns.map(|cpu| cpu.1))
+        });
+        columns.add(Column::figure("shell_ns", "shell").expendable(4), |one| {
+            time_cell(one.shell_ns)
+        });
+    }
+    columns.add(Column::words("is_folded", ""), |one| {
+        let words = if one.is_folded { "folded away?" } else { "" };
+        Cell::value(one.is_folded).shown(words)
+    });
+    columns
 }
 
-fn cpu_fields() -> [Field<CodeFigures>; 3] {
-    let unknown = Uncertainty::Unknown;
-    [
-        Field::new(
-            Column::new("user_ns", "user", Kind::Figure).expendable(4),
-            move |one: &CodeFigures| time_cell(one.cpu_ns.map(|cpu| cpu.0), unknown),
-        ),
-        Field::new(
-            Column::new("system_ns", "system", Kind::Figure).expendable(4),
-            move |one: &CodeFigures| time_cell(one.cpu_ns.map(|cpu| cpu.1), unknown),
-        ),
-        Field::new(
-            Column::new("shell_ns", "shell", Kind::Figure).expendable(4),
-            move |one: &CodeFigures| time_cell(one.shell_ns, unknown),
-        ),
-    ]
+fn add_figures(columns: &mut Columns<CodeFigures>) {
+    columns.add(Column::figure("time_median_ns", "median"), |one| {
+        let words = one
+            .time_median_ns
+            .map(|time| quantity(time.value, "ns", uncertainty_of(&time)));
+        time_cell(one.time_median_ns.map(|time| time.value)).shown(words.unwrap_or_default())
+    });
+    columns.add_figure("time_median_low_ns", |one| Some(one.time_median_ns?.low));
+    columns.add_figure("time_median_high_ns", |one| Some(one.time_median_ns?.high));
+    columns.add(Column::figure("time_p5_ns", "p5").expendable(2), |one| {
+        time_cell(one.time_p5_ns)
+    });
+    columns.add(Column::figure("time_ns", "mean"), |one| {
+        time_cell(one.time_ns)
+    });
+    columns.add(Column::figure("throughput", "throughput"), |one| {
+        Cell::shown_figure(one.per_s, rate)
+    });
+    columns.add(
+        Column::figure("disturbance", "disturbance").expendable(1),
+        |one| {
+            Cell::shown_figure(one.disturbance, |ratio| {
+                let mark = if ratio > MOST_DISTURBANCE { " !" } else { "" };
+                format!("{ratio:.2}x{mark}")
+            })
+        },
+    );
+    columns.add(Column::figure("runs", "runs").expendable(3), |one| {
+        Cell::count(one.runs as u64)
+    });
 }
 
 /// A level and how it stands.
@@ -269,50 +237,44 @@ fn levels_table(levels: &CodeLevels) -> Table {
         (one.clone(), standing.copied(), one.concurrency == knee)
     };
     let rows: Vec<Row> = levels.figures.iter().map(row).collect();
-    table_of("levels", level_fields(), &rows)
+    level_columns().table("levels", &rows)
 }
 
 /// What the table of a search can be sorted by.
 pub fn search_sort_keys() -> Vec<&'static str> {
-    keys(&level_fields())
+    level_columns().sort_keys()
 }
 
-fn level_fields() -> Vec<Field<Row>> {
-    let unknown = Uncertainty::Unknown;
-    vec![
-        Field::new(
-            Column::new("concurrency", "workers", Kind::Figure),
-            |(one, ..): &Row| {
-                let count = one.concurrency.unwrap_or(1);
-                Cell::value(count).shown(count.to_string())
-            },
-        ),
-        Field::new(
-            Column::new("visits", "visits", Kind::Figure).expendable(2),
-            |(one, ..): &Row| Cell::value(one.runs).shown(one.runs.to_string()),
-        ),
-        Field::new(
-            Column::new("throughput", "throughput", Kind::Figure),
-            |(one, standing, _): &Row| {
-                let words = standing.as_ref().map(scaling::throughput_with_error);
-                Cell::figure(one.per_s).shown(words.unwrap_or_default())
-            },
-        ),
-        Field::new(
-            Column::new("change", "to the best before", Kind::Figure),
-            |(_, standing, _): &Row| scaling::change_cell(standing.as_ref()),
-        ),
-        Field::new(
-            Column::new("time_ns", "mean", Kind::Figure).expendable(1),
-            move |(one, ..): &Row| time_cell(one.time_ns, unknown),
-        ),
-        Field::new(
-            Column::new("time_median_ns", "median", Kind::Figure),
-            move |(one, ..): &Row| time_cell(one.time_median_ns.map(|time| time.value), unknown),
-        ),
-        Field::new(
-            Column::new("standing", "", Kind::Words),
-            |(_, standing, is_knee): &Row| scaling::standing_cell(standing.as_ref(), *is_knee),
-        ),
-    ]
+fn level_columns() -> Columns<Row> {
+    let mut columns = Columns::new();
+    columns.add(
+        Column::figure("concurrency", "workers"),
+        |(one, ..): &Row| Cell::count(one.concurrency.unwrap_or(1)),
+    );
+    columns.add(
+        Column::figure("visits", "visits").expendable(2),
+        |(one, ..)| Cell::count(one.runs as u64),
+    );
+    columns.add(
+        Column::figure("throughput", "throughput"),
+        |(one, standing, _)| {
+            let words = standing.as_ref().map(scaling::throughput_with_error);
+            Cell::figure(one.per_s).shown(words.unwrap_or_default())
+        },
+    );
+    columns.add(
+        Column::figure("change", "to the best before"),
+        |(_, standing, _)| scaling::change_cell(standing.as_ref()),
+    );
+    columns.add(
+        Column::figure("time_ns", "mean").expendable(1),
+        |(one, ..)| time_cell(one.time_ns),
+    );
+    columns.add(Column::figure("time_median_ns", "median"), |(one, ..)| {
+        time_cell(one.time_median_ns.map(|time| time.value))
+    });
+    columns.add(Column::words("standing", ""), |(_, standing, is_knee)| {
+        scaling::standing_cell(standing.as_ref(), *is_knee)
+    });
+    columns
 }

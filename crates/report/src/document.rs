@@ -4,7 +4,7 @@
 //! multiplying. This file knows no format: no escape sequence, no markup, no width. Start with
 //! [`Document`] and [`Block`]; tables are in `table.rs`.
 
-use super::table::Table;
+use crate::table::Table;
 use serde_json::Value;
 
 /// A report, ready to be rendered.
@@ -42,7 +42,7 @@ pub enum Block {
     Gallery(Vec<CaseView>),
     /// An explanation of the figures above: one that an expert may skip.
     Note(String),
-    /// Something that may spoil the figures.
+    /// A threat to the figures.
     Warning(String),
     /// Sentences that stand side by side.
     List(Vec<String>),
@@ -70,7 +70,7 @@ pub enum Block {
         blocks: Vec<Block>,
     },
     /// Reference matter that is looked up rather than read. A page and Markdown fold it away; a
-    /// terminal leaves it out unless everything is asked for.
+    /// terminal leaves it out unless everything is requested.
     Appendix {
         /// What is inside.
         title: String,
@@ -135,6 +135,17 @@ pub enum Emphasis {
     Muted,
 }
 
+impl Chart {
+    /// A chart that shows what nothing else does.
+    pub fn new(title: impl Into<String>, picture: speedwell_plot::Chart) -> Chart {
+        Chart {
+            title: title.into(),
+            picture,
+            shown_elsewhere: false,
+        }
+    }
+}
+
 impl Document {
     /// An empty report of that kind.
     pub fn new(report: &'static str) -> Document {
@@ -147,6 +158,27 @@ impl Document {
     /// Adds a block at the end.
     pub fn push(&mut self, block: Block) {
         self.blocks.push(block);
+    }
+
+    /// Adds blocks at the end.
+    pub fn extend(&mut self, blocks: impl IntoIterator<Item = Block>) {
+        self.blocks.extend(blocks);
+    }
+
+    /// Adds a heading; level 1 is the highest.
+    pub fn push_heading(&mut self, level: u8, text: impl Into<String>) {
+        let text = text.into();
+        self.push(Block::Heading { level, text });
+    }
+
+    /// Adds warnings.
+    pub fn push_warnings(&mut self, warnings: &[String]) {
+        self.extend(warnings.iter().cloned().map(Block::Warning));
+    }
+
+    /// Adds charts.
+    pub fn push_charts(&mut self, charts: impl IntoIterator<Item = Chart>) {
+        self.extend(charts.into_iter().map(Box::new).map(Block::Chart));
     }
 
     /// Adds everything in `other`, which gives up its own kind.
@@ -207,6 +239,16 @@ impl Document {
     }
 }
 
+/// Blocks as they are written: neighbours of one kind together where `is_gathered`, all others alone.
+pub fn runs_of_alike<'a, 'b>(
+    blocks: &'a [&'b Block],
+    is_gathered: impl Fn(&Block) -> bool,
+) -> impl Iterator<Item = &'a [&'b Block]> {
+    blocks.chunk_by(move |one, next| {
+        is_gathered(one) && std::mem::discriminant(*one) == std::mem::discriminant(*next)
+    })
+}
+
 fn change_tables(blocks: &mut [Block], change: &mut impl FnMut(&mut Table)) {
     for block in blocks {
         match block {
@@ -228,6 +270,31 @@ fn collect<'a>(blocks: &'a [Block], all: &mut Vec<&'a Block>) {
     }
 }
 
+/// What comes first where there is no room for all: bad news, then good, then what is open.
+pub fn severity(emphasis: Emphasis) -> u8 {
+    match emphasis {
+        Emphasis::Bad => 0,
+        Emphasis::Good => 1,
+        Emphasis::Caution => 2,
+        Emphasis::None | Emphasis::Strong | Emphasis::Muted => 3,
+    }
+}
+
+/// Positions of the at most `most` most urgent items, in their own order.
+pub fn most_severe(emphases: &[Emphasis], most: usize) -> Vec<usize> {
+    let mut kept = by_severity(emphases);
+    kept.truncate(most);
+    kept.sort_unstable();
+    kept
+}
+
+/// All positions, the most urgent ones first, else in their own order.
+pub fn by_severity(emphases: &[Emphasis]) -> Vec<usize> {
+    let mut all: Vec<usize> = (0..emphases.len()).collect();
+    all.sort_by_key(|&at| severity(emphases[at]));
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,5 +310,14 @@ mod tests {
         });
         let names: Vec<_> = document.tables().map(|table| table.name).collect();
         assert_eq!(names, ["first", "second"]);
+    }
+
+    #[test]
+    fn bad_news_is_never_left_out_for_good_news() {
+        use Emphasis::{Bad, Caution, Good, None};
+        let all = [None, Good, Caution, Bad, None, Good];
+        assert_eq!(most_severe(&all, 3), [1, 3, 5]);
+        assert_eq!(most_severe(&all, 99), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(by_severity(&all), [3, 1, 5, 2, 0, 4]);
     }
 }

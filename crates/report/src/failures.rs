@@ -1,13 +1,13 @@
 //! What gave nothing: each failure with its cause, what it wrote on stderr, and the line that repeats
 //! it; and the benchmarks that said themselves that they cannot run here.
 
-use super::document::{Block, Document};
-use super::metric_words::count;
 use super::output::Verbosity;
+use crate::document::{Block, Document};
+use crate::figure::count;
 use serde_json::{Value, json};
 use speedwell_model::Failure;
 
-/// Different failures shown unless all are asked for.
+/// Different failures shown unless all are requested.
 const SHOWN: usize = 3;
 
 /// The failures and skipped benchmarks. All of them are data for machines; people see equal ones
@@ -17,8 +17,8 @@ pub fn failures(failures: &[Failure], verbosity: Verbosity) -> Document {
     document.attach("failures", failures.iter().map(data).collect());
     let (skipped, failed): (Vec<_>, Vec<_>) =
         failures.iter().partition(|failure| failure.cause.is_skip());
-    document.blocks.extend(failed_blocks(&failed, verbosity));
-    document.blocks.extend(skipped_blocks(&skipped));
+    document.extend(failed_blocks(&failed, verbosity));
+    document.extend(skipped_blocks(&skipped));
     document
 }
 
@@ -54,13 +54,19 @@ fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
         SHOWN
     };
     let (first, others) = groups.split_at(shown.min(groups.len()));
-    let mut blocks: Vec<Block> = first.iter().flat_map(|group| one(*group)).collect();
+    let mut blocks: Vec<Block> = first
+        .iter()
+        .flat_map(|group| failure_blocks(*group))
+        .collect();
     if !others.is_empty() {
         let more = count(others.len(), "other failure", "other failures");
         blocks.push(Block::Appendix {
             instead: Some(format!("and {more}")),
             title: more,
-            blocks: others.iter().flat_map(|group| one(*group)).collect(),
+            blocks: others
+                .iter()
+                .flat_map(|group| failure_blocks(*group))
+                .collect(),
         });
     }
     let summary = format!("{} failed", count(failures.len(), "step", "steps"));
@@ -72,7 +78,7 @@ fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
     }]
 }
 
-fn one((failure, times): (&Failure, usize)) -> [Block; 3] {
+fn failure_blocks((failure, times): (&Failure, usize)) -> [Block; 3] {
     let times = if times > 1 {
         format!(" ({times} times)")
     } else {

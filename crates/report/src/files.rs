@@ -1,8 +1,8 @@
-//! Files asked for with `-o`: their kind by extension, pictures numbered, all written or a reason.
+//! Files requested with `-o`: their kind by extension, pictures numbered, all written or a reason.
 
-use super::document::{Chart, Document};
 use super::format::Format;
 use super::output::renderer;
+use crate::document::{Chart, Document};
 use anyhow::{Context as _, bail};
 use std::path::{Path, PathBuf};
 
@@ -172,7 +172,7 @@ fn text(document: &Document, format: Format, pictures: Vec<String>) -> anyhow::R
 }
 
 /// The pictures written beside the text file `path`, one per chart, by the names under which it can
-/// show them. Where a chart is written as SVG and as PNG, the first one asked for is shown.
+/// show them. Where a chart is written as SVG and as PNG, the first one requested is shown.
 fn pictures(plan: &[Planned], path: &Path) -> Vec<String> {
     let beside = plan
         .iter()

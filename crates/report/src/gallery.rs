@@ -1,12 +1,12 @@
 //! Every case by itself: what was found about it, and its runs. For formats that can hold thousands of
 //! pictures; see `format/html`.
 
-use super::charts::{Lane, every_run};
-use super::comparison::{emphasis, symbol};
-use super::document::{Answer, Block, CaseView, Emphasis};
 use super::output::Output;
-use super::quantity::{change_with_interval, uncertainty_of};
 use super::unit::Scale;
+use crate::charts::{Lane, every_run};
+use crate::comparison::{emphasis, symbol};
+use crate::document::{Answer, Block, CaseView, Emphasis};
+use crate::figure::{change_with_interval, uncertainty_of};
 use speedwell_analysis::{CaseComparison, CaseSummary, Comparison, Findings, Side};
 use speedwell_model::Metric;
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ struct Gathered<'a> {
 }
 
 impl<'a> Cases<'a> {
-    fn of(&mut self, id: String) -> &mut Gathered<'a> {
+    fn entry(&mut self, id: String) -> &mut Gathered<'a> {
         let at = *self.places.entry(id.clone()).or_insert_with(|| {
             self.cases.push(Gathered {
                 id,
@@ -60,7 +60,7 @@ impl<'a> Cases<'a> {
     }
 
     fn add_comparison(&mut self, comparison: &'a Comparison, row: &'a CaseComparison) {
-        let case = self.of(row.case.id());
+        let case = self.entry(row.case.id());
         case.answers.push(of_comparison(comparison, row));
         case.add(
             &comparison.metric,
@@ -73,7 +73,7 @@ impl<'a> Cases<'a> {
     }
 
     fn add_summary(&mut self, summary: &'a CaseSummary, output: &Output) {
-        let case = self.of(summary.case.id());
+        let case = self.entry(summary.case.id());
         case.answers.push(of_summary(summary, output));
         let lane = Lane {
             variant: &summary.variant,

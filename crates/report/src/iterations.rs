@@ -1,12 +1,9 @@
 //! Which number of iterations is enough for benchmark files: the report of `iterations`.
 
-use super::digits::{Uncertainty, spell};
-use super::document::{Block, Document, Emphasis};
-use super::field::{Field, keys, table_of};
-use super::metric_words::count;
 use super::output::{Output, Verbosity};
-use super::quantity::{quantity, share};
-use super::table::{Cell, Column, Kind};
+use crate::document::{Block, Document, Emphasis};
+use crate::figure::{Uncertainty, count, quantity, share, spell};
+use crate::table::{Cell, Column, Columns, Kind};
 use speedwell_analysis::iterations::Level;
 
 /// What a search came to.
@@ -54,7 +51,7 @@ pub fn iterations(files: &[IterationsOfFile], parameter: &str, output: &Output) 
         "{parameter} that is enough: found for {steady} of {}",
         count(files.len(), "benchmark file", "benchmark files")
     )));
-    let table = table_of("iterations", fields(parameter), files);
+    let table = columns(parameter).table("iterations", files);
     document.push(Block::Table(table));
     if output.verbosity != Verbosity::Quiet {
         document.push(Block::Note(
@@ -68,65 +65,53 @@ pub fn iterations(files: &[IterationsOfFile], parameter: &str, output: &Output) 
 
 /// What the table can be sorted by.
 pub fn sort_keys() -> Vec<&'static str> {
-    keys(&fields("n"))
+    columns("n").sort_keys()
 }
 
-fn fields(parameter: &str) -> Vec<Field<IterationsOfFile>> {
-    let worst = |of: &IterationsOfFile| {
-        let cases = of.level.as_ref()?.cases();
+fn columns(parameter: &str) -> Columns<IterationsOfFile> {
+    let worst = |file: &IterationsOfFile| {
+        let cases = file.level.as_ref()?.cases();
         let (name, variation) = cases.max_by(|a, b| a.1.total_cmp(&b.1))?;
         Some((name.to_owned(), variation))
     };
-    let percent = |of: Option<f64>| Cell::figure(of).shown(of.map(share).unwrap_or_default());
     let parameter = parameter.to_owned();
-    vec![
-        Field::new(
-            Column::new("file", "file", Kind::Identifier),
-            |of: &IterationsOfFile| Cell::words(of.file.clone()),
-        ),
-        Field::machine("parameter", move |_: &IterationsOfFile| {
-            Cell::value(parameter.clone())
-        }),
-        Field::new(
-            Column::new("n", "iterations", Kind::Figure),
-            |of: &IterationsOfFile| match &of.level {
-                Some(level) => Cell::value(level.n).shown(spell(level.n as f64, 0)),
-                None => Cell::figure(None),
-            },
-        ),
-        Field::new(
-            Column::new("outcome", "outcome", Kind::Words),
-            |of: &IterationsOfFile| {
-                let emphasis = match of.outcome {
-                    IterationsOutcome::Steady => Emphasis::Good,
-                    IterationsOutcome::Failed => Emphasis::Bad,
-                    _ => Emphasis::Caution,
-                };
-                Cell::words(of.outcome.words()).emphasised(emphasis)
-            },
-        ),
-        Field::new(
-            Column::new("cv", "CV", Kind::Figure),
-            move |of: &IterationsOfFile| percent(of.level.as_ref().map(|level| level.spread.mean)),
-        ),
-        Field::new(
-            Column::new("cv_most", "greatest CV", Kind::Figure),
-            move |of: &IterationsOfFile| percent(worst(of).map(|(_, variation)| variation)),
-        ),
-        Field::machine("case_most", move |of: &IterationsOfFile| {
-            Cell::value(worst(of).map(|(name, _)| name).unwrap_or_default())
-        }),
-        Field::machine("cases", |of: &IterationsOfFile| {
-            Cell::value(of.level.as_ref().map_or(0, |level| level.names.len()) as u64)
-        }),
-        Field::new(
-            Column::new("shortest_ns", "shortest sample", Kind::Figure),
-            |of: &IterationsOfFile| {
-                let shortest_ns = of.level.as_ref().and_then(|level| level.shortest_ns);
-                let shortest_ns = shortest_ns.map(|ns| ns as f64);
-                let shown = shortest_ns.map(|ns| quantity(ns, "ns", Uncertainty::Unknown));
-                Cell::figure(shortest_ns).shown(shown.unwrap_or_default())
-            },
-        ),
-    ]
+    let mut columns = Columns::new();
+    columns.add(
+        Column::new("file", "file", Kind::Identifier),
+        |file: &IterationsOfFile| Cell::words(file.file.clone()),
+    );
+    columns.add_value("parameter", move |_| parameter.clone());
+    columns.add(Column::figure("n", "iterations"), |file| {
+        match &file.level {
+            Some(level) => Cell::value(level.n).shown(spell(level.n as f64, 0)),
+            None => Cell::figure(None),
+        }
+    });
+    columns.add(Column::words("outcome", "outcome"), |file| {
+        let emphasis = match file.outcome {
+            IterationsOutcome::Steady => Emphasis::Good,
+            IterationsOutcome::Failed => Emphasis::Bad,
+            _ => Emphasis::Caution,
+        };
+        Cell::words(file.outcome.words()).emphasised(emphasis)
+    });
+    columns.add(Column::figure("cv", "CV"), |file| {
+        Cell::shown_figure(file.level.as_ref().map(|level| level.spread.mean), share)
+    });
+    columns.add(Column::figure("cv_most", "greatest CV"), move |file| {
+        Cell::shown_figure(worst(file).map(|(_, variation)| variation), share)
+    });
+    columns.add_value("case_most", move |file| {
+        worst(file).map(|(name, _)| name).unwrap_or_default()
+    });
+    columns.add_value("cases", |file| {
+        file.level.as_ref().map_or(0, |level| level.names.len())
+    });
+    columns.add(Column::figure("shortest_ns", "shortest sample"), |file| {
+        let shortest_ns = file.level.as_ref().and_then(|level| level.shortest_ns);
+        Cell::shown_figure(shortest_ns.map(|ns| ns as f64), |ns| {
+            quantity(ns, "ns", Uncertainty::Unknown)
+        })
+    });
+    columns
 }

@@ -1,74 +1,57 @@
 //! Findings in, documents out, and documents written down.
 //!
 //! A report is a function from figures to a [`Document`]; a format renders any document
-//! (`format/`), so that reports and formats add up. The only floor that formats numbers: units in
-//! `unit.rs`, digits in `digits.rs`, both together in `quantity.rs`. Start with [`of`], then
+//! (`format/`), so that reports and formats add up. The only floor that formats numbers: units are in
+//! `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start with [`findings`], then
 //! `comparison/` and `format/text/`.
 
-mod calibration;
-mod case_fields;
 mod case_labels;
-mod cases;
 mod charts;
-mod checks;
 mod circumstances;
 pub mod code;
 mod comparison;
-mod digits;
+mod doctor;
 mod document;
-mod duration;
-mod environment;
 mod experiment;
 mod failures;
-mod field;
+mod figure;
 mod files;
-mod footnotes;
 mod format;
 mod gallery;
-mod hoist;
 mod iterations;
 pub mod load;
-mod metric_words;
 mod output;
+mod plan;
 mod profile;
-mod quantity;
 mod scaling;
 mod sessions;
 mod study;
 mod summary;
 mod table;
-mod trial;
 mod unit;
-mod urgency;
 mod validity;
-mod visible;
 mod watch;
 
-pub use calibration::{calibration, calibration_check};
-pub use cases::{CaseLine, cases};
 pub use charts::{ChartKind, UnknownChart};
-pub use checks::{CheckLine, checks};
-pub use circumstances::circumstances;
-pub use digits::Uncertainty;
+pub use circumstances::{circumstances, environment};
+pub use doctor::{CheckLine, calibration, calibration_check, checks};
 pub use document::{Answer, Block, CaseView, Chart, Document, Emphasis};
-pub use duration::{duration, moment};
-pub use environment::environment;
 pub use experiment::experiment;
 pub use failures::failures;
+pub use figure::{
+    Uncertainty, change, change_interval, change_with_interval, duration, moment, quantity, share,
+};
 pub use files::{Written, check_writable};
-pub use footnotes::mark;
-pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat};
+pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible};
 pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};
 pub use output::{Output, Subject, Verbosity, check, print};
+pub use plan::{CaseLine, Trial, cases, trial};
 pub use profile::{ProfileSide, profiles, sections as profile_sections};
-pub use quantity::{change, change_interval, change_with_interval, quantity, share};
 pub use sessions::{Page, sessions};
 pub use study::study;
-pub use table::{Audience, Cell, Column, Kind, Name, Row, Table};
-pub use trial::{Trial, trial};
+pub use table::{Audience, Cell, Column, Kind, Name, Row, Table, mark};
 pub use unit::{Scale, UnitChoice, UnknownUnit};
 pub use validity::validity;
-pub use visible::visible;
 pub use watch::{WatchLine, WatchLines};
 
 use anyhow::bail;
@@ -79,12 +62,10 @@ use speedwell_analysis::Findings;
 ///
 /// # Errors
 /// A unit that fits none of the metrics, or a chart that these findings do not have.
-pub fn of(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
+pub fn findings(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
     check_unit(findings, output)?;
     let mut document = Document::default();
-    for warning in &findings.warnings {
-        document.push(Block::Warning(warning.clone()));
-    }
+    document.push_warnings(&findings.warnings);
     document.append(validity(&findings.validity));
     if findings.summaries.is_empty() && findings.comparisons.is_empty() {
         document.push(Block::Headline("nothing was measured".into()));
@@ -98,18 +79,13 @@ pub fn of(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
         document.report = comparison.report;
         document.append(comparison);
         if output.verbosity == Verbosity::Verbose {
-            document.push(Block::Heading {
-                level: 2,
-                text: "Each side by itself".into(),
-            });
+            document.push_heading(2, "Each side by itself");
             document.append(summary);
         }
     }
     document.append(failures(&findings.failures, output.verbosity));
-    for chart in charts::of_findings(findings, output.chart, output.unit)? {
-        document.push(Block::Chart(Box::new(chart)));
-    }
-    document.blocks.extend(gallery::gallery(findings, output));
+    document.push_charts(charts::of_findings(findings, output.chart, output.unit)?);
+    document.extend(gallery::gallery(findings, output));
     Ok(document)
 }
 
@@ -128,7 +104,7 @@ fn check_unit(findings: &Findings, output: &Output) -> anyhow::Result<()> {
                 .map(|comparison| &comparison.metric),
         )
         .collect();
-    // Times per iteration are shown beside throughput and can be asked for in any unit of time.
+    // Times per iteration are shown beside throughput and can be requested in any unit of time.
     let with_time = findings.comparisons.is_empty() && unit.fits("ns");
     let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
     if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {

@@ -1,17 +1,17 @@
 //! Where a document goes: standard output in one format, and files each in the kind their name says.
 
-use super::charts::ChartKind;
-use super::document::Document;
 use super::files::{self, Written};
 use super::format::{Csv, Format, Html, Json, Markdown, Render, Text};
 use super::unit::UnitChoice;
-use super::{code, comparison, iterations, load, study, summary};
+use crate::charts::ChartKind;
+use crate::document::Document;
+use crate::{code, comparison, iterations, load, study, summary};
 use anyhow::{Context as _, bail};
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
-/// What the output options asked for.
+/// What the output options request.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
     /// Files to write, besides standard output. The extension decides the kind.
@@ -48,7 +48,7 @@ pub enum Verbosity {
 }
 
 impl Output {
-    /// The document with its tables sorted as asked for; tables without that column stay as they are.
+    /// The document with its tables sorted as requested; tables without that column stay as they are.
     fn sorted<'d>(&self, document: &'d Document) -> Cow<'d, Document> {
         let Some(sort) = &self.sort else {
             return Cow::Borrowed(document);
@@ -65,7 +65,7 @@ impl Output {
     }
 }
 
-/// Writes `document` to `stdout` and to every file asked for. Returns the files written: a document
+/// Writes `document` to `stdout` and to every requested file. Returns the files written: a document
 /// with several charts makes `FILE.svg`, `FILE-2.svg` and so on.
 ///
 /// # Errors
@@ -188,7 +188,11 @@ pub(super) fn renderer(format: Format, pictures: Vec<String>) -> Box<dyn Render>
 mod tests {
     use super::*;
     use crate::document::Block;
-    use crate::table::{Cell, Column, Kind, Row, Table};
+    use crate::table::Cell;
+    use crate::table::Column;
+    use crate::table::Kind;
+    use crate::table::Row;
+    use crate::table::Table;
     use std::io;
 
     /// A reader that goes away, or a disk that is full.

@@ -1,10 +1,8 @@
 //! The list of stored sessions, a page at a time.
 
-use super::digits::spell;
-use super::document::{Block, Document, Emphasis};
-use super::duration::{duration, moment};
-use super::field::{Field, table_of};
-use super::table::{Cell, Column, Kind};
+use crate::document::{Block, Document, Emphasis};
+use crate::figure::{duration, moment, spell};
+use crate::table::{Cell, Column, Columns, Kind};
 use speedwell_model::State;
 use speedwell_results::store::Overview;
 
@@ -33,7 +31,7 @@ pub fn sessions(page: &Page<'_>) -> Document {
         };
         document.push(Block::Paragraph(words));
     }
-    let table = table_of("sessions", fields(), sessions);
+    let table = columns().table("sessions", sessions);
     document.push(Block::Table(table));
     if sessions.len() < page.all && !sessions.is_empty() {
         document.push(Block::Note(format!(
@@ -52,88 +50,60 @@ pub fn sessions(page: &Page<'_>) -> Document {
     document
 }
 
-fn fields() -> Vec<Field<Overview>> {
-    let mut fields = who();
-    fields.extend(what());
-    fields
-}
-
-fn who() -> Vec<Field<Overview>> {
-    vec![
-        Field::new(
-            Column::new("number", "session", Kind::Figure),
-            |session: &Overview| Cell::value(session.number).shown(format!("@{}", session.number)),
-        ),
-        Field::machine("id", |session: &Overview| Cell::value(session.id.clone())),
-        Field::new(
-            Column::new("started_unix_ms", "started (UTC)", Kind::Words),
-            |session: &Overview| {
-                Cell::value(session.started_unix_ms).shown(moment(session.started_unix_ms))
-            },
-        ),
-        Field::new(
-            Column::new("state", "state", Kind::Words),
-            |session: &Overview| {
-                let (word, emphasis) = if session.is_killed {
-                    ("killed", Emphasis::Caution)
-                } else {
-                    state(session.state)
-                };
-                // The usual state is not worth a word.
-                let shown = if session.state == State::Complete {
-                    ""
-                } else {
-                    word
-                };
-                Cell::value(word).shown(shown).emphasised(emphasis)
-            },
-        ),
-        Field::new(
-            Column::new("tags", "tags", Kind::Words).expendable(1),
-            |session: &Overview| Cell::words(session.tags.join(" ")).emphasised(Emphasis::Strong),
-        ),
-        Field::new(
-            Column::new("variants", "variants", Kind::Words).expendable(2),
-            |session: &Overview| Cell::words(session.variants.join(" ")),
-        ),
-    ]
-}
-
-fn what() -> Vec<Field<Overview>> {
+fn columns() -> Columns<Overview> {
+    let mut columns = Columns::new();
+    columns.add(Column::figure("number", "session"), |session: &Overview| {
+        Cell::value(session.number).shown(format!("@{}", session.number))
+    });
+    columns.add_value("id", |session| session.id.clone());
+    columns.add(
+        Column::words("started_unix_ms", "started (UTC)"),
+        |session| Cell::value(session.started_unix_ms).shown(moment(session.started_unix_ms)),
+    );
+    columns.add(Column::words("state", "state"), |session| {
+        let (word, emphasis) = if session.is_killed {
+            ("killed", Emphasis::Caution)
+        } else {
+            state(session.state)
+        };
+        // The usual state is not worth a word.
+        let is_usual = session.state == State::Complete;
+        Cell::value(word)
+            .shown(if is_usual { "" } else { word })
+            .emphasised(emphasis)
+    });
+    columns.add(Column::words("tags", "tags").expendable(1), |session| {
+        Cell::words(session.tags.join(" ")).emphasised(Emphasis::Strong)
+    });
+    columns.add(
+        Column::words("variants", "variants").expendable(2),
+        |session| Cell::words(session.variants.join(" ")),
+    );
     let counted = |number: usize| Cell::value(number).shown(spell(number as f64, 0));
-    vec![
-        Field::new(
-            Column::new("cases", "cases", Kind::Figure),
-            move |session: &Overview| counted(session.cases),
-        ),
-        Field::new(
-            Column::new("runs", "runs", Kind::Figure),
-            move |session: &Overview| counted(session.runs),
-        ),
-        Field::new(
-            Column::new("failures", "failed", Kind::Figure),
-            move |session: &Overview| {
-                let cell = counted(session.failures).emphasised(Emphasis::Bad);
-                if session.failures == 0 {
-                    cell.shown("")
-                } else {
-                    cell
-                }
-            },
-        ),
-        Field::new(
-            Column::new("elapsed_ms", "took", Kind::Figure).expendable(3),
-            |session: &Overview| {
-                Cell::value(session.elapsed_ms).shown(duration(session.elapsed_ms))
-            },
-        ),
-        Field::new(
-            Column::new("command", "command", Kind::Label),
-            |session: &Overview| {
-                Cell::words(session.command.join(" ")).shown(spoken(&session.command))
-            },
-        ),
-    ]
+    columns.add(Column::figure("cases", "cases"), move |session| {
+        counted(session.cases)
+    });
+    columns.add(Column::figure("runs", "runs"), move |session| {
+        counted(session.runs)
+    });
+    columns.add(Column::figure("failures", "failed"), move |session| {
+        let shown = if session.failures == 0 {
+            String::new()
+        } else {
+            spell(session.failures as f64, 0)
+        };
+        Cell::value(session.failures)
+            .shown(shown)
+            .emphasised(Emphasis::Bad)
+    });
+    columns.add(
+        Column::figure("elapsed_ms", "took").expendable(3),
+        |session| Cell::value(session.elapsed_ms).shown(duration(session.elapsed_ms)),
+    );
+    columns.add(Column::new("command", "command", Kind::Label), |session| {
+        Cell::words(session.command.join(" ")).shown(spoken(&session.command))
+    });
+    columns
 }
 
 /// The words typed, the program without its folders.

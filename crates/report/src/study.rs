@@ -1,17 +1,13 @@
 //! A parameter study as a table: one block of rows per line, one row per x value, with the step from
 //! the value before and the scaling exponents.
 
-use super::case_fields::parameters;
-use super::charts;
-use super::digits::spell;
-use super::document::{Block, Document, Emphasis};
-use super::field::{Field, keys, row_of};
-use super::footnotes::Footnotes;
-use super::metric_words::{count, direction, in_unit};
 use super::output::{Output, Verbosity};
-use super::quantity::{probability, share, uncertainty_of};
-use super::table::{Cell, Column, Kind, Name, Row, Table, number};
 use super::unit::Scale;
+use crate::case_labels::{distinct, parameters};
+use crate::charts;
+use crate::document::{Block, Document, Emphasis};
+use crate::figure::{count, direction, in_unit, probability, share, spell, uncertainty_of};
+use crate::table::{Cell, Column, Columns, Footnotes, Name, Row, Table, number};
 use serde_json::json;
 use speedwell_analysis::{Study, StudyPoint, StudyStep};
 use speedwell_model::{Case, Value};
@@ -28,9 +24,7 @@ const SKEWED: &str = "the runs of this point are skewed: the median tells more t
 /// A chart kind that a study does not have.
 pub fn study(study: &Study, log: bool, output: &Output) -> anyhow::Result<Document> {
     let mut document = Document::new("study");
-    for warning in &study.warnings {
-        document.push(Block::Warning(warning.clone()));
-    }
+    document.push_warnings(&study.warnings);
     document.push(Block::Table(table(study, output)));
     if let Some(sentence) = aggregated(study) {
         document.push(Block::Paragraph(sentence));
@@ -39,7 +33,7 @@ pub fn study(study: &Study, log: bool, output: &Output) -> anyhow::Result<Docume
         document.push(Block::Note(explanation(study)));
     }
     let chart = charts::of_study(study, output.chart, output.unit, log)?;
-    document.push(Block::Chart(Box::new(chart)));
+    document.push_charts([chart]);
     document.attach("exponents", exponents(study));
     Ok(document)
 }
@@ -53,13 +47,22 @@ struct PointLine<'a> {
     mark: String,
 }
 
+impl PointLine<'_> {
+    /// The bare spelling of `stored` with the digits of the mean.
+    fn shown(&self, stored: f64) -> String {
+        let mean = &self.point.mean;
+        let place = self.scale.place(mean.value, uncertainty_of(mean));
+        self.scale.bare(stored, place)
+    }
+}
+
 fn table(study: &Study, output: &Output) -> Table {
     let mut footnotes = Footnotes::default();
     let means = study.points.iter().map(|point| point.mean.value);
     let scale = Scale::typical(&study.metric.unit, means, output.unit);
-    let fields = fields(&study.x_axis);
+    let columns = columns(&study.x_axis);
     let mut rows = Vec::new();
-    for name in lines(study) {
+    for name in distinct(study.points.iter().map(|point| point.line.as_str())) {
         if !name.is_empty() {
             rows.push(Row::Group(Name::plain(heading(study, name))));
         }
@@ -78,15 +81,13 @@ fn table(study: &Study, output: &Output) -> Table {
                     String::new()
                 },
             };
-            rows.push(row_of(&fields, &line));
+            rows.push(columns.row(&line));
         }
     }
     Table {
         caption: vec![caption(study, &scale)],
-        columns: fields.into_iter().map(|field| field.column).collect(),
-        rows,
         footnotes: footnotes.into_texts(),
-        ..Table::new(TABLE)
+        ..columns.table_of_rows(TABLE, rows)
     }
 }
 
@@ -94,16 +95,6 @@ fn caption(study: &Study, scale: &Scale) -> String {
     let metric = in_unit(&study.metric.name, &scale.symbol);
     let direction = direction(study.metric.better);
     format!("{metric} by {}, {direction}", study.x_axis)
-}
-
-fn lines(study: &Study) -> Vec<&str> {
-    let mut lines: Vec<&str> = Vec::new();
-    for point in &study.points {
-        if !lines.contains(&point.line.as_str()) {
-            lines.push(&point.line);
-        }
-    }
-    lines
 }
 
 fn heading(study: &Study, line: &str) -> String {
@@ -127,15 +118,43 @@ fn exponent_of(study: &Study, line: &str) -> Option<f64> {
 
 /// What the table can be sorted by.
 pub fn sort_keys() -> Vec<&'static str> {
-    keys(&fields("x"))
+    columns("x").sort_keys()
 }
 
-fn fields<'a>(x_axis: &str) -> Vec<Field<PointLine<'a>>> {
-    let mut fields = identity(x_axis);
-    fields.extend(shown());
-    fields.extend(step());
-    fields.extend(figures());
-    fields
+fn columns<'a>(x_axis: &str) -> Columns<PointLine<'a>> {
+    let mut columns = Columns::new();
+    columns.add_value("metric", |line: &PointLine<'a>| {
+        line.study.metric.name.clone()
+    });
+    columns.add_value("unit", |line| line.study.metric.unit.clone());
+    columns.add_value("x_axis", |line| line.study.x_axis.clone());
+    columns.add_known("by", |line| {
+        line.study.by.clone().map(serde_json::Value::String)
+    });
+    columns.add_value("line", |line| line.point.line.clone());
+    columns.add(Column::figure("x", x_axis), |line| {
+        Cell::value(json_of(&line.point.x)).shown(line.point.x.to_string())
+    });
+    add_shown(&mut columns);
+    add_step(&mut columns);
+    columns.add(Column::figure("runs", "runs").expendable(2), |line| {
+        Cell::count(line.point.runs.len() as u64)
+    });
+    columns.add(Column::figure("cases", "cases").expendable(3), |line| {
+        let cell = Cell::count(line.point.cases as u64);
+        // Without anything averaged over, every point is one case.
+        if line.study.aggregated.is_empty() {
+            cell.shown("")
+        } else {
+            cell
+        }
+    });
+    columns.add_figure("mean", |line| Some(line.point.mean.value));
+    columns.add_figure("mean_low", |line| Some(line.point.mean.low));
+    columns.add_figure("mean_high", |line| Some(line.point.mean.high));
+    columns.add_figure("median", |line| Some(line.point.median));
+    columns.add_value("skewed", |line| line.point.skewed);
+    columns
 }
 
 fn json_of(value: &Value) -> serde_json::Value {
@@ -143,136 +162,39 @@ fn json_of(value: &Value) -> serde_json::Value {
     parameters(&Case::new("", vec![("x".into(), value.clone())]))["x"].clone()
 }
 
-fn identity<'a>(x_axis: &str) -> Vec<Field<PointLine<'a>>> {
-    let x = Column::new("x", x_axis, Kind::Figure);
-    vec![
-        Field::machine("metric", |line: &PointLine<'a>| {
-            Cell::value(line.study.metric.name.clone())
-        }),
-        Field::machine("unit", |line: &PointLine<'_>| {
-            Cell::value(line.study.metric.unit.clone())
-        }),
-        Field::machine("x_axis", |line: &PointLine<'_>| {
-            Cell::value(line.study.x_axis.clone())
-        }),
-        Field::machine("by", |line: &PointLine<'_>| Cell {
-            value: line.study.by.clone().map(serde_json::Value::String),
-            ..Cell::default()
-        }),
-        Field::machine("line", |line: &PointLine<'_>| {
-            Cell::value(line.point.line.clone())
-        }),
-        Field::new(x, |line: &PointLine<'_>| {
-            Cell::value(json_of(&line.point.x)).shown(line.point.x.to_string())
-        }),
-    ]
-}
-
-fn shown<'a>() -> Vec<Field<PointLine<'a>>> {
-    let place = |line: &PointLine<'_>| {
-        line.scale
-            .place(line.point.mean.value, uncertainty_of(&line.point.mean))
-    };
-    let mean = Column::new("mean_shown", "mean", Kind::Figure).for_people();
-    vec![
-        Field::new(mean, move |line: &PointLine<'a>| {
-            Cell::figure(Some(line.point.mean.value))
-                .shown(line.scale.bare(line.point.mean.value, place(line)))
-                .emphasised(Emphasis::Strong)
-        }),
-        Field::people(
-            "interval_shown",
-            "interval",
-            Kind::Figure,
-            move |line: &PointLine<'_>| {
-                let mean = &line.point.mean;
-                if mean.low == mean.high {
-                    return String::new();
-                }
-                let end = |end| line.scale.bare(end, place(line));
-                format!("[{}, {}]", end(mean.low), end(mean.high))
-            },
-        ),
-        Field::people(
-            "median_shown",
-            "median",
-            Kind::Figure,
-            move |line: &PointLine<'_>| line.scale.bare(line.point.median, place(line)),
-        ),
-        Field::people("mark", "", Kind::Words, |line: &PointLine<'_>| {
-            line.mark.clone()
-        }),
-    ]
+fn add_shown(columns: &mut Columns<PointLine<'_>>) {
+    columns.add(Column::figure("mean_shown", "mean").for_people(), |line| {
+        Cell::shown_figure(Some(line.point.mean.value), |mean| line.shown(mean))
+            .emphasised(Emphasis::Strong)
+    });
+    columns.add_text(Column::figure("interval_shown", "interval"), |line| {
+        let mean = &line.point.mean;
+        if mean.low == mean.high {
+            return String::new();
+        }
+        format!("[{}, {}]", line.shown(mean.low), line.shown(mean.high))
+    });
+    columns.add_text(Column::figure("median_shown", "median"), |line| {
+        line.shown(line.point.median)
+    });
+    columns.add_text(Column::words("mark", ""), |line| line.mark.clone());
 }
 
 /// From the x value before to this one.
-fn step<'a>() -> Vec<Field<PointLine<'a>>> {
-    let told = |figure: Option<f64>, text: fn(f64) -> String| {
-        Cell::figure(figure).shown(figure.map(text).unwrap_or_default())
-    };
-    vec![
-        Field::new(
-            Column::new("step_ratio", "step", Kind::Figure),
-            move |line: &PointLine<'a>| {
-                told(line.step.map(|step| step.ratio), |ratio| {
-                    format!("×{ratio:.2}")
-                })
-            },
-        ),
-        Field::new(
-            Column::new("step_exponent", "exponent", Kind::Figure),
-            move |line: &PointLine<'_>| {
-                told(line.step.and_then(|step| step.exponent), |exponent| {
-                    spell(exponent, 2)
-                })
-            },
-        ),
-        Field::new(
-            Column::new("step_p", "p", Kind::Figure).expendable(1),
-            move |line: &PointLine<'_>| told(line.step.and_then(|step| step.p), probability),
-        ),
-        Field::machine("step_cliffs_delta", |line: &PointLine<'_>| {
-            Cell::figure(line.step.and_then(|step| step.cliffs_delta))
-        }),
-    ]
-}
-
-/// Counts, and every figure with all its digits.
-fn figures<'a>() -> Vec<Field<PointLine<'a>>> {
-    let counted = |number: usize| Cell::figure(Some(number as f64)).shown(number.to_string());
-    vec![
-        Field::new(
-            Column::new("runs", "runs", Kind::Figure).expendable(2),
-            move |line: &PointLine<'a>| counted(line.point.runs.len()),
-        ),
-        Field::new(
-            Column::new("cases", "cases", Kind::Figure).expendable(3),
-            move |line: &PointLine<'_>| {
-                let cell = counted(line.point.cases);
-                // Without anything averaged over, every point is one case.
-                if line.study.aggregated.is_empty() {
-                    cell.shown("")
-                } else {
-                    cell
-                }
-            },
-        ),
-        Field::machine("mean", |line: &PointLine<'_>| {
-            Cell::figure(Some(line.point.mean.value))
-        }),
-        Field::machine("mean_low", |line: &PointLine<'_>| {
-            Cell::figure(Some(line.point.mean.low))
-        }),
-        Field::machine("mean_high", |line: &PointLine<'_>| {
-            Cell::figure(Some(line.point.mean.high))
-        }),
-        Field::machine("median", |line: &PointLine<'_>| {
-            Cell::figure(Some(line.point.median))
-        }),
-        Field::machine("skewed", |line: &PointLine<'_>| {
-            Cell::value(line.point.skewed)
-        }),
-    ]
+fn add_step(columns: &mut Columns<PointLine<'_>>) {
+    columns.add(Column::figure("step_ratio", "step"), |line| {
+        Cell::shown_figure(line.step.map(|step| step.ratio), |ratio| {
+            format!("×{ratio:.2}")
+        })
+    });
+    columns.add(Column::figure("step_exponent", "exponent"), |line| {
+        let exponent = line.step.and_then(|step| step.exponent);
+        Cell::shown_figure(exponent, |exponent| spell(exponent, 2))
+    });
+    columns.add(Column::figure("step_p", "p").expendable(1), |line| {
+        Cell::shown_figure(line.step.and_then(|step| step.p), probability)
+    });
+    columns.add_figure("step_cliffs_delta", |line| line.step?.cliffs_delta);
 }
 
 fn aggregated(study: &Study) -> Option<String> {

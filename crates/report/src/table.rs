@@ -4,7 +4,7 @@
 //! whom it is for: people see `+8.2 % [+6.9, +9.6]` in two columns where machines get `change`,
 //! `change_low` and `change_high`. Nothing here knows how wide a page is; see `format/`.
 
-use super::document::Emphasis;
+use crate::document::Emphasis;
 use serde_json::Value;
 use speedwell_plot::ForestRow;
 use std::cmp::Ordering;
@@ -152,6 +152,17 @@ impl Cell {
         }
     }
 
+    /// A figure, if there is one, and its `words` for people.
+    pub fn shown_figure(figure: Option<f64>, words: impl FnOnce(f64) -> String) -> Cell {
+        Cell::figure(figure).shown(figure.map(words).unwrap_or_default())
+    }
+
+    /// A count.
+    pub fn count(count: impl Into<u64>) -> Cell {
+        let count = count.into();
+        Cell::value(count).shown(count.to_string())
+    }
+
     /// A drawing, if there is one.
     pub fn drawing(drawn: Option<ForestRow>) -> Cell {
         Cell {
@@ -201,6 +212,16 @@ impl Column {
             expendable: 0,
             facet: false,
         }
+    }
+
+    /// A column of figures.
+    pub fn figure(key: &'static str, header: impl Into<String>) -> Column {
+        Column::new(key, header, Kind::Figure)
+    }
+
+    /// A column of words.
+    pub fn words(key: &'static str, header: impl Into<String>) -> Column {
+        Column::new(key, header, Kind::Words)
     }
 
     /// A column for machines alone.
@@ -256,9 +277,9 @@ impl Table {
 
     /// Positions of the columns that people see: those with a word in some row.
     pub fn for_people(&self) -> Vec<usize> {
-        let told = |at: usize| self.cells().any(|cells| !cells[at].text.is_empty());
+        let is_filled = |at: usize| self.cells().any(|cells| !cells[at].text.is_empty());
         (0..self.columns.len())
-            .filter(|&at| self.columns[at].audience != Audience::Machines && told(at))
+            .filter(|&at| self.columns[at].audience != Audience::Machines && is_filled(at))
             .collect()
     }
 
@@ -335,6 +356,132 @@ fn compare(a: Option<&Value>, b: Option<&Value>, descending: bool) -> Ordering {
     if descending { order.reverse() } else { order }
 }
 
+/// The columns of a table whose rows are made from `T`, each with the rule that fills it, so that the two cannot
+/// drift apart.
+pub struct Columns<T> {
+    columns: Vec<(Column, CellOf<T>)>,
+}
+
+/// Makes the cell of a column for one row.
+type CellOf<T> = Box<dyn Fn(&T) -> Cell>;
+
+impl<T> Columns<T> {
+    /// No columns yet.
+    pub fn new() -> Columns<T> {
+        Columns {
+            columns: Vec::new(),
+        }
+    }
+
+    /// A column and what fills it.
+    pub fn add(&mut self, column: Column, cell: impl Fn(&T) -> Cell + 'static) {
+        self.columns.push((column, Box::new(cell)));
+    }
+
+    /// A column of plain text, for people alone.
+    pub fn add_text(&mut self, column: Column, text: impl Fn(&T) -> String + 'static) {
+        self.add(column.for_people(), move |item| Cell::text(text(item)));
+    }
+
+    /// A value for machines alone.
+    pub fn add_value<V: Into<Value>>(
+        &mut self,
+        key: &'static str,
+        value: impl Fn(&T) -> V + 'static,
+    ) {
+        self.add_known(key, move |item| Some(value(item).into()));
+    }
+
+    /// A value for machines alone, if it is known.
+    pub fn add_known(&mut self, key: &'static str, value: impl Fn(&T) -> Option<Value> + 'static) {
+        self.add(Column::machine(key), move |item| Cell {
+            value: value(item),
+            ..Cell::default()
+        });
+    }
+
+    /// A figure for machines alone, if it is known.
+    pub fn add_figure(&mut self, key: &'static str, figure: impl Fn(&T) -> Option<f64> + 'static) {
+        self.add_known(key, move |item| figure(item).and_then(number));
+    }
+
+    /// The row of one item.
+    pub fn row(&self, item: &T) -> Row {
+        Row::Cells(self.columns.iter().map(|(_, cell)| cell(item)).collect())
+    }
+
+    /// A table of `rows`, made by [`Columns::row`], and of headings and remarks between them.
+    pub fn table_of_rows(self, name: &'static str, rows: Vec<Row>) -> Table {
+        Table {
+            columns: self.columns.into_iter().map(|(column, _)| column).collect(),
+            rows,
+            ..Table::new(name)
+        }
+    }
+
+    /// A table with one row per item.
+    pub fn table(self, name: &'static str, items: &[T]) -> Table {
+        let rows = items.iter().map(|item| self.row(item)).collect();
+        self.table_of_rows(name, rows)
+    }
+
+    /// The names of the columns for machines, which are those that can be sorted by.
+    pub fn sort_keys(&self) -> Vec<&'static str> {
+        let columns = self.columns.iter().map(|(column, _)| column);
+        let machines = columns.filter(|column| column.audience != Audience::People);
+        machines.map(|column| column.key).collect()
+    }
+}
+
+/// The remarks of one table, in order of first mention.
+#[derive(Debug, Default)]
+pub struct Footnotes {
+    texts: Vec<String>,
+}
+
+impl Footnotes {
+    /// The mark that refers to `text`: `¹`, `²` ...
+    pub fn mark(&mut self, text: &str) -> String {
+        let at = self
+            .texts
+            .iter()
+            .position(|known| known == text)
+            .unwrap_or_else(|| {
+                self.texts.push(text.to_owned());
+                self.texts.len() - 1
+            });
+        mark(at + 1)
+    }
+
+    /// All remarks; the first has number 1.
+    pub fn into_texts(self) -> Vec<String> {
+        self.texts
+    }
+}
+
+/// A number in raised digits.
+pub fn mark(number: usize) -> String {
+    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    number
+        .to_string()
+        .bytes()
+        .map(|digit| RAISED[usize::from(digit - b'0')])
+        .collect()
+}
+
+/// The text of a field that all `lines` share; the lines then do not repeat it.
+pub fn take_common<T>(
+    lines: &mut [T],
+    field: for<'l> fn(&'l mut T) -> &'l mut String,
+) -> Option<String> {
+    let first = field(lines.first_mut()?).clone();
+    if !lines.iter_mut().all(|line| *field(line) == first) {
+        return None;
+    }
+    lines.iter_mut().for_each(|line| field(line).clear());
+    Some(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,5 +542,30 @@ mod tests {
         assert_eq!(number(0.1).map(|v| v.to_string()).as_deref(), Some("0.1"));
         assert_eq!(number(f64::INFINITY), None);
         assert_eq!(number(f64::NAN), None);
+    }
+
+    #[test]
+    fn a_remark_made_twice_has_one_number() {
+        let mut footnotes = Footnotes::default();
+        let marks = ["a", "b", "a"].map(|text| footnotes.mark(text));
+        assert_eq!(marks, ["¹", "²", "¹"]);
+        assert_eq!(footnotes.into_texts(), ["a", "b"]);
+        assert_eq!(mark(12), "¹²");
+    }
+
+    #[test]
+    fn a_text_that_all_lines_share_leaves_them() {
+        let mut lines = [("k/s".to_owned(), 1), ("k/s".to_owned(), 2)];
+        let unit = take_common(&mut lines, |line| &mut line.0);
+        assert_eq!(unit.as_deref(), Some("k/s"));
+        assert_eq!(lines, [(String::new(), 1), (String::new(), 2)]);
+    }
+
+    #[test]
+    fn texts_that_differ_stay_where_they_are() {
+        let before = [("k/s".to_owned(), 1), ("M/s".to_owned(), 2)];
+        let mut lines = before.clone();
+        assert_eq!(take_common(&mut lines, |line| &mut line.0), None);
+        assert_eq!(lines, before);
     }
 }

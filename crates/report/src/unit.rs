@@ -1,7 +1,7 @@
 //! Units of stored figures, the units in which they are shown, and the choice between those.
 //!
 //! A metric's unit is free text (`1/s`, `ns`, `B`); those known here are scaled so that figures stay
-//! short, all others are shown as they are. How many digits are shown is decided in `digits.rs`.
+//! short, all others are shown as they are. How many digits are shown is decided in `figure.rs`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -70,7 +70,7 @@ const ENOUGH_PER_SECOND: f64 = 10_000.0;
 /// Figures of one table are shown in one unit if the largest is at most this many times the smallest.
 const ONE_UNIT_SPREAD: f64 = 1e3;
 
-/// The unit that the user asked for with `--unit`.
+/// The unit requested with `--unit`.
 #[derive(Debug, Clone, Copy)]
 pub struct UnitChoice(&'static Unit);
 

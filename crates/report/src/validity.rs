@@ -2,10 +2,9 @@
 //!
 //! Decides how findings look; what is found is decided in `analysis/validity/`. Start at [`validity`].
 
-use super::document::{Block, Document, Emphasis};
-use super::field::{Field, row_of};
-use super::table::{Cell, Column, Kind, Row, Table};
-use serde_json::{Value, json};
+use crate::document::{Block, Document, Emphasis};
+use crate::table::{Cell, Column, Columns, Kind, Row, Table};
+use serde_json::json;
 use speedwell_analysis::validity::{Finding, Level, joined};
 
 /// The name of the table, for machines.
@@ -17,10 +16,10 @@ pub fn validity(findings: &[Finding]) -> Document {
     if findings.is_empty() {
         return document;
     }
-    let fields = fields();
+    let columns = columns();
     let mut rows = Vec::new();
     for (at, finding) in findings.iter().enumerate() {
-        rows.push(row_of(&fields, finding));
+        rows.push(columns.row(finding));
         rows.push(Row::Remark(finding.says.clone()));
         let next = findings.get(at + 1).map(|next| &next.remedy);
         // One remedy serves all findings of a kind that follow each other.
@@ -30,44 +29,33 @@ pub fn validity(findings: &[Finding]) -> Document {
     }
     document.push(Block::Table(Table {
         caption: vec!["validity of the figures".into()],
-        columns: fields.into_iter().map(|field| field.column).collect(),
-        rows,
-        ..Table::new(TABLE)
+        ..columns.table_of_rows(TABLE, rows)
     }));
     document
 }
 
-fn fields() -> Vec<Field<Finding>> {
-    let list = |names: &[String]| Cell::value(Value::from(names.to_vec()));
-    let level = Column::new("level", "level", Kind::Words);
-    let check = Column::new("check", "check", Kind::Identifier);
-    vec![
-        Field::new(level, |finding: &Finding| {
-            let (name, symbol, emphasis) = match finding.level {
-                Level::Red => ("red", '✗', Emphasis::Bad),
-                Level::Amber => ("amber", '!', Emphasis::Caution),
-            };
-            Cell::value(name)
-                .shown(format!("{symbol} {name}"))
-                .emphasised(emphasis)
-        }),
-        Field::new(check, |finding: &Finding| Cell::words(finding.check.name())),
-        Field::people("place", "where", Kind::Label, place),
-        Field::machine("cases", move |finding: &Finding| list(&finding.cases)),
-        Field::machine("variants", move |finding: &Finding| list(&finding.variants)),
-        Field::machine("runs", |finding: &Finding| {
-            Cell::value(Value::from(finding.runs.clone()))
-        }),
-        Field::machine("pairs", |finding: &Finding| {
-            Cell::value(json!(finding.pairs))
-        }),
-        Field::machine("says", |finding: &Finding| {
-            Cell::value(finding.says.clone())
-        }),
-        Field::machine("remedy", |finding: &Finding| {
-            Cell::value(finding.remedy.clone())
-        }),
-    ]
+fn columns() -> Columns<Finding> {
+    let mut columns = Columns::new();
+    columns.add(Column::words("level", "level"), |finding: &Finding| {
+        let (name, symbol, emphasis) = match finding.level {
+            Level::Red => ("red", '✗', Emphasis::Bad),
+            Level::Amber => ("amber", '!', Emphasis::Caution),
+        };
+        Cell::value(name)
+            .shown(format!("{symbol} {name}"))
+            .emphasised(emphasis)
+    });
+    columns.add(Column::new("check", "check", Kind::Identifier), |finding| {
+        Cell::words(finding.check.name())
+    });
+    columns.add_text(Column::new("place", "where", Kind::Label), place);
+    columns.add_value("cases", |finding| finding.cases.clone());
+    columns.add_value("variants", |finding| finding.variants.clone());
+    columns.add_value("runs", |finding| finding.runs.clone());
+    columns.add_value("pairs", |finding| json!(finding.pairs));
+    columns.add_value("says", |finding| finding.says.clone());
+    columns.add_value("remedy", |finding| finding.remedy.clone());
+    columns
 }
 
 /// `hapi, green`; the number of cases where there are several.

@@ -2,10 +2,9 @@
 //!
 //! Text for people has a header again and again, CSV one, JSON an object a line. Start at [`WatchLines::line`].
 
-use super::digits::Uncertainty;
 use super::format::Format;
-use super::quantity::{quantity, share};
 use super::unit::Scale;
+use crate::figure::{Uncertainty, quantity, share};
 use serde_json::{Map, Value, json};
 use speedwell_model::{Measured, Snapshot};
 use std::collections::BTreeMap;
@@ -153,11 +152,11 @@ impl WatchLines {
 }
 
 fn gauge(name: &str, unit: &str, line: &WatchLine) -> Figure {
-    let told = line.gauges.get(name);
-    let number = told.and_then(|told| told.parse::<f64>().ok());
+    let text = line.gauges.get(name);
+    let number = text.and_then(|text| text.parse::<f64>().ok());
     let (key, header) = (name.to_owned(), name.replace('_', " "));
     let words = match (number, unit) {
-        (None, _) => told.cloned().unwrap_or_default(),
+        (None, _) => text.cloned().unwrap_or_default(),
         (Some(value), "count" | "") => Scale::fitting("", &[value], None).full(value, 0),
         (Some(value), "percent") => format!("{value:.1} %"),
         (Some(value), "bytes" | "B") => quantity(value, "B", Uncertainty::Unknown),
@@ -171,34 +170,34 @@ fn gauge(name: &str, unit: &str, line: &WatchLine) -> Figure {
     }
 }
 
-fn machine(glance: &Snapshot) -> Vec<Figure> {
+fn machine(snapshot: &Snapshot) -> Vec<Figure> {
     let figure = |key: &str, header: &str, value: Option<f64>, words: fn(f64) -> String| Figure {
         key: key.to_owned(),
         header: header.to_owned(),
         value: json!(value),
         words: value.map(words).unwrap_or_default(),
     };
-    let bytes = glance.rss_bytes.map(|bytes| bytes as f64);
+    let bytes = snapshot.rss_bytes.map(|bytes| bytes as f64);
     let plain = |value: f64| Scale::fitting("", &[value], None).full(value, 0);
     vec![
-        figure("cpus", "cpus", glance.cpus, |cpus| format!("{cpus:.2}")),
+        figure("cpus", "cpus", snapshot.cpus, |cpus| format!("{cpus:.2}")),
         figure("rss_bytes", "rss", bytes, |bytes| {
             quantity(bytes, "B", Uncertainty::Unknown)
         }),
         figure(
             "voluntary_switches_per_s",
             "waits/s",
-            glance.voluntary_per_s,
+            snapshot.voluntary_per_s,
             plain,
         ),
         figure(
             "involuntary_switches_per_s",
             "forced/s",
-            glance.involuntary_per_s,
+            snapshot.involuntary_per_s,
             plain,
         ),
-        figure("steal", "steal", glance.steal, share),
-        figure("cpu_pressure", "pressure", glance.pressure, share),
+        figure("steal", "steal", snapshot.steal, share),
+        figure("cpu_pressure", "pressure", snapshot.pressure, share),
     ]
 }
 

@@ -152,7 +152,7 @@ fn mixed(
             None => (operand.label.clone(), &session, Some(operand.label.clone())),
         })
         .collect();
-    let mut findings = analysis::across(&sources, &settings);
+    let mut findings = analysis::compare_sources(&sources, &settings);
     calibrated::mark(&mut findings, sessions(&sources), &args.store);
     Ok(ended.or(print(&findings, &sources, &settings, args)?))
 }
@@ -171,7 +171,7 @@ fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
     let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
     let mut findings = match &sources[..] {
         [(_, only, _)] => within(only, &settings)?,
-        many => analysis::across(many, &settings),
+        many => analysis::compare_sources(many, &settings),
     };
     calibrated::mark(&mut findings, sessions(&sources), &args.store);
     print(&findings, &sources, &settings, args)
@@ -229,5 +229,5 @@ fn within(session: &Session, settings: &Settings) -> anyhow::Result<Findings> {
             session.variants.first().map_or("none", |v| v.name.as_str())
         );
     }
-    Ok(analysis::of(session, settings))
+    Ok(analysis::analyse(session, settings))
 }

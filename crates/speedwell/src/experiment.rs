@@ -4,7 +4,7 @@ use super::options::OutputArgs;
 use super::options::Task;
 use super::{Status, gate};
 use speedwell_analysis::Findings;
-use speedwell_analysis::experiment::{Found, of};
+use speedwell_analysis::experiment::{Found, analyse};
 use speedwell_model::{DefinitionFile, Session};
 use speedwell_report::{self as report, Output};
 use speedwell_suite::experiment::{Experiment, Output as Wanted};
@@ -20,7 +20,7 @@ pub fn conclude(
     task: &Task,
 ) -> anyhow::Result<Status> {
     let experiment = Experiment::parse(written)?;
-    let found = of(session, &experiment, &task.settings);
+    let found = analyse(session, &experiment, &task.settings);
     let shown = Output {
         flames: task.profile,
         ..task.output.settings()

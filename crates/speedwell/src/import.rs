@@ -65,7 +65,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
                 session.variants.len()
             ));
         }
-        let found = validity::of(&session, &known);
+        let found = validity::check(&session, &known);
         if !found.is_empty() {
             document.push(Block::Heading {
                 level: 3,

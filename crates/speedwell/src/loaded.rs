@@ -30,7 +30,7 @@ pub fn document(
     if !is_repeated || session.runs.is_empty() {
         return Ok(details);
     }
-    let mut document = report::of(&analysis::of(session, settings), output)?;
+    let mut document = report::findings(&analysis::analyse(session, settings), output)?;
     document.append(details);
     Ok(document)
 }

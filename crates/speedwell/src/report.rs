@@ -107,12 +107,12 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
             continue;
         }
         let settings = args.widened(&settings, session);
-        let mut findings = analysis::of(session, &settings);
+        let mut findings = analysis::analyse(session, &settings);
         calibrated::mark(&mut findings, [session], &args.store);
         let loads = formats::measured::loads_of(session)?;
         let shows_loads = session.design.experiment.is_none() && args.shows_loads(&loads);
         let part = if shows_loads {
-            let loads: Vec<_> = loads.iter().map(analysis::load::of).collect();
+            let loads: Vec<_> = loads.iter().map(analysis::load::analyse).collect();
             loaded::document(session, &loads, &settings, &output)?
         } else {
             document_of(session, &findings, &args.study, &settings, &output)?
@@ -141,7 +141,7 @@ fn merged(args: &ReportArgs, sources: &[Source]) -> anyhow::Result<Status> {
         parts.extend(loads);
     }
     let whole = formats::measured::merge_parts(parts)?;
-    let findings = [analysis::load::of(&whole)];
+    let findings = [analysis::load::analyse(&whole)];
     let session =
         formats::measured::session("merged", std::slice::from_ref(&whole), &mut Vec::new())?;
     let settings = args.comparison.settings(&args.selection.metric.names, None);
@@ -166,7 +166,7 @@ pub fn document_of(
     let is_whole = study.x_axis.is_none() && settings.metrics.is_empty();
     if let Some(written) = experiment.filter(|_| is_whole) {
         let experiment = Experiment::parse(written)?;
-        let found = analysis::experiment::of(session, &experiment, settings);
+        let found = analysis::experiment::analyse(session, &experiment, settings);
         ensure!(
             output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
             "flame graphs are drawn of profiles, and nothing was recorded\nhint: measure with --profile"
@@ -181,7 +181,7 @@ pub fn document_of(
         None if settings.metrics.is_empty() && code::is_code(session) => {
             of_code(session, findings, settings, output)
         }
-        None => report::of(findings, output),
+        None => report::findings(findings, output),
     }
 }
 
@@ -202,7 +202,7 @@ fn of_code(
     let compared = if findings.comparisons.is_empty() {
         None
     } else {
-        Some(report::of(findings, output)?)
+        Some(report::findings(findings, output)?)
     };
     Ok(report::code::document(
         &figures, &warnings, findings, compared, output,

@@ -98,7 +98,7 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
     {
         return experiment::conclude(session, written, task);
     }
-    let mut findings = analysis::of(session, settings);
+    let mut findings = analysis::analyse(session, settings);
     calibrated::mark(&mut findings, [session], &task.store);
     if let Some(style) = task.style {
         style::write(session, style, &mut std::io::stdout().lock())?;

@@ -1,4 +1,4 @@
-//! Whether the data carry a claim.
+//! Whether the data carry a claim, and whether changes keep the gates.
 //!
 //! A claim is a truth about figures that have noise, so it has three answers. Each comparison in it is decided by
 //! Student's interval over the runs: the k-th run of one variant is set against the k-th of the other, which were
@@ -9,10 +9,11 @@
 //! A conjunction holds only if all its parts do, so its error is at most that of one part (intersection-union test,
 //! Berger 1982). It fails if any part does, so for failing each of k parts gets a k-th of the error (Bonferroni).
 
-use super::{figure, student};
-use speedwell_model::{Estimate, Session, median};
-use speedwell_suite::experiment::{Claim, Experiment, SelectedCase, in_ms};
-use speedwell_suite::expression::{Expression, Operator, Term};
+use crate::experiment::{GroupFound, student};
+use speedwell_model::load_run::LoadRun;
+use speedwell_model::{Case, Estimate, Run, Session, median};
+use speedwell_suite::experiment::{Claim, Experiment, SelectedCase, control, in_ms};
+use speedwell_suite::expression::{Expression, Filter, Gate, Operator, Term};
 
 /// Runs below which nothing is decided, as for every verdict (the first look of the sequential design).
 const FEWEST_RUNS: usize = 8;
@@ -60,8 +61,12 @@ pub struct Part {
 }
 
 /// Judges all claims.
-pub fn judge(session: &Session, experiment: &Experiment, confidence: f64) -> Vec<ClaimFound> {
-    let look = Look {
+pub fn check_claims(
+    session: &Session,
+    experiment: &Experiment,
+    confidence: f64,
+) -> Vec<ClaimFound> {
+    let checker = Checker {
         session,
         experiment,
         confidence,
@@ -69,17 +74,17 @@ pub fn judge(session: &Session, experiment: &Experiment, confidence: f64) -> Vec
     experiment
         .claims
         .iter()
-        .map(|claim| look.claim(claim))
+        .map(|claim| checker.claim(claim))
         .collect()
 }
 
-struct Look<'a> {
+struct Checker<'a> {
     session: &'a Session,
     experiment: &'a Experiment,
     confidence: f64,
 }
 
-impl Look<'_> {
+impl Checker<'_> {
     fn claim(&self, claim: &Claim) -> ClaimFound {
         let atoms = count(&claim.expression) * claim.rows.len().max(1);
         let is_conjunction = is_conjunction(&claim.expression);
@@ -136,7 +141,7 @@ impl Look<'_> {
             .filter(|run| *run.variant == *term.variant);
         let runs = runs.filter(|run| case.is_none_or(|case| *run.case == *case));
         let factor = if in_ms(&term.metric) { 1e-6 } else { 1.0 };
-        let values = runs.filter_map(|run| Some(figure::value_of(run, &metric)? * factor));
+        let values = runs.filter_map(|run| Some(value_of(run, &metric)? * factor));
         let values: Vec<f64> = values.collect();
         (!values.is_empty()).then_some(values)
     }
@@ -342,6 +347,105 @@ fn or(one: Holds, other: Holds) -> Holds {
         (Holds::No, Holds::No) => Holds::No,
         _ => Holds::Undecided,
     }
+}
+
+/// The value of a metric, in the unit in which runs keep it.
+pub fn value_of(run: &Run, metric: &str) -> Option<f64> {
+    run.value_of(metric).or_else(|| percentile(run, metric))
+}
+
+/// A percentile of the latency that is not among those that are kept: `latency_p66`, `latency_min`.
+fn percentile(run: &Run, metric: &str) -> Option<f64> {
+    let which = metric.strip_prefix("latency_")?;
+    let percent: f64 = match which.strip_prefix('p') {
+        Some(digits) => digits.replace('_', ".").parse().ok()?,
+        None if which == "min" => 0.0,
+        None => return None,
+    };
+    let load: LoadRun = serde_json::from_str(run.load.as_deref()?).ok()?;
+    let ppm = (percent * 1e4).round();
+    let ppm = (0.0..=1e6).contains(&ppm).then_some(ppm as u32)?;
+    let found = load.measured.totals.latency.service().quantile(ppm)?;
+    Some(found.ns as f64)
+}
+
+/// A gate with a change that it is about.
+#[derive(Debug, Clone)]
+pub struct GateFound {
+    /// The gate as it is written.
+    pub text: String,
+    /// The group.
+    pub group: String,
+    /// The case.
+    pub case: String,
+    /// The candidate.
+    pub candidate: String,
+    /// The change of the metric, with its interval.
+    pub change: Option<Estimate>,
+    /// The whole interval is within.
+    pub is_kept: bool,
+    /// The whole interval is beyond.
+    pub is_broken: bool,
+}
+
+/// Holds all changes against all gates.
+pub fn check_gates(groups: &[GroupFound], experiment: &Experiment) -> Vec<GateFound> {
+    let mut found = Vec::new();
+    for (name, gate) in &experiment.compare.gates {
+        for group in groups
+            .iter()
+            .filter(|group| name.as_ref().is_none_or(|name| *name == group.name))
+        {
+            found.extend(of_group(group, gate, experiment));
+        }
+    }
+    found
+}
+
+fn of_group(group: &GroupFound, gate: &Gate, experiment: &Experiment) -> Vec<GateFound> {
+    let Some(stored) = experiment
+        .group(&group.name)
+        .map(|known| known.stored(&gate.metric))
+    else {
+        return Vec::new();
+    };
+    let metric = group
+        .metrics
+        .iter()
+        .filter(|found| found.metric.name == stored);
+    let comparisons = metric.flat_map(|found| &found.findings.comparisons);
+    let own = comparisons.filter(|comparison| !control::is_again(&comparison.candidate));
+    own.flat_map(|comparison| {
+        let rows = comparison
+            .rows
+            .iter()
+            .filter(|row| fits(&gate.filter, &group.name, &row.case));
+        rows.map(|row| {
+            let is_in = |change: f64| gate.allows(change);
+            let ends = row
+                .change
+                .map(|change| (is_in(change.low), is_in(change.high)));
+            GateFound {
+                text: gate.to_string(),
+                group: group.name.clone(),
+                case: row.case.id(),
+                candidate: comparison.candidate.clone(),
+                change: row.change,
+                is_kept: ends == Some((true, true)),
+                is_broken: ends == Some((false, false)),
+            }
+        })
+    })
+    .collect()
+}
+
+/// Whether a filter means this case.
+pub fn fits(filter: &Filter, group: &str, case: &Case) -> bool {
+    let has = |(name, value): &(String, String)| {
+        case.value(name)
+            .is_some_and(|known| known.plain() == *value)
+    };
+    filter.group.as_ref().is_none_or(|name| name == group) && filter.values.iter().all(has)
 }
 
 #[cfg(test)]

@@ -1,27 +1,24 @@
-//! What an experiment found: every metric of every group, claims, gates, and how long which percentage of the requests
-//! took.
+//! What an experiment found: every metric of every group, claims, gates, how long which percentage of the requests
+//! took, and what the definition file knows of the circumstances, for the checks of validity.
 //!
 //! It decides which variants are set against each other and which runs belong to which group. How a pair is judged
-//! is the business of the ordinary analysis. Start at [`of`].
+//! is the business of the ordinary analysis. Start at [`analyse`].
 
-mod circumstances;
 mod claim;
-mod figure;
-mod gate;
-mod profiled;
 mod served;
 
-pub use claim::{ClaimFound, Holds, Part};
-pub use gate::GateFound;
-pub use profiled::{SECONDS_OF_REQUESTS, WantedProfile, requests_of, wanted_profiles};
+pub use claim::{ClaimFound, GateFound, Holds, Part};
 pub use served::{Curve, PERCENTS, curves};
 
-use super::profile::{CaseProfile, case_profiles};
-use super::validity::{self, Finding};
-use super::{Comparison, Findings, Settings, of as findings_of};
-use speedwell_model::{Case, Estimate, Failure, Metric, Session};
+use crate::experiment::claim::fits;
+use crate::profile::{CaseProfile, case_profiles};
+use crate::session::distinct;
+use crate::validity::{self, Finding, Known};
+use crate::{Comparison, Findings, Settings, warnings};
+use speedwell_model::assignment::{Service, Work};
+use speedwell_model::{Case, Estimate, Failure, Metric, Session, Verdict, median};
 use speedwell_stats::interval::mean_t;
-use speedwell_suite::experiment::{Experiment, Group, control};
+use speedwell_suite::experiment::{Experiment, Group, Kind, Profile, When, control};
 
 /// Everything that an experiment found.
 #[derive(Debug, Clone, Default)]
@@ -65,7 +62,7 @@ pub struct MetricFound {
 }
 
 /// Everything found in the session of an experiment.
-pub fn of(session: &Session, experiment: &Experiment, settings: &Settings) -> Found {
+pub fn analyse(session: &Session, experiment: &Experiment, settings: &Settings) -> Found {
     let experiment = &based(session, experiment, settings);
     let settings = completed(experiment, settings);
     let mut found = Found {
@@ -80,11 +77,7 @@ pub fn of(session: &Session, experiment: &Experiment, settings: &Settings) -> Fo
         let mut metrics = Vec::new();
         for metric in metrics_of(group, &part) {
             let of_metric = metric_found(&part, experiment, metric, &settings);
-            for warning in &of_metric.findings.warnings {
-                if !found.warnings.contains(warning) {
-                    found.warnings.push(warning.clone());
-                }
-            }
+            warnings::add(&mut found.warnings, of_metric.findings.warnings.clone());
             metrics.push(of_metric);
         }
         found.groups.push(GroupFound {
@@ -93,18 +86,18 @@ pub fn of(session: &Session, experiment: &Experiment, settings: &Settings) -> Fo
             curves: curves(&part),
         });
     }
-    found.validity = circumstances::validity(session, experiment, &found.groups);
+    found.validity = validity(session, experiment, &found.groups);
     for metric in found.groups.iter_mut().flat_map(|group| &mut group.metrics) {
         validity::refuse(&found.validity, &mut metric.findings.comparisons);
     }
     let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
-    found.claims = claim::judge(session, experiment, confidence);
-    found.gates = gate::judge(&found.groups, experiment);
+    found.claims = claim::check_claims(session, experiment, confidence);
+    found.gates = claim::check_gates(&found.groups, experiment);
     found.profiles = case_profiles(session, &profiled_pairs(experiment));
     found
 }
 
-/// The experiment with the baseline that the user asks for now, or asked for when it was measured.
+/// The experiment with the baseline that the user requests now, or requested when it was measured.
 fn based(session: &Session, experiment: &Experiment, settings: &Settings) -> Experiment {
     let asked = settings.baseline.as_ref();
     let asked = asked.unwrap_or(&session.design.baseline);
@@ -151,15 +144,12 @@ fn part_of(session: &Session, experiment: &Experiment, group: &Group) -> Session
 
 /// The metrics of a group that its runs have.
 fn metrics_of(group: &Group, part: &Session) -> Vec<Metric> {
-    let names = group.metrics.iter().map(|metric| group.stored_name(metric));
-    let mut found: Vec<Metric> = Vec::new();
-    for name in names {
+    let known = group.metrics.iter().filter_map(|metric| {
+        let name = group.stored_name(metric);
         let has = part.runs.iter().any(|run| run.value_of(&name).is_some());
-        let known = part.metric(&name).filter(|_| has);
-        if let Some(metric) = known.filter(|metric| !found.contains(metric)) {
-            found.push(metric.clone());
-        }
-    }
+        part.metric(&name).filter(|_| has).cloned()
+    });
+    let mut found: Vec<Metric> = distinct(known);
     if found.is_empty() {
         // Benchmark files say by themselves what they report.
         let first = part.runs.first().and_then(|run| run.samples.first());
@@ -204,7 +194,7 @@ fn metric_found(
                 baseline: Some(baseline.clone()),
                 ..settings.clone()
             };
-            known.push((baseline.clone(), findings_of(part, &settings)));
+            known.push((baseline.clone(), crate::analyse(part, &settings)));
         }
         let of_baseline = known.iter().find(|(name, _)| *name == baseline);
         let Some((_, of_baseline)) = of_baseline else {
@@ -224,7 +214,7 @@ fn metric_found(
             metrics: vec![metric.name.clone()],
             ..settings.clone()
         };
-        findings = findings_of(part, &settings);
+        findings = crate::analyse(part, &settings);
     }
     let again = experiment.plan.control.as_deref().map(control::again);
     let floor = findings
@@ -255,4 +245,131 @@ fn student(values: &[f64], confidence: f64) -> Option<Estimate> {
         low: interval.low,
         high: interval.high,
     })
+}
+
+/// Everything that is wrong with the figures of an experiment, the worst first.
+pub fn validity(session: &Session, experiment: &Experiment, groups: &[GroupFound]) -> Vec<Finding> {
+    let mut known = Known {
+        control: groups.iter().find_map(control_of),
+        ..Known::default()
+    };
+    for (case, service) in services(experiment) {
+        let asked = f64::from(service.load.in_flight());
+        known.asked.insert(case.clone(), asked);
+        if !service.verify.same_bytes {
+            known.sizes_may_differ.push(case);
+        }
+    }
+    validity::check(session, &known)
+}
+
+/// The first comparison of a variant with itself.
+fn control_of(group: &GroupFound) -> Option<&Comparison> {
+    let first = group.metrics.first()?;
+    let mut comparisons = first.findings.comparisons.iter();
+    comparisons.find(|comparison| control::is_again(&comparison.candidate))
+}
+
+/// Every case that is a server under load, as the first variant serves it.
+fn services(experiment: &Experiment) -> Vec<(String, Service)> {
+    let Some(variant) = experiment.variants.first() else {
+        return Vec::new();
+    };
+    let of_group = |group: &speedwell_suite::experiment::Group| {
+        let services = group.cases.iter().filter_map(|case| {
+            let assignment = experiment.assignment(group, case, &variant.name, 0).ok()?;
+            match assignment.work {
+                Work::Server(service) => Some((case.id(), *service)),
+                Work::Command | Work::Load(_) => None,
+            }
+        });
+        services.collect::<Vec<_>>()
+    };
+    experiment.groups.iter().flat_map(of_group).collect()
+}
+
+/// Requests of a recorded load are what the baseline served in so many seconds while it was timed: some two
+/// thousand samples for every processor that it kept busy.
+pub const SECONDS_OF_REQUESTS: f64 = 2.0;
+
+/// A case and two variants whose profiles are to be set against each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WantedProfile {
+    /// The case.
+    pub case: Case,
+    /// The variant that is the reference, and the other one.
+    pub pair: (String, String),
+}
+
+/// What `[profile]` selects, in the order of the file, once everything is measured. Cases of benchmark files are
+/// never among them.
+pub fn wanted_profiles(
+    found: &Found,
+    experiment: &Experiment,
+    profile: &Profile,
+) -> Vec<WantedProfile> {
+    let groups = experiment.groups.iter();
+    let cases = groups
+        .filter(|group| group.kind != Kind::Function)
+        .flat_map(|group| group.cases.iter().map(move |case| (group, case)));
+    let each = cases.flat_map(|(group, case)| {
+        let pairs = profile.pairs.iter();
+        let meant = pairs.filter(move |pair| is_meant(&profile.when, found, group, case, pair));
+        meant.map(move |pair| WantedProfile {
+            case: case.clone(),
+            pair: pair.clone(),
+        })
+    });
+    each.collect()
+}
+
+fn is_meant(
+    when: &When,
+    found: &Found,
+    group: &Group,
+    case: &Case,
+    pair: &(String, String),
+) -> bool {
+    match when {
+        When::Always => true,
+        When::Never => false,
+        When::Verdict { verdict, equal } => {
+            (verdict_of(found, group, case, pair) == *verdict) == *equal
+        }
+        When::Cells(cells) => cells.iter().any(|filter| fits(filter, &group.name, case)),
+    }
+}
+
+/// The verdict of the headline metric. What was not compared, or could not be, is unclear.
+fn verdict_of(found: &Found, group: &Group, case: &Case, pair: &(String, String)) -> Verdict {
+    let group = found.groups.iter().find(|known| known.name == group.name);
+    let headline = group.and_then(|group| group.metrics.first());
+    let comparisons = headline.map(|metric| metric.findings.comparisons.as_slice());
+    let of_pair = comparisons
+        .unwrap_or_default()
+        .iter()
+        .find(|comparison| comparison.baseline == pair.0 && comparison.candidate == pair.1);
+    let rows = of_pair.map(|comparison| comparison.rows.as_slice());
+    let row = rows
+        .unwrap_or_default()
+        .iter()
+        .find(|row| *row.case == *case);
+    row.map_or(Verdict::Unclear, |row| row.verdict)
+}
+
+/// The number of requests that a recorded load of this case has, by what the timed runs of the baseline served;
+/// those of any variant if it has none.
+pub fn requests_of(session: &Session, case: &Case, baseline: &str) -> Option<u64> {
+    let rates = |is_meant: &dyn Fn(&str) -> bool| -> Option<f64> {
+        let runs = session.runs.iter();
+        let meant = runs.filter(|run| *run.case == *case && is_meant(&run.variant));
+        let rates = meant.filter_map(|run| {
+            run.value_of("throughput")
+                .or_else(|| run.value_of("requests_per_second"))
+        });
+        let mut rates: Vec<f64> = rates.filter(|rate| rate.is_finite()).collect();
+        median(&mut rates)
+    };
+    let rate = rates(&|variant| variant == baseline).or_else(|| rates(&|_| true))?;
+    Some((rate * SECONDS_OF_REQUESTS).ceil() as u64)
 }

@@ -28,7 +28,7 @@ pub struct Curve {
     pub points: Vec<(u32, [f64; 3])>,
     /// Requests in flight on average, by Little's law, over the runs.
     pub effective_concurrency: Option<f64>,
-    /// Requests in flight that were asked for.
+    /// Requested number of requests in flight.
     pub asked_concurrency: Option<f64>,
     /// Runs.
     pub runs: usize,
@@ -110,7 +110,7 @@ fn of_percentiles(run: &Run) -> Option<Row> {
     (known >= LEAST_POINTS).then_some(row)
 }
 
-/// Requests in flight that were asked for. Another tool's run does not keep them beside its figures.
+/// Requested number of requests in flight. Another tool's run does not keep them beside its figures.
 fn asked_of(load: Option<&LoadRun>, run: &Run) -> Option<f64> {
     let number = |name: &str| run.case.value(name).and_then(Value::as_number);
     match load {

@@ -1,8 +1,12 @@
 //! What a reader of a load's figures must or should know, as figures; `report` finds the words.
+//!
+//! Also decides whether a load went on as it began. A server that warms up, fills a cache, leaks or throttles gives one
+//! figure in the first half and another in the second; the figure for the whole is then of neither. This is a hint, no
+//! test: the intervals of one load depend on each other.
 
-use super::findings::LoadFindings;
-use super::halves::Halves;
+use crate::load::LoadFindings;
 use speedwell_load::latency::OpenVerdict;
+use speedwell_load::measured::{Measured, Tick};
 use speedwell_load::outcomes::{ErrorClass, Imbalance};
 
 /// Share of the requests from which on a generator that was interrupted counts as disturbed: those that
@@ -33,7 +37,7 @@ pub enum Remark {
     GeneratorLimited(OpenVerdict),
     /// The tail is refused, because too few of the due requests were sent.
     RateMissed(OpenVerdict),
-    /// Fewer requests were in flight than asked for.
+    /// Fewer requests were in flight than requested.
     ConcurrencyShort {
         /// Asked for.
         asked: u32,
@@ -65,7 +69,7 @@ pub enum Remark {
         /// The most frequent way.
         class: ErrorClass,
     },
-    /// Answers with another status than 2xx that count as good, because it was asked for.
+    /// Answers with another status than 2xx that count as good, because it was requested.
     Accepted {
         /// How many.
         count: u64,
@@ -100,7 +104,7 @@ pub enum Remark {
         /// How many.
         count: u64,
     },
-    /// Connections given up because bytes came that nobody had asked for.
+    /// Connections given up because bytes came that nobody had requested.
     StrayBytes {
         /// How many.
         count: u64,
@@ -165,7 +169,7 @@ pub(super) fn remarks(findings: &LoadFindings<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// Whether it was the load that was asked for.
+/// Whether it was the requested load.
 fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let measured = &findings.run.measured;
     let mut remarks = Vec::new();
@@ -201,7 +205,7 @@ fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// What became of the requests.
+/// The outcome of the requests.
 fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let counts = &findings.run.measured.totals.outcomes;
     let mut remarks = Vec::new();
@@ -241,7 +245,7 @@ fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
 fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let generator = &findings.generator;
     let mut remarks = Vec::new();
-    // A generator that never sleeps is always busy; that was asked for.
+    // A generator that never sleeps is always busy; that was requested.
     if generator.bottlenecks > 0 && !findings.run.asked.busy_polls {
         remarks.push(Remark::GeneratorBound {
             bottlenecks: generator.bottlenecks,
@@ -270,6 +274,9 @@ fn disturbed(findings: &LoadFindings<'_>) -> f64 {
     }
 }
 
+/// A count, and the remark to make of it where it is not 0.
+type CountedRemark = (u64, fn(u64) -> Remark);
+
 /// What the answers were like.
 fn of_answers(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let account = &findings.run.measured.totals;
@@ -288,35 +295,86 @@ fn of_answers(findings: &LoadFindings<'_>) -> Vec<Remark> {
             of: replies.count,
         });
     }
-    for (count, remark) in [
-        (
-            replies.doubtful_framing,
-            Remark::DoubtfulFraming {
-                count: replies.doubtful_framing,
-            },
-        ),
-        (
-            replies.stray_bytes,
-            Remark::StrayBytes {
-                count: replies.stray_bytes,
-            },
-        ),
-        (
-            counts.retries(),
-            Remark::Retried {
-                count: counts.retries(),
-            },
-        ),
-        (
-            counts.interim_codes().total(),
-            Remark::Interim {
-                count: counts.interim_codes().total(),
-            },
-        ),
-    ] {
-        if count > 0 {
-            remarks.push(remark);
-        }
-    }
+    let interim = counts.interim_codes().total();
+    let counted: [CountedRemark; 4] = [
+        (replies.doubtful_framing, |count| Remark::DoubtfulFraming {
+            count,
+        }),
+        (replies.stray_bytes, |count| Remark::StrayBytes { count }),
+        (counts.retries(), |count| Remark::Retried { count }),
+        (interim, |count| Remark::Interim { count }),
+    ];
+    let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+    remarks.extend(counted.map(|(count, remark)| remark(count)));
     remarks
+}
+
+/// Intervals that each half must have, so that a single pause does not look like a course.
+const FEWEST: usize = 10;
+
+/// Halves that differ by less than this share count as alike.
+const ALIKE: f64 = 0.05;
+
+/// And by so many standard errors of their difference. Three instead of the usual two, because
+/// intervals that follow each other are more alike than independent ones.
+const ERRORS: f64 = 3.0;
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// Good answers per second.
+    Throughput,
+    /// The median of the service time, in nanoseconds.
+    Median,
+}
+
+/// Two halves that differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Halves {
+    /// What was compared.
+    pub course: Course,
+    /// Its mean over the first half.
+    pub first: f64,
+    /// Its mean over the second half.
+    pub second: f64,
+}
+
+/// The halves of a load, if they differ. Of an open load the throughput is given by its schedule, so
+/// the median is compared; with a schedule that changes nothing is.
+pub(super) fn halves(measured: &Measured, course: Course) -> Option<Halves> {
+    let interval_ns = measured.timeline.interval_ns;
+    let per_second = 1e9 / interval_ns as f64;
+    let value = |tick: &Tick| match course {
+        Course::Throughput => Some(tick.ok as f64 * per_second),
+        Course::Median => tick.p50_ns.map(|ns| ns as f64),
+    };
+    let values: Vec<f64> = whole_ticks(measured).iter().filter_map(value).collect();
+    let (first, second) = values.split_at(values.len() / 2);
+    if first.len() < FEWEST {
+        return None;
+    }
+    let ((mean, error), (later, later_error)) = (moments(first), moments(second));
+    let difference = (later - mean).abs();
+    let differs = difference > ALIKE * mean && difference > ERRORS * error.hypot(later_error);
+    differs.then_some(Halves {
+        course,
+        first: mean,
+        second: later,
+    })
+}
+
+/// The intervals after the warm-up that were over when the load ended.
+pub(super) fn whole_ticks(measured: &Measured) -> &[Tick] {
+    let timeline = &measured.timeline;
+    let whole = measured.elapsed_ns.checked_div(timeline.interval_ns);
+    let ticks = timeline.ticks.get(timeline.warmup..).unwrap_or_default();
+    &ticks[..ticks.len().min(whole.unwrap_or(0) as usize)]
+}
+
+/// Mean and standard error of the mean.
+fn moments(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / (count - 1.0) / count).sqrt())
 }

@@ -1,17 +1,14 @@
 //! Limits that a load must keep: `p99>200ms` fails a load whose 99th percentile is above 200 ms.
 //!
-//! A condition names what is bad. A figure that is refused or unknown cannot be shown to be good, so it
-//! does not pass. Start at [`judge`]; how conditions are written is decided in [`condition`].
+//! A condition names what is bad: `[QUANTITY] FIGURE OPERATOR LIMIT`, such as `response p99.9 >= 1s`, `lag-p99>5ms`,
+//! `errors>0.1%`, `ok<100%`, `throughput<5000`. What cannot be read is answered with its place. A figure that is refused
+//! or unknown cannot be shown to be good, so it does not pass. Start at [`judge`] and [`Condition`].
 
-mod condition;
-mod reader;
-
-pub use condition::{Condition, Figure, Operator, Statistic};
-pub use reader::ConditionError;
-
-use super::findings::LoadFindings;
-use super::times::{Group, Quantity, Refusal, Told};
+use crate::load::{Group, LoadFindings, Quantity, Refusal, Told};
 use speedwell_load::latency::Quantile;
+use speedwell_model::{Value, ValueKind, parse_duration};
+use std::fmt;
+use std::str::FromStr;
 
 /// What a condition says of a load.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,7 +94,7 @@ impl From<f64> for Found {
 }
 
 fn judge_one<'a>(condition: &'a Condition, load: &'a LoadFindings<'a>) -> Judged<'a> {
-    let (quantity, known) = figure(condition.figure, load);
+    let (quantity, known) = figure_of(condition.figure, load);
     let answer = match known {
         Err(why) => Answer::Unknown(why),
         Ok(found) => answer(condition, found),
@@ -127,7 +124,7 @@ fn answer(condition: &Condition, found: Found) -> Answer {
     }
 }
 
-fn figure(figure: Figure, load: &LoadFindings<'_>) -> (Option<Quantity>, Known) {
+fn figure_of(figure: Figure, load: &LoadFindings<'_>) -> (Option<Quantity>, Known) {
     let counts = &load.run.measured.totals.outcomes;
     let of_attempts = |count: u64| match counts.attempts() {
         0 => Err(Unknown::NoRequests),
@@ -194,5 +191,321 @@ fn mean(quantity: Quantity, group: Group, load: &LoadFindings<'_>) -> Known {
             low: spread.low_mean_ns,
             is_lower_bound: spread.lower_bounds > 0,
         }),
+    }
+}
+
+/// What must not be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// The figure.
+    pub figure: Figure,
+    /// On which side of the limit it is bad.
+    pub operator: Operator,
+    /// The limit: nanoseconds, requests per second, a share of 1, or a count.
+    pub limit: f64,
+    /// As it was written.
+    pub text: String,
+}
+
+/// A figure of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// Good answers per second.
+    Throughput,
+    /// Failed requests as a share of all.
+    ErrorShare,
+    /// Failed requests.
+    ErrorCount,
+    /// Good answers as a share of all requests.
+    OkShare,
+    /// Good answers.
+    OkCount,
+    /// A time, of the quantity named or of that by which the load is judged.
+    Time(Option<Quantity>, Statistic),
+}
+
+/// Which time out of many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    /// The one that a share does not exceed.
+    Quantile {
+        /// The share, in millionths.
+        ppm: u32,
+    },
+    /// The mean.
+    Mean,
+    /// The longest.
+    Greatest,
+}
+
+/// On which side of the limit it is bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+}
+
+impl Operator {
+    /// Whether a figure is on the bad side.
+    pub fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Operator::Below => value < limit,
+            Operator::AtMost => value <= limit,
+            Operator::Above => value > limit,
+            Operator::AtLeast => value >= limit,
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+impl FromStr for Condition {
+    type Err = ConditionError;
+
+    fn from_str(text: &str) -> Result<Condition, ConditionError> {
+        read(text)
+    }
+}
+
+/// Why a text is no condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConditionError {
+    text: String,
+    /// Where it goes wrong, in characters from 0.
+    at: usize,
+    what: String,
+}
+
+impl fmt::Display for ConditionError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ConditionError { text, at, what } = self;
+        write!(
+            out,
+            "cannot read the condition '{text}': {what}\n  {text}\n  "
+        )?;
+        write!(out, "{}^", " ".repeat(*at))
+    }
+}
+
+impl std::error::Error for ConditionError {}
+
+/// The operators; the longer one of two that begin alike comes first.
+const OPERATORS: [(&str, Operator); 4] = [
+    ("<=", Operator::AtMost),
+    (">=", Operator::AtLeast),
+    ("<", Operator::Below),
+    (">", Operator::Above),
+];
+
+const FIGURES: &str = "throughput, errors, ok, mean, max, p50 ... p99.99";
+
+/// Reads a condition.
+pub(super) fn read(text: &str) -> Result<Condition, ConditionError> {
+    let wrong = |at: usize, what: String| ConditionError {
+        text: text.to_owned(),
+        at: text[..at].chars().count(),
+        what,
+    };
+    let Some(at) = text.find(['<', '>', '=']) else {
+        let what = "there is no <, <=, > or >=".to_owned();
+        return Err(wrong(text.len(), what));
+    };
+    let found = OPERATORS
+        .iter()
+        .find(|(sign, _)| text[at..].starts_with(sign));
+    let Some((sign, operator)) = found else {
+        let what = "'=' alone compares nothing; write <=, >=, < or >".to_owned();
+        return Err(wrong(at, what));
+    };
+    let (name, limit) = (&text[..at], &text[at + sign.len()..]);
+    let limit_at = text.len() - limit.trim_start().len();
+    let limit = limit.trim();
+    let figure = read_figure(name, limit.ends_with('%')).map_err(|(at, what)| wrong(at, what))?;
+    let limit = read_limit(figure, limit).map_err(|what| wrong(limit_at, what))?;
+    Ok(Condition {
+        figure,
+        operator: *operator,
+        limit,
+        text: text.trim().to_owned(),
+    })
+}
+
+/// What is compared; an error has its place in bytes.
+fn read_figure(name: &str, is_share: bool) -> Result<Figure, (usize, String)> {
+    let start = name.len() - name.trim_start().len();
+    let name = name.trim();
+    let known = match (name, is_share) {
+        ("", _) => return Err((start, format!("the figure is missing (known: {FIGURES})"))),
+        ("throughput", _) => Some(Figure::Throughput),
+        ("errors", true) => Some(Figure::ErrorShare),
+        ("errors", false) => Some(Figure::ErrorCount),
+        ("ok", true) => Some(Figure::OkShare),
+        ("ok", false) => Some(Figure::OkCount),
+        _ => None,
+    };
+    if let Some(figure) = known {
+        return Ok(figure);
+    }
+    let is_of = |quantity: &Quantity| {
+        let rest = name.strip_prefix(quantity.name());
+        rest.is_some_and(|rest| rest.starts_with(['-', ' ']))
+    };
+    let quantity = Quantity::ALL.into_iter().find(is_of);
+    let skipped = quantity.map_or(0, |quantity| quantity.name().len() + 1);
+    let word = name[skipped..].trim_start();
+    let at = start + name.len() - word.len();
+    let statistic = read_statistic(word).ok_or_else(|| {
+        let what = match quantity {
+            Some(_) => format!("'{word}' is none of mean, max, p50 ... p99.99"),
+            None => format!(
+                "there is no figure '{word}' (known: {FIGURES}; times of another \
+                 quantity: {}-p99 and so on)",
+                quantity_names().join("-p99, ")
+            ),
+        };
+        (at, what)
+    })?;
+    Ok(Figure::Time(quantity, statistic))
+}
+
+fn quantity_names() -> Vec<&'static str> {
+    Quantity::ALL.map(Quantity::name).to_vec()
+}
+
+/// `mean`, `max`, or `p` and a percentage above 0 and at most 100 with at most four decimals.
+fn read_statistic(word: &str) -> Option<Statistic> {
+    match word {
+        "mean" => return Some(Statistic::Mean),
+        "max" => return Some(Statistic::Greatest),
+        _ => {}
+    }
+    let digits = word.strip_prefix('p')?;
+    if !digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    {
+        return None;
+    }
+    let ppm = digits.parse::<f64>().ok()? * 1e4;
+    let is_whole = (ppm - ppm.round()).abs() < 1e-6;
+    (is_whole && (1.0..=1e6).contains(&ppm)).then_some(Statistic::Quantile {
+        ppm: ppm.round() as u32,
+    })
+}
+
+/// The limit in the unit of the figure.
+fn read_limit(figure: Figure, text: &str) -> Result<f64, String> {
+    let number = |text: &str| match Value::parse(text, ValueKind::Number) {
+        Some(Value::Number(number)) if number >= 0.0 && number.is_finite() => Some(number),
+        _ => None,
+    };
+    if text.is_empty() {
+        return Err("the limit is missing".to_owned());
+    }
+    match figure {
+        Figure::Time(..) => {
+            if number(text).is_some() {
+                return Err(format!("a time needs a unit: {text}ms, or ns, us, s"));
+            }
+            let duration = parse_duration(text);
+            duration
+                .map(|duration| duration.as_nanos() as f64)
+                .ok_or_else(|| format!("'{text}' is not a time such as 200ms or 1.5s"))
+        }
+        Figure::ErrorShare | Figure::OkShare => number(text.trim_end_matches('%').trim_end())
+            .filter(|percent| *percent <= 100.0)
+            .map(|percent| percent / 100.0)
+            .ok_or_else(|| format!("'{text}' is not a percentage from 0 to 100")),
+        Figure::Throughput => number(text.strip_suffix("/s").unwrap_or(text))
+            .ok_or_else(|| format!("'{text}' is not a rate such as 5000, 5k or 5k/s")),
+        Figure::ErrorCount | Figure::OkCount => {
+            number(text).ok_or_else(|| format!("'{text}' is neither a number nor a percentage"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_read(text: &str, figure: Figure, operator: Operator, limit: f64) {
+        let read = read(text).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((read.figure, read.operator), (figure, operator), "{text}");
+        let error = (read.limit - limit).abs();
+        assert!(error <= limit * 1e-12, "{text}: {}", read.limit);
+    }
+
+    #[test]
+    fn conditions_on_times_say_quantity_statistic_and_limit() {
+        use Operator::{Above, AtLeast, AtMost, Below};
+        use Statistic::{Greatest, Mean};
+        let p = |ppm| Statistic::Quantile { ppm };
+        let (main, lag) = (None, Some(Quantity::Lag));
+        let (response, first) = (Some(Quantity::Response), Some(Quantity::FirstByte));
+        for (text, quantity, statistic, operator, limit) in [
+            ("p99>200ms", main, p(990_000), Above, 2e8),
+            ("p99.99 >= 1.5s", main, p(999_900), AtLeast, 1.5e9),
+            ("p50<100us", main, p(500_000), Below, 1e5),
+            ("mean<=5ms", main, Mean, AtMost, 5e6),
+            ("max>1m", main, Greatest, Above, 6e10),
+            ("lag-p99>5ms", lag, p(990_000), Above, 5e6),
+            ("response p99.9>1s", response, p(999_000), Above, 1e9),
+            (" first-byte-mean > 3ms ", first, Mean, Above, 3e6),
+        ] {
+            assert_read(text, Figure::Time(quantity, statistic), operator, limit);
+        }
+    }
+
+    #[test]
+    fn conditions_on_requests_say_share_number_or_rate() {
+        use Operator::{Above, Below};
+        for (text, figure, operator, limit) in [
+            ("errors>0.1%", Figure::ErrorShare, Above, 0.001),
+            ("errors>0", Figure::ErrorCount, Above, 0.0),
+            ("ok<100%", Figure::OkShare, Below, 1.0),
+            ("ok<1000", Figure::OkCount, Below, 1000.0),
+            ("throughput<5k", Figure::Throughput, Below, 5000.0),
+            ("throughput < 5000/s", Figure::Throughput, Below, 5000.0),
+        ] {
+            assert_read(text, figure, operator, limit);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_pointed_at() {
+        for (text, place, word) in [
+            ("p99", 3, "no <"),
+            ("p99=5ms", 3, "'=' alone"),
+            ("p99==5ms", 3, "'=' alone"),
+            (">5ms", 0, "the figure is missing"),
+            ("p99>200", 4, "a time needs a unit: 200ms"),
+            ("p99>", 4, "the limit is missing"),
+            ("p99>fast", 4, "'fast' is not a time"),
+            ("p101>1s", 0, "no figure 'p101'"),
+            ("p0>1s", 0, "no figure 'p0'"),
+            ("pe5>1s", 0, "no figure 'pe5'"),
+            ("response p>1s", 9, "'p' is none of"),
+            ("speed>1", 0, "no figure 'speed'"),
+            ("errors > 101%", 9, "not a percentage"),
+            ("errors>-1", 7, "neither a number"),
+            ("throughput<fast/s", 11, "not a rate"),
+            ("µ>1", 0, "no figure 'µ'"),
+        ] {
+            let words = read(text).map(|_| "read").unwrap_err().to_string();
+            let lines: Vec<&str> = words.lines().collect();
+            assert!(lines[0].contains(word), "{text}: {words}");
+            assert_eq!(lines[2].find('^'), Some(2 + place), "{words}");
+        }
     }
 }

@@ -1,24 +1,245 @@
 //! What a load showed, and how far its figures may be trusted.
 //!
-//! Decides which times are told and which are refused, and what a reader must be warned of. It formats
-//! nothing. Start at [`of`] and [`LoadFindings`]; [`gate`] holds figures against limits.
+//! Decides which times are reported and which are refused, and what a reader must be warned of. It formats
+//! nothing. Start at [`analyse`] and [`LoadFindings`]; [`gate`] holds figures against limits.
 //!
 //! Times since sending (service) and times since the request was due (response) are never put
 //! together. A closed load has no response time: its clients send late when the server is slow, and
 //! so leave out the waits that users would have had (coordinated omission, G. Tene 2013).
 
 mod checks;
-mod findings;
 pub mod gate;
-mod halves;
-mod levels;
-mod rates;
+mod search;
 mod times;
-mod trust;
 
-pub use checks::{Remark, Weight};
-pub use findings::{Concurrency, Generator, LoadFindings, of};
-pub use halves::{Course, Halves};
-pub use levels::{Levels, Pass, levels, next};
-pub use rates::{Missed, NextRate, RateAnswer, RateRules, RateTry, Rates, next_rate, rates};
+pub use checks::{Course, Halves, Remark, Weight};
+pub use search::{
+    Levels, Missed, NextRate, Pass, RateAnswer, RateRules, RateTry, Rates, levels, next, next_rate,
+    rates,
+};
 pub use times::{Group, PERCENTILES_PPM, Quantity, Refusal, Served, Spread, Told};
+
+use checks::halves;
+use speedwell_load::latency::{Bin, OpenVerdict, is_concurrency_short};
+use speedwell_load::measured::ThreadReport;
+use speedwell_load::outcomes::Imbalance;
+use speedwell_model::load_run::{LoadRun, PaceFacts};
+use times::Trust;
+
+/// What a load showed.
+#[derive(Debug, Clone)]
+pub struct LoadFindings<'a> {
+    /// What was requested and measured.
+    pub run: &'a LoadRun,
+    /// Good answers per second.
+    pub throughput_per_s: Option<f64>,
+    /// Bytes received and sent per second.
+    pub bytes_per_s: Option<(f64, f64)>,
+    /// Requests in flight.
+    pub concurrency: Concurrency,
+    /// Whether an open load was the requested load.
+    pub open: Option<OpenVerdict>,
+    /// Percentiles, the principal quantity first.
+    pub served: Vec<Served>,
+    /// Spreads of the same quantities.
+    pub spreads: Vec<Spread>,
+    /// Whether every request is accounted for; an imbalance is an error of the generator.
+    pub balance: Result<(), Vec<Imbalance>>,
+    /// What the generator says of itself.
+    pub generator: Generator,
+    /// Fewest and most requests on one connection.
+    pub per_connection: Option<(u64, u64)>,
+    /// Two halves that differ.
+    pub halves: Option<Halves>,
+    /// What a reader should know, the gravest first.
+    pub remarks: Vec<Remark>,
+    trust: Trust,
+}
+
+/// Requests in flight on average, by Little's law.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Concurrency {
+    /// Asked for; only a closed load without pauses has such a number.
+    pub asked: Option<u32>,
+    /// From sending to the last byte.
+    pub effective: Option<f64>,
+    /// Connections that were being made, on average.
+    pub connecting: Option<f64>,
+    /// Fewer were in flight than requested.
+    pub is_short: bool,
+}
+
+/// What the generator says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Generator {
+    /// Its threads, of all processes.
+    pub threads: usize,
+    /// Threads so busy that they may have been what was measured.
+    pub bottlenecks: usize,
+    /// Share of the time that the busiest of them was busy.
+    pub busiest: f64,
+    /// Times per second that a thread was taken off its processor although it had work to do.
+    pub switches_per_s: f64,
+    /// Time stamps of answers may be late by so much, because answers were read together.
+    pub late_by_ns: u64,
+    /// System calls for each request.
+    pub system_calls_per_request: Option<f64>,
+    /// Processor time for each request, in nanoseconds.
+    pub cpu_ns_per_request: Option<f64>,
+}
+
+/// Judges a load.
+pub fn analyse(run: &LoadRun) -> LoadFindings<'_> {
+    let measured = &run.measured;
+    let open = measured.verdict();
+    let trust = Trust::new(run, open);
+    let bytes = measured.totals.outcomes.bytes;
+    let seconds = measured.elapsed_ns as f64 / 1e9;
+    let per_second = |bytes: u64| bytes as f64 / seconds;
+    let mut findings = LoadFindings {
+        run,
+        throughput_per_s: measured.throughput(),
+        bytes_per_s: (seconds > 0.0).then(|| (per_second(bytes.received), per_second(bytes.sent))),
+        concurrency: concurrency(run),
+        open,
+        served: times::served(run, &trust),
+        spreads: times::spreads(run, &trust),
+        balance: measured.totals.outcomes.balance(),
+        generator: generator(run),
+        per_connection: per_connection(&measured.threads),
+        halves: course(run).and_then(|course| halves(measured, course)),
+        remarks: Vec::new(),
+        trust,
+    };
+    findings.remarks = checks::remarks(&findings);
+    findings
+}
+
+impl LoadFindings<'_> {
+    /// The quantity by which the load is judged, and of which requests it is.
+    pub fn principal(&self) -> (Quantity, Group) {
+        match self.open {
+            Some(_) => (Quantity::Response, Group::All),
+            None => (Quantity::Service, Group::Ok),
+        }
+    }
+
+    /// A quantile in millionths of the quantity by which the load is judged.
+    pub fn principal_quantile(&self, ppm: u32) -> Option<Told> {
+        let (quantity, group) = self.principal();
+        self.quantile(quantity, group, ppm)
+    }
+
+    /// A quantile in millionths; `None` where nothing was timed.
+    pub fn quantile(&self, quantity: Quantity, group: Group, ppm: u32) -> Option<Told> {
+        let known = |served: &&Served| (served.quantity, served.group) == (quantity, group);
+        let served = self.served.iter().find(known)?;
+        match times::PERCENTILES_PPM
+            .iter()
+            .position(|listed| *listed == ppm)
+        {
+            Some(at) => served.told.get(at).copied(),
+            None => times::quantile_of(self.run, &self.trust, (quantity, group), ppm),
+        }
+    }
+
+    /// How often times of the principal quantity occurred; nothing where they are refused.
+    pub fn bins(&self) -> Vec<Bin> {
+        let (quantity, group) = self.principal();
+        let refused = self
+            .spread(quantity, group)
+            .is_some_and(|spread| spread.refusal.is_some());
+        if refused {
+            Vec::new()
+        } else {
+            times::bins(self.run, (quantity, group))
+        }
+    }
+
+    /// The spread of a quantity, if it was timed.
+    pub fn spread(&self, quantity: Quantity, group: Group) -> Option<&Spread> {
+        self.spreads
+            .iter()
+            .find(|spread| (spread.quantity, spread.group) == (quantity, group))
+    }
+}
+
+fn concurrency(run: &LoadRun) -> Concurrency {
+    let measured = &run.measured;
+    let latency = &measured.totals.latency;
+    let asked = match run.asked.pace {
+        // Clients that pause have nothing in flight meanwhile, as they were told.
+        PaceFacts::Closed {
+            concurrency,
+            think_ns: 0,
+            ..
+        } => Some(concurrency),
+        _ => None,
+    };
+    let effective = measured.effective_concurrency();
+    let connecting = (measured.elapsed_ns > 0)
+        .then(|| latency.connect().sum_ns() as f64 / measured.elapsed_ns as f64);
+    Concurrency {
+        asked,
+        effective,
+        connecting,
+        is_short: effective
+            .zip(asked)
+            .is_some_and(|(effective, asked)| is_concurrency_short(effective, asked)),
+    }
+}
+
+fn generator(run: &LoadRun) -> Generator {
+    let threads = &run.measured.threads;
+    let sum = |of: fn(&ThreadReport) -> u64| threads.iter().map(of).sum::<u64>() as f64;
+    let measured = &run.measured;
+    // Threads count from the start of the load, so the requests of the warm-up belong to them.
+    let requests = measured.totals.outcomes.attempts() + measured.warmup.outcomes.attempts();
+    let for_each = |total: f64| (requests > 0 && total > 0.0).then(|| total / requests as f64);
+    let elapsed_ns = threads.iter().map(|thread| thread.elapsed_ns).max();
+    let seconds = elapsed_ns.unwrap_or(0) as f64 / 1e9;
+    let switches = sum(|thread| thread.involuntary_switches);
+    let longest = threads.iter().map(|thread| thread.longest_batch_ns).max();
+    Generator {
+        threads: threads.len(),
+        bottlenecks: threads
+            .iter()
+            .filter(|thread| thread.is_bottleneck())
+            .count(),
+        busiest: threads.iter().map(ThreadReport::busy).fold(0.0, f64::max),
+        switches_per_s: if seconds > 0.0 {
+            switches / seconds
+        } else {
+            0.0
+        },
+        late_by_ns: longest.unwrap_or(0),
+        system_calls_per_request: for_each(sum(|thread| thread.system_calls)),
+        cpu_ns_per_request: for_each(sum(|thread| thread.cpu_ns)),
+    }
+}
+
+/// Fewest and most requests on one connection. A thread all of whose connections were cut short by the
+/// end knows no fewest.
+fn per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
+    let most = threads.iter().map(|thread| thread.most_requests).max()?;
+    let known = |thread: &&ThreadReport| (1..=most).contains(&thread.fewest_requests);
+    let fewest = threads
+        .iter()
+        .filter(known)
+        .map(|thread| thread.fewest_requests);
+    (most > 0).then(|| (fewest.min().unwrap_or(most), most))
+}
+
+/// What can be compared between the halves of a load.
+fn course(run: &LoadRun) -> Option<Course> {
+    match &run.asked.pace {
+        PaceFacts::Closed { .. } => Some(Course::Throughput),
+        PaceFacts::Open { stages, .. } => {
+            let first = stages.first()?.from_per_s;
+            let is_steady = stages
+                .iter()
+                .all(|stage| stage.from_per_s == first && stage.to_per_s == first);
+            is_steady.then_some(Course::Median)
+        }
+    }
+}

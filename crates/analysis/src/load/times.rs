@@ -1,15 +1,18 @@
-//! The times of a load: which quantities, of which requests. Which of them are reported, and how exactly, is decided in
-//! [`super::trust`].
+//! The times of a load: which quantities, of which requests, and how far they are to be trusted when the generator itself
+//! was late.
+//!
+//! The generator knows its own lateness with every request. From when a request was due is the longest that its
+//! response took, and that less the lateness the shortest. Where the two distributions agree there is one figure,
+//! where they do not there is a range, and a range that says nothing is refused. Start at [`served`] and [`Trust`].
 
-use super::trust::Trust;
 use speedwell_load::latency::{
-    AB_PERCENTS, Bin, ByOutcome, OpenTimes, Outcome, Quantile, ServiceTimes, Timed, Values,
-    bounds_agree,
+    AB_PERCENTS, Bin, ByOutcome, OpenTimes, OpenVerdict, Outcome, Quantile, ServiceTimes, Timed,
+    Values, bounds_agree, is_range_too_wide,
 };
 use speedwell_load::measured::Latency;
 use speedwell_model::load_run::LoadRun;
 
-/// The percentiles that are told, in millionths: ab's, and two further nines before the maximum.
+/// The percentiles that are reported, in millionths: ab's, and two further nines before the maximum.
 pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [
     500_000, 660_000, 750_000, 800_000, 900_000, 950_000, 980_000, 990_000, 999_000, 999_900,
     1_000_000,
@@ -71,7 +74,7 @@ impl Group {
     }
 }
 
-/// Why a time is not told.
+/// Why a time is not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The generator was late by itself, so the times are partly its own.
@@ -80,7 +83,7 @@ pub enum Refusal {
     RateMissed,
 }
 
-/// A time that is told or refused.
+/// A time that is reported or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     /// Known, or known to be at least so long.
@@ -161,7 +164,7 @@ pub struct Spread {
     pub median: Told,
     /// The longest.
     pub greatest: Told,
-    /// Why what depends on all times, such as the mean, is not told.
+    /// Why what depends on all times, such as the mean, is not reported.
     pub refusal: Option<Refusal>,
 }
 
@@ -178,7 +181,7 @@ struct Times<'a> {
 }
 
 /// Shows all times of a load. The principal ones, by which the load is judged, come first: what users of an open load
-/// would have waited, whatever became of their requests; else what good answers took.
+/// would have waited, whatever the outcome of their requests; else what good answers took.
 fn visit(run: &LoadRun, mut see: impl FnMut(Times)) {
     let mut see = |quantity, group, values: &Values, low: Low| {
         see(Times {
@@ -229,7 +232,7 @@ fn visit_sent<T: Timed>(
 pub(super) fn served(run: &LoadRun, trust: &Trust) -> Vec<Served> {
     let mut all = Vec::new();
     visit(run, |times| {
-        let told = |ppm: &[u32]| trust.all_told(times.quantity, ppm, times.values, times.low);
+        let told = |ppm: &[u32]| trust.quantiles(times.quantity, ppm, times.values, times.low);
         let percentiles = told(&PERCENTILES_PPM);
         if percentiles.is_empty() {
             return;
@@ -265,7 +268,7 @@ fn spread(times: Times, trust: &Trust) -> Option<Spread> {
         values,
         low,
     } = times;
-    let told = |ppm| trust.all_told(quantity, &[ppm], values, low).pop();
+    let told = |ppm| trust.quantiles(quantity, &[ppm], values, low).pop();
     let mean_ns = values.mean_ns()?;
     let low_mean_ns = low.and_then(Values::mean_ns);
     Some(Spread {
@@ -304,15 +307,109 @@ pub(super) fn bins(run: &LoadRun, wanted: (Quantity, Group)) -> Vec<Bin> {
 }
 
 /// One quantile of one quantity and group; `None` without values.
-pub(super) fn told(
+pub(super) fn quantile_of(
     run: &LoadRun,
     trust: &Trust,
     wanted: (Quantity, Group),
     ppm: u32,
 ) -> Option<Told> {
     let told = |times: Times| {
-        let mut told = trust.all_told(times.quantity, &[ppm], times.values, times.low);
+        let mut told = trust.quantiles(times.quantity, &[ppm], times.values, times.low);
         told.pop()
     };
     find(run, wanted, told).flatten()
+}
+
+/// From here on a percentile belongs to the tail, which a load that missed its rate does not tell.
+const TAIL_PPM: u32 = 990_000;
+
+/// What is known of a load's own lateness.
+#[derive(Debug, Clone)]
+pub(super) struct Trust {
+    verdict: Option<OpenVerdict>,
+    /// The times of all requests of an open load.
+    all: Option<OpenTimes>,
+}
+
+impl Trust {
+    pub fn new(run: &LoadRun, verdict: Option<OpenVerdict>) -> Trust {
+        let all = match &run.measured.totals.latency {
+            Latency::Open(latency) => Some(latency.requests.merged()),
+            Latency::Closed(_) => None,
+        };
+        Trust { verdict, all }
+    }
+
+    /// Several quantiles in millionths, in ascending order; none without values.
+    pub fn quantiles(
+        &self,
+        quantity: Quantity,
+        ppm: &[u32],
+        times: &Values,
+        low: Low,
+    ) -> Vec<Told> {
+        let lows = low.map_or(vec![None; ppm.len()], |low| low.quantiles(ppm));
+        let highs = times.quantiles(ppm);
+        let each = self
+            .refusals(quantity, ppm)
+            .into_iter()
+            .zip(highs)
+            .zip(lows);
+        each.filter_map(|((refusal, high), low)| {
+            let time = bounded_time(high?, low);
+            Some(refusal.map_or(time, Told::Refused))
+        })
+        .collect()
+    }
+
+    /// Why quantiles of a quantity are not reported, whatever they are. A generator that was late sent its requests at
+    /// other times than it should, so service times are refused with the response times that they are part of.
+    fn refusals(&self, quantity: Quantity, ppm: &[u32]) -> Vec<Option<Refusal>> {
+        let (Some(verdict), Some(all)) = (self.verdict, &self.all) else {
+            return vec![None; ppm.len()];
+        };
+        if is_of_the_system(quantity) {
+            return vec![None; ppm.len()];
+        }
+        let wide = all.are_too_wide(ppm);
+        let wide = wide.unwrap_or_else(|| vec![verdict.is_generator_limited(); ppm.len()]);
+        let refusal = |(ppm, is_wide): (&u32, bool)| {
+            if is_wide {
+                Some(Refusal::GeneratorLimited)
+            } else {
+                (verdict.is_rate_missed() && *ppm >= TAIL_PPM).then_some(Refusal::RateMissed)
+            }
+        };
+        ppm.iter().zip(wide).map(refusal).collect()
+    }
+
+    /// Why the mean of a quantity is not reported.
+    pub fn refusal_of_mean(&self, quantity: Quantity) -> Option<Refusal> {
+        let (verdict, all) = (self.verdict?, self.all.as_ref()?);
+        let is_wide = all.is_mean_too_wide();
+        let is_refused = is_wide.unwrap_or_else(|| verdict.is_generator_limited());
+        (is_refused && !is_of_the_system(quantity)).then_some(Refusal::GeneratorLimited)
+    }
+}
+
+/// The lag is the evidence itself, and connections are made by the operating system.
+fn is_of_the_system(quantity: Quantity) -> bool {
+    matches!(quantity, Quantity::Lag | Quantity::Connect)
+}
+
+fn bounded_time(high: Quantile, low: Option<Quantile>) -> Told {
+    let Some(low) = low else {
+        return Told::Time(high);
+    };
+    let (low_ns, high_ns) = (low.ns as f64, high.ns as f64);
+    match () {
+        () if bounds_agree(low_ns, high_ns) => Told::Time(high),
+        () if is_range_too_wide(low_ns, high_ns) => Told::Refused(Refusal::GeneratorLimited),
+        // It may be longer than either.
+        () if high.is_lower_bound => Told::Time(Quantile {
+            is_lower_bound: true,
+            ..low
+        }),
+        () => Told::Range { low, high },
+    }
 }

@@ -1,7 +1,7 @@
 //! What follows from how a session was measured.
 
 use super::{row, warns};
-use crate::{Method, Settings, of};
+use crate::{Method, Settings};
 use speedwell_fixtures::Story;
 use speedwell_model::{Cause, Failure, Metric, Order, Sample, Session, Step, Verdict};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn a_fixed_number_of_runs_is_tested_once_at_the_full_error_rate() {
     let session = Story::fixed(&VARIANTS, 4)
         .noisy("b", 0.01, factor)
         .session();
-    let findings = of(&session, &Settings::default());
+    let findings = crate::analyse(&session, &Settings::default());
     let comparison = &findings.comparisons[0];
     assert_eq!(
         (comparison.method, comparison.confidence, comparison.delta),
@@ -54,20 +54,20 @@ fn seven_fixed_runs_are_too_few() {
 
 #[test]
 fn fixed_alternation_is_only_indicative_and_says_why() {
-    let findings = of(&ordered(Order::Alternate, 15), &Settings::default());
+    let findings = crate::analyse(&ordered(Order::Alternate, 15), &Settings::default());
     assert!(warns(&findings, "noise with a period of two runs"));
     let comparison = &findings.comparisons[0];
     assert_eq!(comparison.method, Method::MannWhitney);
     assert!(comparison.rows[0].indicative);
     assert_eq!(comparison.rows[0].verdict, Verdict::Better);
-    let parallel = of(&ordered(Order::Parallel, 15), &Settings::default());
+    let parallel = crate::analyse(&ordered(Order::Parallel, 15), &Settings::default());
     assert!(warns(&parallel, "at the same time") && parallel.comparisons[0].rows[0].indicative);
 }
 
 #[test]
 fn one_side_after_the_other_is_flagged() {
     let session = ordered(Order::Imported, 15);
-    let findings = of(&session, &Settings::default());
+    let findings = crate::analyse(&session, &Settings::default());
     assert!(warns(&findings, "measured one after the other"));
     assert!(warns(&findings, "was not randomised by us"));
     assert!(
@@ -117,7 +117,7 @@ fn the_rank_test_needs_blocks() {
         method: Some(Method::Rank),
         ..Settings::default()
     };
-    let findings = of(&ordered(Order::Imported, 15), &rank);
+    let findings = crate::analyse(&ordered(Order::Imported, 15), &rank);
     assert_eq!(findings.comparisons[0].method, Method::MannWhitney);
     assert!(warns(&findings, "needs randomised blocks"));
 }
@@ -127,7 +127,8 @@ fn other_choices_than_the_plan_make_a_verdict_exploratory() {
     let session = Story::blocks(&VARIANTS, 16)
         .noisy("b", 0.02, |_| 1.0)
         .session();
-    let exploratory = |settings: Settings| warns(&of(&session, &settings), "exploratory");
+    let exploratory =
+        |settings: Settings| warns(&crate::analyse(&session, &settings), "exploratory");
     assert!(!exploratory(Settings::default()));
     assert!(!exploratory(Settings {
         threshold: Some(0.02),
@@ -163,7 +164,7 @@ fn the_metric_asked_for_is_the_one_analysed() {
     }
     let asked = |names: &[&str]| {
         let metrics = names.iter().map(|&name| name.to_owned()).collect();
-        of(
+        crate::analyse(
             &session,
             &Settings {
                 metrics,
@@ -209,9 +210,13 @@ fn many_failures_make_the_rest_a_selection() {
         });
         9
     ];
-    assert!(of(&session, &Settings::default()).warnings.is_empty());
+    assert!(
+        crate::analyse(&session, &Settings::default())
+            .warnings
+            .is_empty()
+    );
     session.failures.extend(vec![failure(Cause::Silent); 8]);
-    let findings = of(&session, &Settings::default());
+    let findings = crate::analyse(&session, &Settings::default());
     assert!(
         warns(&findings, "8 of 40 runs failed (20 %)"),
         "{:?}",
@@ -231,7 +236,7 @@ fn circumstances_that_spoil_figures_are_named() {
         baseline: Some("older".into()),
         ..Settings::default()
     };
-    let findings = of(&session, &settings);
+    let findings = crate::analyse(&session, &settings);
     assert!(warns(&findings, "'powersave'") && warns(&findings, "fixed memory layout"));
     assert!(warns(
         &findings,

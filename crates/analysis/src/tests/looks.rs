@@ -1,7 +1,7 @@
 //! Measuring that stops by itself, and what is said afterwards.
 
 use super::row;
-use crate::{CaseComparison, Correction, Judge, Settings, of};
+use crate::{CaseComparison, Correction, Settings, StopRule};
 use speedwell_fixtures::Story;
 use speedwell_model::{Case, Run, Session, State, Stopping, Verdict};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn session(share: f64, variation: f64, seed: u64) -> Session {
 }
 
 /// Runs the judge block by block, as the runner does: the runs that are executed until every case is decided.
-fn measure(mut judge: Judge, session: &Session) -> Session {
+fn measure(mut rule: StopRule, session: &Session) -> Session {
     let mut cases: Vec<(Arc<Case>, Vec<Run>, bool)> = Vec::new();
     let blocks = 1 + session.runs.iter().map(|run| run.block).max().unwrap();
     for block in 0..blocks {
@@ -33,7 +33,7 @@ fn measure(mut judge: Judge, session: &Session) -> Session {
             .filter(|case| !case.2)
             .map(|case| &case.1[..])
             .collect();
-        let decided = judge.decided(&open);
+        let decided = rule.decided(&open);
         let open = cases.iter_mut().filter(|case| !case.2);
         open.zip(decided)
             .for_each(|(case, decided)| case.2 = decided);
@@ -59,8 +59,8 @@ fn what_ended_the_measuring_is_what_is_reported_now_and_later() {
             },
         ] {
             let full = session(share, 0.02, seed as u64);
-            let judge = Judge::new(&full.design, &settings);
-            let measured = measure(judge, &full);
+            let rule = StopRule::new(&full.design, &settings);
+            let measured = measure(rule, &full);
             let (then, later) = (row(&measured, &settings), row(&full, &settings));
             let figures = |row: &CaseComparison| {
                 (
@@ -116,11 +116,11 @@ fn runs_after_the_decision_are_mentioned_but_not_used() {
 #[test]
 fn a_lost_run_delays_the_look_by_a_block() {
     let full = session(0.2, 0.02, 3);
-    let judge = Judge::new(&full.design, &Settings::default());
-    assert_eq!(measure(judge.clone(), &full).runs.len(), 16);
+    let rule = StopRule::new(&full.design, &Settings::default());
+    assert_eq!(measure(rule.clone(), &full).runs.len(), 16);
     let mut lossy = full.clone();
     lossy.runs.remove(5);
-    let measured = measure(judge, &lossy);
+    let measured = measure(rule, &lossy);
     assert_eq!(
         (measured.runs.len(), measured.runs.last().unwrap().block),
         (19, 4)
@@ -138,7 +138,7 @@ fn an_interrupted_session_speaks_of_its_last_look() {
     let mut session = session(0.01, 0.10, 3);
     session.state = State::Interrupted;
     session.runs.truncate(36);
-    let findings = of(&session, &Settings::default());
+    let findings = crate::analyse(&session, &Settings::default());
     assert!(super::warns(&findings, "was interrupted"));
     let row = &findings.comparisons[0].rows[0];
     assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
@@ -201,10 +201,10 @@ fn a_third_variant_is_measured_until_its_own_answer() {
     let full = Story::blocks(&["old", "fast", "close"], 16)
         .noisy("b", 0.03, factor)
         .session();
-    let judge = Judge::new(&full.design, &Settings::default());
-    let measured = measure(judge, &full);
+    let rule = StopRule::new(&full.design, &Settings::default());
+    let measured = measure(rule, &full);
     assert!(measured.runs.len() > 8 * 3);
-    let findings = of(&measured, &Settings::default());
+    let findings = crate::analyse(&measured, &Settings::default());
     let names: Vec<&str> = findings
         .comparisons
         .iter()
@@ -230,7 +230,7 @@ fn a_failing_third_variant_costs_the_other_two_nothing() {
         runs: runs.cloned().collect(),
         ..full.clone()
     };
-    let findings = of(&session, &Settings::default());
+    let findings = crate::analyse(&session, &Settings::default());
     assert_eq!(findings.comparisons[0].rows[0].verdict, Verdict::Better);
     assert_eq!(findings.comparisons[1].rows[0].verdict, Verdict::Unclear);
 }
@@ -240,8 +240,8 @@ fn a_judge_is_not_satisfied_without_a_question_or_with_a_fixed_number() {
     let alone = Story::blocks(&["old"], 16)
         .noisy("b", 0.01, |_| 1.0)
         .session();
-    let mut judge = Judge::new(&alone.design, &Settings::default());
-    assert_eq!(judge.decided(&[&alone.runs, &[]]), [false, false]);
+    let mut rule = StopRule::new(&alone.design, &Settings::default());
+    assert_eq!(rule.decided(&[&alone.runs, &[]]), [false, false]);
     let fixed = Story::fixed(&VARIANTS, 16)
         .noisy(
             "b",
@@ -249,8 +249,8 @@ fn a_judge_is_not_satisfied_without_a_question_or_with_a_fixed_number() {
             |variant| if variant == "new" { 2.0 } else { 1.0 },
         )
         .session();
-    let mut judge = Judge::new(&fixed.design, &Settings::default());
-    assert_eq!(judge.decided(&[&fixed.runs]), [false]);
+    let mut rule = StopRule::new(&fixed.design, &Settings::default());
+    assert_eq!(rule.decided(&[&fixed.runs]), [false]);
 }
 
 #[test]
@@ -259,8 +259,8 @@ fn precision_is_reached_sooner_with_less_noise() {
         let alone = Story::blocks(&["old"], 200)
             .noisy("b", variation, |_| 1.0)
             .session();
-        let mut judge = Judge::precision(0.01, &Settings::default());
-        let enough = (1..=alone.runs.len()).find(|&runs| judge.decided(&[&alone.runs[..runs]])[0]);
+        let mut rule = StopRule::precision(0.01, &Settings::default());
+        let enough = (1..=alone.runs.len()).find(|&runs| rule.decided(&[&alone.runs[..runs]])[0]);
         enough.expect("400 runs are enough")
     };
     assert_eq!(runs_until(0.001), 4);
@@ -283,7 +283,7 @@ fn many_cases_are_measured_until_their_answers_survive_the_correction() {
             story = story.noisy(&format!("c{case}"), 0.01, factor);
         }
         let full = story.session();
-        let measured = measure(Judge::new(&full.design, &settings), &full);
+        let measured = measure(StopRule::new(&full.design, &settings), &full);
         for session in [&measured, &full] {
             let rows = &super::compared(session, &settings).rows;
             assert!(rows.iter().all(|row| row.verdict == Verdict::Worse));
@@ -310,7 +310,7 @@ fn one_change_among_many_is_measured_longer_than_alone_and_found() {
             correction,
             ..Settings::default()
         };
-        let measured = measure(Judge::new(&full.design, &settings), &full);
+        let measured = measure(StopRule::new(&full.design, &settings), &full);
         let rows = super::compared(&measured, &settings).rows;
         assert_eq!(
             (rows[0].verdict, rows[0].decided_at),
@@ -337,8 +337,8 @@ fn candidates_are_corrected_for_each_other() {
         correction: Correction::Holm,
         ..Settings::default()
     };
-    let measured = measure(Judge::new(&full.design, &settings), &full);
-    let findings = of(&measured, &settings);
+    let measured = measure(StopRule::new(&full.design, &settings), &full);
+    let findings = crate::analyse(&measured, &settings);
     assert_eq!(findings.comparisons.len(), 39);
     for comparison in &findings.comparisons {
         let row = &comparison.rows[0];

@@ -1,7 +1,7 @@
 //! Sessions compared with each other.
 
 use super::warns;
-use crate::{Findings, Method, Settings, across, of};
+use crate::{Findings, Method, Settings};
 use speedwell_fixtures::Story;
 use speedwell_model::{Program, Session, Verdict};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ fn compare(sources: &[(&str, &Session, Option<&str>)]) -> Findings {
             ((*label).to_owned(), *session, variant.map(str::to_owned))
         })
         .collect();
-    across(&owned, &Settings::default())
+    crate::compare_sources(&owned, &Settings::default())
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn variants_of_one_session_keep_their_blocks() {
     ]);
     let (across, within) = (
         &findings.comparisons[0],
-        &of(&both, &Settings::default()).comparisons[0],
+        &crate::analyse(&both, &Settings::default()).comparisons[0],
     );
     assert_eq!(across.method, Method::Rank);
     assert!(!across.rows[0].indicative);
@@ -103,7 +103,7 @@ fn variants_of_one_session_share_its_blocks_however_often_it_was_read() {
         ("x[old]", &both, Some("old")),
         ("x[new]", &again, Some("new")),
     ]);
-    let within = of(&both, &Settings::default());
+    let within = crate::analyse(&both, &Settings::default());
     let (across, within) = (&findings.comparisons[0], &within.comparisons[0]);
     assert_eq!(
         (across.rows[0].p, across.rows[0].change),

@@ -1,11 +1,12 @@
-//! What the checks look at: the runs of every case under every variant, and what was asked of them.
+//! What the checks look at: the runs of every case under every variant, and the concurrency that was requested; and the
+//! checks of single cells: failed requests, and figures that rest on one run.
 //!
-//! Decides where the asked concurrency is found, and computes the requests in flight from figures
-//! that may have been rounded. It judges nothing. Start at [`Cells`].
+//! Decides where the requested concurrency is found, and computes the requests in flight from figures
+//! that may have been rounded. Start at [`Cells`].
 
-use super::Known;
-use super::resolution::step_of;
-use crate::grid::Grid;
+use crate::session::Grid;
+use crate::validity::impossible::step_of;
+use crate::validity::{Check, Finding, Known, Level, of_runs};
 use speedwell_model::{Case, Run, Session, State, Value, median};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -304,4 +305,120 @@ fn asked_of(case: &Case) -> Option<f64> {
     };
     let connections = number("concurrency").or_else(|| number("connections"))?;
     Some(connections * number("pipelining").unwrap_or(1.0))
+}
+
+const REMEDY: &str = "Measure each side at least 8 times, in random order ('speedwell compare'); until then \
+    take no difference for an effect.";
+
+/// The finding, if several figures were published and each is one run.
+pub(super) fn check_single_runs(cells: &Cells<'_>) -> Option<Finding> {
+    let mut runs = cells.cells.iter().flat_map(|cell| &cell.runs);
+    // A bare figure does not even tell how long its run was.
+    let is_bare =
+        runs.all(|run| run.wall_ns == 0 && run.samples.iter().all(|s| s.iterations.is_none()));
+    let is_single = cells.cells.len() > 1 && cells.cells.iter().all(|cell| cell.runs.len() == 1);
+    if !cells.is_imported || !is_single || (cells.variants.len() < 2 && !is_bare) {
+        return None;
+    }
+    let says = format!(
+        "Each of the {} cells is a single run, in an order that nobody knows: nothing is known about noise, \
+         and a difference may be chance.",
+        cells.cells.len()
+    );
+    Some(Finding::new(Check::SingleRuns, Level::Amber, says, REMEDY))
+}
+
+/// Requests that got no answer, or one that says that something is wrong.
+pub(super) fn failed(cells: &Cells<'_>) -> Vec<Finding> {
+    let remedy = "Find out what was answered and repair it before measuring: the rate is not that of a \
+                  working server.";
+    let of_cell = |cell| {
+        let bad = |run: &Run| failed_requests(run) + other_statuses(run);
+        let runs = Affected::find(cell, |run| bad(run) > 0.0)?;
+        let counts = [
+            (runs.sum(failed_requests), "errors"),
+            (runs.sum(other_statuses), "answers other than 2xx"),
+        ];
+        let counts: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0.0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let (count, of, which) = (runs.sum(bad), runs.of_all(), runs.which());
+        let says = format!(
+            "{count}{of} requests failed ({}){which}.",
+            counts.join(", ")
+        );
+        Some(runs.finding(
+            cells,
+            Finding::new(Check::FailedRequests, Level::Red, says, remedy),
+        ))
+    };
+    cells.cells.iter().filter_map(of_cell).collect()
+}
+
+/// Failures that ab counts because the length of a body is not that of the first one.
+pub(super) fn lengths(cells: &Cells<'_>) -> Vec<Finding> {
+    let remedy =
+        "Measure with 'ab -l', which does not count them, and check the answers by their content.";
+    let of_cell = |cell| {
+        let count = |run: &Run| failed_by_length(run).unwrap_or(0.0);
+        let runs = Affected::find(cell, |run| count(run) > 0.0)?;
+        let says = format!(
+            "{}{} requests failed by the length of the body alone{}: probably no failures, as ab compares \
+             it with that of the first answer.",
+            runs.sum(count),
+            runs.of_all(),
+            runs.which()
+        );
+        Some(runs.finding(
+            cells,
+            Finding::new(Check::LengthFailures, Level::Amber, says, remedy),
+        ))
+    };
+    cells.cells.iter().filter_map(of_cell).collect()
+}
+
+fn other_statuses(run: &Run) -> f64 {
+    run.value_of("http_non2xx").unwrap_or(0.0)
+}
+
+/// The runs of a cell for which something holds, with their numbers; never none.
+struct Affected<'a, 's> {
+    cell: &'a Cell<'s>,
+    runs: Vec<(usize, &'s Run)>,
+}
+
+impl<'a, 's> Affected<'a, 's> {
+    fn find(cell: &'a Cell<'s>, holds: impl Fn(&Run) -> bool) -> Option<Affected<'a, 's>> {
+        let numbered = cell.runs.iter().zip(1..);
+        let runs: Vec<(usize, &Run)> = numbered
+            .filter(|(run, _)| holds(run))
+            .map(|(run, number)| (number, *run))
+            .collect();
+        (!runs.is_empty()).then_some(Affected { cell, runs })
+    }
+
+    fn numbers(&self) -> Vec<usize> {
+        self.runs.iter().map(|(number, _)| *number).collect()
+    }
+
+    fn sum(&self, count: impl Fn(&Run) -> f64) -> f64 {
+        self.runs.iter().map(|(_, run)| count(run)).sum()
+    }
+
+    /// ` of 8000`, if all of them tell how many requests there were.
+    fn of_all(&self) -> String {
+        let known = self.runs.iter().map(|(_, run)| requests_of(run));
+        let all: Option<f64> = known.sum();
+        all.map_or(String::new(), |all| format!(" of {all}"))
+    }
+
+    fn which(&self) -> String {
+        of_runs(&self.numbers(), self.cell.runs.len())
+    }
+
+    fn finding(&self, cells: &Cells<'_>, finding: Finding) -> Finding {
+        finding.in_cell(cells, self.cell, self.numbers())
+    }
 }

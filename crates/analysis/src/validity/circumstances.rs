@@ -1,13 +1,17 @@
-//! What else the machine did while it measured.
+//! What else the machine did while it measured, and Little's law against the requested load.
 //!
-//! Decides from which share on the figures are those of the machine. The limits are those of pressure
-//! that `top` would not show and of a generator that has no reserve left to be on time.
+//! Decides from which share on the figures are those of the machine (the limits are those of pressure
+//! that `top` would not show and of a generator that has no reserve left to be on time), and from which share on a load
+//! counts as lighter than requested, or as too heavy. Rate times mean latency is the number of requests in flight on
+//! average (Little 1961, "A proof for the queuing formula L = lambda W"). Start at [`check_machine`] and
+//! [`check_in_flight`].
 
-use super::cells::{Cell, Cells};
-use super::names::of_runs;
-use super::{Check, Finding, Level};
+use crate::session::distinct;
+use crate::validity::cells::{Cell, Cells, requests_of};
+use crate::validity::{Check, Finding, Level, of_runs, span};
+use speedwell_model::Run;
 
-/// A metric in percent, and from where on it is told.
+/// A metric in percent, and from where on it is reported.
 struct Limit {
     check: Check,
     metric: &'static str,
@@ -49,7 +53,7 @@ struct Excess<'a, 's> {
 }
 
 /// One finding per limit that some runs exceed: what else a machine did is seldom about one cell.
-pub(super) fn check(cells: &Cells<'_>) -> Vec<Finding> {
+pub(super) fn check_machine(cells: &Cells<'_>) -> Vec<Finding> {
     LIMITS
         .iter()
         .filter_map(|limit| of_limit(cells, limit))
@@ -65,7 +69,7 @@ fn of_limit(cells: &Cells<'_>, limit: &Limit) -> Option<Finding> {
     let hits: usize = excesses.iter().map(|excess| excess.runs.len()).sum();
     let up_to = if hits == 1 { "" } else { "up to " };
     let percent = format!("{up_to}{:.0}", worst.most);
-    let cases = once(excesses.iter().map(|excess| excess.cell.case.clone()));
+    let cases = distinct(excesses.iter().map(|excess| excess.cell.case.clone()));
     let (runs, place) = match &excesses[..] {
         [only] => (only.runs.clone(), of_runs(&only.runs, only.cell.runs.len())),
         _ => {
@@ -85,7 +89,7 @@ fn of_limit(cells: &Cells<'_>, limit: &Limit) -> Option<Finding> {
     let says = limit.says.replacen("{}", &percent, 1);
     Some(Finding {
         cases,
-        variants: once(
+        variants: distinct(
             excesses
                 .iter()
                 .flat_map(|excess| cells.variant_of(excess.cell)),
@@ -118,13 +122,91 @@ fn most_with(cells: &Cells<'_>, worst: &Cell<'_>, cases: usize) -> String {
     format!(", most with {}", names.join(" in "))
 }
 
-/// Each of them once, in order.
-fn once(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut found = Vec::new();
-    for name in names {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
+/// Below this share of the asked concurrency, latencies belong to a lighter load.
+pub(super) const LEAST_SHARE: f64 = 0.95;
+
+/// Above this share the figures contradict each other: a connection carries one request at a time, or as many as are
+/// pipelined.
+const MOST_SHARE: f64 = 1.05;
+
+const CONTRADICTION: &str = "Look for a wrong unit, a shifted column, or latencies and rates of different runs; if \
+    responses were timed from the moment when they were due, say at which rate requests were sent (--set rate=N).";
+
+const REMEDY: &str = "Read its latencies as those of the lower concurrency; see whether connections waited \
+    to be accepted (backlog), whether they were kept open, and whether the generator was busy.";
+
+const TOO_FEW: &str = "Send many times more requests than there are connections.";
+
+/// One finding per cell whose runs carried less than was requested.
+pub(super) fn check_in_flight(cells: &Cells<'_>) -> Vec<Finding> {
+    let found = cells.cells.iter();
     found
+        .flat_map(|cell| {
+            [
+                too_few(cells, cell),
+                beside(cells, cell, Side::Lighter),
+                beside(cells, cell, Side::Heavier),
+            ]
+        })
+        .flatten()
+        .collect()
+}
+
+/// On which side of the requested load a load lies.
+#[derive(Debug, Clone, Copy)]
+enum Side {
+    Lighter,
+    Heavier,
+}
+
+/// The runs of a cell that lie on this side.
+fn beside(cells: &Cells<'_>, cell: &Cell<'_>, side: Side) -> Option<Finding> {
+    let asked = cell.asked?;
+    let found = |(run, number): (&&Run, usize)| {
+        let figure = cells.in_flight(run)?;
+        let lies_there = match side {
+            Side::Lighter => figure.high < asked * LEAST_SHARE && !is_too_short(run, asked),
+            Side::Heavier => figure.low > asked * MOST_SHARE,
+        };
+        lies_there.then_some((figure.value, number))
+    };
+    let numbered = cell.runs.iter().zip(1..);
+    let (values, runs): (Vec<f64>, Vec<usize>) = numbered.filter_map(found).unzip();
+    if runs.is_empty() {
+        return None;
+    }
+    let (figures, which) = (span(&values), of_runs(&runs, cell.runs.len()));
+    let (level, says, remedy) = match side {
+        Side::Lighter => {
+            let says = format!(
+                "Only {figures} of {asked} requests were in flight{which} (rate times mean latency)."
+            );
+            (Level::Amber, says, REMEDY)
+        }
+        Side::Heavier => {
+            let says = format!(
+                "{figures} requests would have been in flight{which}, but {asked} were requested (rate times mean latency)."
+            );
+            (Level::Red, says, CONTRADICTION)
+        }
+    };
+    Some(Finding::new(Check::InFlight, level, says, remedy).in_cell(cells, cell, runs))
+}
+
+fn too_few(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {
+    let asked = cell.asked?;
+    let numbered = cell.runs.iter().zip(1..);
+    let short: Vec<(f64, usize)> = numbered
+        .filter(|(run, _)| is_too_short(run, asked))
+        .filter_map(|(run, number)| Some((requests_of(run)?, number)))
+        .collect();
+    let (requests, _) = short.first()?;
+    let runs: Vec<usize> = short.iter().map(|(_, number)| *number).collect();
+    let which = of_runs(&runs, cell.runs.len());
+    let says = format!("{requests} requests cannot keep {asked} connections busy{which}.");
+    Some(Finding::new(Check::InFlight, Level::Amber, says, TOO_FEW).in_cell(cells, cell, runs))
+}
+
+fn is_too_short(run: &Run, asked: f64) -> bool {
+    run.value_of("latency_mean").is_some() && requests_of(run).is_some_and(|all| all < asked)
 }

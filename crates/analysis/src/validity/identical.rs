@@ -1,10 +1,13 @@
-//! Records that cannot be two measurements, and runs that cannot be told apart.
+//! Figures that repeat others: records that cannot be two measurements, runs that cannot be distinguished, rows that
+//! belong to other rows, latency that is throughput in disguise, and variables that reach every process.
 //!
-//! Decides how many equal digits are too many for chance. Start at [`records`] and [`unnamed`].
+//! Decides how many equal digits are too many for chance, and when the sizes of a candidate are those of the baseline in
+//! another order. Start at [`records`], [`unnamed`], [`check_alignment`], [`check_disguise`] and [`check_reach`].
 
-use super::cells::{Cell, Cells};
-use super::names::joined;
-use super::{Check, Finding, Level};
+use crate::validity::cells::{Cell, Cells, Figure, typical};
+use crate::validity::circumstances::LEAST_SHARE;
+use crate::validity::impossible::{Sizes, differ};
+use crate::validity::{Check, Finding, Level, joined, quoted, span};
 use speedwell_model::Run;
 use std::collections::HashMap;
 
@@ -89,11 +92,11 @@ pub(super) fn unnamed(cells: &Cells<'_>) -> Vec<Finding> {
         );
         let remedy = "If they are variants, put each into a file of its own: 'speedwell compare \
                       red=red.txt green=green.txt'.";
-        Finding {
-            cases: vec![cell.case.clone()],
-            variants: cells.variant_of(cell),
-            ..Finding::new(Check::UnnamedRuns, Level::Amber, says, remedy)
-        }
+        Finding::new(Check::UnnamedRuns, Level::Amber, says, remedy).in_cell(
+            cells,
+            cell,
+            Vec::new(),
+        )
     };
     found.map(finding).collect()
 }
@@ -123,4 +126,263 @@ fn capital(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
+}
+
+const ALIGNMENT_REMEDY: &str =
+    "Go back to the raw results and join the columns by name, never by position.";
+
+/// Rows from which a column in falling order is no accident.
+const FEWEST_SORTED: usize = 4;
+
+/// The finding, if the rows that differ are a permutation of each other, and only one fits.
+pub(super) fn check_alignment(
+    cells: &Cells<'_>,
+    sizes: &[Sizes<'_>],
+    baseline: &str,
+    candidate: &str,
+) -> Option<Finding> {
+    let moved: Vec<&Sizes<'_>> = sizes
+        .iter()
+        .filter(|row| differ(&row.baseline, &row.candidate))
+        .collect();
+    let order = only_matching(&moved)?;
+    let pairs: Vec<(String, String)> = moved
+        .iter()
+        .zip(&order)
+        .map(|(row, &like)| (row.case.to_owned(), moved[like].case.to_owned()))
+        .collect();
+    let looks: Vec<String> = pairs
+        .iter()
+        .map(|(row, like)| {
+            format!(
+                "row '{}' looks like '{}'",
+                cells.name(row),
+                cells.name(like)
+            )
+        })
+        .collect();
+    let says = format!(
+        "The responses under '{candidate}' have the sizes of those under '{baseline}' in another order: \
+         {}.{}{}",
+        joined(&looks),
+        rejoined(cells, &pairs, baseline, candidate),
+        sorted(cells, baseline, candidate)
+    );
+    Some(Finding {
+        cases: pairs.iter().map(|(row, _)| row.clone()).collect(),
+        variants: vec![candidate.to_owned()],
+        pairs,
+        ..Finding::new(Check::MisalignedRows, Level::Red, says, ALIGNMENT_REMEDY)
+    })
+}
+
+/// For every row the row whose baseline it looks like. `None` if there is no way to pair all rows, or
+/// more than one: where a pairing is the only one, some row has a single partner at every step.
+fn only_matching(rows: &[&Sizes<'_>]) -> Option<Vec<usize>> {
+    let fits = |row: &usize, like: &usize| !differ(&rows[*row].candidate, &rows[*like].baseline);
+    let mut free: Vec<usize> = (0..rows.len()).collect();
+    let mut open = free.clone();
+    let mut order = vec![0; rows.len()];
+    while !open.is_empty() {
+        let partners = |row: &usize| free.iter().filter(|like| fits(row, like)).count();
+        let at = open.iter().position(|row| partners(row) == 1)?;
+        let row = open.remove(at);
+        let at = free.iter().position(|like| fits(&row, like))?;
+        order[row] = free.remove(at);
+    }
+    (rows.len() > 1).then_some(order)
+}
+
+/// What the changes of throughput would be with the rows where they belong.
+fn rejoined(
+    cells: &Cells<'_>,
+    pairs: &[(String, String)],
+    baseline: &str,
+    candidate: &str,
+) -> String {
+    let mut changes = Vec::new();
+    for (row, like) in pairs {
+        let (Some(old), Some(new)) = (rate(cells, like, baseline), rate(cells, row, candidate))
+        else {
+            return String::new();
+        };
+        let percent = 100.0 * (new / old - 1.0);
+        changes.push(format!("{percent:+.0} % for '{}'", cells.name(like)));
+    }
+    format!(" Joined so, throughput changes by {}.", joined(&changes))
+}
+
+fn rate(cells: &Cells<'_>, case: &str, variant: &str) -> Option<f64> {
+    let is_it =
+        |cell: &&crate::validity::cells::Cell<'_>| cell.case == case && *cell.variant == *variant;
+    let cell = cells.cells.iter().find(is_it)?;
+    typical(&cell.runs, |run| Some(cells.rate(run)?.value))
+}
+
+/// Whether both columns fall from row to row, as they do when each was sorted by itself.
+fn sorted(cells: &Cells<'_>, baseline: &str, candidate: &str) -> String {
+    let falls = |variant: &str| {
+        let column: Vec<f64> = cells
+            .cells
+            .iter()
+            .filter(|cell| *cell.variant == *variant)
+            .filter_map(|cell| typical(&cell.runs, |run| Some(cells.rate(run)?.value)))
+            .collect();
+        let is_falling = column.is_sorted_by(|a, b| a > b);
+        let is_rising = column.is_sorted_by(|a, b| a < b);
+        column.len() >= FEWEST_SORTED && (is_falling || is_rising)
+    };
+    if falls(baseline) && falls(candidate) {
+        " Either column is in the order of its own rates, as if each had been sorted by itself."
+            .to_owned()
+    } else {
+        String::new()
+    }
+}
+
+/// Fewer cells agree by chance.
+const FEWEST_CELLS: usize = 4;
+
+/// The largest number of requests in flight, by the smallest, that counts as one number.
+const SAME: f64 = 1.05;
+
+/// Rates that differ less do not show anything.
+const LEAST_RANGE: f64 = 1.5;
+
+const DISGUISE_REMEDY: &str = "Do not use these latencies. Measure again with a generator that times each pipelined \
+    request by itself, as autocannon does from version 7 on.";
+
+const UNKNOWN: &str = "Say how many were requested, so that this can be checked: import the file with --set \
+    connections=N --set pipelining=N.";
+
+/// The finding, if the latencies of all cells repeat the rates.
+pub(super) fn check_disguise(cells: &Cells<'_>) -> Option<Finding> {
+    let mut known: Vec<(&Cell<'_>, Figure, f64)> = Vec::new();
+    for cell in &cells.cells {
+        let value = typical(&cell.runs, |run| Some(cells.in_flight(run)?.value));
+        let rate = typical(&cell.runs, |run| Some(cells.rate(run)?.value));
+        let rounded = cell.runs.iter().find_map(|run| cells.in_flight(run));
+        if let Some(((value, rate), rounded)) = value.zip(rate).zip(rounded) {
+            known.push((cell, Figure { value, ..rounded }, rate));
+        }
+    }
+    let values: Vec<f64> = known.iter().map(|(_, figure, _)| figure.value).collect();
+    let rates: Vec<f64> = known.iter().map(|(_, _, rate)| *rate).collect();
+    if known.len() < FEWEST_CELLS || range(&values) > SAME || range(&rates) < LEAST_RANGE {
+        return None;
+    }
+    let asked: Option<Vec<f64>> = known.iter().map(|(cell, ..)| cell.asked).collect();
+    let is_met = |(asked, figure): (&f64, &Figure)| figure.high >= asked * LEAST_SHARE;
+    let mut figures = known.iter().map(|(_, figure, _)| figure);
+    let (of, remedy) = match &asked {
+        Some(asked)
+            if asked
+                .iter()
+                .any(|one| figures.next().is_some_and(|f| is_met((one, f)))) =>
+        {
+            return None;
+        }
+        Some(asked) => (
+            format!(", where {:.0} were requested", asked[0]),
+            DISGUISE_REMEDY,
+        ),
+        None => (String::new(), UNKNOWN),
+    };
+    let says = format!(
+        "Rate times mean latency is {} in all {} figures{of}: latency is the rate in disguise and says \
+         nothing of its own.{}",
+        span(&values),
+        known.len(),
+        culprit(cells)
+    );
+    Some(Finding::new(
+        Check::LatencyIsThroughput,
+        Level::Amber,
+        says,
+        remedy,
+    ))
+}
+
+/// A generator that is known for it.
+fn culprit(cells: &Cells<'_>) -> String {
+    let mut names = cells
+        .cells
+        .iter()
+        .filter_map(|cell| cell.generator.as_deref());
+    let is_old = |name: &&str| {
+        let version = name.strip_prefix("autocannon").map(str::trim_start);
+        let version = version.map(|text| text.trim_start_matches(['v', '@', '/']));
+        let major = version.and_then(|text| text.split('.').next()?.parse::<u32>().ok());
+        major.is_some_and(|major| major < 7)
+    };
+    let name = names.find(is_old);
+    name.map_or(String::new(), |name| {
+        format!(
+            " {} is known to time pipelined requests so.",
+            quoted([name])
+        )
+    })
+}
+
+fn range(values: &[f64]) -> f64 {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(0.0, f64::max);
+    high / low
+}
+
+/// Variables by which a runtime or the loader takes up more code.
+const REACHING: [&str; 8] = [
+    "NODE_OPTIONS",
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "JAVA_TOOL_OPTIONS",
+    "RUBYOPT",
+    "PERL5OPT",
+];
+
+const REACH_REMEDY: &str =
+    "Give the variable to the measured program only, as a variant of Speedwell does.";
+
+/// The finding, if commands of an imported file set such a variable.
+pub(super) fn check_reach(cells: &Cells<'_>) -> Option<Finding> {
+    if !cells.is_imported {
+        return None;
+    }
+    let sets = |case: &str, name: &str| {
+        let mut words = case.split([' ', '"', '\'']);
+        words.any(|word| {
+            word.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('='))
+        })
+    };
+    let mut cases: Vec<String> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for cell in &cells.cells {
+        let found: Vec<&str> = REACHING
+            .into_iter()
+            .filter(|name| sets(&cell.case, name))
+            .collect();
+        if !found.is_empty() && !cases.contains(&cell.case) {
+            cases.push(cell.case.clone());
+        }
+        for name in found {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let says = format!(
+        "The command sets {}, which every process that it starts takes over. Whether a load generator or \
+         a driver of the test was among them, and was slowed down as well, is not known.",
+        match names.len() {
+            1 => names.concat(),
+            _ => joined(&[quoted(names.iter().copied())]),
+        }
+    );
+    (!cases.is_empty()).then(|| Finding {
+        cases,
+        ..Finding::new(Check::ReachOfPatch, Level::Amber, says, REACH_REMEDY)
+    })
 }

@@ -1,33 +1,22 @@
 //! Whether figures can be what they are said to be: checks of conservation, of Little's law, of
 //! records and of circumstances, on any session, measured here or published by others.
 //!
-//! Decides what is found and what to do about it; it changes no figure and knows no format. One file
-//! per check; the cells that they all look at are in `cells.rs`. Start at [`of`].
+//! Decides what is found and what to do about it; it changes no figure and knows no format. Checks of one kind share a
+//! file; the cells that they all look at are in `cells.rs`. Start at [`check`].
 
-mod alignment;
 mod cells;
 mod circumstances;
-mod conservation;
 mod direction;
-mod disguise;
 mod identical;
 mod impossible;
-mod in_flight;
-mod names;
-mod outcome;
-mod patch;
-mod ranking;
-mod resolution;
-mod single_runs;
-
 #[cfg(test)]
 mod tests;
 
-pub use names::joined;
+pub(super) use direction::refuse;
 
-use self::cells::Cells;
-pub(super) use self::ranking::refuse;
-use super::Comparison;
+use crate::Comparison;
+use crate::validity::cells::Cells;
+use cells::Cell;
 use speedwell_model::Session;
 use std::collections::HashMap;
 
@@ -36,7 +25,7 @@ use std::collections::HashMap;
 pub enum Check {
     /// Figures that contradict each other, or that nothing can have.
     Impossible,
-    /// Requests in flight by Little's law, against those that were asked for.
+    /// Requests in flight by Little's law, against those that were requested.
     InFlight,
     /// Latencies of variants that carried different loads.
     LatencyRanking,
@@ -149,6 +138,16 @@ impl Finding {
             remedy: remedy.into(),
         }
     }
+
+    /// The same about these runs of a cell.
+    fn in_cell(self, cells: &Cells<'_>, cell: &Cell<'_>, runs: Vec<usize>) -> Finding {
+        Finding {
+            cases: vec![cell.case.clone()],
+            variants: cells.variant_of(cell),
+            runs,
+            ..self
+        }
+    }
 }
 
 /// What a session does not say of itself.
@@ -166,10 +165,10 @@ pub struct Known<'a> {
 }
 
 /// Everything that is wrong with the figures of a session, the worst first.
-pub fn of(session: &Session, known: &Known<'_>) -> Vec<Finding> {
+pub fn check(session: &Session, known: &Known<'_>) -> Vec<Finding> {
     let cells = Cells::of_session(session, known);
     let mut found = of_cells(&cells);
-    found.extend(single_runs::check(&cells));
+    found.extend(cells::check_single_runs(&cells));
     found.extend(direction::better_than_possible(&cells, known));
     found.extend(known.control.and_then(direction::control_differs));
     finished(found, &cells)
@@ -195,20 +194,65 @@ fn finished(mut found: Vec<Finding>, cells: &Cells<'_>) -> Vec<Finding> {
 }
 
 fn of_cells(cells: &Cells<'_>) -> Vec<Finding> {
-    let mut found = conservation::check(cells);
-    found.extend(impossible::check(cells));
-    found.extend(outcome::failed(cells));
-    let disguise = disguise::check(cells);
+    let mut found = impossible::check_sizes(cells);
+    found.extend(impossible::check_impossible(cells));
+    found.extend(cells::failed(cells));
+    let disguise = identical::check_disguise(cells);
     if disguise.is_none() {
-        found.extend(in_flight::check(cells));
+        found.extend(circumstances::check_in_flight(cells));
     }
     found.extend(disguise);
-    found.extend(ranking::latencies(cells));
-    found.extend(ranking::generators(cells));
-    found.extend(outcome::lengths(cells));
+    found.extend(direction::latencies(cells));
+    found.extend(direction::generators(cells));
+    found.extend(cells::lengths(cells));
     found.extend(identical::records(cells));
     found.extend(identical::unnamed(cells));
-    found.extend(patch::check(cells));
-    found.extend(circumstances::check(cells));
+    found.extend(identical::check_reach(cells));
+    found.extend(circumstances::check_machine(cells));
     found
+}
+
+/// `'a'`, `'a' and 'b'`, `'a', 'b' and 'c'`.
+pub(super) fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("'{name}'")).collect();
+    joined(&names)
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn joined(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// Which of several runs, counted from 1: nothing if there is one run, ` in all 8 runs`,
+/// ` in run 2 of 3`, ` in runs 1 and 3 of 3`.
+pub(super) fn of_runs(numbers: &[usize], all: usize) -> String {
+    /// So many numbers are listed; more are counted.
+    const LISTED: usize = 4;
+    match numbers.len() {
+        _ if all == 1 => String::new(),
+        2 if all == 2 => " in both runs".to_owned(),
+        count if count == all => format!(" in all {all} runs"),
+        1 => format!(" in run {} of {all}", numbers[0]),
+        count if count > LISTED => format!(" in {count} of {all} runs"),
+        _ => {
+            let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+            format!(" in runs {} of {all}", joined(&numbers))
+        }
+    }
+}
+
+/// `186.1`, or `95.6 to 98.6` if there are several that differ when printed.
+pub(super) fn span(values: &[f64]) -> String {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (low, high) = (format!("{low:.1}"), format!("{high:.1}"));
+    if low == high {
+        low
+    } else {
+        format!("{low} to {high}")
+    }
 }

@@ -1,7 +1,7 @@
 //! The checks on sessions made up for them, and on a published table.
 
-use super::*;
 use crate::Settings;
+use crate::validity::*;
 use speedwell_model::{
     Better, Case, Design, Environment, Metric, Order, Run, Sample, State, Stopping, Value, Variant,
     Verdict,
@@ -109,7 +109,7 @@ fn three_of_six_published_series_carried_less_than_was_asked_for() {
         asked: HashMap::from([("fib".to_owned(), 250.0)]),
         ..Known::default()
     };
-    let found = of(&session, &known);
+    let found = check(&session, &known);
     let short = of_check(&found, Check::InFlight);
     assert_eq!(names(&short), ["green", "purple", "cyan"]);
     for (finding, under_way) in short.iter().zip(["186.1", "126.0", "121.5"]) {
@@ -174,18 +174,18 @@ fn table(order: [usize; 5]) -> Session {
 
 #[test]
 fn a_clean_table_has_no_findings_but_that_its_cells_are_single_runs() {
-    let found = of(&table([0, 1, 2, 3, 4]), &Known::default());
+    let found = check(&table([0, 1, 2, 3, 4]), &Known::default());
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].check, Check::SingleRuns);
     // The order of the records says nothing.
     let mut session = table([0, 1, 2, 3, 4]);
     session.runs.reverse();
-    assert_eq!(of(&session, &Known::default()).len(), 1);
+    assert_eq!(check(&session, &Known::default()).len(), 1);
 }
 
 #[test]
 fn rows_that_were_mixed_up_are_put_back() {
-    let found = of(&table([1, 2, 0, 3, 4]), &Known::default());
+    let found = check(&table([1, 2, 0, 3, 4]), &Known::default());
     assert_eq!(of_check(&found, Check::BytesPerResponse).len(), 3);
     let [mixed] = of_check(&found, Check::MisalignedRows)[..] else {
         panic!("{found:?}");
@@ -212,14 +212,14 @@ fn sizes_that_fit_no_row_or_several_are_not_put_anywhere() {
         let rate = session.runs[at].value_of("throughput").unwrap();
         session.runs[at].samples[2].value = (rate * bytes / 1e4).round() * 1e4;
     }
-    let found = of(&session, &Known::default());
+    let found = check(&session, &Known::default());
     assert_eq!(of_check(&found, Check::BytesPerResponse).len(), 2);
     assert_eq!(of_check(&found, Check::MisalignedRows).len(), 0);
     let known = Known {
         sizes_may_differ: vec!["a connections=100".to_owned()],
         ..Known::default()
     };
-    let found = of(&session, &known);
+    let found = check(&session, &known);
     assert_eq!(
         of_check(&found, Check::BytesPerResponse).len(),
         1,
@@ -236,7 +236,7 @@ fn rounding_is_no_difference() {
         add(&mut session, "a", variant, &figures);
     }
     assert_eq!(
-        of_check(&of(&session, &Known::default()), Check::BytesPerResponse).len(),
+        of_check(&check(&session, &Known::default()), Check::BytesPerResponse).len(),
         0
     );
 }
@@ -251,7 +251,7 @@ fn a_constant_number_under_way_is_right_only_if_it_was_asked_for() {
             .push(("generator".into(), Value::Text("autocannon 4.5.2".into())));
         run.case = case.into();
     }
-    let found = of(&session, &Known::default());
+    let found = check(&session, &Known::default());
     let [disguise] = of_check(&found, Check::LatencyIsThroughput)[..] else {
         panic!("{found:?}");
     };
@@ -275,10 +275,10 @@ fn requests_at_a_fixed_rate_are_not_held_against_the_connections() {
     let mut session = published(&["old"]);
     let figures = [("throughput", 100.0), ("latency_mean", 1e6)];
     add(&mut session, "a concurrency=50", "old", &figures);
-    let found = of(&session, &Known::default());
+    let found = check(&session, &Known::default());
     assert_eq!(of_check(&found, Check::InFlight).len(), 1);
     session.runs[0].notes = vec![Run::AT_FIXED_RATE.to_owned()];
-    assert_eq!(of(&session, &Known::default()), []);
+    assert_eq!(check(&session, &Known::default()), []);
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn records_that_repeat_to_the_last_digit_are_one_record() {
     ];
     add(&mut session, "a", "old", &figures);
     add(&mut session, "a", "new", &figures);
-    let found = of(&session, &Known::default());
+    let found = check(&session, &Known::default());
     let [same] = of_check(&found, Check::IdenticalRecords)[..] else {
         panic!("{found:?}");
     };
@@ -303,7 +303,7 @@ fn records_that_repeat_to_the_last_digit_are_one_record() {
     );
     session.runs[1].samples[2].value = 92_456.5;
     assert_eq!(
-        of_check(&of(&session, &Known::default()), Check::IdenticalRecords).len(),
+        of_check(&check(&session, &Known::default()), Check::IdenticalRecords).len(),
         0
     );
 }
@@ -323,7 +323,7 @@ fn other_statuses_and_a_busy_machine_are_told() {
         "new",
         &[("throughput", 10.0), ("pressure", 34.0)],
     );
-    let found = of(&session, &Known::default());
+    let found = check(&session, &Known::default());
     assert_eq!(found[0].check, Check::FailedRequests);
     assert_eq!(
         (found[0].level, &found[0].variants[..]),
@@ -350,7 +350,7 @@ fn a_machine_that_was_always_busy_is_told_once() {
         let figures = [("throughput", pressure), ("pressure", pressure)];
         add(&mut session, case, variant, &figures);
     }
-    let found = of(&session, &Known::default());
+    let found = check(&session, &Known::default());
     let [pressure] = of_check(&found, Check::Pressure)[..] else {
         panic!("{found:?}");
     };
@@ -368,7 +368,7 @@ fn variables_in_a_command_reach_the_instrument() {
     let case = Case::new("NODE_OPTIONS=--require=./m.js node bench.js", Vec::new());
     add(&mut session, "a", "old", &[("throughput", 1.0)]);
     session.runs[0].case = case.into();
-    let found = of(&session, &Known::default());
+    let found = check(&session, &Known::default());
     assert_eq!(found[0].check, Check::ReachOfPatch);
     assert!(
         found[0]
@@ -402,7 +402,7 @@ fn latencies_of_a_lighter_load_are_not_ranked() {
         session.metrics[1].better = Better::Lower;
         measured(&mut session, "old", 1000.0, 249.0);
         measured(&mut session, "new", 1500.0, under_way);
-        let row = crate::of(&session, &settings).comparisons[0].rows[0].clone();
+        let row = crate::analyse(&session, &settings).comparisons[0].rows[0].clone();
         (
             row.verdict,
             row.notes.iter().any(|note| note.contains("are not ranked")),

@@ -1,8 +1,14 @@
 //! Checks of what the system allows and does to processes: address layout, counters, open files.
 
-use super::{Check, State};
+use crate::check::{Check, State};
+use crate::programs::{find, program_version};
 use crate::system::{Aslr, aslr};
 use crate::tree::{Tree, field};
+use std::ffi::{CString, OsStr};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::thread;
 
 pub(super) fn checks(tree: &Tree) -> Vec<Check> {
     vec![
@@ -106,10 +112,127 @@ fn open_files(tree: &Tree) -> Check {
     Check::new(NAME, state, found).remedy(remedy)
 }
 
+/// How much room there is where the results file is, or is going to be.
+///
+/// A sample takes 8 to 24 bytes and a run about 100, so that even long sessions stay below 1 GiB.
+pub fn free_disk(results: &Path) -> Check {
+    let results = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
+    let existing = results.ancestors().find(|folder| folder.exists());
+    match existing.and_then(|folder| Some((folder, free_bytes(folder)?))) {
+        Some((folder, bytes)) => judge(folder, bytes),
+        None => Check::unknown("free disk"),
+    }
+}
+
+fn judge(folder: &Path, free_bytes: u64) -> Check {
+    let mebibytes = free_bytes >> 20;
+    let state = match mebibytes {
+        0..100 => State::Bad,
+        100..1024 => State::Warning,
+        _ => State::Good,
+    };
+    let amount = match mebibytes {
+        0..1024 => format!("{mebibytes} MiB"),
+        _ => format!("{:.1} GiB", mebibytes as f64 / 1024.0),
+    };
+    Check::new(
+        "free disk",
+        state,
+        format!("{amount} at '{}'", folder.display()),
+    )
+    .remedy(format!(
+        "df -h '{}', and choose another file with --db FILE",
+        folder.display()
+    ))
+}
+
+/// Bytes that a user without privileges may still write.
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let folder = CString::new(folder.as_os_str().as_bytes()).ok()?;
+    let mut answer = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the path ends with a zero byte, `answer` is a valid place for what is written, and
+    // zeroes are a valid value of all its fields should nothing be written.
+    let answer = unsafe {
+        match libc::statvfs(folder.as_ptr(), answer.as_mut_ptr()) {
+            0 => answer.assume_init(),
+            _ => return None,
+        }
+    };
+    // The widths of these fields differ between systems.
+    #[allow(clippy::unnecessary_cast)]
+    Some((answer.f_bavail as u64).saturating_mul(answer.f_frsize as u64))
+}
+
+/// Programs looked for, and what to install for them on Debian and its relatives.
+const KNOWN: &[(&str, &str)] = &[
+    ("node", "sudo apt install nodejs"),
+    ("npm", "sudo apt install npm"),
+    ("python3", "sudo apt install python3"),
+    ("go", "sudo apt install golang-go"),
+    ("java", "sudo apt install default-jdk-headless"),
+    ("rustc", "sudo apt install rustc"),
+    ("cargo", "sudo apt install cargo"),
+    ("gcc", "sudo apt install gcc"),
+    ("g++", "sudo apt install g++"),
+    ("erl", "sudo apt install erlang-base"),
+    ("elixir", "sudo apt install elixir"),
+    ("wrk", "sudo apt install wrk"),
+    ("ab", "sudo apt install apache2-utils"),
+    ("h2load", "sudo apt install nghttp2-client"),
+    ("autocannon", "npm install --global autocannon"),
+    ("perf", "sudo apt install linux-perf"),
+];
+
+/// One check per program; all are asked at the same time, because some take most of a second to
+/// say their version. A missing one is no problem by itself: only who needs it will install it.
+pub(super) fn toolchain_checks(tree: &Tree, search: &OsStr) -> Vec<Check> {
+    let has_apt = find(tree, search, "apt").is_some();
+    thread::scope(|scope| {
+        let asked: Vec<_> = KNOWN
+            .iter()
+            .map(|(name, install)| {
+                let install = if has_apt || !install.contains(" apt ") {
+                    (*install).to_owned()
+                } else {
+                    format!("install {name} with the package manager of your system")
+                };
+                scope.spawn(move || toolchain(tree, search, name, install))
+            })
+            .collect();
+        asked
+            .into_iter()
+            .filter_map(|check| check.join().ok())
+            .collect()
+    })
+}
+
+fn toolchain(tree: &Tree, search: &OsStr, program: &str, install: String) -> Check {
+    let name = format!("toolchain {program}");
+    let Some(path) = find(tree, search, program) else {
+        let missing = Check::new(name, State::Unknown, "not found in PATH");
+        return Check {
+            remedy: Some(install),
+            ..missing
+        };
+    };
+    match program_version(&path).text {
+        Some(version) => {
+            let engine = format!("{version} ({})", path.display());
+            Check::new(name, State::Good, engine)
+        }
+        None => {
+            let found = format!("'{}' does not say its version", path.display());
+            Check::new(name, State::Warning, found).remedy(format!("{} --version", path.display()))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::fake::machine;
+    use crate::tree::fake::{Machine, machine};
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_frozen_layout_is_warned_of() {
@@ -180,5 +303,82 @@ mod tests {
         );
         assert_eq!(check_of("unlimited", "unlimited").found, "no limit");
         assert_eq!(check_of("20000", "20000").state, State::Good);
+    }
+
+    #[test]
+    fn little_room_is_told_with_a_way_out() {
+        let folder = Path::new("/data");
+        let full = judge(folder, 50 << 20);
+        assert_eq!(
+            (full.state, full.found.as_str()),
+            (State::Bad, "50 MiB at '/data'")
+        );
+        assert!(full.remedy.unwrap().contains("--db FILE"));
+        assert_eq!(judge(folder, 500 << 20).state, State::Warning);
+        let enough = judge(folder, 3 << 29);
+        assert_eq!(
+            (enough.state, enough.found.as_str()),
+            (State::Good, "1.5 GiB at '/data'")
+        );
+    }
+
+    #[test]
+    fn the_folder_need_not_exist_yet() {
+        let home = tempfile::tempdir().unwrap();
+        let check = free_disk(&home.path().join("not/yet/there/results.db"));
+        assert_ne!(check.state, State::Unknown);
+        assert!(
+            check
+                .found
+                .ends_with(&format!("'{}'", home.path().display())),
+            "{}",
+            check.found
+        );
+    }
+
+    fn with_programs(files: &[(&str, &str)]) -> Machine {
+        let machine = machine(files);
+        for (path, _) in files {
+            set_permissions(machine.path(path), Permissions::from_mode(0o755)).unwrap();
+        }
+        machine
+    }
+
+    fn check_of(machine: &Machine, program: &str) -> Check {
+        let name = format!("toolchain {program}");
+        let all = toolchain_checks(machine, OsStr::new("/usr/local/bin:/usr/bin"));
+        assert_eq!(all.len(), KNOWN.len());
+        all.into_iter().find(|check| check.name == name).unwrap()
+    }
+
+    #[test]
+    fn a_toolchain_is_found_where_path_says_and_tells_its_version() {
+        let machine = with_programs(&[
+            ("/usr/bin/gcc", "#!/bin/sh\necho 'gcc (Debian) 12.2.0'\n"),
+            ("/usr/local/bin/python3", "#!/bin/sh\nexit 127\n"),
+        ]);
+        let gcc = check_of(&machine, "gcc");
+        assert_eq!(gcc.state, State::Good);
+        assert!(
+            gcc.found.starts_with("gcc (Debian) 12.2.0 (/"),
+            "{}",
+            gcc.found
+        );
+        let broken = check_of(&machine, "python3");
+        assert_eq!(broken.state, State::Warning);
+        assert!(broken.remedy.unwrap().ends_with("python3 --version"));
+    }
+
+    #[test]
+    fn what_is_missing_can_be_installed() {
+        let debian = with_programs(&[("/usr/bin/apt", "#!/bin/sh\n")]);
+        let missing = check_of(&debian, "erl");
+        assert_eq!(missing.state, State::Unknown);
+        assert_eq!(
+            missing.remedy.as_deref(),
+            Some("sudo apt install erlang-base")
+        );
+        let other = check_of(&with_programs(&[]), "erl");
+        assert!(other.remedy.unwrap().contains("package manager"));
     }
 }

@@ -1,6 +1,6 @@
 //! Checks of the processors: frequency, sharing of cores, how many are ours.
 
-use super::{Check, State};
+use crate::check::{Check, State};
 use crate::tree::Tree;
 use crate::{control_group, processors, system};
 

@@ -6,7 +6,7 @@
 use crate::{Listener, warn};
 use anyhow::Context;
 use speedwell_analysis::Settings;
-use speedwell_analysis::experiment::{WantedProfile, of, requests_of, wanted_profiles};
+use speedwell_analysis::experiment::{WantedProfile, analyse, requests_of, wanted_profiles};
 use speedwell_harness::experiment::{self as harness, ProfileOrder};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Setting, own_program};
@@ -40,7 +40,7 @@ pub fn record(
     if let Some(sentence) = files_warning(&experiment).filter(|_| is_requested) {
         warn(listener, &sentence)?;
     }
-    let found = of(session, &experiment, settings);
+    let found = analyse(session, &experiment, settings);
     let wanted = wanted_profiles(&found, &experiment, &profile);
     let number = session.number.context("a measured session is stored")?;
     let (mut done, mut ended): (Vec<Recording>, _) = (Vec::new(), Ended::Complete);

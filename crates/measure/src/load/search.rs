@@ -104,7 +104,7 @@ impl Search<'_, '_> {
     fn rates(&mut self) -> anyhow::Result<()> {
         let conditions = &self.request.conditions;
         self.visit_while(|own| {
-            let own: Vec<_> = own.iter().map(analysis::load::of).collect();
+            let own: Vec<_> = own.iter().map(analysis::load::analyse).collect();
             match analysis::load::next_rate(&own, conditions, &RATES) {
                 NextRate::Try(rate) => Some(rate),
                 _ => None,

@@ -1,16 +1,18 @@
-//! Charts of the runs themselves: boxes, bars, histograms, values in order of execution.
+//! Charts of the runs themselves: boxes, bars, histograms, values in order of execution, and every run of one case.
 
-use super::gather::{Category, Compared, Panel, panels};
+use crate::case_labels::distinct;
+use crate::charts::{Category, Compared, Panel, axis, panels, point_series};
 use crate::document::Chart;
-use crate::metric_words::direction;
-use crate::unit::UnitChoice;
+use crate::figure::direction;
+use crate::unit::{Scale, UnitChoice};
 use speedwell_analysis::{CaseSummary, Findings};
+use speedwell_model::{Metric, RunValue};
 use speedwell_plot as plot;
 
 /// One box chart per metric. The cases of a comparison, which may differ by orders of magnitude, are
-/// shown relative to their baseline, so that the boxes of each can be told apart.
+/// shown relative to their baseline, so that the boxes of each can be distinguished.
 pub fn boxes(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
-    let compared = Compared::of(&findings.comparisons);
+    let compared = Compared::new(&findings.comparisons);
     let baseline = findings.comparisons.first().map(|first| &first.baseline);
     let draw = |panel: &Panel<'_>| match baseline {
         Some(baseline) if panel.categories.len() > 1 => relative_boxes(panel, baseline, &compared),
@@ -87,7 +89,7 @@ fn box_chart(
 /// One bar chart per metric: medians with their intervals, or what is compared with the intervals of
 /// the changes.
 pub fn bars(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
-    let compared = Compared::of(&findings.comparisons);
+    let compared = Compared::new(&findings.comparisons);
     let draw = |panel: &Panel<'_>| bar_chart(panel, &compared);
     panels(&findings.summaries, unit).iter().map(draw).collect()
 }
@@ -118,16 +120,15 @@ fn bar_chart(panel: &Panel<'_>, compared: &Compared) -> Chart {
         "with the intervals of the changes"
     };
     let title = format!("{}, {words}", panel.metric.name);
-    Chart {
-        picture: plot::Chart::Bar(plot::BarChart {
+    Chart::new(
+        title.clone(),
+        plot::Chart::Bar(plot::BarChart {
             title: title.clone(),
             subtitle: panel.subtitle(),
             value_axis: panel.axis(all),
             categories,
         }),
-        title,
-        shown_elsewhere: false,
-    }
+    )
 }
 
 /// The values of every case and how often they occur: a panel for each case, a sheet for each metric and every
@@ -159,14 +160,14 @@ pub fn in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Char
         let point = |run: &speedwell_model::RunValue| {
             plot::Point::new(f64::from(run.slot), panel.scale.shown(run.value))
         };
-        let series = |name: &str, summary: Option<&&CaseSummary>| plot::PointSeries {
-            name: name.to_owned(),
-            points: summary
-                .into_iter()
-                .flat_map(|summary| &summary.runs)
-                .map(point)
-                .collect(),
-            colour: None,
+        let series = |name: &str, summary: Option<&&CaseSummary>| {
+            point_series(
+                name,
+                summary
+                    .into_iter()
+                    .flat_map(|summary| &summary.runs)
+                    .map(point),
+            )
         };
         sheets(Sheets {
             panel,
@@ -206,11 +207,7 @@ fn sheets<M: Fn(&Category<'_>) -> plot::GridMarks>(sheets: Sheets<'_, M>) -> Vec
             sheets.title.clone()
         };
         first = last + 1;
-        Chart {
-            picture: sheets.picture(part, &title),
-            title,
-            shown_elsewhere: false,
-        }
+        Chart::new(title.clone(), sheets.picture(part, &title))
     };
     parts.map(sheet).collect()
 }
@@ -273,12 +270,8 @@ fn by_variant<S>(
     category: &Category<'_>,
     series: impl Fn(&str, Option<&&CaseSummary>) -> S,
 ) -> Vec<S> {
-    let mut names: Vec<&str> = Vec::new();
-    for summary in panel.categories.iter().flat_map(|case| &case.variants) {
-        if !names.contains(&&*summary.variant) {
-            names.push(&summary.variant);
-        }
-    }
+    let summaries = panel.categories.iter().flat_map(|case| &case.variants);
+    let names = distinct(summaries.map(|summary| &*summary.variant));
     let of_name = |name: &str| {
         let mut variants = category.variants.iter();
         series(name, variants.find(|summary| *summary.variant == *name))
@@ -292,4 +285,149 @@ fn case_id(category: &Category<'_>) -> String {
         .first()
         .map(|summary| summary.case.id())
         .unwrap_or_default()
+}
+
+/// The runs of one variant.
+#[derive(Debug, Clone, Copy)]
+pub struct Lane<'a> {
+    /// The variant.
+    pub variant: &'a str,
+    /// Its runs, in order of execution.
+    pub runs: &'a [RunValue],
+    /// The figure by which they are compared, or their median: the line, and the unit, follow it.
+    pub center: f64,
+}
+
+/// Every run of a case. Lanes measured `apart`, in different sessions, have no common order and
+/// stand one after the other.
+pub fn every_run(
+    metric: &Metric,
+    lanes: &[Lane<'_>],
+    apart: bool,
+    unit: Option<UnitChoice>,
+) -> Chart {
+    let centers: Vec<f64> = lanes.iter().map(|lane| lane.center).collect();
+    let scale = Scale::fitting(&metric.unit, &centers, unit);
+    let (positions, breaks) = if apart {
+        one_after_the_other(lanes)
+    } else {
+        in_common_order(lanes)
+    };
+    let series = |(lane, positions): (&Lane<'_>, Vec<usize>)| {
+        point_series(
+            lane.variant,
+            positions
+                .into_iter()
+                .zip(lane.runs)
+                .map(|(at, run)| plot::Point::new(at as f64, scale.shown(run.value))),
+        )
+    };
+    let series: Vec<_> = lanes.iter().zip(positions).map(series).collect();
+    let all = series.iter().flat_map(|s| s.points.iter().map(|p| p.y));
+    let words = if apart {
+        "run (the sides were not measured together)"
+    } else {
+        "run, in order of execution"
+    };
+    Chart::new(
+        format!("{} of every run", metric.name),
+        plot::Chart::Runs(plot::RunsChart {
+            title: String::new(),
+            subtitle: None,
+            x: plot::Axis::linear(words),
+            y: axis(metric, &scale, all),
+            series,
+            breaks,
+            centers: centers
+                .into_iter()
+                .map(|center| Some(scale.shown(center)))
+                .collect(),
+        }),
+    )
+}
+
+/// Places on the bottom axis, per lane and run; and the ends of the blocks.
+type Places = (Vec<Vec<usize>>, Vec<f64>);
+
+fn in_common_order(lanes: &[Lane<'_>]) -> Places {
+    let mut all: Vec<(u32, u32, usize, usize)> = Vec::new();
+    for (lane, runs) in lanes.iter().enumerate() {
+        let place = |(at, run): (usize, &RunValue)| (run.slot, run.block, lane, at);
+        all.extend(runs.runs.iter().enumerate().map(place));
+    }
+    all.sort_unstable();
+    let mut positions: Vec<Vec<usize>> = lanes.iter().map(|l| vec![0; l.runs.len()]).collect();
+    for (order, &(_, _, lane, at)) in all.iter().enumerate() {
+        positions[lane][at] = order + 1;
+    }
+    let new_block = |(at, two): (usize, &[(u32, u32, usize, usize)])| {
+        (two[0].1 != two[1].1).then_some(at as f64 + 1.5)
+    };
+    let breaks = all.windows(2).enumerate().filter_map(new_block).collect();
+    (positions, breaks)
+}
+
+fn one_after_the_other(lanes: &[Lane<'_>]) -> Places {
+    let mut first = 1;
+    let mut positions = Vec::new();
+    let mut breaks = Vec::new();
+    for lane in lanes {
+        let next = first + lane.runs.len();
+        positions.push((first..next).collect());
+        breaks.push(next as f64 - 0.5);
+        first = next;
+    }
+    breaks.pop();
+    (positions, breaks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(slots: &[(u32, u32)]) -> Vec<RunValue> {
+        let run = |&(slot, block): &(u32, u32)| RunValue {
+            slot,
+            block,
+            value: f64::from(slot),
+        };
+        slots.iter().map(run).collect()
+    }
+
+    fn chart(old: &[(u32, u32)], new: &[(u32, u32)], apart: bool) -> plot::RunsChart {
+        let (old, new) = (runs(old), runs(new));
+        let lane = |variant, runs| Lane {
+            variant,
+            runs,
+            center: 1.0,
+        };
+        let lanes = [lane("old", &old[..]), lane("new", &new[..])];
+        match every_run(&Metric::throughput(), &lanes, apart, None).picture {
+            plot::Chart::Runs(chart) => chart,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn places(chart: &plot::RunsChart) -> Vec<Vec<f64>> {
+        let xs = |series: &plot::PointSeries| series.points.iter().map(|p| p.x).collect();
+        chart.series.iter().map(xs).collect()
+    }
+
+    #[test]
+    fn runs_of_one_session_stand_in_the_order_in_which_they_were_executed() {
+        let chart = chart(
+            &[(0, 0), (3, 0), (11, 1)],
+            &[(1, 0), (2, 0), (10, 1)],
+            false,
+        );
+        assert_eq!(places(&chart), [[1.0, 4.0, 6.0], [2.0, 3.0, 5.0]]);
+        assert_eq!(chart.breaks, [4.5]);
+    }
+
+    #[test]
+    fn runs_of_different_sessions_are_not_mixed() {
+        let chart = chart(&[(0, 0), (5, 1)], &[(1, 0), (2, 0), (9, 1)], true);
+        assert_eq!(places(&chart), [vec![1.0, 2.0], vec![3.0, 4.0, 5.0]]);
+        assert_eq!(chart.breaks, [2.5]);
+    }
 }

@@ -1,6 +1,7 @@
 //! Charts of a parameter study: the metric over one parameter, one line per value of another.
 
-use super::gather::axis;
+use crate::case_labels::distinct;
+use crate::charts::{axis, point_series};
 use crate::document::Chart;
 use crate::unit::{Scale, UnitChoice};
 use speedwell_analysis::{Study, StudyPoint};
@@ -19,7 +20,7 @@ struct Drawing<'a> {
 
 /// Points with their intervals, joined.
 pub fn line(study: &Study, unit: Option<UnitChoice>, log: bool) -> Chart {
-    let drawing = Drawing::of(study, unit);
+    let drawing = Drawing::new(study, unit);
     chart(&drawing, |title, subtitle| {
         plot::Chart::Line(plot::LineChart {
             title,
@@ -35,7 +36,7 @@ pub fn line(study: &Study, unit: Option<UnitChoice>, log: bool) -> Chart {
 
 /// Points alone.
 pub fn scatter(study: &Study, unit: Option<UnitChoice>, log: bool) -> Chart {
-    let drawing = Drawing::of(study, unit);
+    let drawing = Drawing::new(study, unit);
     chart(&drawing, |title, subtitle| {
         plot::Chart::Scatter(plot::ScatterChart {
             title,
@@ -49,7 +50,7 @@ pub fn scatter(study: &Study, unit: Option<UnitChoice>, log: bool) -> Chart {
 
 /// A group of bars per x value.
 pub fn bar(study: &Study, unit: Option<UnitChoice>) -> Chart {
-    let drawing = Drawing::of(study, unit);
+    let drawing = Drawing::new(study, unit);
     let bar = |point: &StudyPoint| plot::Bar {
         name: point.line.clone(),
         value: drawing.scale.shown(point.mean.value),
@@ -92,31 +93,24 @@ fn chart(drawing: &Drawing<'_>, draw: impl FnOnce(String, Option<String>) -> plo
         parts.push(format!("mean over {}", averaged.join(", ")));
     }
     let subtitle = Some(parts.join("; ")).filter(|text| !text.is_empty());
-    Chart {
-        picture: draw(title.clone(), subtitle),
-        title,
-        shown_elsewhere: false,
-    }
+    Chart::new(title.clone(), draw(title.clone(), subtitle))
 }
 
 impl<'a> Drawing<'a> {
-    fn of(study: &'a Study, unit: Option<UnitChoice>) -> Drawing<'a> {
+    fn new(study: &'a Study, unit: Option<UnitChoice>) -> Drawing<'a> {
         let means = study.points.iter().map(|point| point.mean.value);
-        let mut drawing = Drawing {
-            study,
-            scale: Scale::typical(&study.metric.unit, means, unit),
-            places: Vec::new(),
-            lines: Vec::new(),
-        };
+        let mut places: Vec<&Value> = Vec::new();
         for point in &study.points {
-            if !drawing.places.contains(&&point.x) {
-                drawing.places.push(&point.x);
-            }
-            if !drawing.lines.contains(&point.line.as_str()) {
-                drawing.lines.push(&point.line);
+            if !places.contains(&&point.x) {
+                places.push(&point.x);
             }
         }
-        drawing
+        Drawing {
+            study,
+            scale: Scale::typical(&study.metric.unit, means, unit),
+            places,
+            lines: distinct(study.points.iter().map(|point| point.line.as_str())),
+        }
     }
 
     /// Numbers stand at their place; if any value is none, all of them are names.
@@ -165,11 +159,7 @@ impl<'a> Drawing<'a> {
                 .map(|value| self.scale.shown(value));
             plot::Point::with_interval(self.x(point), y, low, high)
         };
-        let series = |line: &&str| plot::PointSeries {
-            name: (*line).to_owned(),
-            points: self.of_line(line).map(point).collect(),
-            colour: None,
-        };
+        let series = |line: &&str| point_series((*line).to_owned(), self.of_line(line).map(point));
         self.lines.iter().map(series).collect()
     }
 

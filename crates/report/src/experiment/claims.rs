@@ -1,12 +1,10 @@
-//! The claims of an experiment with their answers.
+//! The claims and the gates of an experiment with their answers.
 
-use crate::digits::{Uncertainty, place, spell};
 use crate::document::{Block, Document, Emphasis};
-use crate::quantity::quantity;
+use crate::figure::{Uncertainty, change_with_interval, place, quantity, spell};
 use crate::table::{Cell, Column, Kind, Row, Table};
 use serde_json::{Value, json};
-use speedwell_analysis::experiment::Part;
-use speedwell_analysis::experiment::{ClaimFound, Found, Holds};
+use speedwell_analysis::experiment::{ClaimFound, Found, Holds, Part};
 
 /// A table with a row for each claim, and for each of its comparisons what both sides are.
 pub fn claims(found: &Found) -> Document {
@@ -30,7 +28,7 @@ pub fn claims(found: &Found) -> Document {
 }
 
 /// The word of an answer, and how it stands out.
-fn told(holds: Holds) -> (&'static str, &'static str, Emphasis) {
+fn answer_words(holds: Holds) -> (&'static str, &'static str, Emphasis) {
     match holds {
         Holds::Yes => ("holds", "✓ holds", Emphasis::Good),
         Holds::No => ("fails", "✗ fails", Emphasis::Bad),
@@ -39,7 +37,7 @@ fn told(holds: Holds) -> (&'static str, &'static str, Emphasis) {
 }
 
 fn rows(claim: &ClaimFound) -> Vec<Row> {
-    let (word, shown, emphasis) = told(claim.holds);
+    let (word, shown, emphasis) = answer_words(claim.holds);
     let cells = vec![
         Cell::words(&claim.say),
         Cell::words(word).shown(shown).emphasised(emphasis),
@@ -57,7 +55,7 @@ fn remark(part: &Part) -> String {
         .as_ref()
         .map(|case| format!("{case}: "))
         .unwrap_or_default();
-    let (_, shown, _) = told(part.holds);
+    let (_, shown, _) = answer_words(part.holds);
     let sides = part
         .sides
         .map_or("not measured".to_owned(), |(left, right)| {
@@ -89,7 +87,7 @@ fn parts(claim: &ClaimFound) -> Value {
         json!({
             "case": part.about,
             "expression": part.text,
-            "answer": told(part.holds).0,
+            "answer": answer_words(part.holds).0,
             "left": part.sides.map(|(left, _)| left),
             "right": part.sides.map(|(_, right)| right),
             "ratio": part.ratio.map(|ratio| ratio.value),
@@ -98,4 +96,58 @@ fn parts(claim: &ClaimFound) -> Value {
         })
     };
     claim.parts.iter().map(data).collect()
+}
+
+/// A sentence for every broken gate, and for machines all of them.
+pub fn gates(found: &Found) -> Document {
+    let mut document = Document::new("gates");
+    if found.gates.is_empty() {
+        return document;
+    }
+    let broken: Vec<String> = found
+        .gates
+        .iter()
+        .filter(|gate| gate.is_broken)
+        .map(|gate| {
+            let change = gate
+                .change
+                .as_ref()
+                .map(change_with_interval)
+                .unwrap_or_default();
+            format!(
+                "'{}' does not keep '{}' in {}: {change}",
+                gate.candidate, gate.text, gate.case
+            )
+        })
+        .collect();
+    let kept = found.gates.iter().filter(|gate| gate.is_kept).count();
+    let open = found.gates.len() - kept - broken.len();
+    let sentence = format!(
+        "Gates: {kept} of {} kept, {} broken, {open} not decided by the data.",
+        found.gates.len(),
+        broken.len()
+    );
+    document.push(Block::Paragraph(sentence));
+    if !broken.is_empty() {
+        document.push(Block::List(broken));
+    }
+    let data: Vec<Value> = found
+        .gates
+        .iter()
+        .map(|gate| {
+            json!({
+                "gate": gate.text,
+                "group": gate.group,
+                "case": gate.case,
+                "candidate": gate.candidate,
+                "change": gate.change.map(|change| change.value),
+                "change_low": gate.change.map(|change| change.low),
+                "change_high": gate.change.map(|change| change.high),
+                "kept": gate.is_kept,
+                "broken": gate.is_broken,
+            })
+        })
+        .collect();
+    document.attach("gates", Value::Array(data));
+    document
 }

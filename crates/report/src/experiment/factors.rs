@@ -1,15 +1,19 @@
-//! The grid of variants that differ in two respects: what each respect does, at one glance.
+//! What an experiment shows at one glance: the grid of variants that differ in two respects, cells without a figure, and
+//! the changes of a group as forest charts.
 
-use crate::charts::Compared;
-use crate::digits::Uncertainty;
-use crate::document::Chart;
-use crate::metric_words::in_unit;
+use crate::case_labels::distinct;
+use crate::charts::{Compared, band, forest_row, labels};
+use crate::document::{Chart, Emphasis};
+use crate::experiment::is_control;
+use crate::figure::{Uncertainty, count, in_unit};
 use crate::table::{Cell, Column, Kind, Row, Table, number};
 use crate::unit::Scale;
-use speedwell_analysis::experiment::{GroupFound, MetricFound};
-use speedwell_model::{Estimate, Metric};
+use speedwell_analysis::Comparison;
+use speedwell_analysis::experiment::{Found, GroupFound, MetricFound};
+use speedwell_model::{Estimate, Failure, Metric};
 use speedwell_plot as plot;
 use speedwell_suite::experiment::Experiment;
+use std::sync::Arc;
 
 /// What every combination of the two respects gave in a case, by the headline metric.
 struct Grid<'a> {
@@ -45,14 +49,8 @@ fn grids<'a>(group: &'a GroupFound, experiment: &'a Experiment) -> Vec<Grid<'a>>
     let Some(metric) = group.metrics.first() else {
         return Vec::new();
     };
-    let mut cases: Vec<String> = Vec::new();
-    for summary in &metric.findings.summaries {
-        let id = summary.case.id();
-        if !cases.contains(&id) {
-            cases.push(id);
-        }
-    }
-    cases
+    let summaries = metric.findings.summaries.iter();
+    distinct(summaries.map(|summary| summary.case.id()))
         .into_iter()
         .map(|case| grid(case, metric, experiment, &across, &down))
         .collect()
@@ -75,17 +73,12 @@ fn respects(experiment: &Experiment) -> Option<(String, String)> {
 }
 
 fn values(experiment: &Experiment, respect: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for (name, value) in experiment
+    let factors = experiment
         .variants
         .iter()
-        .flat_map(|variant| &variant.factors)
-    {
-        if name == respect && !found.contains(value) {
-            found.push(value.clone());
-        }
-    }
-    found
+        .flat_map(|variant| &variant.factors);
+    let of_respect = factors.filter(|(name, _)| name == respect);
+    distinct(of_respect.map(|(_, value)| value.clone()))
 }
 
 /// The variant that has these values of its respects.
@@ -119,7 +112,7 @@ fn grid<'a>(
         .collect();
     let all: Vec<f64> = of_case.iter().map(|summary| summary.center.value).collect();
     let columns = values(experiment, across);
-    let compared = Compared::of(&metric.findings.comparisons);
+    let compared = Compared::new(&metric.findings.comparisons);
     let place = |row: &str, column: &str| {
         let variant = variant_of(experiment, &[(across, column), (down, row)])?;
         let mut own = of_case.iter();
@@ -192,8 +185,9 @@ fn chart(grid: &Grid<'_>) -> Chart {
         bars: grid.columns.iter().zip(places).filter_map(bar).collect(),
     };
     let title = format!("{} by {} and {}", grid.metric.name, grid.down, grid.across);
-    Chart {
-        picture: plot::Chart::Bar(plot::BarChart {
+    Chart::new(
+        title.clone(),
+        plot::Chart::Bar(plot::BarChart {
             title: title.clone(),
             subtitle: Some(format!("{}; with the intervals of the changes", grid.case)),
             value_axis: plot::Axis::linear(format!(
@@ -202,7 +196,124 @@ fn chart(grid: &Grid<'_>) -> Chart {
             )),
             categories: grid.rows.iter().map(category).collect(),
         }),
-        title,
-        shown_elsewhere: false,
+    )
+}
+
+/// A row for every case and variant that failed, and why; none if nothing did.
+pub fn cells_table(found: &Found) -> Option<Table> {
+    let mut cells: Vec<(&Failure, usize)> = Vec::new();
+    for failure in found
+        .failures
+        .iter()
+        .filter(|failure| !failure.cause.is_skip())
+    {
+        let is_same = |(known, _): &&mut (&Failure, usize)| {
+            known.case == failure.case
+                && known.variant == failure.variant
+                && known.cause == failure.cause
+        };
+        match cells.iter_mut().find(is_same) {
+            Some((_, times)) => *times += 1,
+            None => cells.push((failure, 1)),
+        }
     }
+    (!cells.is_empty()).then(|| Table {
+        caption: vec!["cells without a figure".to_owned()],
+        columns: vec![
+            Column::new("case", "case", Kind::Label),
+            Column::new("variant", "variant", Kind::Words),
+            Column::new("runs", "failed", Kind::Figure),
+            Column::new("cause", "why", Kind::Words),
+        ],
+        rows: cells
+            .iter()
+            .flat_map(|(failure, times)| rows(failure, *times))
+            .collect(),
+        ..Table::new("cells")
+    })
+}
+
+fn rows(failure: &Failure, times: usize) -> Vec<Row> {
+    let words = |text: &Option<String>| Cell::words(text.as_deref().unwrap_or("all"));
+    let cells = vec![
+        words(&failure.case),
+        words(&failure.variant),
+        Cell {
+            value: number(times as f64),
+            ..Cell::text(count(times, "run", "runs"))
+        },
+        Cell::words(failure.cause.to_string()).emphasised(Emphasis::Bad),
+    ];
+    let last = failure
+        .stderr_tail
+        .lines()
+        .last()
+        .filter(|line| !line.trim().is_empty());
+    let remark = last.map(|line| Row::Remark(format!("last words: {}", line.trim())));
+    [Row::Cells(cells)].into_iter().chain(remark).collect()
+}
+
+/// One forest a metric: every case of every pair, with the change of the control against itself as the band.
+pub fn forests(group: &GroupFound) -> Vec<Chart> {
+    group
+        .metrics
+        .iter()
+        .filter_map(|metric| forest(group, metric))
+        .collect()
+}
+
+/// The forest of what the group is about.
+pub fn leading(group: &GroupFound) -> Option<Chart> {
+    forest(group, group.metrics.first()?)
+}
+
+/// The rows of one pair of variants, with what sets each case apart from the others.
+fn pair(comparison: &Comparison) -> Vec<plot::ForestRow> {
+    let pair = format!("{} against {}", comparison.candidate, comparison.baseline);
+    let cases = comparison.rows.iter().map(|row| Arc::clone(&row.case));
+    let (_, names) = labels(&cases.collect::<Vec<_>>());
+    let rows = names.into_iter().filter_map(|(index, name)| {
+        let label = match comparison.rows.len() {
+            1 => pair.clone(),
+            _ => format!("{name}, {pair}"),
+        };
+        forest_row(&comparison.rows[index], label)
+    });
+    rows.collect()
+}
+
+fn forest(group: &GroupFound, metric: &MetricFound) -> Option<Chart> {
+    let own = metric
+        .findings
+        .comparisons
+        .iter()
+        .filter(|comparison| !is_control(comparison));
+    let rows: Vec<plot::ForestRow> = own.flat_map(pair).collect();
+    let first = metric.findings.comparisons.first()?;
+    let floor = metric
+        .floor
+        .map(|floor| (floor.low * 100.0, floor.high * 100.0));
+    let floor = floor.filter(|(low, high)| low.is_finite() && high.is_finite());
+    let subtitle = match floor {
+        Some(_) => "shaded: the change of the control against itself",
+        None => "shaded: changes that count as none",
+    };
+    let title = format!("{}, {}: changes", group.name, metric.metric.name);
+    (!rows.is_empty()).then(|| {
+        Chart::new(
+            title.clone(),
+            plot::Chart::Forest(plot::ForestChart {
+                title: title.clone(),
+                subtitle: Some(subtitle.to_owned()),
+                x_label: format!(
+                    "change in % ({})",
+                    crate::figure::direction(metric.metric.better)
+                ),
+                percent: true,
+                reference: 0.0,
+                band: floor.or_else(|| band(first)),
+                rows,
+            }),
+        )
+    })
 }

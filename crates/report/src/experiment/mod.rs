@@ -5,29 +5,27 @@
 //! folded away where a format can; the file says what that is. Tables of changes are those of every comparison
 //! (`report/comparison`). Start at [`experiment`].
 
-mod answer;
-mod cells;
 mod claims;
 mod factors;
-mod forests;
-mod gates;
-mod percentiles;
 mod served;
 
-use super::charts as usual;
-use super::comparison::comparison;
-use super::document::{Block, Document};
-use super::output::{Output, Verbosity};
-use super::table::Table;
-use super::{ChartKind, failures, gallery, profile_sections, summary, validity};
-use crate::document::Chart;
+use crate::comparison::comparison;
+use crate::document::{Block, Chart, Document};
+use crate::figure::{
+    Uncertainty, change, change_with_interval, count, good_and_bad, place, setting, spell,
+    spell_signed,
+};
+use crate::output::{Output, Verbosity};
+use crate::table::Table;
+use crate::{ChartKind, charts, failures, gallery, profile_sections, summary, validity};
 use serde_json::Value;
-use speedwell_analysis::Findings;
 use speedwell_analysis::experiment::{Found, GroupFound, MetricFound};
-use speedwell_suite::experiment::{Experiment, Output as Wanted, Series};
+use speedwell_analysis::{CaseComparison, Comparison, Findings};
+use speedwell_model::{Estimate, Verdict};
+use speedwell_suite::experiment::{Experiment, Output as Wanted, Series, control};
 
 /// What is shown where the file says nothing.
-const USUAL: [&str; 6] = [
+const DEFAULT_OUTPUTS: [&str; 6] = [
     "by-metric",
     "latency-percentiles",
     "factors",
@@ -40,43 +38,34 @@ const USUAL: [&str; 6] = [
 pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Document {
     let mut document = Document::new("experiment");
     let title = experiment.question.as_ref().unwrap_or(&experiment.name);
-    document.push(Block::Heading {
-        level: 1,
-        text: title.clone(),
-    });
+    document.push_heading(1, title.clone());
     if found.groups.is_empty() {
         document.push(Block::Headline("nothing was measured".into()));
     }
-    document.blocks.extend(answer::headlines(found, experiment));
-    document
-        .blocks
-        .extend(cells::table(found).map(Block::Table));
+    document.extend(headlines(found, experiment));
+    document.extend(factors::cells_table(found).map(Block::Table));
     document.append(claims::claims(found));
-    document.append(gates::gates(found));
+    document.append(claims::gates(found));
     document.append(validity(&found.validity));
-    for warning in &found.warnings {
-        document.push(Block::Warning(warning.clone()));
-    }
+    document.push_warnings(&found.warnings);
     let (leading, further) = leading_first(charts(found, experiment, output), found);
     let drawn = |chart| Block::Chart(Box::new(chart));
-    document.blocks.extend(leading.into_iter().map(drawn));
+    document.extend(leading.into_iter().map(drawn));
     if output.verbosity != Verbosity::Quiet {
         tables(found, experiment, output, &mut document);
     }
     document.append(failures(&found.failures, output.verbosity));
-    document.blocks.extend(further.into_iter().map(drawn));
+    document.extend(further.into_iter().map(drawn));
     let draws = draws_flames(experiment, output);
     document.append(profile_sections(&found.profiles, draws, output));
     let everything = whole(&found.groups);
-    document
-        .blocks
-        .extend(gallery::gallery(&everything, output));
+    document.extend(gallery::gallery(&everything, output));
     document
 }
 
 /// The charts that answer, and the others: the changes of what each group is about, else the first that the file wants.
 fn leading_first(charts: Vec<Chart>, found: &Found) -> (Vec<Chart>, Vec<Chart>) {
-    let firsts = found.groups.iter().filter_map(forests::leading);
+    let firsts = found.groups.iter().filter_map(factors::leading);
     let titles: Vec<String> = firsts.map(|chart| chart.title).collect();
     let (mut leading, mut further): (Vec<Chart>, Vec<Chart>) = charts
         .into_iter()
@@ -117,13 +106,13 @@ fn wanted(experiment: &Experiment) -> Vec<&str> {
         })
         .collect();
     if names.is_empty() {
-        USUAL.to_vec()
+        DEFAULT_OUTPUTS.to_vec()
     } else {
         names
     }
 }
 
-/// Flame graphs are drawn where the file lists them or no charts at all, and where they are asked for.
+/// Flame graphs are drawn where the file lists them or no charts at all, and where they are requested.
 fn draws_flames(experiment: &Experiment, output: &Output) -> bool {
     let mut charts = experiment.outputs.iter().filter_map(|output| match output {
         Wanted::Chart { name, .. } => Some(name),
@@ -141,10 +130,7 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
     let several = found.groups.len() > 1;
     for group in &found.groups {
         if several {
-            document.push(Block::Heading {
-                level: 2,
-                text: group.name.clone(),
-            });
+            document.push_heading(2, group.name.clone());
         }
         let (about, others) = group.metrics.split_at(group.metrics.len().min(1));
         let mut shown = |metrics, deeper| {
@@ -156,7 +142,7 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
         let about = shown(about, u8::from(several));
         let mut others = shown(others, 1);
         others.extend(distributions(group, experiment).map(Block::Table));
-        document.blocks.extend(about);
+        document.extend(about);
         if !others.is_empty() {
             document.push(Block::Aside {
                 summary: rest_of(group, several),
@@ -259,9 +245,7 @@ fn distributions(group: &GroupFound, experiment: &Experiment) -> impl Iterator<I
             Vec::new()
         }
     };
-    let percentiles = of_name("latency-percentiles", &|| {
-        percentiles::tables(group, experiment)
-    });
+    let percentiles = of_name("latency-percentiles", &|| served::tables(group, experiment));
     let factors = of_name("factors", &|| factors::tables(group, experiment));
     percentiles.into_iter().chain(factors)
 }
@@ -277,7 +261,7 @@ fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart>
         .iter()
         .filter(|output| matches!(output, Wanted::Chart { .. }))
         .collect();
-    let usual: Vec<Wanted> = USUAL
+    let usual: Vec<Wanted> = DEFAULT_OUTPUTS
         .iter()
         .filter(|_| listed.is_empty())
         .map(|name| Wanted::Chart {
@@ -292,13 +276,13 @@ fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart>
             name,
             series,
             stages,
-        } => of_name(name, *series, stages, found, experiment, output),
+        } => charts_named(name, *series, stages, found, experiment, output),
         _ => Vec::new(),
     })
     .collect()
 }
 
-fn of_name(
+fn charts_named(
     name: &str,
     series: Series,
     stages: &[Vec<String>],
@@ -317,13 +301,223 @@ fn of_name(
         "bar" => groups
             .flat_map(|group| {
                 let whole = whole(std::slice::from_ref(group));
-                usual::bars(&whole, output.unit)
+                charts::bars(&whole, output.unit)
             })
             .collect(),
-        "forest" => groups.flat_map(forests::forests).collect(),
+        "forest" => groups.flat_map(factors::forests).collect(),
         "factors" => groups
             .flat_map(|group| factors::charts(group, experiment))
             .collect(),
         _ => Vec::new(),
     }
+}
+
+/// A change from here on is given as a factor: "+250 %" is hard to imagine, "3.5 times" is not.
+const SHOWN_AS_FACTOR: f64 = 1.0;
+
+/// One sentence for each comparison of a group, then what the control says.
+pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut names = Names {
+        experiment,
+        named: Vec::new(),
+    };
+    for group in &found.groups {
+        let Some(first) = group.metrics.first() else {
+            continue;
+        };
+        let subject = match found.groups.len() {
+            1 => first.metric.name.clone(),
+            _ => format!("{}, {}", group.name, first.metric.name),
+        };
+        let sentences = sentences(group, first, &mut names).into_iter();
+        blocks.extend(sentences.map(|said| Block::Headline(format!("{subject}: {said}."))));
+        blocks.extend(floor(group, first).map(Block::Note));
+    }
+    blocks
+}
+
+/// What variants are called in the answers: with their labels the first time.
+struct Names<'a> {
+    experiment: &'a Experiment,
+    named: Vec<String>,
+}
+
+impl Names<'_> {
+    fn variant(&mut self, name: &str) -> String {
+        if self.named.iter().any(|known| known == name) {
+            return name.to_owned();
+        }
+        self.named.push(name.to_owned());
+        label(self.experiment, name)
+    }
+}
+
+/// What each comparison of a group says.
+fn sentences(group: &GroupFound, metric: &MetricFound, names: &mut Names<'_>) -> Vec<String> {
+    let own = metric
+        .findings
+        .comparisons
+        .iter()
+        .filter(|comparison| !is_control(comparison));
+    own.map(|comparison| {
+        let candidate = names.variant(&comparison.candidate);
+        let baseline = names.variant(&comparison.baseline);
+        format!(
+            "{candidate} against {baseline}: {}{}",
+            verdict_summary(comparison),
+            counted(group, comparison).unwrap_or_default()
+        )
+    })
+    .collect()
+}
+
+/// What a comparison says: verdicts with the number of cases and the size of the change.
+fn verdict_summary(comparison: &Comparison) -> String {
+    let total = comparison.rows.len();
+    let rows: Vec<&CaseComparison> = comparison.rows.iter().collect();
+    let parts = verdicts(comparison, &rows, total);
+    // The geometric mean over all cases, as if they were one.
+    let together = comparison.overall.filter(|_| total > 1);
+    let together =
+        together.map(|overall| format!("; all together {}", change_with_interval(&overall)));
+    if parts.is_empty() {
+        "nothing to compare".to_owned()
+    } else {
+        parts.join(", ") + &together.unwrap_or_default()
+    }
+}
+
+/// What counted instructions say where the metric itself leaves cases unclear: on a busy machine they often decide when
+/// times cannot.
+fn counted(group: &GroupFound, comparison: &Comparison) -> Option<String> {
+    let mut others = group.metrics.iter().skip(1);
+    let counts = others.find(|found| found.metric.name.starts_with("instructions"))?;
+    let mut pairs = counts.findings.comparisons.iter();
+    let counts = pairs.find(|known| {
+        (&known.baseline, &known.candidate) == (&comparison.baseline, &comparison.candidate)
+    })?;
+    let is_open = |row: &&CaseComparison| {
+        let mut unclear = comparison.rows_that_are(Verdict::Unclear);
+        row.verdict != Verdict::Unclear && unclear.any(|known| known.case == row.case)
+    };
+    let rows: Vec<&CaseComparison> = counts.rows.iter().filter(is_open).collect();
+    let parts = verdicts(counts, &rows, comparison.rows.len());
+    (!parts.is_empty()).then(|| {
+        format!(
+            "; where that is unclear, {} say: {}",
+            counts.metric.name.replace('_', " "),
+            parts.join(", ")
+        )
+    })
+}
+
+/// A part of a sentence for each verdict that some of these rows of a comparison have; there are `total` cases.
+fn verdicts(comparison: &Comparison, rows: &[&CaseComparison], total: usize) -> Vec<String> {
+    let (good, bad) = good_and_bad(&comparison.metric);
+    let order = [
+        Verdict::Worse,
+        Verdict::Better,
+        Verdict::Same,
+        Verdict::Unclear,
+    ];
+    let parts = order.into_iter().filter_map(|verdict| {
+        let of_verdict = rows.iter().filter(|row| row.verdict == verdict);
+        let rows: Vec<&CaseComparison> = of_verdict.copied().collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let place = match (rows.len(), total) {
+            (_, 1) => String::new(),
+            (2, 2) => " in both cases".to_owned(),
+            (number, _) if number == total => format!(" in all {}", count(total, "case", "cases")),
+            (number, _) => format!(" in {number} of {total}"),
+        };
+        Some(match verdict {
+            Verdict::Worse => format!("{bad}{place}{}", size(&rows)),
+            Verdict::Better => format!("{good}{place}{}", size(&rows)),
+            Verdict::Same => format!("the same within {}{place}", setting(comparison.delta)),
+            Verdict::Unclear => format!("unclear{place}{}", not_excluded(&rows)),
+        })
+    });
+    parts.collect()
+}
+
+/// The change, or the range of the changes of several cases.
+fn size(rows: &[&CaseComparison]) -> String {
+    let mut changes: Vec<Estimate> = rows.iter().filter_map(|row| row.change).collect();
+    changes.sort_by(|one, other| one.value.total_cmp(&other.value));
+    match &changes[..] {
+        [] => String::new(),
+        [only] if only.value < SHOWN_AS_FACTOR => format!(", {}", change_with_interval(only)),
+        [only] => format!(
+            ", {} times as much [{}, {}]",
+            times(only.value),
+            times(only.low),
+            times(only.high)
+        ),
+        [first, .., last] if last.value < SHOWN_AS_FACTOR => {
+            format!(", {} to {}", change(first), change(last))
+        }
+        [first, .., last] => format!(
+            ", {} to {} times as much",
+            times(first.value),
+            times(last.value)
+        ),
+    }
+}
+
+/// Which changes the data leave possible.
+fn not_excluded(rows: &[&CaseComparison]) -> String {
+    let changes = rows.iter().filter_map(|row| row.change);
+    let ends = changes.map(|change| (change.low, change.high));
+    let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| {
+        (low.min(end.0), high.max(end.1))
+    });
+    let range = (low.is_finite() && high.is_finite()).then(|| {
+        let percent = |share: f64| format!("{} %", spell_signed(share * 100.0, 0));
+        format!(", {} to {} is possible", percent(low), percent(high))
+    });
+    range.unwrap_or_default()
+}
+
+/// A change as a factor.
+fn times(change: f64) -> String {
+    let factor = 1.0 + change;
+    spell(factor, place(factor, Uncertainty::Unknown).max(1))
+}
+
+/// Whether a comparison is that of the control with itself.
+pub fn is_control(comparison: &Comparison) -> bool {
+    control::is_again(&comparison.candidate)
+}
+
+/// What reports call a variant: its name, with its label where there is one.
+pub fn label(experiment: &Experiment, name: &str) -> String {
+    let known = experiment
+        .variants
+        .iter()
+        .find(|variant| variant.name == name);
+    match known.and_then(|variant| variant.label.as_ref()) {
+        Some(label) => format!("{name} ({label})"),
+        None => name.to_owned(),
+    }
+}
+
+/// What the control says: differences up to this size are seen where there is none.
+fn floor(group: &GroupFound, metric: &MetricFound) -> Option<String> {
+    let floor = metric.floor?;
+    let control = metric
+        .findings
+        .comparisons
+        .iter()
+        .find(|comparison| is_control(comparison))?;
+    Some(format!(
+        "{}: '{}' measured against itself changed by {} ({}). A difference within that is no difference that this \
+         experiment can see.",
+        group.name,
+        control.baseline,
+        change_with_interval(&floor),
+        metric.metric.name
+    ))
 }

@@ -1,18 +1,22 @@
-//! Who was served within which time: pictures of the percentages of requests, one for each case or each variant.
+//! Who was served within which time: charts and tables of the percentages of requests, one for each case or each
+//! variant.
 
-use super::answer::label;
-use super::percentiles::curves_by_case;
-use crate::digits::{Uncertainty, place, spell};
 use crate::document::Chart;
-use speedwell_analysis::experiment::{Curve, GroupFound};
+use crate::experiment::label;
+use crate::figure::{Uncertainty, place, spell};
+use crate::table::{Cell, Column, Kind, Row, Table, number};
+use crate::unit::Scale;
+use speedwell_analysis::experiment::{Curve, GroupFound, PERCENTS};
+use speedwell_model::Case;
 use speedwell_plot as plot;
-use speedwell_suite::experiment::{Experiment, Series};
+use speedwell_suite::experiment::{Experiment, Series, control};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 const NS_PER_MS: f64 = 1e6;
 
 /// The picture ends at the first of these percentages at which it is not ruled by the slowest requests: on a linear axis
-/// a starved hundredth would press all others to the ground. Their times are told as text.
+/// a starved hundredth would press all others to the ground. Their times are given as text.
 const ENDS: [u32; 4] = [98, 97, 95, 90];
 
 /// How many times the time at 90 % is too high for a picture of them all.
@@ -177,9 +181,9 @@ impl<'a> Picture<'a> {
                 colour,
             })
             .collect();
-        Chart {
-            title: title.to_owned(),
-            picture: plot::Chart::Line(plot::LineChart {
+        Chart::new(
+            title,
+            plot::Chart::Line(plot::LineChart {
                 title: title.to_owned(),
                 subtitle: Some(subtitle),
                 x,
@@ -188,8 +192,7 @@ impl<'a> Picture<'a> {
                 curves: series.len(),
                 series,
             }),
-            shown_elsewhere: false,
-        }
+        )
     }
 }
 
@@ -209,6 +212,117 @@ fn points(curve: &Curve, percents: &RangeInclusive<u32>, with_runs: bool) -> Vec
         }
     };
     wanted.map(point).collect()
+}
+
+/// A table for each case.
+pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
+    let cases = curves_by_case(group, experiment);
+    let tables = cases
+        .iter()
+        .map(|(case, curves)| table(&case.id(), curves, experiment));
+    tables.collect()
+}
+
+/// The curves of each case, in order of first appearance, their variants in the order of the file.
+pub fn curves_by_case<'a>(
+    group: &'a GroupFound,
+    experiment: &Experiment,
+) -> Vec<(Arc<Case>, Vec<&'a Curve>)> {
+    let mut cases: Vec<(Arc<Case>, Vec<&Curve>)> = Vec::new();
+    for curve in &group.curves {
+        match cases.iter_mut().find(|(case, _)| *case == curve.case) {
+            Some((_, curves)) => curves.push(curve),
+            None => cases.push((Arc::clone(&curve.case), vec![curve])),
+        }
+    }
+    for (_, curves) in &mut cases {
+        curves.sort_by_key(|curve| place_of(experiment, &curve.variant));
+    }
+    cases
+}
+
+/// Where a variant stands in the file; the control stands behind its origin.
+fn place_of(experiment: &Experiment, name: &str) -> (usize, bool) {
+    let origin = control::origin(name);
+    let at = experiment
+        .variants
+        .iter()
+        .position(|variant| variant.name == origin);
+    (at.unwrap_or(usize::MAX), control::is_again(name))
+}
+
+fn table(case: &str, curves: &[&Curve], experiment: &Experiment) -> Table {
+    let all: Vec<f64> = curves
+        .iter()
+        .flat_map(|curve| PERCENTS.iter().filter_map(|percent| curve.at(*percent)))
+        .collect();
+    let scale = Scale::fitting("ns", &all, None);
+    let mut columns = vec![
+        Column::machine("case"),
+        Column::new("percent", "%", Kind::Figure),
+    ];
+    columns.push(Column::machine("values"));
+    columns.extend(
+        curves
+            .iter()
+            .map(|curve| Column::new("shown", &*curve.variant, Kind::Figure).for_people()),
+    );
+    let mut rows: Vec<Row> = PERCENTS
+        .iter()
+        .map(|percent| {
+            let time = |curve: &&Curve| {
+                let ns = curve.at(*percent);
+                Cell::text(ns.map_or("?".to_owned(), |ns| {
+                    scale.bare(ns, scale.place(ns, Uncertainty::Unknown))
+                }))
+            };
+            let values = curves.iter().filter_map(|curve| {
+                Some((curve.variant.to_string(), number(curve.at(*percent)?)?))
+            });
+            let values: serde_json::Map<String, serde_json::Value> = values.collect();
+            let mut cells = vec![
+                Cell::value(case),
+                Cell::figure(Some(f64::from(*percent))).shown(percent.to_string()),
+            ];
+            cells.push(Cell::value(values));
+            cells.extend(curves.iter().map(time));
+            Row::Cells(cells)
+        })
+        .collect();
+    rows.push(Row::Remark(under_way(curves)));
+    let labels: Vec<String> = curves
+        .iter()
+        .map(|curve| label(experiment, &curve.variant))
+        .collect();
+    let labels = labels.join(", ");
+    Table {
+        caption: vec![
+            case.to_owned(),
+            format!(
+                "percentage of the requests served within, in {}, medians of the runs: {labels}",
+                scale.symbol
+            ),
+        ],
+        columns,
+        rows,
+        ..Table::new("percentiles")
+    }
+}
+
+/// The figure that belongs beside every latency: times under different loads are no comparison.
+fn under_way(curves: &[&Curve]) -> String {
+    let each = curves.iter().filter_map(|curve| {
+        Some(format!(
+            "{} {:.1}",
+            curve.variant, curve.effective_concurrency?
+        ))
+    });
+    let each: Vec<String> = each.collect();
+    let asked = curves.iter().find_map(|curve| curve.asked_concurrency);
+    let asked = asked
+        .map(|asked| format!(" of {asked}"))
+        .unwrap_or_default();
+    format!("requests in flight on average{asked}: {}", each.join(", "))
 }
 
 #[cfg(test)]

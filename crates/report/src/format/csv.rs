@@ -79,7 +79,9 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::document::Block;
-    use crate::table::{Column, Kind, Row};
+    use crate::table::Column;
+    use crate::table::Kind;
+    use crate::table::Row;
 
     fn table(name: &'static str, case: &str, figure: Option<f64>) -> Block {
         let columns = vec![

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `speedwell` | `{"report": KIND, "schema": 1}`; KIND is `comparison`, `summary`, `study`, `sessions` ... |
 //! | `headlines` | the answers in words |
-//! | `warnings` | what may spoil the figures, in words |
+//! | `warnings` | threats to the figures, in words |
 //! | `notes` | explanations |
 //! | one member per table name | a list with one object per row, all with the same members in the same order |
 //! | further members | lists that are no table: `comparisons`, `failures`, `sources`, `environments`, `exponents` |
@@ -45,7 +45,7 @@ impl Render for Json {
     }
 }
 
-/// Writes a member with one element of a list per line: rows can be told apart in a difference of two
+/// Writes a member with one element of a list per line: rows can be distinguished in a difference of two
 /// files, and thousands of values do not take as many lines.
 fn member(value: &Value, out: &mut dyn Write) -> io::Result<()> {
     match value {
@@ -67,9 +67,23 @@ fn value_of(document: &Document) -> Value {
         "speedwell".into(),
         json!({"report": document.report, "schema": SCHEMA}),
     );
-    object.insert("headlines".into(), sentences(document, headline));
-    object.insert("warnings".into(), sentences(document, warning));
-    object.insert("notes".into(), sentences(document, note));
+    let picks: [(&str, Pick); 3] = [
+        ("headlines", |block| match block {
+            Block::Headline(text) => Some(text),
+            _ => None,
+        }),
+        ("warnings", |block| match block {
+            Block::Warning(text) => Some(text),
+            _ => None,
+        }),
+        ("notes", |block| match block {
+            Block::Note(text) => Some(text),
+            _ => None,
+        }),
+    ];
+    for (name, pick) in picks {
+        object.insert(name.into(), sentences(document, pick));
+    }
     for table in document.tables() {
         let rows = object
             .entry(table.name)
@@ -96,43 +110,25 @@ fn row(table: &Table, cells: &[Cell]) -> Value {
     Value::Object(table.for_machines().into_iter().map(member).collect())
 }
 
-fn sentences(document: &Document, pick: fn(&Block) -> Option<&str>) -> Value {
-    document
-        .walk()
-        .into_iter()
+/// The sentence of a block, if it is of the kind that is looked for.
+type Pick = fn(&Block) -> Option<&String>;
+
+/// The sentences of all blocks of one kind.
+fn sentences(document: &Document, pick: Pick) -> Value {
+    let blocks = document.walk().into_iter();
+    blocks
         .filter_map(pick)
+        .map(String::as_str)
         .collect::<Vec<_>>()
         .into()
-}
-
-fn headline(block: &Block) -> Option<&str> {
-    if let Block::Headline(text) = block {
-        Some(text)
-    } else {
-        None
-    }
-}
-
-fn warning(block: &Block) -> Option<&str> {
-    if let Block::Warning(text) = block {
-        Some(text)
-    } else {
-        None
-    }
-}
-
-fn note(block: &Block) -> Option<&str> {
-    if let Block::Note(text) = block {
-        Some(text)
-    } else {
-        None
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Column, Kind, Row};
+    use crate::table::Column;
+    use crate::table::Kind;
+    use crate::table::Row;
 
     #[test]
     fn every_row_has_every_member_and_pretty_text_stays_outside() {

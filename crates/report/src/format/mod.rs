@@ -10,9 +10,9 @@ pub use csv::Csv;
 pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;
-pub use text::Text;
+pub use text::{Text, visible};
 
-use super::document::Document;
+use crate::document::Document;
 use std::io::{self, Write};
 use std::str::FromStr;
 
@@ -41,7 +41,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format with the names by which it is asked for; the first is also its file extension.
+    /// Every format with the names by which it is requested; the first is also its file extension.
     pub const NAMES: &'static [(Format, &'static [&'static str])] = &[
         (Format::Text, &["txt", "text"]),
         (Format::Markdown, &["md", "markdown"]),

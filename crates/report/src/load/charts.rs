@@ -1,16 +1,18 @@
 //! Pictures of loads: the course over time, percentiles on an axis of nines, how often times occur.
 
+use crate::charts::point_series;
 use crate::document::Chart;
+use crate::load::load_name;
 use speedwell_analysis::load::{Group, LoadFindings, Quantity, Served};
 use speedwell_load::measured::{Tick, Timeline};
 use speedwell_plot as plot;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// More points than this on a line cannot be told apart; neighbours are then drawn as one.
+/// More points than this on a line cannot be distinguished; neighbours are then drawn as one.
 const MOST_POINTS: usize = 240;
 
-/// Lines that can be told apart in one chart.
+/// Lines that can be distinguished in one chart.
 const MOST_LINES: usize = 8;
 
 /// The charts of loads: of one in detail, of several side by side.
@@ -23,14 +25,6 @@ pub fn charts(loads: &[LoadFindings<'_>]) -> Vec<Chart> {
         frequencies(loads),
     ];
     all.into_iter().flatten().collect()
-}
-
-fn chart(title: String, picture: plot::Chart) -> Chart {
-    Chart {
-        title,
-        picture,
-        shown_elsewhere: false,
-    }
 }
 
 fn lines(
@@ -54,12 +48,12 @@ fn lines(
             observations: Vec::new(),
             curves: 0,
         });
-        chart(title.to_owned(), picture)
+        Chart::new(title, picture)
     })
 }
 
 /// A stretch of the course: its middle in seconds after the warm-up, and what happened in it.
-struct Stretch {
+struct Interval {
     at_s: f64,
     seconds: f64,
     is_warmup: bool,
@@ -68,7 +62,7 @@ struct Stretch {
 
 /// The course in at most [`MOST_POINTS`] stretches. Of several intervals counts are added and times are
 /// the greatest of each. The last interval is left out where it was cut short by the end.
-fn course(load: &LoadFindings<'_>) -> Vec<Stretch> {
+fn course(load: &LoadFindings<'_>) -> Vec<Interval> {
     let measured = &load.run.measured;
     let Timeline {
         interval_ns,
@@ -83,17 +77,17 @@ fn course(load: &LoadFindings<'_>) -> Vec<Stretch> {
         ticks[..whole.min(ticks.len())].split_at((*warmup).min(ticks.len().min(whole)));
     let at_once = ticks.len().div_ceil(MOST_POINTS).max(1);
     let interval_s = *interval_ns as f64 / 1e9;
-    let stretches = |ticks: &[Tick], is_warmup: bool, begin: f64| -> Vec<Stretch> {
-        let stretch = |(at, ticks): (usize, &[Tick])| Stretch {
+    let intervals = |ticks: &[Tick], is_warmup: bool, begin: f64| -> Vec<Interval> {
+        let interval = |(at, ticks): (usize, &[Tick])| Interval {
             at_s: (begin + (at * at_once) as f64 + ticks.len() as f64 / 2.0) * interval_s,
             seconds: ticks.len() as f64 * interval_s,
             is_warmup,
             tick: together(ticks),
         };
-        ticks.chunks(at_once).enumerate().map(stretch).collect()
+        ticks.chunks(at_once).enumerate().map(interval).collect()
     };
-    let mut all = stretches(before, true, -(before.len() as f64));
-    all.extend(stretches(after, false, 0.0));
+    let mut all = intervals(before, true, -(before.len() as f64));
+    all.extend(intervals(after, false, 0.0));
     all
 }
 
@@ -121,27 +115,23 @@ fn grouped(loads: &[LoadFindings<'_>]) -> String {
 
 fn series(
     name: impl Into<String>,
-    course: &[Stretch],
-    point: impl Fn(&Stretch) -> Option<f64>,
+    course: &[Interval],
+    point: impl Fn(&Interval) -> Option<f64>,
 ) -> plot::PointSeries {
     let points = course
         .iter()
-        .filter_map(|stretch| Some(plot::Point::new(stretch.at_s, point(stretch)?)));
-    plot::PointSeries {
-        name: name.into(),
-        points: points.collect(),
-        colour: None,
-    }
+        .filter_map(|interval| Some(plot::Point::new(interval.at_s, point(interval)?)));
+    point_series(name, points)
 }
 
 fn throughput(loads: &[LoadFindings<'_>]) -> Option<Chart> {
-    let ok = |stretch: &Stretch| stretch.tick.ok as f64 / stretch.seconds;
-    let measured = |stretch: &Stretch| (!stretch.is_warmup).then(|| ok(stretch));
+    let ok = |interval: &Interval| interval.tick.ok as f64 / interval.seconds;
+    let measured = |interval: &Interval| (!interval.is_warmup).then(|| ok(interval));
     let all = match loads {
         [load] => {
             let course = course(load);
-            let has_errors = course.iter().any(|stretch| stretch.tick.errors > 0);
-            let failed = |stretch: &Stretch| stretch.tick.errors as f64 / stretch.seconds;
+            let has_errors = course.iter().any(|interval| interval.tick.errors > 0);
+            let failed = |interval: &Interval| interval.tick.errors as f64 / interval.seconds;
             vec![
                 series("good answers", &course, measured),
                 series("failed", &course, |of| has_errors.then(|| failed(of))),
@@ -152,7 +142,7 @@ fn throughput(loads: &[LoadFindings<'_>]) -> Option<Chart> {
         }
         _ => loads
             .iter()
-            .map(|load| series(super::name(load), &course(load), measured))
+            .map(|load| series(load_name(load), &course(load), measured))
             .collect(),
     };
     let axes = (
@@ -165,12 +155,12 @@ fn throughput(loads: &[LoadFindings<'_>]) -> Option<Chart> {
 fn latency(loads: &[LoadFindings<'_>]) -> Option<Chart> {
     let shown = |ns: Option<u64>| ns.map(|ns| ns as f64 / NS_PER_MS);
     // Service times that are refused elsewhere are not drawn either.
-    let told = loads.iter().filter(|load| {
+    let shown_loads = loads.iter().filter(|load| {
         let service = load.spread(Quantity::Service, Group::Ok);
         service.is_none_or(|spread| spread.refusal.is_none())
     });
-    let told: Vec<&LoadFindings<'_>> = told.collect();
-    let all = match &told[..] {
+    let shown_loads: Vec<&LoadFindings<'_>> = shown_loads.collect();
+    let all = match &shown_loads[..] {
         [load] if loads.len() == 1 => {
             let course = course(load);
             vec![
@@ -179,10 +169,10 @@ fn latency(loads: &[LoadFindings<'_>]) -> Option<Chart> {
                 series("max", &course, |of| shown(of.tick.most_ns)),
             ]
         }
-        _ => told
+        _ => shown_loads
             .iter()
             .map(|load| {
-                let name = format!("{}, p99", super::name(load));
+                let name = format!("{}, p99", load_name(load));
                 series(name, &course(load), |of| shown(of.tick.p99_ns))
             })
             .collect(),
@@ -195,14 +185,14 @@ fn latency(loads: &[LoadFindings<'_>]) -> Option<Chart> {
 }
 
 fn percentiles(loads: &[LoadFindings<'_>]) -> Option<Chart> {
-    let line = |name: String, served: &Served| plot::PointSeries {
-        name,
-        points: served
-            .curve
-            .iter()
-            .map(|(percent, ns)| plot::Point::new(*percent, *ns as f64 / NS_PER_MS))
-            .collect(),
-        colour: None,
+    let line = |name: String, served: &Served| {
+        point_series(
+            name,
+            served
+                .curve
+                .iter()
+                .map(|(percent, ns)| plot::Point::new(*percent, *ns as f64 / NS_PER_MS)),
+        )
     };
     let all = match loads {
         [load] => {
@@ -216,7 +206,7 @@ fn percentiles(loads: &[LoadFindings<'_>]) -> Option<Chart> {
             .iter()
             .filter_map(|load| {
                 let principal = load.served.first()?;
-                let name = format!("{}, {}", super::name(load), principal.quantity.name());
+                let name = format!("{}, {}", load_name(load), principal.quantity.name());
                 Some(line(name, principal))
             })
             .collect(),
@@ -237,7 +227,7 @@ fn frequencies(loads: &[LoadFindings<'_>]) -> Option<Chart> {
         let bins = load.bins();
         let middle = |from: u64, to: u64| (from as f64 + to as f64) / 2.0 / NS_PER_MS;
         plot::HistogramSeries {
-            name: super::name(load),
+            name: load_name(load),
             values: bins
                 .iter()
                 .map(|bin| middle(bin.from_ns, bin.to_ns))
@@ -262,5 +252,5 @@ fn frequencies(loads: &[LoadFindings<'_>]) -> Option<Chart> {
         x: plot::Axis::log10(format!("{} time, ms", quantity.name())),
         series,
     });
-    Some(chart(title, picture))
+    Some(Chart::new(title, picture))
 }

@@ -1,13 +1,9 @@
-//! What was asked for and how it went, as names and what they are.
+//! What was requested and how it went, as names and what they are.
 
-use super::headline::rate;
-use super::summary::requests;
-use super::told;
-use crate::digits::{Uncertainty, spell};
 use crate::document::Fact;
-use crate::duration::duration;
-use crate::metric_words::count;
-use crate::quantity::{quantity, share};
+use crate::figure::{Uncertainty, count, duration, quantity, share, spell};
+use crate::load::tables::requests;
+use crate::load::{rate, spelled_ns};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_model::load_run::{LoadFacts, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
@@ -233,8 +229,8 @@ fn schedule(load: &LoadFindings<'_>) -> Option<Fact> {
         format!(
             "{} of the due requests sent; the generator itself was late by {} (p99), where up to {} would do",
             share(verdict.achieved),
-            told::time(verdict.own_lag_p99_ns as f64, false),
-            told::time(verdict.own_lag_limit_ns as f64, false)
+            spelled_ns(verdict.own_lag_p99_ns as f64, false),
+            spelled_ns(verdict.own_lag_limit_ns as f64, false)
         ),
     ))
 }
@@ -247,14 +243,14 @@ fn generator(load: &LoadFindings<'_>) -> String {
     let cpu = generator.cpu_ns_per_request.map(|ns| {
         format!(
             "; {} of processor time for a request",
-            told::time(ns, false)
+            spelled_ns(ns, false)
         )
     });
     let late = match generator.late_by_ns {
         0 => String::new(),
         ns => format!(
             "; time stamps of answers may be late by up to {}",
-            told::time(ns as f64, false)
+            spelled_ns(ns as f64, false)
         ),
     };
     format!(

@@ -1,12 +1,9 @@
 //! How loads stand to their limits.
 
-use super::told;
-use crate::digits::spell;
 use crate::document::{Block, Document, Emphasis};
-use crate::field::{Field, table_of};
-use crate::footnotes::Footnotes;
-use crate::quantity::share;
-use crate::table::{Cell, Column, Kind, Table};
+use crate::figure::{count, share, spell};
+use crate::load::{rate, refusal_reason, spelled_ns, spelled_range};
+use crate::table::{Cell, Column, Columns, Footnotes, Kind, Table};
 use speedwell_analysis::load::Quantity;
 use speedwell_analysis::load::gate::{Answer, Figure, Judged, Unknown, passes};
 
@@ -23,7 +20,7 @@ pub fn gate(judged: &[Judged<'_>]) -> Document {
         format!(
             "gate failed: {} of {}.",
             failed.count(),
-            conditions(judged.len())
+            count(judged.len(), "condition", "conditions")
         )
     }));
     let mut footnotes = Footnotes::default();
@@ -36,7 +33,7 @@ pub fn gate(judged: &[Judged<'_>]) -> Document {
         .collect();
     document.push(Block::Table(Table {
         footnotes: footnotes.into_texts(),
-        ..table_of("conditions", fields(), &rows)
+        ..columns().table("conditions", &rows)
     }));
     document
 }
@@ -47,49 +44,33 @@ struct Line<'a> {
     mark: String,
 }
 
-fn conditions(number: usize) -> String {
-    crate::metric_words::count(number, "condition", "conditions")
-}
-
-fn fields<'a>() -> Vec<Field<Line<'a>>> {
-    vec![
-        Field::new(
-            Column::new("fails_if", "fails if", Kind::Identifier),
-            |row: &Line<'a>| Cell::words(row.judged.condition.text.clone()),
-        ),
-        Field::new(
-            Column::new("load", "load", Kind::Label),
-            |row: &Line<'a>| Cell::words(row.judged.load),
-        ),
-        Field::machine("quantity", |row: &Line<'a>| Cell {
-            value: row.judged.quantity.map(|quantity| quantity.name().into()),
-            ..Cell::default()
-        }),
-        Field::new(
-            Column::new("value", "found", Kind::Figure),
-            |row: &Line<'a>| {
-                let value = row.judged.value;
-                let words = value.map(|value| found(row.judged, value));
-                Cell::figure(value).shown(words.unwrap_or_default())
-            },
-        ),
-        Field::machine("low", |row: &Line<'a>| Cell::figure(row.judged.low)),
-        Field::machine("limit", |row: &Line<'a>| {
-            Cell::figure(Some(row.judged.condition.limit))
-        }),
-        Field::machine("is_lower_bound", |row: &Line<'a>| {
-            Cell::value(row.judged.is_lower_bound)
-        }),
-        Field::new(
-            Column::new("answer", "answer", Kind::Words).facet(),
-            |row: &Line<'a>| {
-                let (name, words, emphasis) = answer(row.judged);
-                Cell::value(name)
-                    .shown(format!("{words}{}", row.mark))
-                    .emphasised(emphasis)
-            },
-        ),
-    ]
+fn columns<'a>() -> Columns<Line<'a>> {
+    let mut columns = Columns::new();
+    columns.add(
+        Column::new("fails_if", "fails if", Kind::Identifier),
+        |row: &Line<'a>| Cell::words(row.judged.condition.text.clone()),
+    );
+    columns.add(Column::new("load", "load", Kind::Label), |row| {
+        Cell::words(row.judged.load)
+    });
+    columns.add_known("quantity", |row| Some(row.judged.quantity?.name().into()));
+    columns.add(Column::figure("value", "found"), |row| {
+        Cell::shown_figure(row.judged.value, |value| found(row.judged, value))
+    });
+    columns.add_figure("low", |row| row.judged.low);
+    columns.add_figure("limit", |row| Some(row.judged.condition.limit));
+    columns.add_value("is_lower_bound", |row| row.judged.is_lower_bound);
+    columns.add(Column::words("answer", "answer").facet(), |row| {
+        let (name, words, emphasis) = match row.judged.answer {
+            Answer::Passed => ("passed", "✓ passed", Emphasis::Good),
+            Answer::Failed => ("failed", "✗ failed", Emphasis::Bad),
+            Answer::Unknown(_) => ("unknown", "✗ cannot be judged", Emphasis::Caution),
+        };
+        Cell::value(name)
+            .shown(format!("{words}{}", row.mark))
+            .emphasised(emphasis)
+    });
+    columns
 }
 
 fn found(row: &Judged<'_>, value: f64) -> String {
@@ -100,20 +81,12 @@ fn found(row: &Judged<'_>, value: f64) -> String {
     };
     match row.condition.figure {
         Figure::Time(..) => match row.low {
-            Some(low) => format!("{of}{}", told::range(low, value)),
-            None => format!("{of}{}", told::time(value, row.is_lower_bound)),
+            Some(low) => format!("{of}{}", spelled_range(low, value)),
+            None => format!("{of}{}", spelled_ns(value, row.is_lower_bound)),
         },
-        Figure::Throughput => super::headline::rate(value),
+        Figure::Throughput => rate(value),
         Figure::ErrorShare | Figure::OkShare => share(value),
         Figure::ErrorCount | Figure::OkCount => spell(value, 0),
-    }
-}
-
-fn answer(row: &Judged<'_>) -> (&'static str, &'static str, Emphasis) {
-    match row.answer {
-        Answer::Passed => ("passed", "✓ passed", Emphasis::Good),
-        Answer::Failed => ("failed", "✗ failed", Emphasis::Bad),
-        Answer::Unknown(_) => ("unknown", "✗ cannot be judged", Emphasis::Caution),
     }
 }
 
@@ -123,7 +96,7 @@ fn why(row: &Judged<'_>) -> Option<&'static str> {
         return None;
     };
     Some(match why {
-        Unknown::Refused(refusal) => told::why(refusal),
+        Unknown::Refused(refusal) => refusal_reason(refusal),
         Unknown::ClosedLoad => "a load without --rate has no such time",
         Unknown::NoRequests => "no request has this figure",
         Unknown::Range => {

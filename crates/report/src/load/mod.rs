@@ -1,33 +1,25 @@
-//! What an HTTP load showed, as a document: the answer, a row for each load, percentiles, what became of
+//! What an HTTP load showed, as a document: the answer, a row for each load, percentiles, the outcome of
 //! the requests, charts, and everything that was measured for machines.
 //!
-//! Decides what is said where. Which figures are told is decided in `analysis::load`. Start at
+//! Decides what is said where. Which figures are reported is decided in `analysis::load`. Start at
 //! [`document`]; [`gate`] shows how a load stands to its limits.
 
 mod charts;
-mod data;
 mod facts;
 mod gate;
-mod headline;
-mod levels_chart;
-mod outcomes;
-mod percentiles;
-mod rates;
 mod search;
-mod spreads;
-mod summary;
-mod told;
+mod tables;
 mod words;
 
 pub use gate::gate;
-pub use rates::rate_sort_keys;
-pub use search::{level_sort_keys, search};
-pub use summary::sort_keys;
+pub use search::{level_sort_keys, rate_sort_keys, search};
+pub use tables::sort_keys;
 
-use super::document::{Block, Document};
-use super::metric_words::count;
-use super::output::{Output, Verbosity};
-use speedwell_analysis::load::{LoadFindings, Quantity, Weight};
+use crate::document::{Block, Document};
+use crate::figure::{Uncertainty, count, quantity, share, spell};
+use crate::output::{Output, Verbosity};
+use serde_json::{Value, json};
+use speedwell_analysis::load::{Course, LoadFindings, Quantity, Refusal, Remark, Told, Weight};
 
 /// Details of more loads than this are folded away: their rows say what there is to compare.
 const MOST_IN_FULL: usize = 4;
@@ -47,29 +39,23 @@ const OPEN: &str = "response: from the time a request was due to the last byte o
 /// The report of loads.
 pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
     let mut document = Document::new("load");
-    for warning in warnings(loads) {
-        document.push(Block::Warning(warning));
-    }
-    document.push(Block::Headline(headline::headline(loads)));
-    document.push(Block::Table(summary::table(loads)));
+    document.extend(warnings(loads).into_iter().map(Block::Warning));
+    document.push(Block::Headline(headline(loads)));
+    document.push(Block::Table(tables::summary_table(loads)));
     // Before the details: the course of a load shows at a glance whether its figures mean anything.
-    for chart in charts::charts(loads) {
-        document.push(Block::Chart(Box::new(chart)));
-    }
+    document.push_charts(charts::charts(loads));
     if output.verbosity != Verbosity::Quiet {
         for load in loads {
             details(load, loads.len(), &mut document);
         }
-        notes(loads)
-            .into_iter()
-            .for_each(|note| document.push(note));
+        document.extend(notes(loads));
     }
-    document.attach("load_findings", loads.iter().map(data::findings).collect());
-    document.attach("loads", loads.iter().map(data::run).collect());
+    document.attach("load_findings", loads.iter().map(findings_data).collect());
+    document.attach("loads", loads.iter().map(run_data).collect());
     document
 }
 
-/// What may spoil the figures, and what went wrong beside the measuring. What is true of several loads is
+/// Threats to the figures, and what went wrong beside the measuring. What is true of several loads is
 /// said of the first.
 fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut found: Vec<(&str, String, usize)> = Vec::new();
@@ -78,13 +64,13 @@ fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
         match (known, loads.len()) {
             (Some((_, _, more)), _) => *more += 1,
             (None, 1) => found.push((kind, text, 0)),
-            (None, _) => found.push((kind, format!("{}: {text}", name(load)), 0)),
+            (None, _) => found.push((kind, format!("{}: {text}", load_name(load)), 0)),
         }
     };
     for load in loads {
         let grave = load.remarks.iter();
         for remark in grave.filter(|remark| remark.weight() != Weight::Note) {
-            add(load, data::name(remark), words::sentence(remark, load));
+            add(load, remark_name(remark), words::sentence(remark, load));
         }
         for text in &load.run.warnings {
             add(load, text, text.clone());
@@ -100,23 +86,20 @@ fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
 /// Everything about one load of several.
 fn details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
     let mut blocks = vec![Block::Facts(facts::facts(load))];
-    blocks.extend(percentiles::table(load).map(Block::Table));
-    blocks.push(Block::Table(spreads::table(load)));
-    blocks.extend(outcomes::blocks(load));
+    blocks.extend(tables::percentiles_table(load).map(Block::Table));
+    blocks.push(Block::Table(tables::times_table(load)));
+    blocks.extend(tables::outcome_blocks(load));
     let remarks = load.remarks.iter();
     let remarks = remarks.filter(|remark| remark.weight() == Weight::Note);
     blocks.extend(remarks.map(|remark| Block::Note(words::sentence(remark, load))));
     match of {
-        1 => blocks.into_iter().for_each(|block| document.push(block)),
+        1 => document.extend(blocks),
         2..=MOST_IN_FULL => {
-            document.push(Block::Heading {
-                level: 2,
-                text: name(load),
-            });
-            blocks.into_iter().for_each(|block| document.push(block));
+            document.push_heading(2, load_name(load));
+            document.extend(blocks);
         }
         _ => document.push(Block::Appendix {
-            title: name(load),
+            title: load_name(load),
             instead: None,
             blocks,
         }),
@@ -124,7 +107,7 @@ fn details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
 }
 
 /// What a load is called beside others: its label, and which time it was carried out.
-fn name(load: &LoadFindings<'_>) -> String {
+pub fn load_name(load: &LoadFindings<'_>) -> String {
     match load.run.round {
         0 => load.run.label.clone(),
         round => format!("{} ({})", load.run.label, round + 1),
@@ -137,4 +120,218 @@ fn notes(loads: &[LoadFindings<'_>]) -> Vec<Block> {
     let open = is(Quantity::Response).then_some(OPEN);
     let notes = closed.into_iter().chain(open);
     notes.map(|note| Block::Note(note.to_owned())).collect()
+}
+
+/// What was measured and requested, without loss: what `speedwell report FILE.json` reads back.
+pub fn run_data(load: &LoadFindings<'_>) -> Value {
+    // Plain data with names for keys always become JSON; the reader would report a null.
+    serde_json::to_value(load.run).unwrap_or(Value::Null)
+}
+
+/// What was found.
+pub fn findings_data(load: &LoadFindings<'_>) -> Value {
+    let remarks: Vec<&str> = load.remarks.iter().map(remark_name).collect();
+    json!({
+        "load": load_name(load),
+        "throughput": load.throughput_per_s,
+        "principal": {"quantity": load.principal().0.name(), "group": load.principal().1.name()},
+        "concurrency": {
+            "asked": load.concurrency.asked,
+            "effective": load.concurrency.effective,
+            "connecting": load.concurrency.connecting,
+            "is_short": load.concurrency.is_short,
+        },
+        "open": load.open.map(|open| json!({
+            "achieved": open.achieved,
+            "lateness_p99_ns": open.own_lag_p99_ns,
+            "lateness_limit_ns": open.own_lag_limit_ns,
+            "is_generator_limited": open.is_generator_limited(),
+            "is_rate_missed": open.is_rate_missed(),
+        })),
+        "generator": {
+            "threads": load.generator.threads,
+            "bottlenecks": load.generator.bottlenecks,
+            "busiest": load.generator.busiest,
+            "switches_per_s": load.generator.switches_per_s,
+            "late_by_ns": load.generator.late_by_ns,
+            "system_calls_per_request": load.generator.system_calls_per_request,
+            "cpu_ns_per_request": load.generator.cpu_ns_per_request,
+        },
+        "requests_per_connection": load.per_connection,
+        "halves": load.halves.map(|halves| json!({
+            "of": match halves.course {
+                Course::Throughput => "throughput",
+                Course::Median => "p50_ns",
+            },
+            "first": halves.first,
+            "second": halves.second,
+        })),
+        "is_balanced": load.balance.is_ok(),
+        "remarks": remarks,
+    })
+}
+
+/// The name of a remark, which never changes.
+pub fn remark_name(remark: &Remark) -> &'static str {
+    match remark {
+        Remark::Imbalance(_) => "imbalance",
+        Remark::NothingAnswered => "nothing-answered",
+        Remark::Interrupted => "interrupted",
+        Remark::GeneratorLimited(_) => "generator-limited",
+        Remark::RateMissed(_) => "rate-missed",
+        Remark::ConcurrencyShort { .. } => "concurrency-short",
+        Remark::GeneratorBound { .. } => "generator-bound",
+        Remark::ConnectionsCapped { .. } => "connections-capped",
+        Remark::Failed { .. } => "failed",
+        Remark::Accepted { .. } => "accepted",
+        Remark::Unfinished { .. } => "unfinished",
+        Remark::Unsteady(_) => "unsteady",
+        Remark::Disturbed { .. } => "disturbed",
+        Remark::LengthsVary { .. } => "lengths-vary",
+        Remark::DoubtfulFraming { .. } => "doubtful-framing",
+        Remark::StrayBytes { .. } => "stray-bytes",
+        Remark::Retried { .. } => "retried",
+        Remark::Interim { .. } => "interim",
+        Remark::NotReusable { .. } => "not-reusable",
+    }
+}
+
+/// The answer.
+pub fn headline(loads: &[LoadFindings<'_>]) -> String {
+    match loads {
+        [] => "nothing was measured".to_owned(),
+        [load] => single(load),
+        _ => several(loads),
+    }
+}
+
+/// A rate in its unit.
+pub fn rate(per_s: f64) -> String {
+    quantity(per_s, "1/s", Uncertainty::Unknown)
+}
+
+fn single(load: &LoadFindings<'_>) -> String {
+    let counts = &load.run.measured.totals.outcomes;
+    let rate = load.throughput_per_s.map_or("no rate".to_owned(), rate);
+    let pace = match (load.concurrency.asked, load.open) {
+        (_, Some(verdict)) => format!(" ({} of the due requests sent)", share(verdict.achieved)),
+        (Some(clients), None) => {
+            format!(" with {} requests in flight", spell(f64::from(clients), 0))
+        }
+        (None, None) => String::new(),
+    };
+    let failed = match counts.all_errors() {
+        0 if counts.succeeded() == 0 => "no request was answered".to_owned(),
+        0 => "no request failed".to_owned(),
+        errors => format!(
+            "{} of {} failed ({})",
+            spell(errors as f64, 0),
+            count(counts.attempts() as usize, "request", "requests"),
+            share(errors as f64 / counts.attempts() as f64)
+        ),
+    };
+    format!(
+        "{}: {rate}{pace}{}{}; {failed}.",
+        load.run.label,
+        latency(load),
+        connections(load)
+    )
+}
+
+/// What is said of the times, as a part of the sentence.
+fn latency(load: &LoadFindings<'_>) -> String {
+    let (principal, group) = load.principal();
+    let name = match principal {
+        Quantity::Response => "response time",
+        _ => "service time",
+    };
+    let [median, tail] = [500_000, 990_000].map(|ppm| load.quantile(principal, group, ppm));
+    match (median, tail) {
+        (Some(Told::Refused(_)), Some(Told::Refused(_))) => format!("; its {name} is refused"),
+        (Some(median), Some(tail)) => {
+            let words = |told| match told {
+                Told::Refused(_) => "is refused".to_owned(),
+                known => spelled_time(known),
+            };
+            format!("; {name} p50 {}, p99 {}", words(median), words(tail))
+        }
+        _ => String::new(),
+    }
+}
+
+/// What connections had to do with it, if each answer ended one.
+fn connections(load: &LoadFindings<'_>) -> &'static str {
+    let replies = &load.run.measured.totals.replies;
+    let closed = replies.count - replies.reusable.min(replies.count);
+    if load.run.asked.keeps_alive && 2 * closed > replies.count {
+        "; the server closed the connection after most answers"
+    } else {
+        ""
+    }
+}
+
+fn several(loads: &[LoadFindings<'_>]) -> String {
+    let rated = loads
+        .iter()
+        .filter_map(|load| Some((load.throughput_per_s?, load.run.label.as_str())));
+    let mut rated: Vec<(f64, &str)> = rated.collect();
+    rated.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let errors = |load: &LoadFindings<'_>| load.run.measured.totals.outcomes.all_errors();
+    let failed: u64 = loads.iter().map(errors).sum();
+    let failed = match failed {
+        0 => "no request failed".to_owned(),
+        failed => format!("{} failed", count(failed as usize, "request", "requests")),
+    };
+    match (rated.first(), rated.last()) {
+        (Some((low, slowest)), Some((high, fastest))) => format!(
+            "{}: throughput from {} ({slowest}) to {} ({fastest}); {failed}.",
+            count(loads.len(), "load", "loads"),
+            rate(*low),
+            rate(*high)
+        ),
+        _ => format!("{}; {failed}.", count(loads.len(), "load", "loads")),
+    }
+}
+
+/// `1.23 ms`, or `≥ 1.23 ms` where the true time may be longer.
+pub fn spelled_ns(ns: f64, is_lower_bound: bool) -> String {
+    let mark = if is_lower_bound { "≥ " } else { "" };
+    if ns == 0.0 {
+        return format!("{mark}0 ns");
+    }
+    // Rounded before the unit is chosen: 999.99 µs are 1.00 ms.
+    let step = 10f64.powf(ns.log10().floor() - 2.0);
+    let rounded = (ns / step).round() * step;
+    format!("{mark}{}", quantity(rounded, "ns", Uncertainty::Unknown))
+}
+
+/// Two times between which the true one lies: `14.1-15.9 ms`, or `950 µs-1.20 ms` where their units differ.
+pub fn spelled_range(low_ns: f64, high_ns: f64) -> String {
+    let (low, high) = (spelled_ns(low_ns, false), spelled_ns(high_ns, false));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
+        _ => format!("{low}-{high}"),
+    }
+}
+
+/// A time, a range, or the word that it is refused.
+pub fn spelled_time(told: Told) -> String {
+    match told {
+        Told::Time(time) => spelled_ns(time.ns as f64, time.is_lower_bound),
+        Told::Range { low, high } => spelled_range(low.ns as f64, high.ns as f64),
+        Told::Refused(_) => "refused".to_owned(),
+    }
+}
+
+/// Why a time is refused, and what to do about it.
+pub fn refusal_reason(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::GeneratorLimited => {
+            "refused: the generator itself was late, and that may be more than half of this time"
+        }
+        Refusal::RateMissed => {
+            "refused: fewer than 98 % of the due requests were sent, and what the others would have met \
+             is not known"
+        }
+    }
 }

@@ -1,11 +1,8 @@
 //! What a reader should know of a load, as sentences that say what it means for the figures.
 
-use super::headline::rate;
-use super::summary::requests;
-use super::told;
-use crate::digits::spell;
-use crate::metric_words::count;
-use crate::quantity::share;
+use crate::figure::{count, share, spell};
+use crate::load::tables::requests;
+use crate::load::{rate, spelled_ns};
 use speedwell_analysis::load::{Course, Halves, LoadFindings, Remark};
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::outcomes::Imbalance;
@@ -147,8 +144,8 @@ fn generator_limited(verdict: &OpenVerdict) -> String {
          each request is known, so response times are ranges: from the time without its lateness to the time from \
          when the request was due. Where the two are further apart than a factor of two they are refused. For narrower \
          ranges lower the rate, give it more --threads or processors of its own (--pin), or quiet the machine.",
-        told::time(verdict.own_lag_p99_ns as f64, false),
-        told::time(verdict.own_lag_limit_ns as f64, false)
+        spelled_ns(verdict.own_lag_p99_ns as f64, false),
+        spelled_ns(verdict.own_lag_limit_ns as f64, false)
     )
 }
 
@@ -216,8 +213,8 @@ fn unsteady(halves: &Halves) -> String {
         Course::Throughput => ("Throughput", rate(halves.first), rate(halves.second)),
         Course::Median => (
             "The median service time",
-            told::time(halves.first, false),
-            told::time(halves.second, false),
+            spelled_ns(halves.first, false),
+            spelled_ns(halves.second, false),
         ),
     };
     let way = if halves.second > halves.first {

@@ -3,12 +3,13 @@
 //! All four have one scale, so a box that is twice as wide cost twice as much. A difference in the candidate's
 //! shape cannot show what vanished; the one in the baseline's shape does.
 
-use super::{ProfileSide, weight};
 use crate::document::Chart;
-use crate::quantity::share;
+use crate::figure::share;
+use crate::profile::{ProfileSide, weight};
 use speedwell_analysis::profile::{CallNode, Explanation};
 use speedwell_model::ProfileTool;
-use speedwell_plot::{self as plot, FlameChart, FlameFrame, FlamePart};
+use speedwell_plot as plot;
+use speedwell_plot::{FlameChart, FlameFrame, FlamePart};
 
 /// Kinds of code, in the order of their colours.
 const KINDS: [&str; 2] = ["script", "native code"];
@@ -24,7 +25,7 @@ enum Shape {
 }
 
 impl Shape {
-    fn of(self, node: &CallNode) -> u64 {
+    fn cost(self, node: &CallNode) -> u64 {
         match self {
             Shape::Baseline => node.baseline,
             Shape::Candidate => node.candidate,
@@ -51,7 +52,7 @@ struct Picture<'a> {
 }
 
 /// The pictures: baseline, candidate, difference in the candidate's shape and in the baseline's.
-pub fn of(sides: [ProfileSide<'_>; 2], found: &Explanation) -> Vec<Chart> {
+pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &Explanation) -> Vec<Chart> {
     let [old, new] = sides;
     let root = &found.tree;
     let picture = |shape, is_difference| Picture {
@@ -100,17 +101,16 @@ impl Picture<'_> {
         } else {
             KINDS.map(str::to_owned).to_vec()
         };
-        Chart {
-            title: title.clone(),
-            picture: plot::Chart::Flame(FlameChart {
+        Chart::new(
+            title.clone(),
+            plot::Chart::Flame(FlameChart {
                 title,
                 subtitle: Some(subtitle),
                 full,
                 kinds,
                 frames,
             }),
-            shown_elsewhere: false,
-        }
+        )
     }
 
     /// The weight that all pictures are wide: that of the costlier side.
@@ -126,18 +126,18 @@ impl Picture<'_> {
     }
 
     fn costs(&self) -> String {
-        weight(self.side().profile, self.shape.of(self.root))
+        weight(self.side().profile, self.shape.cost(self.root))
     }
 
     fn frames(&self, nodes: &[CallNode]) -> Vec<FlameFrame> {
-        let shown = nodes.iter().filter(|node| self.shape.of(node) > 0);
+        let shown = nodes.iter().filter(|node| self.shape.cost(node) > 0);
         shown.map(|node| self.frame(node)).collect()
     }
 
     fn frame(&self, node: &CallNode) -> FlameFrame {
         FlameFrame {
             name: node.name.clone(),
-            weight: self.shape.of(node) as f64,
+            weight: self.shape.cost(node) as f64,
             part: if self.is_difference {
                 FlamePart::Change(change(node, self.full()))
             } else {

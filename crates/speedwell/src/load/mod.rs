@@ -116,7 +116,7 @@ fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
         .open()
         .and_then(|mut store| store.insert(&session));
     let settings = ComparisonArgs::default().settings(&["all".to_owned()], None);
-    let findings = analysis::of(&session, &settings);
+    let findings = analysis::analyse(&session, &settings);
     let output = args.output.settings();
     let study = StudyArgs::default();
     let document = document_of(&session, &findings, &study, &settings, &output)?;

@@ -94,7 +94,7 @@ pub fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyho
 
 /// Whether the generator was the limit, so that there is no answer.
 fn is_refused(args: &LoadArgs, runs: &[LoadRun]) -> bool {
-    let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::of).collect();
+    let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::analyse).collect();
     let rates = analysis::load::rates(&loads, &args.fail_on);
     rates.iter().any(|rates| rates.refused_at.is_some())
 }

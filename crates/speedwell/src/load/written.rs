@@ -131,7 +131,7 @@ pub fn conclude(
         .store
         .open()
         .and_then(|mut store| store.insert(&session));
-    let findings: Vec<_> = runs.iter().map(analysis::load::of).collect();
+    let findings: Vec<_> = runs.iter().map(analysis::load::analyse).collect();
     let settings = ComparisonArgs::default().settings(&metrics(&session), None);
     let output = args.output.settings();
     let mut document = loaded::document(&session, &findings, &settings, &output)?;

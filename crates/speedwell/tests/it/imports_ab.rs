@@ -18,7 +18,7 @@ fn read(text: &str) -> (Session, Vec<String>) {
 
 /// Everything that is wrong with the figures, in words.
 fn told(session: &Session) -> Vec<String> {
-    let found = validity::of(session, &Known::default());
+    let found = validity::check(session, &Known::default());
     found.into_iter().map(|finding| finding.says).collect()
 }
 

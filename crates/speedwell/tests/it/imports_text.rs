@@ -48,7 +48,7 @@ fn value(session: &Session, metric: &str) -> f64 {
 
 /// Everything that is wrong with the figures, in words.
 fn told(session: &Session) -> Vec<String> {
-    let found = validity::of(session, &Known::default());
+    let found = validity::check(session, &Known::default());
     found.into_iter().map(|finding| finding.says).collect()
 }
 

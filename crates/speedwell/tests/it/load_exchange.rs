@@ -25,7 +25,10 @@ fn value(session: &Session, run: usize, metric: &str) -> Option<f64> {
 }
 
 fn json(loads: &[LoadRun]) -> Vec<u8> {
-    let found: Vec<_> = loads.iter().map(speedwell_analysis::load::of).collect();
+    let found: Vec<_> = loads
+        .iter()
+        .map(speedwell_analysis::load::analyse)
+        .collect();
     let mut bytes = Vec::new();
     let document = document(&found, &Output::default());
     Json.render(&document, &mut bytes).unwrap();
@@ -241,7 +244,7 @@ fn parts_of_one_load_add_up() {
     assert_eq!((concurrency, whole.asked.processes), (8, 2));
     assert_eq!(whole.measured.totals.outcomes.attempts(), 20_000);
     // Twice the requests in the same time, and still no more than were asked for.
-    let found = speedwell_analysis::load::of(&whole);
+    let found = speedwell_analysis::load::analyse(&whole);
     assert!((found.throughput_per_s.unwrap() - 7999.2).abs() < 0.01);
     assert!(!found.concurrency.is_short);
 

@@ -10,7 +10,7 @@ pub mod made;
 
 use made::{MS, Made, S, US};
 use speedwell_analysis::load::{
-    Course, Group, Quantity, Refusal, Remark, Served, Told, Weight, of,
+    Course, Group, Quantity, Refusal, Remark, Served, Told, Weight, analyse,
 };
 use speedwell_load::latency::{Outcome, Quantile};
 use speedwell_load::outcomes::ErrorClass;
@@ -47,7 +47,7 @@ fn thousand() -> Made {
 #[test]
 fn a_closed_load_has_the_figures_worked_out_on_paper() {
     let made = thousand();
-    let found = of(&made.run);
+    let found = analyse(&made.run);
     assert!((found.throughput_per_s.unwrap() - 1000.0 / 0.1001).abs() < 1e-6);
     assert_eq!(found.principal(), (Quantity::Service, Group::Ok));
     for (ppm, us) in [
@@ -84,7 +84,7 @@ fn a_closed_load_has_the_figures_worked_out_on_paper() {
 #[test]
 fn a_closed_load_has_no_response_time_to_mix_up() {
     let made = thousand();
-    let found = of(&made.run);
+    let found = analyse(&made.run);
     let quantities: Vec<Quantity> = found.served.iter().map(|served| served.quantity).collect();
     assert_eq!(
         quantities,
@@ -105,7 +105,7 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
             run.measured.totals.latency.connected(100 * MS);
         }
     });
-    let found = of(&made.run);
+    let found = analyse(&made.run);
     let [
         Remark::ConcurrencyShort {
             asked,
@@ -120,7 +120,7 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
     assert!((effective - 0.5005).abs() < 1e-9 && *connecting > 6.0);
     // At 95 % it is not.
     let enough = thousand().with(|run| run.measured.elapsed_ns = 105_300_000);
-    assert!(!of(&enough.run).concurrency.is_short);
+    assert!(!analyse(&enough.run).concurrency.is_short);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn clients_that_pause_are_not_expected_to_be_busy() {
             *think_ns = MS;
         }
     });
-    let found = of(&made.run);
+    let found = analyse(&made.run);
     assert_eq!(
         (found.concurrency.asked, &found.remarks[..]),
         (None, &[][..])
@@ -150,7 +150,7 @@ fn scheduled(late_ns: u64) -> Made {
 #[test]
 fn an_open_load_is_judged_by_its_response_time() {
     let made = scheduled(500 * US);
-    let found = of(&made.run);
+    let found = analyse(&made.run);
     assert_eq!(found.principal(), (Quantity::Response, Group::All));
     // Half a millisecond of it is the generator's own lateness.
     let Some(Told::Range { low, high }) = found.quantile(Quantity::Response, Group::All, 990_000)
@@ -176,7 +176,7 @@ fn an_open_load_is_judged_by_its_response_time() {
 fn the_times_of_a_generator_that_was_late_are_refused_and_its_lag_is_told() {
     // 5 ms late by itself, where a tenth of the response time, or 1 ms, is allowed.
     let made = scheduled(5 * MS);
-    let found = of(&made.run);
+    let found = analyse(&made.run);
     assert!(matches!(found.remarks[..], [Remark::GeneratorLimited(_)]));
     for quantity in [Quantity::Response, Quantity::Service] {
         let group = if quantity == Quantity::Service {
@@ -208,7 +208,7 @@ fn a_missed_rate_refuses_the_tail_only() {
     for _ in 0..21 {
         made.end(Outcome::Unsent, 0, 10 * MS);
     }
-    let found = of(&made.run);
+    let found = analyse(&made.run);
     assert!(
         found
             .remarks
@@ -231,7 +231,7 @@ fn a_missed_rate_refuses_the_tail_only() {
     for _ in 0..20 {
         made.end(Outcome::Unsent, 0, 10 * MS);
     }
-    let found = of(&made.run);
+    let found = analyse(&made.run);
     assert_time(
         found.quantile(Quantity::Response, Group::All, 990_000),
         10 * MS,
@@ -245,7 +245,7 @@ fn failures_are_told_with_the_most_frequent_class() {
     let made = thousand()
         .ended(Outcome::Failed(ErrorClass::Status), 30, 10 * US)
         .ended(Outcome::Failed(ErrorClass::ResetInBody), 20, 10 * US);
-    let found = of(&made.run);
+    let found = analyse(&made.run);
     let failed = Remark::Failed {
         count: 50,
         of: 1050,
@@ -270,7 +270,7 @@ fn failures_are_told_with_the_most_frequent_class() {
 #[test]
 fn books_that_do_not_balance_are_an_error_of_ours_and_come_first() {
     let made = thousand().with(|run| run.measured.totals.outcomes.attempt());
-    let found = of(&made.run);
+    let found = analyse(&made.run);
     assert_eq!(found.remarks[0].weight(), Weight::Wrong);
     let text = golden::text(std::slice::from_ref(&found));
     assert!(text.contains("ERROR OF SPEEDWELL"), "{text}");
@@ -284,7 +284,7 @@ fn books_that_do_not_balance_are_an_error_of_ours_and_come_first() {
 fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
     let busy = thousand().with(|run| run.measured.threads[0].cpu_ns = S / 100 * 95);
     assert!(matches!(
-        of(&busy.run).remarks[..],
+        analyse(&busy.run).remarks[..],
         [Remark::GeneratorBound {
             bottlenecks: 1,
             threads: 1,
@@ -292,10 +292,10 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
         }]
     ));
     let polling = busy.with(|run| run.asked.busy_polls = true);
-    assert_eq!(of(&polling.run).remarks, []);
+    assert_eq!(analyse(&polling.run).remarks, []);
     // 50 switches a second that each meet the 5 requests in flight are 250 of 9990 a second: 2.5 %.
     let disturbed = thousand().with(|run| run.measured.threads[0].involuntary_switches = 50);
-    let found = of(&disturbed.run);
+    let found = analyse(&disturbed.run);
     let [
         Remark::Disturbed {
             switches_per_s,
@@ -309,7 +309,7 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
     assert!((share - 0.025025).abs() < 1e-9, "{share}");
     // A few do not reach the 99th percentile.
     let calm = thousand().with(|run| run.measured.threads[0].involuntary_switches = 19);
-    assert_eq!(of(&calm.run).remarks, []);
+    assert_eq!(analyse(&calm.run).remarks, []);
 }
 
 #[test]
@@ -323,7 +323,7 @@ fn properties_of_answers_are_remarked_without_being_failures() {
         totals.outcomes.retried();
         totals.outcomes.interim(103);
     });
-    let found = of(&made.run);
+    let found = analyse(&made.run);
     let expected = [
         Remark::DoubtfulFraming { count: 3 },
         Remark::StrayBytes { count: 1 },
@@ -354,7 +354,7 @@ fn halves_that_differ_are_remarked_and_noise_is_not() {
             run.asked.pace = Made::closed(1).run.asked.pace;
             run.measured.elapsed_ns = 4 * S;
         });
-        of(&made.run).halves
+        analyse(&made.run).halves
     };
     assert_eq!(remarks(1000), None);
     assert_eq!(remarks(1040), None, "4 % are alike");
@@ -372,5 +372,5 @@ fn the_warm_up_and_a_last_interval_cut_short_are_no_part_of_the_halves() {
     let made = thousand()
         .course(10, &ok)
         .with(|run| run.measured.elapsed_ns = 2_050 * MS);
-    assert_eq!(of(&made.run).halves, None);
+    assert_eq!(analyse(&made.run).halves, None);
 }

@@ -23,7 +23,7 @@ use speedwell_analysis::Findings;
 use speedwell_model::Verdict;
 use speedwell_report::{
     Block, ChartKind, Csv, Document, Json, Markdown, Output, Render, Text, Verbosity,
-    circumstances as circumstances_of, of, print, study as study_of,
+    circumstances as circumstances_of, findings as findings_of, print, study as study_of,
 };
 use std::path::PathBuf;
 
@@ -60,7 +60,7 @@ fn mixed() -> Findings {
 }
 
 fn report_of(findings: &Findings) -> Document {
-    let mut document = of(findings, &Output::default()).unwrap();
+    let mut document = findings_of(findings, &Output::default()).unwrap();
     document.append(circumstances_of(&[(None, &session())], findings));
     document
 }
@@ -97,7 +97,7 @@ fn a_comparison_for_those_who_ask_for_more_or_less() {
     };
     golden(
         "comparison-verbose-160.txt",
-        &of(&mixed(), &verbose).unwrap(),
+        &findings_of(&mixed(), &verbose).unwrap(),
         &text(160),
     );
     let quiet = Output {
@@ -106,7 +106,7 @@ fn a_comparison_for_those_who_ask_for_more_or_less() {
     };
     golden(
         "comparison-quiet-80.txt",
-        &of(&comparison(), &quiet).unwrap(),
+        &findings_of(&comparison(), &quiet).unwrap(),
         &text(80),
     );
 }
@@ -132,17 +132,17 @@ fn metrics_or_candidates_of_a_single_case_are_rows_of_one_table() {
     };
     golden(
         "load-80.txt",
-        &of(&one, &Output::default()).unwrap(),
+        &findings_of(&one, &Output::default()).unwrap(),
         &text(80),
     );
     golden(
         "contest-80.txt",
-        &of(&made::contest(), &Output::default()).unwrap(),
+        &findings_of(&made::contest(), &Output::default()).unwrap(),
         &text(80),
     );
     golden(
         "load-compared-80.txt",
-        &of(&made::load_compared(), &Output::default()).unwrap(),
+        &findings_of(&made::load_compared(), &Output::default()).unwrap(),
         &text(80),
     );
 }
@@ -186,7 +186,7 @@ fn files_are_written_beside_standard_output() {
         ..Output::default()
     };
     let mut stdout = Vec::new();
-    let document = of(&mixed(), &output).unwrap();
+    let document = findings_of(&mixed(), &output).unwrap();
     let written = print(&document, &output, &mut stdout).unwrap();
     let names: Vec<_> = written
         .iter()
@@ -220,7 +220,7 @@ fn a_file_of_unknown_kind_stops_before_anything_is_written() {
         ..Output::default()
     };
     let mut stdout = Vec::new();
-    let document = of(&comparison(), &output).unwrap();
+    let document = findings_of(&comparison(), &output).unwrap();
     assert!(print(&document, &output, &mut stdout).is_err());
     assert!(stdout.is_empty());
 }
@@ -235,14 +235,14 @@ fn a_unit_that_no_metric_has_is_refused() {
         summaries: one_sided(),
         ..Findings::default()
     };
-    let message = of(&one, &output("MiB")).unwrap_err().to_string();
+    let message = findings_of(&one, &output("MiB")).unwrap_err().to_string();
     assert_eq!(
         message,
         "no metric can be shown in 'MiB' (they are measured in 1/s)"
     );
     let mut bytes = Vec::new();
     text(100)
-        .render(&of(&one, &output("us")).unwrap(), &mut bytes)
+        .render(&findings_of(&one, &output("us")).unwrap(), &mut bytes)
         .unwrap();
     assert!(String::from_utf8(bytes).unwrap().contains("0.870 µs"));
 }
@@ -254,7 +254,7 @@ fn every_kind_of_chart_can_be_drawn() {
             chart: Some(kind.parse().unwrap()),
             ..Output::default()
         };
-        let document = of(&comparison(), &output).unwrap();
+        let document = findings_of(&comparison(), &output).unwrap();
         for chart in document.charts() {
             let svg = chart.picture.svg(chart.picture.natural_size());
             assert!(svg.contains("<title"), "{kind}: {}", chart.title);
@@ -265,7 +265,7 @@ fn every_kind_of_chart_can_be_drawn() {
         chart: Some(ChartKind::Line),
         ..Output::default()
     };
-    assert!(of(&comparison(), &line).is_err());
+    assert!(findings_of(&comparison(), &line).is_err());
     assert_eq!(
         study_of(&study(), false, &line).unwrap().charts().count(),
         1
@@ -274,7 +274,7 @@ fn every_kind_of_chart_can_be_drawn() {
 
 /// The first headline of a comparison with these verdicts.
 fn headline(verdicts: &[(Verdict, f64)]) -> String {
-    let document = of(&made::verdicts(verdicts), &Output::default()).unwrap();
+    let document = findings_of(&made::verdicts(verdicts), &Output::default()).unwrap();
     let first = document.blocks.iter().find_map(|block| match block {
         Block::Headline(text) => Some(text.clone()),
         _ => None,
@@ -326,7 +326,7 @@ fn a_long_table_names_its_largest_changes_first() {
     let mut all = vec![(Verdict::Same, 0.0); 18];
     all.extend((1..=7).map(|at| (Verdict::Better, f64::from(at) / 10.0)));
     all.push((Verdict::Worse, -0.3));
-    let document = of(&made::verdicts(&all), &Output::default()).unwrap();
+    let document = findings_of(&made::verdicts(&all), &Output::default()).unwrap();
     let Some(Block::List(items)) = document
         .blocks
         .iter()
@@ -364,7 +364,7 @@ fn tables_can_be_sorted_by_any_figure() {
         ..Output::default()
     };
     let mut bytes = Vec::new();
-    let document = of(&made::verdicts(&all), &output).unwrap();
+    let document = findings_of(&made::verdicts(&all), &output).unwrap();
     print(&document, &output, &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let cases: Vec<_> = text
@@ -383,7 +383,10 @@ fn nothing_measured_is_said() {
     };
     let mut bytes = Vec::new();
     text(80)
-        .render(&of(&failed, &Output::default()).unwrap(), &mut bytes)
+        .render(
+            &findings_of(&failed, &Output::default()).unwrap(),
+            &mut bytes,
+        )
         .unwrap();
     let all = String::from_utf8(bytes).unwrap();
     assert!(

@@ -59,7 +59,7 @@ fn seven_pasted_reports_hold_lighter_loads_a_twin_and_no_failures() {
             "245.1", "246.2", "126.0", "186.1", "121.5", "121.5", "238.4"
         ]
     );
-    let found = validity::of(session, &Known::default());
+    let found = validity::check(session, &Known::default());
     let place = |finding: &&Finding| {
         let case = Case::parse(&finding.cases[0]).unwrap().benchmark;
         (
@@ -135,7 +135,7 @@ fn published_tables_become_figures_joined_by_name() {
 
 #[test]
 fn a_column_in_an_order_of_its_own_is_found_by_the_sizes_of_answers() {
-    let found = validity::of(&servers(), &Known::default());
+    let found = validity::check(&servers(), &Known::default());
     let cases = |one: &Finding| one.names.join(" ");
     let sizes = of_check(&found, Check::BytesPerResponse);
     let told: Vec<(String, &str)> = sizes

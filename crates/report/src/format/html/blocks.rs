@@ -1,10 +1,14 @@
-//! Blocks other than tables and galleries as markup.
+//! Blocks of a document as markup, among them the gallery with a chart for each case, and the writer that escapes text.
+//!
+//! Start at [`top`]; tables are written in `table.rs`.
 
-use super::escape::escape;
-use super::room::CHART_BYTES;
-use super::writer::Writer;
-use super::{gallery, table};
-use crate::document::{Block, Chart, Fact};
+use crate::document::{
+    Block, CaseView, Chart, Document, Emphasis, Fact, by_severity, runs_of_alike, severity,
+};
+use crate::figure::count;
+use crate::format::html::{CHART_BYTES, CHARTS_BYTES, table};
+use std::collections::HashMap;
+use std::fmt::Write as _;
 
 /// Width at which charts are laid out, in CSS pixels: their letters then have the size of the page's
 /// small print. A narrower screen scrolls them inside their frame.
@@ -20,23 +24,15 @@ pub fn top(blocks: &[&Block], writer: &mut Writer) {
 }
 
 fn write(blocks: &[&Block], top: bool, writer: &mut Writer) {
-    let mut rest = blocks;
-    while let Some((first, others)) = rest.split_first() {
-        let alike =
-            |block: &&&Block| std::mem::discriminant(**block) == std::mem::discriminant(*first);
-        let run = match first {
-            Block::Note(_) | Block::Warning(_) | Block::Chart(_) => {
-                1 + others.iter().take_while(alike).count()
-            }
-            _ => 1,
-        };
-        match first {
-            Block::Note(_) => notes(&rest[..run], writer),
-            Block::Warning(_) => warnings(&rest[..run], writer),
-            Block::Chart(_) => charts(&rest[..run], writer),
-            block => one(block, top, writer),
+    let is_gathered =
+        |block: &Block| matches!(block, Block::Note(_) | Block::Warning(_) | Block::Chart(_));
+    for run in runs_of_alike(blocks, is_gathered) {
+        match run[0] {
+            Block::Note(_) => notes(run, writer),
+            Block::Warning(_) => warnings(run, writer),
+            Block::Chart(_) => charts(run, writer),
+            block => add_block(block, top, writer),
         }
-        rest = &rest[run..];
     }
 }
 
@@ -44,7 +40,7 @@ fn inside(blocks: &[Block], writer: &mut Writer) {
     write(&blocks.iter().collect::<Vec<_>>(), false, writer);
 }
 
-fn one(block: &Block, top: bool, writer: &mut Writer) {
+fn add_block(block: &Block, top: bool, writer: &mut Writer) {
     match block {
         Block::Heading { level, text } => heading(*level, text, top, writer),
         Block::Headline(text) => writer.element("p", "headline", text),
@@ -52,9 +48,9 @@ fn one(block: &Block, top: bool, writer: &mut Writer) {
         // Written by `write`, several together.
         Block::Note(_) | Block::Warning(_) | Block::Chart(_) => {}
         Block::List(items) => list(items.iter().map(String::as_str), writer),
-        Block::Table(table) => table::table(table, top, writer),
-        Block::Facts(facts) => self::facts(facts, writer),
-        Block::Gallery(cases) => gallery::gallery(cases, writer),
+        Block::Table(table) => table::add_table(table, top, writer),
+        Block::Facts(known) => facts(known, writer),
+        Block::Gallery(cases) => gallery(cases, writer),
         Block::Verbatim { label, text } => verbatim(label, text, writer),
         Block::Command { label, line } => command(label, line, writer),
         Block::Aside {
@@ -78,7 +74,7 @@ fn heading(level: u8, text: &str, top: bool, writer: &mut Writer) {
     }
     writer.raw(&format!(
         "<h{level} id=\"{id}\">{}</h{level}>\n",
-        escape(text)
+        escaped(text)
     ));
 }
 
@@ -95,8 +91,8 @@ fn facts(facts: &[Fact], writer: &mut Writer) {
     for (name, value) in facts {
         writer.raw(&format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
-            escape(name),
-            escape(value)
+            escaped(name),
+            escaped(value)
         ));
     }
     writer.raw("</tbody></table>\n");
@@ -195,7 +191,7 @@ fn verbatim(label: &str, text: &str, writer: &mut Writer) {
     writer.element("p", "label", label);
     writer.raw(&format!(
         "<pre tabindex=\"0\">{}</pre>\n",
-        escape(text.trim_end())
+        escaped(text.trim_end())
     ));
 }
 
@@ -203,7 +199,7 @@ fn command(label: &str, line: &str, writer: &mut Writer) {
     writer.element("p", "label", label);
     writer.raw(&format!(
         "<pre class=\"command\" tabindex=\"0\"><code>{}</code></pre>\n",
-        escape(line)
+        escaped(line)
     ));
 }
 
@@ -214,8 +210,236 @@ fn details(title: &str, open: &str, blocks: &[Block], top: bool, writer: &mut Wr
     }
     writer.raw(&format!(
         "<details id=\"{id}\" class=\"fold\"{open}>\n<summary>{}</summary>\n",
-        escape(title)
+        escaped(title)
     ));
     inside(blocks, writer);
     writer.raw("</details>\n");
+}
+
+/// Width at which the chart of a case is laid out, in CSS pixels: two fit beside each other on a desktop,
+/// and on a telephone the letters are still legible.
+const CASE_PX: u32 = 420;
+/// More cases than these are folded.
+const OPEN: usize = 60;
+
+/// How to read the charts.
+const LEGEND: &str = "Left, every run in order of execution: a slope or a step is drift of the machine. A \
+                      horizontal line is the median of a side; fine vertical lines part the blocks of the \
+                      plan, or sides that were not measured together. Right, quartiles, with whiskers up to \
+                      1.5 times their distance.";
+
+/// Draws the cases of `document`, the most urgent ones first, as long as there is room. Rows of tables
+/// lead to what is drawn here, so it comes before them.
+pub fn prepare(document: &Document, writer: &mut Writer) {
+    let cases: Vec<&CaseView> = document
+        .walk()
+        .into_iter()
+        .filter_map(|block| match block {
+            Block::Gallery(cases) => Some(cases),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let emphases: Vec<Emphasis> = cases.iter().map(|case| emphasis(case)).collect();
+    let mut budget = CHARTS_BYTES;
+    for at in by_severity(&emphases) {
+        let case = cases[at];
+        let anchor = format!("case-{at}");
+        let draw = |(number, chart): (usize, &Chart)| {
+            chart
+                .picture
+                .svg_on_page(CASE_PX, &format!("c{at}-{number}"))
+        };
+        let drawing: String = case.charts.iter().enumerate().map(draw).collect();
+        let Some(left) = budget.checked_sub(drawing.len()) else {
+            return;
+        };
+        budget = left;
+        writer.expect(&case.id, anchor, drawing);
+    }
+}
+
+/// All cases that were drawn.
+pub fn gallery(cases: &[CaseView], writer: &mut Writer) {
+    let drawn = cases
+        .iter()
+        .filter(|case| writer.anchor(&case.id).is_some());
+    let left_out = cases.len() - drawn.count();
+    let id = writer.new_id("cases");
+    writer.contents.push((id.clone(), "Every run".into()));
+    writer.raw(&format!(
+        "<section id=\"{id}\" class=\"gallery\">\n<h2>Every run</h2>\n"
+    ));
+    writer.element("p", "hint", LEGEND);
+    if left_out > 0 {
+        let text = format!(
+            "{} of {} are left out to keep this page small: first those that are the same, then the unclear \
+             ones. Their values are in the raw data.",
+            count(left_out, "chart", "charts"),
+            cases.len()
+        );
+        writer.element("p", "left-out", &text);
+    }
+    let folded = cases.len() > OPEN;
+    let class = if folded { "cases folded" } else { "cases" };
+    writer.raw(&format!("<div class=\"{class}\">\n"));
+    for case in cases {
+        if let Some((anchor, drawing)) = writer.take(&case.id) {
+            card(case, &anchor, &drawing, folded, writer);
+        }
+    }
+    writer.raw("</div>\n</section>\n");
+}
+
+/// The most urgent of a case's answers stands for it.
+fn emphasis(case: &CaseView) -> Emphasis {
+    let emphases = case.answers.iter().map(|answer| answer.emphasis);
+    emphases
+        .min_by_key(|emphasis| severity(*emphasis))
+        .unwrap_or_default()
+}
+
+fn card(case: &CaseView, anchor: &str, drawing: &str, folded: bool, writer: &mut Writer) {
+    let name = escaped(&case.id);
+    let mut answers = String::new();
+    for answer in &case.answers {
+        let about = match case.answers.len() {
+            1 => String::new(),
+            _ => format!("<span class=\"about\">{}:</span> ", escaped(&answer.about)),
+        };
+        answers.push_str(&format!(
+            "<span class=\"answer {}\">{about}{}</span>",
+            class_of(answer.emphasis),
+            escaped(&answer.text)
+        ));
+    }
+    let markup = if folded {
+        format!(
+            "<details class=\"case\" id=\"{anchor}\"><summary><span class=\"id\">{name}</span> {answers}\
+             </summary>\n{drawing}</details>\n"
+        )
+    } else {
+        format!(
+            "<article class=\"case\" id=\"{anchor}\"><h3><span class=\"id\">{name}</span> {answers}</h3>\n\
+             {drawing}</article>\n"
+        )
+    };
+    writer.raw(&markup);
+}
+
+/// A page being written.
+#[derive(Debug, Default)]
+pub struct Writer {
+    /// The text so far.
+    pub out: String,
+    /// The title of the page where that is the caption of its only table: neither that nor the only chart needs one.
+    pub subject: Option<String>,
+    /// Anchors and titles for the table of contents, in order.
+    pub contents: Vec<(String, String)>,
+    /// The anchor of each case that has one, by its id.
+    anchors: HashMap<String, String>,
+    /// What is drawn of each case that has an anchor, by its id.
+    drawings: HashMap<String, String>,
+    /// Ids given so far, so that none is given twice.
+    ids: usize,
+}
+
+impl Writer {
+    /// Gives a case an anchor, to which its rows will lead, and keeps what will be shown there.
+    pub fn expect(&mut self, case: &str, anchor: String, drawing: String) {
+        self.anchors.insert(case.to_owned(), anchor);
+        self.drawings.insert(case.to_owned(), drawing);
+    }
+
+    /// The anchor of the case of that id, if it has one.
+    pub fn anchor(&self, case: &str) -> Option<&str> {
+        self.anchors.get(case).map(String::as_str)
+    }
+
+    /// The anchor and the drawing of a case, to be shown now; once only.
+    pub fn take(&mut self, case: &str) -> Option<(String, String)> {
+        let drawing = self.drawings.remove(case)?;
+        Some((self.anchors.get(case)?.clone(), drawing))
+    }
+
+    /// An id that no other element has.
+    pub fn new_id(&mut self, kind: &str) -> String {
+        self.ids += 1;
+        format!("{kind}-{}", self.ids)
+    }
+
+    /// Appends markup.
+    pub fn raw(&mut self, markup: &str) {
+        self.out.push_str(markup);
+    }
+
+    /// Appends an element with text as its only content.
+    pub fn element(&mut self, tag: &str, class: &str, text: &str) {
+        let class = if class.is_empty() {
+            String::new()
+        } else {
+            format!(" class=\"{class}\"")
+        };
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(self.out, "<{tag}{class}>{}</{tag}>", escaped(text));
+    }
+}
+
+/// The class by which a style makes text stand out; empty for ordinary text.
+pub fn class_of(emphasis: Emphasis) -> &'static str {
+    match emphasis {
+        Emphasis::None => "",
+        Emphasis::Strong => "strong",
+        Emphasis::Good => "good",
+        Emphasis::Bad => "bad",
+        Emphasis::Caution => "caution",
+        Emphasis::Muted => "muted",
+    }
+}
+
+/// Text for the content of an element or a quoted attribute. Letters that HTML does not allow (C0 without
+/// tab and line feed, DEL, C1: "HTML Living Standard", section 13.2.3.5) become a replacement character.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\t' | '\n' => out.push(letter),
+            _ if letter.is_control() => out.push('\u{fffd}'),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// JSON for the content of a script element. A less-than sign occurs in strings only, where its escaped
+/// means the same, and without one nothing can end the element or begin a comment.
+pub fn escape_json(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_that_could_be_markup() {
+        assert_eq!(
+            escaped("</script>&\"'\u{1b}[1m\u{0}é\n"),
+            "&lt;/script&gt;&amp;&quot;&#39;\u{fffd}[1m\u{fffd}é\n"
+        );
+    }
+
+    #[test]
+    fn json_means_the_same_and_cannot_end_its_element() {
+        let json = r#"{"case":"</script><!--"}"#;
+        let escaped = escape_json(json);
+        assert!(!escaped.contains('<'));
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(&escaped), value(json));
+    }
 }

@@ -2,19 +2,15 @@
 //! inside.
 //!
 //! Everything can be read without the script, which only sorts, filters and copies. What would make
-//! the page too large is left out, and the page says so (`room.rs`). Start at `page.rs`; blocks are
-//! written in `blocks.rs`, tables in `table.rs`, the charts of all cases in `gallery.rs`.
+//! the page too large is left out, and the page says so. Start at [`page`]; blocks and the charts of all cases are
+//! written in `blocks.rs`, tables in `table.rs`.
 
 mod blocks;
-mod escape;
-mod gallery;
-mod page;
-mod room;
 mod table;
-mod writer;
 
-use super::Render;
-use crate::document::Document;
+use crate::document::{Block, Document};
+use crate::format::html::blocks::{Writer, escape_json, escaped};
+use crate::format::{Json, Render};
 use std::io::{self, Write};
 
 /// One HTML page.
@@ -23,6 +19,273 @@ pub struct Html;
 
 impl Render for Html {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(page::page(document)?.as_bytes())
+        out.write_all(page(document)?.as_bytes())
+    }
+}
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = concat!(include_str!("script.js"), include_str!("flames.js"));
+
+/// Before anything is shown: the theme that the reader chose, and that there is a script.
+const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
+    try{const t=localStorage.getItem('speedwell-theme');\
+    if(t)document.documentElement.dataset.theme=t}catch{}";
+
+/// Nothing is fetched: the browser itself keeps the promise of a page without a network.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'";
+
+/// The whole page.
+///
+/// # Errors
+/// None but those of writing the raw data to memory.
+pub fn page(document: &Document) -> io::Result<String> {
+    let answer = TopOfPage::of_document(document);
+    let mut writer = Writer::default();
+    writer.subject.clone_from(&answer.subject);
+    blocks::prepare(document, &mut writer);
+    let question = question(document);
+    let is_above = |block: &&Block| match block {
+        Block::Headline(_) => answer.is_headline || question.is_some(),
+        Block::Heading { level: 1, text } => question == Some(text),
+        _ => false,
+    };
+    let blocks = document.answer_first().into_iter();
+    let shown: Vec<&Block> = blocks.filter(|block| !is_above(block)).collect();
+    blocks::top(&shown, &mut writer);
+    raw_data(document, &mut writer)?;
+    let mut page = head(&answer.title);
+    page.push_str(&masthead(document, &answer, &writer.contents));
+    page.push_str("<main id=\"main\">\n");
+    page.push_str(&writer.out);
+    page.push_str("</main>\n");
+    page.push_str(concat!(
+        "<footer><p>Written by Speedwell ",
+        env!("CARGO_PKG_VERSION"),
+        ". This page is one file and loads nothing.</p></footer>\n"
+    ));
+    page.push_str(&format!("<script type=\"module\">\n{SCRIPT}</script>\n"));
+    page.push_str("</body>\n</html>\n");
+    Ok(page)
+}
+
+/// The words at the top of the page.
+struct TopOfPage {
+    /// The title of the page.
+    title: String,
+    /// What follows it, in smaller letters.
+    rest: String,
+    /// Where there are several headlines, each with the part that it is about.
+    several: Vec<(String, String)>,
+    /// Whether the document's only headline is the title.
+    is_headline: bool,
+    /// What the only table is about, where that is the title.
+    subject: Option<String>,
+}
+
+impl TopOfPage {
+    fn of_document(document: &Document) -> TopOfPage {
+        let headlines = headlines(document);
+        if let Some(question) = question(document) {
+            // The question stands above all answers and need not be repeated with each.
+            let answers = headlines.into_iter().map(|(part, text)| {
+                if part == *question {
+                    (String::new(), text)
+                } else {
+                    (part, text)
+                }
+            });
+            return TopOfPage {
+                title: question.clone(),
+                rest: String::new(),
+                several: answers.collect(),
+                is_headline: false,
+                subject: None,
+            };
+        }
+        if let [(_, only)] = &headlines[..] {
+            let (title, rest) = sentences(only);
+            return TopOfPage {
+                title: capitalised(title),
+                rest: rest.to_owned(),
+                several: Vec::new(),
+                is_headline: true,
+                subject: None,
+            };
+        }
+        let subject = subject(document).filter(|_| headlines.is_empty());
+        TopOfPage {
+            title: capitalised(subject.unwrap_or(document.report)),
+            rest: String::new(),
+            several: headlines,
+            is_headline: false,
+            subject: subject
+                .filter(|_| is_of_one_table(document))
+                .map(str::to_owned),
+        }
+    }
+}
+
+/// The question that the whole document answers: a heading of the first level at its beginning.
+fn question(document: &Document) -> Option<&String> {
+    match document.blocks.first() {
+        Some(Block::Heading { level: 1, text }) => Some(text),
+        _ => None,
+    }
+}
+
+/// The headlines, each with the last heading before it.
+fn headlines(document: &Document) -> Vec<(String, String)> {
+    let mut part = "";
+    let mut headlines = Vec::new();
+    for block in &document.blocks {
+        match block {
+            Block::Heading { text, .. } => part = text,
+            Block::Headline(text) => headlines.push((part.to_owned(), text.clone())),
+            _ => {}
+        }
+    }
+    headlines
+}
+
+/// Whether the document has one table with a caption and at most one chart.
+fn is_of_one_table(document: &Document) -> bool {
+    let captioned = document.tables().filter(|table| !table.caption.is_empty());
+    captioned.count() == 1 && document.charts().count() <= 1
+}
+
+/// What a document without a headline is about: what all rows of its first table with a caption share.
+fn subject(document: &Document) -> Option<&str> {
+    let mut captions = document.tables().filter_map(|table| table.caption.first());
+    captions.next().map(String::as_str)
+}
+
+/// The first sentence without its full stop, and the others.
+fn sentences(text: &str) -> (&str, &str) {
+    match text.split_once(". ") {
+        Some((first, rest)) => (first, rest),
+        None => (text.strip_suffix('.').unwrap_or(text), ""),
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        // Variants and files are called as they are called, so only words of ours get a capital.
+        Some(first) if text.starts_with("it is ") => first.to_uppercase().chain(letters).collect(),
+        Some(first) if !text.contains(' ') => first.to_uppercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+fn head(title: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n\
+         <script>{EARLY_SCRIPT}</script>\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#main\">Skip to the report</a>\n"
+    )
+}
+
+fn masthead(document: &Document, answer: &TopOfPage, contents: &[(String, String)]) -> String {
+    let kind = escaped(document.report);
+    let title = escaped(&answer.title);
+    let mut out = format!(
+        "<header class=\"masthead\">\n<p class=\"kind\"><b>Speedwell</b> {kind}</p>\n<h1>{title}</h1>\n"
+    );
+    if !answer.rest.is_empty() {
+        out.push_str(&format!(
+            "<p class=\"lede\">{}</p>\n",
+            escaped(&answer.rest)
+        ));
+    }
+    let answers = |(part, text): &(String, String)| {
+        let part = match part.as_str() {
+            "" => String::new(),
+            part => format!("<b>{}:</b> ", escaped(part)),
+        };
+        format!("<li>{part}{}</li>\n", escaped(text))
+    };
+    if !answer.several.is_empty() {
+        let answers: String = answer.several.iter().map(answers).collect();
+        out.push_str(&format!("<ul class=\"answers\">\n{answers}</ul>\n"));
+    }
+    let link = |(id, title): &(String, String)| {
+        format!("<li><a href=\"#{id}\">{}</a></li>", escaped(title))
+    };
+    if contents.len() > 1 {
+        let links: String = contents.iter().map(link).collect();
+        out.push_str(&format!(
+            "<nav aria-label=\"Parts of this report\"><ul>{links}</ul></nav>\n"
+        ));
+    }
+    out + "</header>\n"
+}
+
+/// The raw data: the same that `-o report.json` writes.
+fn raw_data(document: &Document, writer: &mut Writer) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    Json.render(document, &mut bytes)?;
+    let json = escape_json(&String::from_utf8_lossy(&bytes));
+    let id = "data";
+    writer.contents.push((id.into(), "Raw data".into()));
+    writer.raw(&format!(
+        "<section id=\"{id}\" class=\"data\">\n<h2>Raw data</h2>\n"
+    ));
+    if json.len() > DATA_BYTES {
+        writer.raw(&format!(
+            "<p>The raw data ({} MB) are left out to keep this page small; \
+             <code>-o report.json</code> writes them.</p>\n",
+            json.len() >> 20
+        ));
+    } else {
+        writer.raw(
+            "<p>Every figure with all its digits, and the value of every run, as JSON inside of \
+             this page: the element <code>#raw-data</code>.</p>\n",
+        );
+        writer.raw(&format!(
+            "<script type=\"application/json\" id=\"raw-data\">\n{json}</script>\n"
+        ));
+    }
+    writer.raw("</section>\n");
+    Ok(())
+}
+
+/// Bytes for the charts of the gallery. One takes about 4 kB with 16 runs a side.
+pub const CHARTS_BYTES: usize = 6 << 20;
+/// Bytes for a chart that stands by itself.
+pub const CHART_BYTES: usize = 1 << 20;
+/// Rows of one table; each takes about 2 kB with its drawing.
+pub const ROWS: usize = 4_000;
+/// Bytes for the raw data.
+pub const DATA_BYTES: usize = 8 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sentence_is_the_title() {
+        let text = "new is faster in 3.5 % of 2 cases; 1 unclear. Typical change: +6 % [+2, +10].";
+        assert_eq!(
+            sentences(text),
+            (
+                "new is faster in 3.5 % of 2 cases; 1 unclear",
+                "Typical change: +6 % [+2, +10]."
+            )
+        );
+        assert_eq!(sentences("all is well."), ("all is well", ""));
+    }
+
+    #[test]
+    fn names_of_variants_keep_their_letters() {
+        assert_eq!(capitalised("new is faster"), "new is faster");
+        assert_eq!(capitalised("it is unclear"), "It is unclear");
+        assert_eq!(capitalised("sessions"), "Sessions");
     }
 }

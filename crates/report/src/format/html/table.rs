@@ -1,13 +1,11 @@
 //! Tables as markup: names that lead to their case, drawings in their column, and what the script needs to
 //! sort and to choose rows.
 
-use super::escape::escape;
-use super::room::ROWS;
-use super::writer::{Writer, class_of};
-use crate::footnotes::mark;
-use crate::metric_words::count;
-use crate::table::{Cell, Kind, Row, Table};
-use crate::urgency::{most_urgent, urgency};
+use crate::document::{most_severe, severity};
+use crate::figure::count;
+use crate::format::html::ROWS;
+use crate::format::html::blocks::{Writer, class_of, escaped};
+use crate::table::{Cell, Kind, Row, Table, mark};
 use serde_json::Value;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
@@ -21,17 +19,17 @@ const LONG_HEADER: usize = 24;
 const LONG: usize = 60;
 
 /// A whole table with what stands around it.
-pub fn table(table: &Table, top: bool, writer: &mut Writer) {
+pub fn add_table(table: &Table, top: bool, writer: &mut Writer) {
     let shown = table.for_pages();
     if shown.is_empty() {
         captions(table, "", writer);
     } else {
-        sheet(&Sheet::of(table, shown), top, writer);
+        write_table(&TableView::new(table, shown), top, writer);
     }
 }
 
 /// A table prepared for writing.
-struct Sheet<'t> {
+struct TableView<'t> {
     table: &'t Table,
     /// Positions of the columns shown.
     shown: Vec<usize>,
@@ -45,8 +43,8 @@ struct Sheet<'t> {
     rows: usize,
 }
 
-impl<'t> Sheet<'t> {
-    fn of(table: &'t Table, shown: Vec<usize>) -> Sheet<'t> {
+impl<'t> TableView<'t> {
+    fn new(table: &'t Table, shown: Vec<usize>) -> TableView<'t> {
         let position = |wanted: fn(&crate::table::Column) -> bool| {
             shown.iter().copied().find(|&at| wanted(&table.columns[at]))
         };
@@ -54,11 +52,11 @@ impl<'t> Sheet<'t> {
         let emphases = table.emphases();
         let drawn = position(|column| column.kind == Kind::Drawn)
             .and_then(|at| Some((at, strips(table, at)?)));
-        Sheet {
+        TableView {
             table,
             facet,
             drawn,
-            kept: most_urgent(&emphases, ROWS).into_iter().collect(),
+            kept: most_severe(&emphases, ROWS).into_iter().collect(),
             rows: emphases.len(),
             shown,
         }
@@ -104,8 +102,8 @@ fn captions(table: &Table, id: &str, writer: &mut Writer) -> bool {
     true
 }
 
-fn sheet(sheet: &Sheet<'_>, top: bool, writer: &mut Writer) {
-    let table = sheet.table;
+fn write_table(view: &TableView<'_>, top: bool, writer: &mut Writer) {
+    let table = view.table;
     let id = writer.new_id(table.name);
     // Further tables stand below headings, which lead to them.
     if top && writer.contents.is_empty() {
@@ -119,12 +117,12 @@ fn sheet(sheet: &Sheet<'_>, top: bool, writer: &mut Writer) {
         format!("aria-labelledby=\"{caption}\"")
     } else {
         let title = table.caption.first().map_or(table.name, String::as_str);
-        format!("aria-label=\"{}\"", escape(title))
+        format!("aria-label=\"{}\"", escaped(title))
     };
-    tally(sheet, writer);
-    let long = if sheet.rows > LONG { " long" } else { "" };
+    tally(view, writer);
+    let long = if view.rows > LONG { " long" } else { "" };
     // A few columns of nothing but figures are not stretched over the page.
-    let figures = sheet
+    let figures = view
         .shown
         .iter()
         .all(|&at| table.columns[at].kind == Kind::Figure);
@@ -132,10 +130,10 @@ fn sheet(sheet: &Sheet<'_>, top: bool, writer: &mut Writer) {
     writer.raw(&format!(
         "<div class=\"scroll{long}\" role=\"region\" tabindex=\"0\" {label}>\n<table{class} {label}>\n"
     ));
-    header(sheet, writer);
-    rows(sheet, writer);
+    header(view, writer);
+    rows(view, writer);
     writer.raw("</table>\n</div>\n");
-    footnotes(sheet, writer);
+    footnotes(view, writer);
     writer.raw("</section>\n");
 }
 
@@ -148,10 +146,10 @@ fn capital(word: &str) -> String {
 }
 
 /// How many rows have each value of the facet.
-fn tally(sheet: &Sheet<'_>, writer: &mut Writer) {
-    let Some(facet) = sheet.facet else { return };
+fn tally(view: &TableView<'_>, writer: &mut Writer) {
+    let Some(facet) = view.facet else { return };
     let mut values: Vec<(&str, &Cell, usize)> = Vec::new();
-    for cells in sheet.table.cells() {
+    for cells in view.table.cells() {
         let cell = &cells[facet];
         let Some(Value::String(value)) = &cell.value else {
             continue;
@@ -161,8 +159,8 @@ fn tally(sheet: &Sheet<'_>, writer: &mut Writer) {
             None => values.push((value, cell, 1)),
         }
     }
-    values.sort_by_key(|(_, cell, _)| urgency(cell.emphasis));
-    let key = escape(sheet.table.columns[facet].key);
+    values.sort_by_key(|(_, cell, _)| severity(cell.emphasis));
+    let key = escaped(view.table.columns[facet].key);
     writer.raw(&format!("<ul class=\"tally\" data-facet=\"{key}\">\n"));
     for (value, cell, number) in values {
         let symbol = cell.text.chars().next().filter(|c| !c.is_alphanumeric());
@@ -170,20 +168,20 @@ fn tally(sheet: &Sheet<'_>, writer: &mut Writer) {
         writer.raw(&format!(
             "<li class=\"{}\" data-v=\"{1}\"><i aria-hidden=\"true\">{2}</i> {number} {1}</li>\n",
             class_of(cell.emphasis),
-            escape(value),
-            escape(&symbol)
+            escaped(value),
+            escaped(&symbol)
         ));
     }
     writer.raw("</ul>\n");
 }
 
-fn header(sheet: &Sheet<'_>, writer: &mut Writer) {
+fn header(view: &TableView<'_>, writer: &mut Writer) {
     let mut out = String::from("<thead><tr>");
-    for &at in &sheet.shown {
-        let column = &sheet.table.columns[at];
+    for &at in &view.shown {
+        let column = &view.table.columns[at];
         let class = class_of_kind(column.kind);
-        let (key, text) = (escape(column.key), escape(&column.header));
-        let _ = match &sheet.drawn {
+        let (key, text) = (escaped(column.key), escaped(&column.header));
+        let _ = match &view.drawn {
             Some((drawn, strips)) if *drawn == at => write!(
                 out,
                 "<th scope=\"col\" class=\"{class}\"><span class=\"unseen\">{text}, drawn</span>{}</th>",
@@ -197,7 +195,7 @@ fn header(sheet: &Sheet<'_>, writer: &mut Writer) {
                 };
                 let title = match explanation(column.key) {
                     "" => String::new(),
-                    words => format!(" title=\"{}\"", escape(words)),
+                    words => format!(" title=\"{}\"", escaped(words)),
                 };
                 write!(
                     out,
@@ -234,11 +232,11 @@ fn class_of_kind(kind: Kind) -> &'static str {
 }
 
 /// The rows, in one body per group, so that a group is a unit for those who listen.
-fn rows(sheet: &Sheet<'_>, writer: &mut Writer) {
+fn rows(view: &TableView<'_>, writer: &mut Writer) {
     writer.raw("<tbody>\n");
     let mut group = "";
     let mut number = 0;
-    let mut rest = sheet.table.rows.iter().peekable();
+    let mut rest = view.table.rows.iter().peekable();
     while let Some(row) = rest.next() {
         match row {
             Row::Group(name) => {
@@ -252,8 +250,8 @@ fn rows(sheet: &Sheet<'_>, writer: &mut Writer) {
                 if !group.is_empty() {
                     writer.raw(&format!(
                         "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
-                        sheet.shown.len(),
-                        escape(group)
+                        view.shown.len(),
+                        escaped(group)
                     ));
                 }
             }
@@ -264,9 +262,9 @@ fn rows(sheet: &Sheet<'_>, writer: &mut Writer) {
                 {
                     remarks.push(text.as_str());
                 }
-                if sheet.kept.contains(&number) {
+                if view.kept.contains(&number) {
                     let markup = Line {
-                        sheet,
+                        view,
                         cells,
                         group,
                         number,
@@ -280,8 +278,8 @@ fn rows(sheet: &Sheet<'_>, writer: &mut Writer) {
             // A remark without a row is about the group.
             Row::Remark(text) => writer.raw(&format!(
                 "<tr class=\"group\"><td colspan=\"{}\">{}</td></tr>\n",
-                sheet.shown.len(),
-                escape(text)
+                view.shown.len(),
+                escaped(text)
             )),
         }
     }
@@ -290,7 +288,7 @@ fn rows(sheet: &Sheet<'_>, writer: &mut Writer) {
 
 /// One row with cells.
 struct Line<'l> {
-    sheet: &'l Sheet<'l>,
+    view: &'l TableView<'l>,
     cells: &'l [Cell],
     group: &'l str,
     number: usize,
@@ -300,8 +298,8 @@ struct Line<'l> {
 impl Line<'_> {
     fn markup(&self, writer: &Writer) -> String {
         let mut out = String::from("<tr class=\"row\">");
-        for (number, &at) in self.sheet.shown.iter().enumerate() {
-            let (column, cell) = (&self.sheet.table.columns[at], &self.cells[at]);
+        for (number, &at) in self.view.shown.iter().enumerate() {
+            let (column, cell) = (&self.view.table.columns[at], &self.cells[at]);
             let first = number == 0;
             let (tag, scope) = if first {
                 ("th", " scope=\"row\"")
@@ -313,13 +311,13 @@ impl Line<'_> {
                 out,
                 "<{tag}{scope} class=\"{}\" data-l=\"{}\"{}>{}",
                 class.trim_end(),
-                escape(&column.header),
+                escaped(&column.header),
                 sort_value(cell),
                 self.content(at, first, writer)
             );
             if first {
                 for remark in &self.remarks {
-                    let _ = write!(out, "<small>{}</small>", escape(remark));
+                    let _ = write!(out, "<small>{}</small>", escaped(remark));
                 }
             }
             let _ = write!(out, "</{tag}>");
@@ -329,20 +327,20 @@ impl Line<'_> {
 
     fn content(&self, at: usize, first: bool, writer: &Writer) -> String {
         let cell = &self.cells[at];
-        match &self.sheet.drawn {
+        match &self.view.drawn {
             Some((drawn, strips)) if *drawn == at => {
                 return strips.rows[self.number].clone().unwrap_or_default();
             }
             _ => {}
         }
-        let text = unbroken_options(&escape(&cell.text));
+        let text = unbroken_options(&escaped(&cell.text));
         if !first {
             return text;
         }
         // The name of the group is shown where rows of several groups are mixed.
         let group = match self.group {
             "" => String::new(),
-            group => format!("<span class=\"of\">{} </span>", escape(group)),
+            group => format!("<span class=\"of\">{} </span>", escaped(group)),
         };
         let case = cell.value.as_ref().and_then(Value::as_str);
         match case.and_then(|case| writer.anchor(case)) {
@@ -371,27 +369,27 @@ fn sort_value(cell: &Cell) -> String {
     match &cell.value {
         Some(Value::Number(number)) => format!(" data-v=\"{number}\""),
         Some(Value::String(text)) if *text != cell.text => {
-            format!(" data-v=\"{}\"", escape(text))
+            format!(" data-v=\"{}\"", escaped(text))
         }
         _ => String::new(),
     }
 }
 
-fn footnotes(sheet: &Sheet<'_>, writer: &mut Writer) {
-    let left_out = sheet.rows - sheet.kept.len();
+fn footnotes(view: &TableView<'_>, writer: &mut Writer) {
+    let left_out = view.rows - view.kept.len();
     if left_out > 0 {
         let text = format!(
             "{} of {} are left out to keep this page small; -o report.csv has all of them.",
             count(left_out, "row", "rows"),
-            sheet.rows
+            view.rows
         );
         writer.element("p", "left-out", &text);
     }
-    if sheet.table.footnotes.is_empty() {
+    if view.table.footnotes.is_empty() {
         return;
     }
     writer.raw("<div class=\"footnotes\">\n");
-    for (at, footnote) in sheet.table.footnotes.iter().enumerate() {
+    for (at, footnote) in view.table.footnotes.iter().enumerate() {
         writer.element("p", "", &format!("{} {footnote}", mark(at + 1)));
     }
     writer.raw("</div>\n");

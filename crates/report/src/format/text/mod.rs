@@ -1,19 +1,15 @@
 //! Documents for terminals: aligned, within the width of the screen, readable without colour.
 //!
-//! Tables are laid out in `layout.rs`, lines broken in `wrap.rs`, colours spelled in `paint.rs`.
+//! Tables are laid out and lines broken in `layout.rs`.
 
 mod layout;
-mod paint;
-mod wrap;
 
-use super::Render;
 use crate::document::{Block, Document, Emphasis, Fact};
-use crate::footnotes::mark;
-use crate::table::Table;
-use crate::visible;
-use paint::paint;
+use crate::format::Render;
+use crate::format::text::layout::wrap;
+use crate::table::{Table, mark};
+use std::borrow::Cow;
 use std::io::{self, Write};
-use wrap::wrap;
 
 /// Running text is not wider than this, however wide the screen: long lines are hard to follow.
 const READING_WIDTH: usize = 100;
@@ -100,7 +96,7 @@ impl Text {
 
     fn heading(&self, level: u8, text: &str, out: &mut String) {
         let rule = if level == 1 { "═" } else { "─" };
-        let width = wrap::width(text).min(self.reading_width());
+        let width = layout::width(text).min(self.reading_width());
         out.push_str(&format!("{}\n", paint(text, Emphasis::Strong, self.color)));
         out.push_str(&format!("{}\n", rule.repeat(width)));
     }
@@ -113,7 +109,7 @@ impl Text {
         emphasis: Emphasis,
         out: &mut String,
     ) {
-        let lead_width = wrap::width(lead);
+        let lead_width = layout::width(lead);
         let room = self.reading_width().saturating_sub(indent + lead_width);
         let margin = " ".repeat(indent);
         for (at, line) in wrap(text, room).iter().enumerate() {
@@ -153,10 +149,10 @@ impl Text {
 
     /// Names on the left, and what they are beside them.
     fn facts(&self, facts: &[Fact], indent: usize, out: &mut String) {
-        let widest = facts.iter().map(|(name, _)| wrap::width(name)).max();
+        let widest = facts.iter().map(|(name, _)| layout::width(name)).max();
         let widest = widest.unwrap_or(0);
         for (name, value) in facts {
-            let free = " ".repeat(widest + 2 - wrap::width(name));
+            let free = " ".repeat(widest + 2 - layout::width(name));
             self.sentences(&format!("{name}{free}"), value, indent, Emphasis::None, out);
         }
     }
@@ -169,7 +165,7 @@ impl Text {
         }
         let room = self.reading_width().min(72).saturating_sub(indent);
         let title = format!("── {label} ");
-        let rest = room.saturating_sub(wrap::width(&title));
+        let rest = room.saturating_sub(layout::width(&title));
         out.push_str(&format!("{margin}{title}{}\n", "─".repeat(rest)));
         for line in text.trim_end().lines() {
             out.push_str(&format!("{margin}{}\n", visible(line)));
@@ -196,6 +192,45 @@ fn belong_together(first: &Block, second: &Block) -> bool {
     )
 }
 
+/// `text` in the colour of `emphasis`, if colours are wanted at all. What others wrote steers no terminal.
+pub fn paint(text: &str, emphasis: Emphasis, color: bool) -> String {
+    let code = match emphasis {
+        Emphasis::None => "",
+        Emphasis::Strong => "1",
+        Emphasis::Good => "32",
+        Emphasis::Bad => "31",
+        Emphasis::Caution => "33",
+        Emphasis::Muted => "2",
+    };
+    let text = visible(text);
+    if !color || code.is_empty() || text.trim().is_empty() {
+        return text.into_owned();
+    }
+    format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+/// `text` with control characters other than line feed and tab shown as `\x1b`, and those that turn the direction
+/// of writing as `\u{202e}` (ECMA-48; Unicode Standard Annex 9, section 2).
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        match letter {
+            _ if !steers(letter) => shown.push(letter),
+            '\0'..='\u{ff}' => shown.push_str(&format!("\\x{:02x}", u32::from(letter))),
+            _ => shown.push_str(&letter.escape_unicode().to_string()),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn steers(letter: char) -> bool {
+    let turns = matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || letter.is_control() && letter != '\n' && letter != '\t'
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,5 +253,24 @@ mod tests {
             text.contains("\n\\x1b]0;title\\x07boom\tat 1\n"),
             "{text:?}"
         );
+    }
+
+    #[test]
+    fn nothing_is_painted_unless_asked() {
+        assert_eq!(paint("x", Emphasis::Bad, false), "x");
+        assert_eq!(paint("x", Emphasis::Bad, true), "\x1b[31mx\x1b[0m");
+        assert_eq!(paint("  ", Emphasis::Bad, true), "  ");
+    }
+
+    #[test]
+    fn what_could_steer_a_terminal_is_shown_and_nothing_else_changes() {
+        for (text, shown) in [
+            ("old né ▲\n\tx", "old né ▲\n\tx"),
+            ("\u{1b}[2J\0\u{7}\r", "\\x1b[2J\\x00\\x07\\x0d"),
+            ("\u{9b}31m\u{7f}", "\\x9b31m\\x7f"),
+            ("a\u{202e}b\u{2066}", "a\\u{202e}b\\u{2066}"),
+        ] {
+            assert_eq!(visible(text), shown);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a user reads, against golden files (`SPEEDWELL_UPDATE_GOLDEN=1` writes them anew).
 
 use super::made::{MS, Made, S, US};
-use speedwell_analysis::load::{LoadFindings, gate, of};
+use speedwell_analysis::load::{LoadFindings, analyse, gate};
 use speedwell_load::latency::{Intended, Outcome};
 use speedwell_load::outcomes::ErrorClass;
 use speedwell_report::load::{document, gate as gate_of};
@@ -104,7 +104,7 @@ pub fn troubled() -> Made {
 #[test]
 fn a_clean_closed_load_in_every_format() {
     let made = clean();
-    let loads = [of(&made.run)];
+    let loads = [analyse(&made.run)];
     let document = document(&loads, &Output::default());
     golden("closed-100.txt", &rendered(&document, &terminal()));
     golden("closed.md", &rendered(&document, &Markdown::default()));
@@ -116,7 +116,7 @@ fn a_clean_closed_load_in_every_format() {
 #[test]
 fn a_troubled_open_load() {
     let made = troubled();
-    golden("open-100.txt", &text(&[of(&made.run)]));
+    golden("open-100.txt", &text(&[analyse(&made.run)]));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_load_whose_times_are_refused() {
     for _ in 0..1_000 {
         made.end(Outcome::Ok, MS, 20 * MS);
     }
-    golden("refused-100.txt", &text(&[of(&made.run)]));
+    golden("refused-100.txt", &text(&[analyse(&made.run)]));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_load_whose_times_are_ranges() {
         let late_ns = if at % 10 == 0 { 1_800 * US } else { 50 * US };
         made.end(Outcome::Ok, 14_100 * US + late_ns, late_ns);
     }
-    golden("range-100.txt", &text(&[of(&made.run)]));
+    golden("range-100.txt", &text(&[analyse(&made.run)]));
 }
 
 #[test]
@@ -144,14 +144,14 @@ fn several_loads_side_by_side() {
     let (one, mut other) = (clean(), clean());
     other.run.label = "http://127.0.0.1:8081/hello".into();
     other.run.measured.ok_in_time = 9_000;
-    let loads = [of(&one.run), of(&other.run)];
+    let loads = [analyse(&one.run), analyse(&other.run)];
     golden("two-100.txt", &text(&loads));
 }
 
 #[test]
 fn a_gate_says_what_was_found_and_what_cannot_be_judged() {
     let (clean, troubled) = (clean(), troubled());
-    let loads = [of(&clean.run), of(&troubled.run)];
+    let loads = [analyse(&clean.run), analyse(&troubled.run)];
     let conditions: Vec<gate::Condition> = ["p99>2ms", "errors>1%", "lag-p99>5ms"]
         .map(|text| text.parse().unwrap())
         .to_vec();
@@ -162,7 +162,7 @@ fn a_gate_says_what_was_found_and_what_cannot_be_judged() {
 #[test]
 fn machines_get_every_figure_by_name_and_the_load_without_loss() {
     let made = troubled();
-    let json = rendered(&document(&[of(&made.run)], &Output::default()), &Json);
+    let json = rendered(&document(&[analyse(&made.run)], &Output::default()), &Json);
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(value["speedwell"]["report"], "load");
     let row = &value["load_summaries"][0];
@@ -186,7 +186,10 @@ fn machines_get_every_figure_by_name_and_the_load_without_loss() {
 fn charts_are_well_formed_pictures() {
     let (one, mut other) = (clean(), clean());
     other.run.label = "other".into();
-    for loads in [vec![of(&one.run)], vec![of(&one.run), of(&other.run)]] {
+    for loads in [
+        vec![analyse(&one.run)],
+        vec![analyse(&one.run), analyse(&other.run)],
+    ] {
         let document = document(&loads, &Output::default());
         let charts: Vec<_> = document.charts().collect();
         assert_eq!(charts.len(), 4);

@@ -3,7 +3,7 @@
 use super::made::{MS, Made, US};
 use super::{scheduled, thousand};
 use speedwell_analysis::load::gate::{Answer, Condition, Unknown, judge, passes};
-use speedwell_analysis::load::{NextRate, RateRules, Refusal, Remark, next_rate, of, rates};
+use speedwell_analysis::load::{NextRate, RateRules, Refusal, Remark, analyse, next_rate, rates};
 use speedwell_load::latency::Outcome;
 use speedwell_load::outcomes::ErrorClass;
 use speedwell_report::load::search;
@@ -16,7 +16,7 @@ fn conditions(texts: &[&str]) -> Vec<Condition> {
 #[test]
 fn limits_pass_fail_or_cannot_be_judged() {
     let made = thousand().ended(Outcome::Failed(ErrorClass::TimeoutTotal), 10, 10 * US);
-    let loads = [of(&made.run)];
+    let loads = [analyse(&made.run)];
     for (text, answer) in [
         ("p99>991ms", Answer::Passed),
         ("p99>980us", Answer::Failed),
@@ -45,7 +45,7 @@ fn limits_pass_fail_or_cannot_be_judged() {
 #[test]
 fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
     let limited = scheduled(5 * MS);
-    let loads = [of(&limited.run)];
+    let loads = [analyse(&limited.run)];
     let conditions_of_times = conditions(&["p50>1h", "service-p50>1h", "mean>1h", "lag-p99>1s"]);
     let answers: Vec<Answer> = judge(&conditions_of_times, &loads)
         .iter()
@@ -56,7 +56,7 @@ fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
 
     // Between 1 and 1.5 ms: half a millisecond is the generator's own.
     let late = scheduled(500 * US);
-    let loads = [of(&late.run)];
+    let loads = [analyse(&late.run)];
     for (text, answer) in [
         ("p99>1200us", Answer::Unknown(Unknown::Range)),
         ("p99<1200us", Answer::Unknown(Unknown::Range)),
@@ -76,7 +76,7 @@ fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
     for _ in 0..20 {
         made.end(Outcome::Unsent, 0, 10 * MS);
     }
-    let loads = [of(&made.run)];
+    let loads = [analyse(&made.run)];
     for (text, answer) in [
         ("p99>9ms", Answer::Failed),
         ("p99>11ms", Answer::Unknown(Unknown::LowerBound)),
@@ -95,7 +95,7 @@ fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
 #[test]
 fn a_load_without_requests_passes_no_limit_of_times_or_shares() {
     let made = Made::closed(1).with(|run| run.measured.elapsed_ns = 0);
-    let loads = [of(&made.run)];
+    let loads = [analyse(&made.run)];
     assert_eq!(loads[0].remarks, [Remark::NothingAnswered]);
     let conditions = conditions(&["p99>1h", "errors>50%", "ok<1%", "throughput<1"]);
     let judged = judge(&conditions, &loads);
@@ -132,7 +132,7 @@ fn a_rate_that_is_missed_while_others_took_the_processor_may_not_be_the_limit() 
             interrupted(1050.0, missed, false),
             interrupted(1050.0, missed, false),
         ];
-        let loads: Vec<_> = tries.iter().map(|made| of(&made.run)).collect();
+        let loads: Vec<_> = tries.iter().map(|made| analyse(&made.run)).collect();
         let found = rates(&loads, &[]).remove(0);
         let bounds = (found.answer.kept, found.answer.missed);
         assert_eq!(bounds, (Some(1000.0), Some(1050.0)));
@@ -178,13 +178,13 @@ fn the_highest_rate_is_refused_where_the_generator_was_the_limit() {
     };
     let mut tries = vec![at(1000.0, 0), at(1000.0, 0)];
     for _ in 0..4 {
-        let loads: Vec<_> = tries.iter().map(|made| of(&made.run)).collect();
+        let loads: Vec<_> = tries.iter().map(|made| analyse(&made.run)).collect();
         // A late generator says nothing of the server: the same rate is tried again.
         assert_eq!(next_rate(&loads, &[], &rules), NextRate::Try(2000.0));
         drop(loads);
         tries.push(at(2000.0, 20 * MS));
     }
-    let loads: Vec<_> = tries.iter().map(|made| of(&made.run)).collect();
+    let loads: Vec<_> = tries.iter().map(|made| analyse(&made.run)).collect();
     assert_eq!(next_rate(&loads, &[], &rules), NextRate::Stop);
     let found = rates(&loads, &[]);
     assert_eq!(found[0].refused_at, Some(2000.0));

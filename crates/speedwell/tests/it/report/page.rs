@@ -7,7 +7,9 @@ use super::{mixed, report_of};
 use regex::Regex;
 use speedwell_analysis::Findings;
 use speedwell_model::Verdict;
-use speedwell_report::{Block, Document, Html, Markdown, Output, Render, of, study as study_of};
+use speedwell_report::{
+    Block, Document, Html, Markdown, Output, Render, findings as findings_of, study as study_of,
+};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -18,7 +20,7 @@ fn page(document: &Document) -> String {
 }
 
 fn of_findings(findings: &Findings) -> Document {
-    of(findings, &Output::default()).unwrap()
+    findings_of(findings, &Output::default()).unwrap()
 }
 
 /// Pages of every kind of report.

@@ -1,0 +1,176 @@
+//! Sources against each other: sessions, or variants and parts of them.
+//!
+//! Decides what the runs of two sources share. Those of different sessions share nothing, so that their comparison is
+//! a hint only; two variants of one session keep its blocks; two parts of one session took turns in them. It must not
+//! know how cases are judged. Start at [`compare_sources`].
+
+use crate::comparison::{self, Source, compare_matched, match_cases};
+use crate::policy::Policy;
+use crate::session::{Grid, metrics};
+use crate::{Findings, Settings, validity, warnings};
+use speedwell_model::Session;
+use std::collections::HashSet;
+
+/// One side of a comparison across sessions.
+pub(super) struct SelectedSource<'a> {
+    pub label: &'a str,
+    pub session: &'a Session,
+    grid: Grid<'a>,
+    variant: usize,
+}
+
+impl SelectedSource<'_> {
+    /// The name of the variant that takes part.
+    pub fn variant(&self) -> &str {
+        &self.grid.variants[self.variant]
+    }
+}
+
+/// Compares the first source with each of the others. A source is a label, a session and, where it
+/// has several, the variant that takes part; otherwise the session's baseline does. The settings'
+/// own baseline plays no part here.
+///
+/// Sessions are distinguished by their ids: a source may hold a part of its session only. Two variants of
+/// one session are compared as that session's design asks for.
+pub fn compare_sources(
+    sources: &[(String, &Session, Option<String>)],
+    settings: &Settings,
+) -> Findings {
+    let mut findings = Findings::default();
+    let mut chosen: Vec<SelectedSource<'_>> = Vec::new();
+    for (label, session, variant) in sources {
+        if !chosen.iter().any(|known| known.session.id == session.id) {
+            findings.failures.extend(session.failures.iter().cloned());
+            findings
+                .warnings
+                .extend(warnings::of_session(session, Some(label)));
+        }
+        let taken = choose(label, session, variant.as_deref(), &mut findings.warnings);
+        chosen.extend(taken);
+    }
+    let Some((baseline, candidates)) = chosen.split_first() else {
+        return findings;
+    };
+    findings.warnings.extend(warnings::of_environments(&chosen));
+    let sides: Vec<_> = chosen
+        .iter()
+        .map(|side| (side.label, side.session, side.variant()))
+        .collect();
+    findings.validity = validity::of_sides(&sides);
+    findings.apart = candidates
+        .iter()
+        .any(|candidate| relation(baseline, candidate) == Relation::Apart);
+    let policies: Vec<Policy> = candidates
+        .iter()
+        .map(|candidate| policy(baseline, candidate, settings, &mut findings.warnings))
+        .collect();
+    let mut matched = Vec::new();
+    for metric in metrics(baseline.session, settings, &mut findings.warnings) {
+        for (candidate, policy) in candidates.iter().zip(&policies) {
+            let differs = warnings::of_metric(metric, candidate.session, candidate.label);
+            warnings::add(&mut findings.warnings, differs);
+            let (old, new) = (source(baseline), source(candidate));
+            let apart = relation(baseline, candidate) == Relation::Apart;
+            matched.push(match_cases(&old, &new, metric, policy, apart));
+        }
+    }
+    for found in compare_matched(matched, settings) {
+        warnings::add(&mut findings.warnings, warnings::of_comparison(&found));
+        findings.comparisons.push(found.comparison);
+    }
+    comparison::locate(&mut findings.comparisons);
+    validity::refuse(&findings.validity, &mut findings.comparisons);
+    findings
+}
+
+fn choose<'a>(
+    label: &'a str,
+    session: &'a Session,
+    variant: Option<&str>,
+    warnings: &mut Vec<String>,
+) -> Option<SelectedSource<'a>> {
+    let grid = Grid::new(session);
+    let wanted = variant.unwrap_or(&session.design.baseline);
+    let found = grid.variant(wanted);
+    match found {
+        None if grid.variants.is_empty() => {
+            warnings.push(format!("'{label}' has no runs."));
+            return None;
+        }
+        None if variant.is_some() || grid.variants.len() > 1 => warnings.push(format!(
+            "'{label}' has no variant '{wanted}'; '{}' is compared.",
+            grid.variants[0]
+        )),
+        Some(_) if variant.is_none() && grid.variants.len() > 1 => warnings.push(format!(
+            "'{label}' has the variants {}; '{wanted}' is compared.",
+            warnings::list(grid.variants.iter().map(|name| &**name))
+        )),
+        _ => {}
+    }
+    Some(SelectedSource {
+        label,
+        session,
+        grid,
+        variant: found.unwrap_or(0),
+    })
+}
+
+/// What the runs of two sources have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    /// They come from different sessions.
+    Apart,
+    /// Two variants of the same cases of one session.
+    Variants,
+    /// Different cases of one session that go by the same name.
+    Turns,
+}
+
+fn relation(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>) -> Relation {
+    if baseline.session.id != candidate.session.id {
+        return Relation::Apart;
+    }
+    // What is left in a source after `::REGEX` was cut out tells whether it holds the other side's cases.
+    let held: HashSet<u32> = baseline.session.runs.iter().map(|run| run.slot).collect();
+    let mut runs = candidate.session.runs.iter();
+    let holds_all =
+        runs.all(|run| *run.variant != *candidate.variant() || held.contains(&run.slot));
+    if holds_all && baseline.variant() != candidate.variant() {
+        Relation::Variants
+    } else {
+        Relation::Turns
+    }
+}
+
+/// The rule for two sources, and what is to be said of it.
+fn policy(
+    baseline: &SelectedSource<'_>,
+    candidate: &SelectedSource<'_>,
+    settings: &Settings,
+    warnings: &mut Vec<String>,
+) -> Policy {
+    let design = &baseline.session.design;
+    let policy = match relation(baseline, candidate) {
+        Relation::Apart => Policy::unmatched(settings),
+        Relation::Variants => {
+            warnings::add(warnings, warnings::of_order(design.order));
+            warnings::add(warnings, warnings::of_plan(design, settings));
+            Policy::new(design, settings)
+        }
+        Relation::Turns => {
+            let sides = (baseline.label, candidate.label);
+            warnings::add(warnings, warnings::of_turns(sides, design.order));
+            Policy::in_turns(design, settings)
+        }
+    };
+    warnings::add(warnings, warnings::of_method(settings, &policy));
+    policy
+}
+
+fn source<'a, 's>(chosen: &'a SelectedSource<'s>) -> Source<'a, 's> {
+    Source {
+        name: chosen.label,
+        cases: &chosen.grid.cases,
+        variant: chosen.variant,
+    }
+}

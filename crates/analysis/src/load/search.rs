@@ -1,0 +1,381 @@
+//! Loads of several rates or of several levels of concurrency: which of them belong together, which rates the server
+//! kept, what each level showed beside its throughput, and what is loaded next. Start at [`rates`] and [`levels`].
+
+pub use rate_search::{Answer as RateAnswer, Next as NextRate, Rules as RateRules};
+
+use crate::load::LoadFindings;
+use crate::load::checks::{Remark, whole_ticks};
+use crate::load::gate::{self, Condition, Unknown};
+use crate::load::times::{Group, Quantity, Refusal, Told};
+use crate::scaling::{self, Level, Next, Rules, Scaling};
+use crate::session::distinct;
+use speedwell_load::latency::LEAST_ACHIEVED;
+use speedwell_load::measured::Measured;
+use speedwell_model::load_run::{LoadRun, PaceFacts};
+use speedwell_stats::rate_search::{self, Trial};
+
+/// So many tries of one rate with a late generator are more than passing disturbances.
+const MOST_LATE: usize = 4;
+
+/// Loads of one address at several rates.
+#[derive(Debug, Clone)]
+pub struct Rates {
+    /// What was loaded.
+    pub label: String,
+    /// The trials, by rate and in the order of their execution.
+    pub tries: Vec<RateTry>,
+    /// The highest rate that was kept, and the lowest that was not, as far as the generator was in time.
+    pub answer: RateAnswer,
+    /// The lowest rate that the generator could not send in time however often it tried. The server may keep that and
+    /// more, so the highest rate is not known.
+    pub refused_at: Option<f64>,
+    /// Other programs took the processor from the generator in every try of the two rates that bound the answer. They
+    /// took it from a server on the same machine as well, which may keep more without them.
+    pub is_disturbed: bool,
+}
+
+/// One load of a rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RateTry {
+    /// Requests per second that were due.
+    pub rate: f64,
+    /// Share of them that was sent.
+    pub sent: f64,
+    /// Share of them that was answered well in time.
+    pub answered: f64,
+    /// 50th and 99th percentile of response time in nanoseconds, as far as they are reported.
+    pub p50_ns: Option<f64>,
+    /// See [`RateTry::p50_ns`].
+    pub p99_ns: Option<f64>,
+    /// Why the rate counts as missed; `None` if it was kept.
+    pub missed: Option<Missed>,
+    /// Other programs took the processor from the generator ([`Remark::Disturbed`]).
+    pub is_disturbed: bool,
+}
+
+/// Why a rate counts as missed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missed {
+    /// The generator was late by itself: this says nothing of the server.
+    Generator,
+    /// Fewer than 98 % of the due requests were sent.
+    Unsent,
+    /// Fewer than 98 % of the due requests were answered well in time.
+    Unanswered,
+    /// A limit was not kept: its words.
+    Limit(String),
+}
+
+/// The loads that were carried out at several rates, address by address, held against `conditions`.
+pub fn rates(loads: &[LoadFindings<'_>], conditions: &[Condition]) -> Vec<Rates> {
+    let labels = distinct(loads.iter().map(|load| load.run.label.as_str()));
+    let of_label = |label: &&str| {
+        let counted = loads.iter().filter(|load| load.run.label == *label);
+        let mut tries: Vec<RateTry> = counted
+            .filter_map(|load| one_try(load, conditions))
+            .collect();
+        tries.sort_by(|one, other| one.rate.total_cmp(&other.rate));
+        let is_one = tries.first()?.rate == tries.last()?.rate;
+        let answer = rate_search::answer(&trials(&tries));
+        let refused_at = refused_at(&tries);
+        (!is_one || refused_at.is_some()).then(|| Rates {
+            label: (*label).to_owned(),
+            is_disturbed: is_disturbed(&tries, answer),
+            tries,
+            answer,
+            refused_at,
+        })
+    };
+    labels.iter().filter_map(of_label).collect()
+}
+
+/// Which rate is tried next.
+pub fn next_rate(
+    loads: &[LoadFindings<'_>],
+    conditions: &[Condition],
+    rules: &RateRules,
+) -> NextRate {
+    let tries = loads.iter().filter_map(|load| one_try(load, conditions));
+    let tries: Vec<RateTry> = tries.collect();
+    match refused_at(&tries) {
+        Some(_) => NextRate::Stop,
+        None => rate_search::next(&trials(&tries), rules),
+    }
+}
+
+/// What the tries say of the server. Those with a late generator say nothing of it.
+fn trials(tries: &[RateTry]) -> Vec<Trial> {
+    let trial = |one: &RateTry| Trial {
+        rate: one.rate,
+        is_kept: one.missed.is_none(),
+    };
+    let in_time = tries.iter().filter(|one| !is_late(one));
+    in_time.map(trial).collect()
+}
+
+fn is_late(one: &RateTry) -> bool {
+    one.missed == Some(Missed::Generator)
+}
+
+/// Whether the rates that bound an answer were disturbed. Where a rate is missed, so many requests are in flight that
+/// any interruption meets many of them; at the rate that is kept, only frequent ones do.
+fn is_disturbed(tries: &[RateTry], answer: RateAnswer) -> bool {
+    let bounds = [answer.kept.or(answer.missed), answer.missed];
+    bounds.iter().all(|bound| {
+        bound.is_some_and(|rate| {
+            let mut of_rate = tries.iter().filter(|one| one.rate == rate && !is_late(one));
+            of_rate.all(|one| one.is_disturbed)
+        })
+    })
+}
+
+/// The lowest rate of which there were so many tries with a late generator that it was no passing disturbance.
+fn refused_at(tries: &[RateTry]) -> Option<f64> {
+    let late_at = |rate: f64| {
+        let of_rate = tries.iter().filter(|one| one.rate == rate);
+        of_rate.filter(|one| is_late(one)).count()
+    };
+    let rates = tries.iter().map(|one| one.rate);
+    rates
+        .filter(|rate| late_at(*rate) >= MOST_LATE)
+        .min_by(f64::total_cmp)
+}
+
+/// The one constant rate of a load.
+fn rate(run: &LoadRun) -> Option<f64> {
+    match &run.asked.pace {
+        PaceFacts::Open { stages, .. } => match &stages[..] {
+            [stage] if stage.from_per_s == stage.to_per_s => Some(stage.to_per_s),
+            _ => None,
+        },
+        PaceFacts::Closed { .. } => None,
+    }
+}
+
+/// A load as a trial; one that was ended early is none.
+fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry> {
+    let rate = rate(load.run)?;
+    let verdict = load.open?;
+    if load.run.is_partial || load.run.measured.is_interrupted {
+        return None;
+    }
+    let answered = answered(load, rate);
+    let time = |ppm: u32| {
+        load.principal_quantile(ppm)?
+            .longest_ns()
+            .map(|ns| ns as f64)
+    };
+    let tail = load.principal_quantile(990_000);
+    let missed = match () {
+        () if tail == Some(Told::Refused(Refusal::GeneratorLimited)) => Some(Missed::Generator),
+        () if verdict.is_rate_missed() => Some(Missed::Unsent),
+        () if answered < LEAST_ACHIEVED => Some(Missed::Unanswered),
+        () => limit(load, conditions),
+    };
+    Some(RateTry {
+        rate,
+        sent: verdict.achieved,
+        answered,
+        p50_ns: time(500_000),
+        p99_ns: time(990_000),
+        missed,
+        is_disturbed: load
+            .remarks
+            .iter()
+            .any(|remark| matches!(remark, Remark::Disturbed { .. })),
+    })
+}
+
+/// Good answers that came in time, as a share of the requests that were due. Some are on their way when a load
+/// ends, however well the server keeps up: as many as come during the shortest service time, which a queue
+/// does not lengthen, and the one that is due at the end.
+fn answered(load: &LoadFindings<'_>, rate: f64) -> f64 {
+    let least = load.spread(Quantity::Service, Group::Ok);
+    let least_s = least.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
+    let due = rate * load.run.measured.elapsed_ns as f64 / 1e9;
+    let in_time = load.run.measured.ok_in_time as f64;
+    if in_time > 0.0 && due > 0.0 {
+        ((in_time + 1.0 + rate * least_s) / due).min(1.0)
+    } else {
+        0.0
+    }
+}
+
+/// The first limit that the load does not keep.
+fn limit(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<Missed> {
+    let loads = std::slice::from_ref(load);
+    let judged = gate::judge(conditions, loads);
+    let failed = judged
+        .iter()
+        .find(|row| row.answer != gate::Answer::Passed)?;
+    match failed.answer {
+        // The generator's own lateness would decide.
+        gate::Answer::Unknown(Unknown::Range | Unknown::Refused(Refusal::GeneratorLimited)) => {
+            Some(Missed::Generator)
+        }
+        _ => Some(Missed::Limit(failed.condition.to_string())),
+    }
+}
+
+/// At a level with more failures than this share the server no longer does the work that is counted.
+const MOST_FAILED: f64 = 0.01;
+
+/// Where every level was loaded only once, its course is cut into so many windows.
+const WINDOWS: usize = 5;
+
+/// Loads of one address at several levels.
+#[derive(Debug, Clone)]
+pub struct Levels {
+    /// What was loaded.
+    pub label: String,
+    /// The levels in ascending order, spoilt ones too.
+    pub passes: Vec<Pass>,
+    /// What they show together; `None` if no level counts.
+    pub scaling: Option<Scaling>,
+    /// Levels were loaded once each, and their windows stand for visits.
+    pub is_windowed: bool,
+}
+
+/// All visits of one level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pass {
+    /// Requests in flight, as requested.
+    pub concurrency: u32,
+    /// Loads of this level.
+    pub visits: usize,
+    /// Good answers per second, mean of the visits.
+    pub throughput_per_s: f64,
+    /// Median of the visits' medians and 99th percentiles of service time, in nanoseconds.
+    pub p50_ns: Option<f64>,
+    /// See [`Pass::p50_ns`].
+    pub p99_ns: Option<f64>,
+    /// Requests in flight on average.
+    pub effective: Option<f64>,
+    /// Requests that failed, and all.
+    pub failed: (u64, u64),
+    /// Share of the time that the busiest thread of the generator was busy.
+    pub busiest: f64,
+    /// Threads of the generator were so busy that they may be what was measured.
+    pub is_generator_bound: bool,
+    /// So many requests failed that the level does not count, and the search ended below it.
+    pub is_spoilt: bool,
+}
+
+/// The loads that were carried out at several levels of concurrency, address by address.
+pub fn levels(loads: &[LoadFindings<'_>]) -> Vec<Levels> {
+    let labels = distinct(loads.iter().map(|load| load.run.label.as_str()));
+    let of_label = |label: &&str| {
+        let counted = |load: &&LoadFindings<'_>| load.run.label == *label && is_whole(load.run);
+        let loads: Vec<&LoadFindings<'_>> = loads.iter().filter(counted).collect();
+        let numbers = numbers(loads.iter().map(|load| load.run));
+        if numbers.len() < 2 {
+            return None;
+        }
+        let runs: Vec<&LoadRun> = loads.iter().map(|load| load.run).collect();
+        let levels = throughputs(&runs);
+        Some(Levels {
+            label: (*label).to_owned(),
+            passes: numbers.iter().map(|number| pass(*number, &loads)).collect(),
+            scaling: scaling::scaling(&levels),
+            is_windowed: runs.len() == numbers.len(),
+        })
+    };
+    labels.iter().filter_map(of_label).collect()
+}
+
+/// Which level of an address is loaded next.
+pub fn next(runs: &[&LoadRun], rules: &Rules) -> Next {
+    scaling::next(&throughputs(runs), rules)
+}
+
+/// A load that was ended early says nothing of its level.
+fn is_whole(run: &LoadRun) -> bool {
+    !run.is_partial && !run.measured.is_interrupted
+}
+
+fn numbers<'a>(runs: impl Iterator<Item = &'a LoadRun>) -> Vec<u32> {
+    let mut numbers: Vec<u32> = runs.filter_map(|run| run.asked.concurrency()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+fn throughputs(runs: &[&LoadRun]) -> Vec<Level> {
+    let whole: Vec<&LoadRun> = runs.iter().copied().filter(|run| is_whole(run)).collect();
+    let numbers = numbers(whole.iter().copied());
+    let is_windowed = whole.len() == numbers.len();
+    let level = |number: &u32| {
+        let of_level = whole
+            .iter()
+            .filter(|run| run.asked.concurrency() == Some(*number));
+        let mut level = Level {
+            concurrency: *number,
+            ..Level::default()
+        };
+        for run in of_level {
+            level.is_spoilt |= is_spoilt(&run.measured);
+            if is_windowed {
+                level.throughputs.extend(windows(&run.measured))
+            } else {
+                level.throughputs.extend(run.measured.throughput())
+            }
+        }
+        level
+    };
+    numbers.iter().map(level).collect()
+}
+
+fn is_spoilt(measured: &Measured) -> bool {
+    let counts = &measured.totals.outcomes;
+    counts.all_errors() as f64 > MOST_FAILED * counts.attempts() as f64
+}
+
+/// Good answers per second in windows of equal length after the warm-up; the whole where it is too short.
+fn windows(measured: &Measured) -> Vec<f64> {
+    let ticks = whole_ticks(measured);
+    let length = ticks.len() / WINDOWS;
+    if length == 0 {
+        return measured.throughput().into_iter().collect();
+    }
+    let seconds = length as f64 * measured.timeline.interval_ns as f64 / 1e9;
+    let windows = ticks.chunks_exact(length).take(WINDOWS);
+    windows
+        .map(|window| window.iter().map(|tick| tick.ok).sum::<u64>() as f64 / seconds)
+        .collect()
+}
+
+fn pass(concurrency: u32, loads: &[&LoadFindings<'_>]) -> Pass {
+    let of_level = |load: &&&LoadFindings<'_>| load.run.asked.concurrency() == Some(concurrency);
+    let loads: Vec<&LoadFindings<'_>> = loads.iter().filter(of_level).copied().collect();
+    let mean = |of: &dyn Fn(&LoadFindings<'_>) -> Option<f64>| {
+        let values: Vec<f64> = loads.iter().filter_map(|load| of(load)).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let counts = loads.iter().map(|load| &load.run.measured.totals.outcomes);
+    let failed = counts.fold((0, 0), |(failed, all), counts| {
+        (failed + counts.all_errors(), all + counts.attempts())
+    });
+    let busiest = loads.iter().map(|load| load.generator.busiest);
+    let bound = |load: &&&LoadFindings<'_>| load.generator.bottlenecks > 0;
+    Pass {
+        concurrency,
+        visits: loads.len(),
+        throughput_per_s: mean(&|load| load.throughput_per_s).unwrap_or(0.0),
+        p50_ns: median_time(&loads, 500_000),
+        p99_ns: median_time(&loads, 990_000),
+        effective: mean(&|load| load.concurrency.effective),
+        failed,
+        busiest: busiest.fold(0.0, f64::max),
+        is_generator_bound: 2 * loads.iter().filter(bound).count() > loads.len(),
+        is_spoilt: loads.iter().any(|load| is_spoilt(&load.run.measured)),
+    }
+}
+
+/// The median over visits of a quantile in millionths.
+fn median_time(loads: &[&LoadFindings<'_>], ppm: u32) -> Option<f64> {
+    let times = loads
+        .iter()
+        .filter_map(|load| load.principal_quantile(ppm)?.longest_ns());
+    let times: Vec<f64> = times.map(|ns| ns as f64).collect();
+    (!times.is_empty()).then(|| speedwell_stats::describe::median(&times))
+}

@@ -1,0 +1,440 @@
+//! The values of two variants for one case and metric, arranged as the test needs them, and whether runs depend on those
+//! before them.
+//!
+//! Decides which values are compared: of randomised blocks only the complete ones, since a lost run
+//! takes the balance from its block, otherwise all. A block counts for a pair when both its sides
+//! are complete, whatever happened to a third variant: the order of these two within the block was
+//! drawn at random all the same. It must not know tests. Start at [`PairedRuns`].
+
+use speedwell_model::RunValue;
+use speedwell_stats::Observation;
+use speedwell_stats::describe::{lag1_autocorrelation, mean};
+use std::collections::BTreeMap;
+
+/// How runs are matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Matching {
+    /// In blocks with this many runs of either side.
+    Blocks {
+        /// Runs of each variant in one block.
+        runs: usize,
+        /// The number of the last planned block and its runs, where it is shorter than the others.
+        short: Option<(u32, usize)>,
+    },
+    /// Not at all.
+    None,
+}
+
+impl Matching {
+    /// In blocks of one length; `planned` runs of each variant leave a shorter one at the end.
+    pub fn blocks(runs: usize, planned: Option<usize>) -> Matching {
+        let runs = runs.max(1);
+        let rest = |planned: usize| ((planned / runs) as u32, planned % runs);
+        let short = planned.map(rest).filter(|(_, rest)| *rest > 0);
+        Matching::Blocks { runs, short }
+    }
+}
+
+/// All runs of two variants for one case and metric.
+pub(super) struct PairedRuns {
+    /// Runs of the reference, in order of execution.
+    pub baseline: Vec<RunValue>,
+    /// Runs of the other side, in order of execution.
+    pub candidate: Vec<RunValue>,
+    matching: Matching,
+    /// Complete blocks in the order in which they were completed.
+    blocks: Vec<Block>,
+    /// Blocks that lack a run of either side.
+    pub incomplete: usize,
+}
+
+/// One complete block.
+#[derive(Default)]
+struct Block {
+    completed: (u32, u32),
+    baseline: Vec<f64>,
+    candidate: Vec<f64>,
+}
+
+/// What is compared at one moment.
+#[derive(Debug, Clone)]
+pub(super) struct Data {
+    /// Values of the reference.
+    pub baseline: Vec<f64>,
+    /// Values of the other side.
+    pub candidate: Vec<f64>,
+    /// The same values with their blocks; empty when runs are not matched.
+    pub observations: Vec<Observation>,
+}
+
+impl Data {
+    /// Runs of the side that has fewer.
+    pub fn runs(&self) -> usize {
+        self.baseline.len().min(self.candidate.len())
+    }
+
+    /// Whether logarithms of all values exist.
+    pub fn is_positive(&self) -> bool {
+        self.values().all(|value| value > 0.0)
+    }
+
+    /// The value that all runs of both sides share, if they do.
+    pub fn constant(&self) -> Option<f64> {
+        let first = self.values().next()?;
+        self.values().all(|value| value == first).then_some(first)
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> {
+        self.baseline.iter().chain(&self.candidate).copied()
+    }
+}
+
+impl PairedRuns {
+    /// Arranges the runs of two variants.
+    pub fn new(
+        baseline: Vec<RunValue>,
+        candidate: Vec<RunValue>,
+        matching: Matching,
+    ) -> PairedRuns {
+        let mut pair = PairedRuns {
+            baseline,
+            candidate,
+            matching,
+            blocks: Vec::new(),
+            incomplete: 0,
+        };
+        if let Matching::Blocks { runs, short } = matching {
+            pair.match_blocks(|block| match short {
+                Some((last, rest)) if last == block => rest,
+                _ => runs,
+            });
+        }
+        pair
+    }
+
+    /// Keeps the blocks in which both sides have the runs that were planned.
+    fn match_blocks(&mut self, planned: impl Fn(u32) -> usize) {
+        let mut blocks: BTreeMap<u32, Block> = BTreeMap::new();
+        for run in &self.baseline {
+            blocks
+                .entry(run.block)
+                .or_default()
+                .push(run, |block| &mut block.baseline);
+        }
+        for run in &self.candidate {
+            blocks
+                .entry(run.block)
+                .or_default()
+                .push(run, |block| &mut block.candidate);
+        }
+        let all = blocks.len();
+        let is_complete = |(number, block): &(u32, Block)| {
+            let planned = planned(*number);
+            block.baseline.len() == planned && block.candidate.len() == planned
+        };
+        let complete = blocks.into_iter().filter(is_complete);
+        self.blocks = complete.map(|(_, block)| block).collect();
+        self.blocks.sort_by_key(|block| block.completed);
+        self.incomplete = all - self.blocks.len();
+    }
+
+    /// Runs per side that can be compared.
+    pub fn runs(&self) -> usize {
+        match self.matching {
+            Matching::Blocks { .. } => self.blocks.iter().map(|block| block.baseline.len()).sum(),
+            Matching::None => self.baseline.len().min(self.candidate.len()),
+        }
+    }
+
+    /// The block in which both sides first had a run; `None` if they never did.
+    pub fn begins_in_block(&self) -> Option<u32> {
+        let first = |side: &[RunValue]| side.iter().map(|run| run.block).min();
+        Some(first(&self.baseline)?.max(first(&self.candidate)?))
+    }
+
+    /// The block in which `runs` runs per side could first be compared.
+    pub fn block_of(&self, runs: usize) -> u32 {
+        let last = match self.matching {
+            Matching::Blocks {
+                runs: per_block, ..
+            } => {
+                let blocks = self.blocks.iter().take(runs / per_block.max(1));
+                blocks.map(|block| block.completed.1).max()
+            }
+            Matching::None => {
+                let sides = [&self.baseline, &self.candidate];
+                let runs = sides.into_iter().flat_map(|side| side.iter().take(runs));
+                runs.map(|run| run.block).max()
+            }
+        };
+        last.unwrap_or_default()
+    }
+
+    /// The data as they were when `runs` runs per side could be compared.
+    pub fn first_runs(&self, runs: usize) -> Data {
+        match self.matching {
+            Matching::Blocks {
+                runs: per_block, ..
+            } => self.first_blocks(runs / per_block.max(1)),
+            Matching::None => {
+                let values = |all: &[RunValue]| all.iter().take(runs).map(|r| r.value).collect();
+                Data {
+                    baseline: values(&self.baseline),
+                    candidate: values(&self.candidate),
+                    observations: Vec::new(),
+                }
+            }
+        }
+    }
+
+    /// Everything that can be compared.
+    pub fn all_runs(&self) -> Data {
+        match self.matching {
+            Matching::Blocks { .. } => self.first_blocks(self.blocks.len()),
+            Matching::None => self.first_runs(usize::MAX),
+        }
+    }
+
+    /// Consecutive parts of `blocks` complete blocks each; what is left at the end is left out.
+    pub fn parts(&self, blocks: usize) -> Vec<Data> {
+        self.blocks
+            .chunks_exact(blocks.max(1))
+            .map(Data::from_blocks)
+            .collect()
+    }
+
+    fn first_blocks(&self, count: usize) -> Data {
+        Data::from_blocks(&self.blocks[..count.min(self.blocks.len())])
+    }
+}
+
+impl Data {
+    fn from_blocks(blocks: &[Block]) -> Data {
+        let mut data = Data {
+            baseline: Vec::new(),
+            candidate: Vec::new(),
+            observations: Vec::new(),
+        };
+        for (block, number) in blocks.iter().zip(0..) {
+            data.baseline.extend(&block.baseline);
+            data.candidate.extend(&block.candidate);
+            let baseline = block
+                .baseline
+                .iter()
+                .map(|&v| Observation::baseline(v, number));
+            let candidate = block
+                .candidate
+                .iter()
+                .map(|&v| Observation::candidate(v, number));
+            data.observations.extend(baseline.chain(candidate));
+        }
+        data
+    }
+}
+
+impl Block {
+    fn push(&mut self, run: &RunValue, side: impl Fn(&mut Block) -> &mut Vec<f64>) {
+        self.completed = self.completed.max((run.slot, run.block));
+        side(self).push(run.value);
+    }
+}
+
+/// Runs below which a correlation says nothing.
+const FEWEST_RUNS: usize = 8;
+
+/// Lag-1 correlation of one series in order of execution; `None` below 8 runs or for constant
+/// values.
+pub(super) fn autocorrelation(values: &[f64]) -> Option<f64> {
+    let known = (values.len() >= FEWEST_RUNS).then(|| lag1_autocorrelation(values))?;
+    known.is_finite().then_some(known)
+}
+
+/// Whether a lag-1 correlation of `runs` values exceeds what independent ones give in 95 % of cases
+/// (Box and Jenkins, Time Series Analysis, 1970: standard error 1 / sqrt n).
+pub(super) fn is_marked(correlation: f64, runs: usize) -> bool {
+    correlation.abs() > 2.0 / (runs as f64).sqrt()
+}
+
+/// Whether the noise of a pair depends on its past. `apart` is as for [`noise_autocorrelation`].
+pub(super) fn noise_depends_on_its_past(pair: &PairedRuns, apart: bool) -> bool {
+    let runs = pair.baseline.len() + pair.candidate.len();
+    noise_autocorrelation(pair, apart).is_some_and(|known| is_marked(known, runs))
+}
+
+/// The lag-1 correlation of both sides' runs in order of execution, after each side's mean was taken
+/// away. Removing block means instead would make independent noise look correlated.
+///
+/// `apart` says that the slots of the two sides do not share a scale, as they come from different
+/// sessions.
+pub(super) fn noise_autocorrelation(pair: &PairedRuns, apart: bool) -> Option<f64> {
+    let mut noise = residuals(&pair.baseline);
+    noise.extend(residuals(&pair.candidate));
+    if !apart {
+        noise.sort_by_key(|&(slot, _)| slot);
+    }
+    let noise: Vec<f64> = noise.into_iter().map(|(_, residual)| residual).collect();
+    autocorrelation(&noise)
+}
+
+/// Whether all runs of one side were executed before those of the other.
+pub(super) fn is_one_after_the_other(pair: &PairedRuns) -> bool {
+    let span = |runs: &[RunValue]| {
+        let slots = runs.iter().map(|run| run.slot);
+        slots.clone().min().zip(slots.max())
+    };
+    match (span(&pair.baseline), span(&pair.candidate)) {
+        (Some(old), Some(new)) => {
+            let runs = pair.baseline.len() + pair.candidate.len();
+            runs > 2 && (old.1 < new.0 || new.1 < old.0)
+        }
+        _ => false,
+    }
+}
+
+/// Deviations from the mean, of logarithms where they exist.
+fn residuals(runs: &[RunValue]) -> Vec<(u32, f64)> {
+    let positive = runs.iter().all(|run| run.value > 0.0);
+    let scale = |value: f64| if positive { value.ln() } else { value };
+    let values: Vec<f64> = runs.iter().map(|run| scale(run.value)).collect();
+    let centre = mean(&values);
+    runs.iter()
+        .zip(values)
+        .map(|(run, value)| (run.slot, value - centre))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(slot: u32, block: u32, value: f64) -> RunValue {
+        RunValue { slot, block, value }
+    }
+
+    fn side(slots: &[(u32, u32, f64)]) -> Vec<RunValue> {
+        slots
+            .iter()
+            .map(|&(slot, block, value)| run(slot, block, value))
+            .collect()
+    }
+
+    #[test]
+    fn a_lost_run_takes_its_block_along() {
+        let old = side(&[
+            (0, 0, 1.0),
+            (1, 0, 2.0),
+            (4, 1, 3.0),
+            (8, 2, 5.0),
+            (9, 2, 6.0),
+        ]);
+        let new = side(&[
+            (2, 0, 11.0),
+            (3, 0, 12.0),
+            (6, 1, 13.0),
+            (7, 1, 14.0),
+            (10, 2, 15.0),
+            (11, 2, 16.0),
+        ]);
+        let pair = PairedRuns::new(old, new, Matching::blocks(2, None));
+        assert_eq!((pair.runs(), pair.incomplete), (4, 1));
+        let data = pair.all_runs();
+        assert_eq!(data.baseline, [1.0, 2.0, 5.0, 6.0]);
+        assert_eq!(data.candidate, [11.0, 12.0, 15.0, 16.0]);
+        assert_eq!(pair.first_runs(2).candidate, [11.0, 12.0]);
+    }
+
+    #[test]
+    fn blocks_count_in_the_order_of_their_completion() {
+        // Block 0 was repeated at the end under its old number.
+        let old = side(&[(8, 0, 1.0), (2, 1, 2.0)]);
+        let new = side(&[(9, 0, 3.0), (3, 1, 4.0)]);
+        let pair = PairedRuns::new(old, new, Matching::blocks(1, None));
+        assert_eq!(pair.first_runs(1).baseline, [2.0]);
+        assert_eq!(pair.all_runs().baseline, [2.0, 1.0]);
+    }
+
+    /// Three runs a side in blocks of two: nothing is missing.
+    #[test]
+    fn a_block_that_was_planned_shorter_is_complete() {
+        let old = side(&[(0, 0, 1.0), (1, 0, 2.0), (4, 1, 3.0)]);
+        let new = side(&[(2, 0, 11.0), (3, 0, 12.0), (5, 1, 13.0)]);
+        let pair = PairedRuns::new(old.clone(), new.clone(), Matching::blocks(2, Some(3)));
+        assert_eq!((pair.runs(), pair.incomplete), (3, 0));
+        assert_eq!(pair.all_runs().candidate, [11.0, 12.0, 13.0]);
+        let interrupted = PairedRuns::new(old, new, Matching::blocks(2, Some(6)));
+        assert_eq!((interrupted.runs(), interrupted.incomplete), (2, 1));
+    }
+
+    #[test]
+    fn unmatched_runs_may_differ_in_number() {
+        let old = side(&[(0, 0, 1.0), (1, 0, 2.0), (2, 0, 3.0)]);
+        let new = side(&[(3, 0, 1.0), (4, 0, -2.0)]);
+        let pair = PairedRuns::new(old, new, Matching::None);
+        assert_eq!(pair.runs(), 2);
+        assert_eq!(pair.all_runs().baseline.len(), 3);
+        assert!(pair.all_runs().observations.is_empty() && !pair.all_runs().is_positive());
+    }
+
+    #[test]
+    fn constant_data_are_recognised() {
+        let pair = |value| {
+            let old = side(&[(0, 0, 7.0), (1, 0, 7.0)]);
+            PairedRuns::new(old, side(&[(2, 0, 7.0), (3, 0, value)]), Matching::None)
+        };
+        assert_eq!(pair(7.0).all_runs().constant(), Some(7.0));
+        assert_eq!(pair(7.5).all_runs().constant(), None);
+    }
+
+    /// Alternating runs whose value is given by slot.
+    fn alternating(runs: u32, value: impl Fn(u32) -> f64) -> PairedRuns {
+        let side = |first: u32| -> Vec<RunValue> {
+            let slots = (0..runs).map(|i| 2 * i + first);
+            slots
+                .map(|slot| RunValue {
+                    slot,
+                    block: 0,
+                    value: value(slot),
+                })
+                .collect()
+        };
+        PairedRuns::new(side(0), side(1), Matching::None)
+    }
+
+    #[test]
+    fn drift_is_dependence_but_a_difference_of_the_sides_is_not() {
+        let irregular = |slot: u32| f64::from(slot * slot * 7919 % 101) / 5000.0;
+        let change = |slot: u32| if slot % 2 == 1 { 50.0 } else { 0.0 };
+        let independent = alternating(20, |slot| 100.0 + change(slot) + irregular(slot));
+        assert!(!noise_depends_on_its_past(&independent, false));
+        let drifting = alternating(20, |slot| 100.0 + change(slot) + f64::from(slot));
+        assert!(noise_depends_on_its_past(&drifting, false));
+    }
+
+    #[test]
+    fn few_or_constant_runs_say_nothing() {
+        assert!(!noise_depends_on_its_past(
+            &alternating(3, f64::from),
+            false
+        ));
+        assert!(!noise_depends_on_its_past(&alternating(20, |_| 5.0), false));
+        assert_eq!(autocorrelation(&[1.0, 2.0, 3.0]), None);
+    }
+
+    #[test]
+    fn sides_that_do_not_overlap_in_time_are_noticed() {
+        let side = |first: u32| -> Vec<RunValue> {
+            (first..first + 5)
+                .map(|slot| RunValue {
+                    slot,
+                    block: 0,
+                    value: 1.0,
+                })
+                .collect()
+        };
+        let pair = |a: u32, b: u32| PairedRuns::new(side(a), side(b), Matching::None);
+        assert!(is_one_after_the_other(&pair(0, 5)));
+        assert!(is_one_after_the_other(&pair(5, 0)));
+        assert!(!is_one_after_the_other(&pair(0, 4)));
+        assert!(!is_one_after_the_other(&alternating(5, f64::from)));
+    }
+}

@@ -1,0 +1,334 @@
+//! What a user may choose about an analysis, and the policy by which all pairs of one comparison are judged.
+//!
+//! Decides, from the design of a session and the user's [`Settings`], the test, the error rate, the
+//! looks and what counts as "no change". The design wins where it was fixed before measuring, as
+//! only then the error rate holds. It must not know data.
+
+use crate::evidence::{Limit, single};
+use crate::paired::Matching;
+use crate::{Correction, Method};
+use speedwell_model::{Design, Order, Stopping};
+use speedwell_stats::sequential::{self, DEFAULT_DELTA, Look, RepeatedP};
+use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
+
+/// Exponent of the spending function alpha t^rho (Kim and DeMets, Biometrika 74, 1987).
+const SPENDING_EXPONENT: f64 = 2.0;
+
+/// How the pairs of one comparison are judged.
+#[derive(Debug, Clone)]
+pub(super) struct Policy {
+    /// The test.
+    pub method: Method,
+    /// How runs are matched.
+    pub matching: Matching,
+    /// Whether the order of runs does not protect the test.
+    pub indicative: bool,
+    /// Error rate of the test.
+    pub alpha: f64,
+    /// The change that counts as none, as a share.
+    pub delta: f64,
+    /// What a proven change must exceed, as a share; 0 where any change counts.
+    pub threshold: f64,
+    /// The looks, for a session that was measured sequentially.
+    pub looks: Option<Looks>,
+    /// Seed of bootstraps.
+    pub seed: u64,
+}
+
+/// The looks of a sequential design and the p values that go with them.
+#[derive(Debug, Clone)]
+pub(super) struct Looks {
+    pub design: sequential::Design,
+    pub repeated: RepeatedP,
+}
+
+impl Policy {
+    /// The rule for the runs of one session.
+    pub fn new(design: &Design, settings: &Settings) -> Policy {
+        let in_blocks = design.order == Order::Blocks;
+        let default = if in_blocks {
+            Method::Rank
+        } else {
+            Method::MannWhitney
+        };
+        let method = match settings.method {
+            // Imported runs have no blocks that the rank test could use.
+            Some(Method::Rank) if design.order == Order::Imported => default,
+            chosen => chosen.unwrap_or(default),
+        };
+        let needs_blocks = in_blocks || method == Method::Rank;
+        let runs = design.runs_per_block.max(1) as usize;
+        let matching = if needs_blocks {
+            Matching::blocks(runs, planned_runs(&design.stopping))
+        } else {
+            Matching::None
+        };
+        let threshold = settings.threshold.or(design.threshold);
+        let (alpha, delta) = match &design.stopping {
+            Stopping::Fixed { .. } => (default_alpha(), DEFAULT_DELTA),
+            Stopping::Sequential { alpha, delta, .. } => (*alpha, *delta),
+        };
+        let alpha = settings
+            .confidence
+            .map_or(alpha, |confidence| 1.0 - confidence);
+        Policy {
+            method,
+            matching,
+            indicative: !in_blocks,
+            alpha,
+            delta: threshold.unwrap_or(delta),
+            threshold: threshold.unwrap_or(0.0),
+            looks: Looks::from_stopping(&design.stopping, alpha, runs),
+            seed: design.seed,
+        }
+    }
+
+    /// The rule for runs of different sessions, which share neither blocks nor time.
+    pub fn unmatched(settings: &Settings) -> Policy {
+        let method = match settings.method {
+            None | Some(Method::Rank) => Method::MannWhitney,
+            Some(chosen) => chosen,
+        };
+        Policy {
+            method,
+            matching: Matching::None,
+            indicative: true,
+            alpha: settings
+                .confidence
+                .map_or(default_alpha(), |confidence| 1.0 - confidence),
+            delta: settings.threshold.unwrap_or(DEFAULT_DELTA),
+            threshold: settings.threshold.unwrap_or(0.0),
+            looks: None,
+            seed: settings.seed,
+        }
+    }
+
+    /// The rule for different cases of one session, which took turns in its blocks: near in time, but
+    /// always in the same order. The looks were those of either case alone.
+    pub fn in_turns(design: &Design, settings: &Settings) -> Policy {
+        Policy {
+            indicative: true,
+            looks: None,
+            ..Policy::new(design, settings)
+        }
+    }
+
+    /// Confidence of the intervals, as a share.
+    pub fn confidence(&self) -> f64 {
+        1.0 - self.alpha
+    }
+
+    /// The limit of a test that looks once.
+    pub fn single_limit(&self) -> Limit {
+        single(self.alpha)
+    }
+
+    /// Runs of either side in a block; 1 where there are no blocks.
+    pub fn runs_per_block(&self) -> usize {
+        match self.matching {
+            Matching::Blocks { runs, .. } => runs,
+            Matching::None => 1,
+        }
+    }
+
+    /// Runs per side before which nothing is claimed.
+    pub fn fewest_runs(&self) -> usize {
+        let first = self.looks.as_ref().and_then(Looks::first);
+        first.map_or(MINIMUM_PER_SIDE, |look| look.n)
+    }
+
+    /// The seed for one case: cases draw independently, and whatever others were measured.
+    pub fn seed_for(&self, case_id: &str) -> u64 {
+        // FNV-1a (Fowler, Noll and Vo), 64 bits.
+        let prime = 0x0100_0000_01b3;
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(prime);
+        case_id.bytes().fold(0xcbf2_9ce4_8422_2325 ^ self.seed, mix)
+    }
+}
+
+impl Looks {
+    /// Looks at whole blocks, none before a p value may be claimed. `None` for a fixed number of
+    /// runs, and for looks that make no sense.
+    fn from_stopping(stopping: &Stopping, alpha: f64, runs_per_block: usize) -> Option<Looks> {
+        let Stopping::Sequential { looks, .. } = stopping else {
+            return None;
+        };
+        let whole = |runs: &u32| (*runs as usize).div_ceil(runs_per_block) * runs_per_block;
+        let mut looks: Vec<usize> = looks.iter().map(whole).collect();
+        looks.retain(|&runs| runs >= MINIMUM_PER_SIDE);
+        looks.dedup();
+        let design = sequential::Design::try_new(&looks, alpha, SPENDING_EXPONENT).ok()?;
+        let repeated = RepeatedP::new(&design);
+        Some(Looks { design, repeated })
+    }
+
+    /// All looks, in order.
+    pub fn limits(&self) -> &[Look] {
+        self.design.limits()
+    }
+
+    /// The first look.
+    pub fn first(&self) -> Option<Look> {
+        self.design.limits().first().copied()
+    }
+}
+
+/// Runs of each variant, where they were fixed before measuring.
+fn planned_runs(stopping: &Stopping) -> Option<usize> {
+    match stopping {
+        Stopping::Fixed { runs } => Some(*runs as usize),
+        Stopping::Sequential { .. } => None,
+    }
+}
+
+fn default_alpha() -> f64 {
+    1.0 - Settings::DEFAULT_CONFIDENCE
+}
+
+/// Choices that shape the findings. The default is what the design of the session asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The test; `None` takes the one that matches the order in which the runs were executed.
+    pub method: Option<Method>,
+    /// Confidence of the intervals, and 1 - error rate of the tests, as a share. `None` keeps the
+    /// error rate that was fixed before measuring, and is 0.95 where none was.
+    pub confidence: Option<f64>,
+    /// How the p values of many cases are adjusted.
+    pub correction: Correction,
+    /// The smallest change that matters, as a share: better and worse then lie wholly beyond it.
+    /// `None` calls every proven change, and keeps the design's delta for "same".
+    pub threshold: Option<f64>,
+    /// Names of the metrics to look at; empty means the primary one, `all` every one.
+    pub metrics: Vec<String>,
+    /// Name of the reference variant; `None` takes the one named by the design.
+    pub baseline: Option<String>,
+    /// Seed of bootstraps, and of tests of data that carry no seed of their own.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// Confidence where neither the user nor the design says anything.
+    pub const DEFAULT_CONFIDENCE: f64 = 0.95;
+
+    /// The change that counts as none where the user names no threshold, as a share.
+    pub const DEFAULT_DELTA: f64 = 0.02;
+
+    /// Runs per side at which the sequential test looks, where nothing else is requested.
+    pub const DEFAULT_LOOKS: [u32; 5] = [8, 14, 20, 26, 32];
+
+    /// Whether every metric is to be looked at.
+    pub fn wants_all_metrics(&self) -> bool {
+        self.metrics.iter().any(|name| name == "all")
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            method: None,
+            confidence: None,
+            correction: Correction::BenjaminiHochberg,
+            threshold: None,
+            metrics: Vec::new(),
+            baseline: None,
+            seed: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn design(order: Order, looks: &[u32], runs_per_block: u32) -> Design {
+        let stopping = Stopping::Sequential {
+            looks: looks.to_vec(),
+            alpha: 0.01,
+            delta: 0.03,
+        };
+        Design {
+            order,
+            stopping,
+            baseline: "old".into(),
+            seed: 9,
+            runs_per_block,
+            threshold: None,
+            experiment: None,
+            definitions: Vec::new(),
+            conditions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_design_decides_where_the_user_is_silent() {
+        let policy = Policy::new(&design(Order::Blocks, &[8, 14], 2), &Settings::default());
+        assert_eq!((policy.method, policy.indicative), (Method::Rank, false));
+        assert_eq!(
+            (policy.alpha, policy.delta, policy.threshold),
+            (0.01, 0.03, 0.0)
+        );
+        let asked = Settings {
+            confidence: Some(0.9),
+            threshold: Some(0.05),
+            method: Some(Method::Welch),
+            ..Settings::default()
+        };
+        let policy = Policy::new(&design(Order::Blocks, &[8, 14], 2), &asked);
+        assert!((policy.alpha - 0.1).abs() < 1e-12);
+        assert_eq!(
+            (policy.delta, policy.threshold, policy.method),
+            (0.05, 0.05, Method::Welch)
+        );
+    }
+
+    #[test]
+    fn runs_without_randomised_blocks_get_a_test_without_blocks_and_a_caveat() {
+        for order in [Order::Alternate, Order::Parallel, Order::Imported] {
+            let policy = Policy::new(&design(order, &[8], 1), &Settings::default());
+            assert_eq!(
+                (policy.method, policy.matching),
+                (Method::MannWhitney, Matching::None)
+            );
+            assert!(policy.indicative);
+        }
+        let rank = Settings {
+            method: Some(Method::Rank),
+            ..Settings::default()
+        };
+        assert_eq!(
+            Policy::new(&design(Order::Imported, &[8], 1), &rank).method,
+            Method::MannWhitney
+        );
+        assert_eq!(Policy::unmatched(&rank).method, Method::MannWhitney);
+        let alternate = Policy::new(&design(Order::Alternate, &[8], 1), &rank);
+        assert_eq!(alternate.matching, Matching::blocks(1, None));
+    }
+
+    #[test]
+    fn looks_happen_at_whole_blocks_and_never_below_eight_runs() {
+        let looks = |looks: &[u32], per_block| {
+            let policy = Policy::new(
+                &design(Order::Blocks, looks, per_block),
+                &Settings::default(),
+            );
+            policy
+                .looks
+                .map(|l| l.design.limits().iter().map(|l| l.n).collect::<Vec<_>>())
+        };
+        assert_eq!(looks(&[8, 14, 20], 2), Some(vec![8, 14, 20]));
+        assert_eq!(looks(&[8, 9, 20], 3), Some(vec![9, 21]));
+        assert_eq!(looks(&[4, 8], 2), Some(vec![8]));
+        assert_eq!(looks(&[4], 2), None);
+    }
+
+    #[test]
+    fn cases_draw_independently() {
+        let policy = Policy::unmatched(&Settings::default());
+        assert_ne!(policy.seed_for("a"), policy.seed_for("b"));
+        let other = Policy::unmatched(&Settings {
+            seed: 1,
+            ..Settings::default()
+        });
+        assert_ne!(policy.seed_for("a"), other.seed_for("a"));
+    }
+}

@@ -1,0 +1,571 @@
+//! Two profiles of equal work: where the candidate's extra cost sits; and the profiles of a session, case by case.
+//!
+//! Decides what counts as new, which frame the cost enters by, and how both sides make one tree. Costs are absolute,
+//! because both sides did the same work, and include what a function called: shares of a caller and of what it called
+//! overlap, and no column adds up to 100 %. It must not know how profiles are recorded or drawn. Start at [`explain`].
+
+use crate::session::distinct;
+use speedwell_model::{Case, Profile, Recorded, Recording, Session};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// What two profiles of equal work say about each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// Where the difference sits, as a table.
+    pub extra: ExtraCost,
+    /// Both sides as one tree of calls; its root stands for everything.
+    pub tree: CallNode,
+}
+
+/// Explains what a candidate costs more, or less, than a baseline that did the same work. Weights of both must
+/// have the same unit.
+pub fn explain(baseline: &Profile, candidate: &Profile) -> Explanation {
+    let renamed = renamed(baseline, candidate);
+    Explanation {
+        extra: extra_cost(baseline, candidate, renamed.as_ref()),
+        tree: call_tree(baseline, candidate, renamed.as_ref()),
+    }
+}
+
+/// What two variants say about each other in one case.
+#[derive(Debug, Clone)]
+pub struct CaseProfile {
+    /// The case.
+    pub case: Case,
+    /// The variant that is the reference.
+    pub baseline: String,
+    /// The other one.
+    pub candidate: String,
+    /// Both sides, or why they cannot be set against each other, as a sentence.
+    pub sides: Result<Box<ProfiledSides>, String>,
+}
+
+/// Two profiles of the same work.
+#[derive(Debug, Clone)]
+pub struct ProfiledSides {
+    /// That of the baseline, then that of the candidate.
+    pub profiles: [Arc<Profile>; 2],
+    /// What they say about each other.
+    pub explanation: Explanation,
+}
+
+/// Everything that the profiles of a session say about these pairs of variants, in the order in which cases were
+/// recorded. Pairs of which one side was never to be recorded are left out.
+pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseProfile> {
+    let cases = distinct(session.profiles.iter().map(|recording| &recording.case));
+    let of_case = |case: &Case| -> Vec<CaseProfile> {
+        let side = |variant: &str| {
+            let is_meant = |known: &&Recording| known.case == *case && known.variant == variant;
+            session.profiles.iter().find(is_meant)
+        };
+        let found = pairs.iter().filter_map(|(baseline, candidate)| {
+            let (old, new) = (side(baseline)?, side(candidate)?);
+            Some(CaseProfile {
+                case: case.clone(),
+                baseline: baseline.clone(),
+                candidate: candidate.clone(),
+                sides: sides(old, new).map(Box::new),
+            })
+        });
+        found.collect()
+    };
+    cases.into_iter().flat_map(of_case).collect()
+}
+
+fn sides(old: &Recording, new: &Recording) -> Result<ProfiledSides, String> {
+    let [old, new] = match (&old.profile, &new.profile) {
+        (Recorded::Taken(old_one), Recorded::Taken(new_one)) if old_one.unit == new_one.unit => {
+            [old_one, new_one].map(Arc::clone)
+        }
+        (Recorded::Taken(_), Recorded::Taken(_)) => {
+            return Err(format!(
+                "'{}' and '{}' were recorded by different tools, whose costs have different units.",
+                old.variant, new.variant
+            ));
+        }
+        (Recorded::Missing(reason), Recorded::Missing(other)) if reason == other => {
+            return Err(format!("There is no profile: {reason}."));
+        }
+        _ => {
+            let missing = [old, new]
+                .into_iter()
+                .filter_map(|side| match &side.profile {
+                    Recorded::Missing(reason) => Some(format!(
+                        "There is no profile of '{}': {reason}.",
+                        side.variant
+                    )),
+                    Recorded::Taken(_) => None,
+                });
+            return Err(missing.collect::<Vec<_>>().join(" "));
+        }
+    };
+    let explanation = explain(&old, &new);
+    Ok(ProfiledSides {
+        profiles: [old, new],
+        explanation,
+    })
+}
+
+/// A function with less than this share of the cheaper side's cost is new on the other side: so little is
+/// within the chance of sampling.
+const NEW_BELOW: f64 = 0.002;
+/// Functions with a smaller share of the extra cost are left out of the table.
+const SMALLEST_SHARE: f64 = 0.03;
+/// Sides whose costs are nearer to each other, relative to the larger one, have no difference to divide: shares
+/// of next to nothing would be chance.
+const ALIKE_BELOW: f64 = 0.01;
+
+/// Where the difference between two sides sits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExtraCost {
+    /// Weight of the baseline.
+    pub baseline: u64,
+    /// Weight of the candidate.
+    pub candidate: u64,
+    /// Which side costs more.
+    pub direction: Direction,
+    /// Functions by their share in the difference, largest first; of equal ones the caller comes first. Empty
+    /// where both sides cost the same.
+    pub rows: Vec<CostRow>,
+    /// The function by which most of the difference enters.
+    pub entry: Option<Entry>,
+}
+
+/// Which side costs more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The candidate: there is an extra cost.
+    Costlier,
+    /// The baseline: there is a cost that was saved.
+    Cheaper,
+    /// Neither, within a hundredth.
+    Alike,
+}
+
+/// A function in the table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostRow {
+    /// Its name.
+    pub frame: String,
+    /// Its part of the difference: 1 is all of it.
+    pub share: f64,
+    /// Its part of the baseline's cost.
+    pub baseline: f64,
+    /// Its part of the candidate's cost.
+    pub candidate: f64,
+    /// Whether only the costlier side has it.
+    pub new: bool,
+    /// How many frames are above it where it is nearest to the root.
+    pub depth: usize,
+}
+
+/// The table for two profiles.
+fn extra_cost(baseline: &Profile, candidate: &Profile, renamed: Option<&Renamed>) -> ExtraCost {
+    let sides = Sides::new(baseline.total(), candidate.total());
+    let mut found = ExtraCost {
+        baseline: sides.baseline,
+        candidate: sides.candidate,
+        direction: sides.direction(),
+        rows: Vec::new(),
+        entry: None,
+    };
+    if found.direction == Direction::Alike {
+        return found;
+    }
+    let whole = |frames| frames;
+    let all = sides.rows(
+        &costs(baseline, None, whole),
+        &costs(candidate, renamed, whole),
+    );
+    found.entry = find_entry(&all, &sides, (baseline, candidate), renamed);
+    found.rows = all;
+    found.rows.retain(|row| row.share >= SMALLEST_SHARE);
+    found
+}
+
+/// The weights of both sides.
+pub(super) struct Sides {
+    baseline: u64,
+    candidate: u64,
+}
+
+impl Sides {
+    fn new(baseline: u64, candidate: u64) -> Sides {
+        Sides {
+            baseline,
+            candidate,
+        }
+    }
+
+    pub fn direction(&self) -> Direction {
+        let extra = self.extra();
+        let larger = self.baseline.max(self.candidate) as f64;
+        match extra {
+            extra if extra.abs() <= ALIKE_BELOW * larger => Direction::Alike,
+            extra if extra > 0.0 => Direction::Costlier,
+            _ => Direction::Cheaper,
+        }
+    }
+
+    fn extra(&self) -> f64 {
+        self.candidate as f64 - self.baseline as f64
+    }
+
+    /// Every function that has a part in the difference, the largest first.
+    pub fn rows(&self, old: &HashMap<&str, Cost>, new: &HashMap<&str, Cost>) -> Vec<CostRow> {
+        let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
+        let row = |name: &str| {
+            let cost = |costs: &HashMap<&str, Cost>| costs.get(name).copied();
+            self.row(name, cost(old), cost(new))
+        };
+        let mut rows: Vec<CostRow> = names.into_iter().map(row).collect();
+        rows.retain(|row| row.share > 0.0);
+        // The names were in order, so functions of one share and depth are in order as well.
+        rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.depth.cmp(&b.depth)));
+        rows
+    }
+
+    fn row(&self, name: &str, old: Option<Cost>, new: Option<Cost>) -> CostRow {
+        let weight = |cost: Option<Cost>| cost.unwrap_or_default().inclusive as f64;
+        let (before, after) = (weight(old), weight(new));
+        let (cheaper, whole, costlier) = match self.direction() {
+            Direction::Cheaper => (after, self.candidate, old),
+            _ => (before, self.baseline, new),
+        };
+        CostRow {
+            frame: name.to_owned(),
+            share: (after - before) / self.extra(),
+            baseline: before / self.baseline.max(1) as f64,
+            candidate: after / self.candidate.max(1) as f64,
+            new: cheaper < NEW_BELOW * whole as f64,
+            depth: costlier.or(old).or(new).unwrap_or_default().depth,
+        }
+    }
+}
+
+/// An old function counts as the place of the difference if it has at least this share of it.
+const MOST: f64 = 0.5;
+/// A new function counts as the place of the difference from this share on. Less of it can be what a
+/// program does once, such as loading a module, while the work itself became slower.
+const MOST_OF_NEW: f64 = 0.2;
+/// New functions whose shares are nearer to the largest one than this part of it are one tower: of them the
+/// one nearest to the root is the entry.
+const ONE_TOWER: f64 = 0.05;
+/// How many of the functions below it are listed.
+const BELOW: usize = 5;
+
+/// The function by which most of the difference enters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its row. Only if it is new did the cost enter here; else the cost grew in or below it.
+    pub row: CostRow,
+    /// What it called, directly or not, by share in the difference, the largest first.
+    pub below: Vec<CostRow>,
+}
+
+/// Finds it: the new function nearest to the root that covers most of the difference. Where no function is new
+/// that has a part worth telling, the innermost one with at least half of the difference.
+fn find_entry(
+    rows: &[CostRow],
+    sides: &Sides,
+    profiles: (&Profile, &Profile),
+    renamed: Option<&Renamed>,
+) -> Option<Entry> {
+    let row = newest(rows).or_else(|| innermost(rows))?.clone();
+    let below = below(&row.frame, sides, profiles, renamed);
+    Some(Entry { row, below })
+}
+
+fn newest(rows: &[CostRow]) -> Option<&CostRow> {
+    let is_function = |row: &&CostRow| row.new && !row.frame.starts_with('[');
+    let largest = rows.iter().find(is_function)?;
+    if largest.share < MOST_OF_NEW {
+        return None;
+    }
+    let tower = |row: &&CostRow| row.share >= largest.share * (1.0 - ONE_TOWER);
+    rows.iter()
+        .filter(is_function)
+        .filter(tower)
+        .min_by_key(|row| row.depth)
+}
+
+fn innermost(rows: &[CostRow]) -> Option<&CostRow> {
+    rows.iter()
+        .filter(|row| row.share >= MOST && row.depth > 0 && !row.frame.starts_with('['))
+        .max_by_key(|row| row.depth)
+}
+
+/// What the function called, with the shares that lie below it.
+fn below(
+    frame: &str,
+    sides: &Sides,
+    (baseline, candidate): (&Profile, &Profile),
+    renamed: Option<&Renamed>,
+) -> Vec<CostRow> {
+    let old = costs(baseline, None, |frames| behind(frame, frames));
+    let new = costs(candidate, renamed, |frames| behind(frame, frames));
+    let mut rows = sides.rows(&old, &new);
+    rows.retain(|row| row.frame != frame);
+    rows.truncate(BELOW);
+    rows
+}
+
+/// The frames of a stack that are nearer to its end than `frame`.
+fn behind<'a>(frame: &str, mut frames: Vec<&'a str>) -> Vec<&'a str> {
+    match frames.iter().position(|name| *name == frame) {
+        Some(at) => frames.split_off(at + 1),
+        None => Vec::new(),
+    }
+}
+
+/// What a function costs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// The weight of the stacks that it is in, each counted once however often it is in there.
+    pub inclusive: u64,
+    /// How many frames are above it where it is nearest to the root.
+    pub depth: usize,
+}
+
+/// The cost of every function in the stacks that `picks` makes of the profile's.
+pub fn costs<'a>(
+    profile: &'a Profile,
+    renamed: Option<&'a Renamed>,
+    picks: impl Fn(Vec<&'a str>) -> Vec<&'a str>,
+) -> HashMap<&'a str, Cost> {
+    let mut costs: HashMap<&str, Cost> = HashMap::new();
+    let mut seen = HashSet::new();
+    for (frames, weight) in profile.stacks() {
+        seen.clear();
+        for (depth, frame) in picks(aligned(frames, renamed)).into_iter().enumerate() {
+            let cost = costs.entry(frame).or_insert(Cost {
+                inclusive: 0,
+                depth,
+            });
+            cost.depth = cost.depth.min(depth);
+            if seen.insert(frame) {
+                cost.inclusive = cost.inclusive.saturating_add(weight);
+            }
+        }
+    }
+    costs
+}
+
+/// Deeper frames count for the one at this depth: nobody reads them, and trees this deep are walked safely.
+const DEEPEST: usize = 400;
+
+/// A function as it was called from one place, with the costs of both sides.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CallNode {
+    /// Its name; empty for the root, which stands for everything.
+    pub name: String,
+    /// Its cost in the baseline, with all that it called.
+    pub baseline: u64,
+    /// Its cost in the candidate, likewise.
+    pub candidate: u64,
+    /// What it called, by name.
+    pub children: Vec<CallNode>,
+}
+
+/// A tree that is being built.
+#[derive(Default)]
+struct Growing<'a> {
+    baseline: u64,
+    candidate: u64,
+    children: BTreeMap<&'a str, Growing<'a>>,
+}
+
+/// The tree of two profiles.
+fn call_tree(baseline: &Profile, candidate: &Profile, renamed: Option<&Renamed>) -> CallNode {
+    let mut root = Growing::default();
+    for (frames, weight) in baseline.stacks() {
+        root.grow(&frames, |node| {
+            node.baseline = node.baseline.saturating_add(weight)
+        });
+    }
+    for (frames, weight) in candidate.stacks() {
+        let frames = aligned(frames, renamed);
+        root.grow(&frames, |node| {
+            node.candidate = node.candidate.saturating_add(weight)
+        });
+    }
+    root.grown("")
+}
+
+impl<'a> Growing<'a> {
+    fn grow(&mut self, frames: &[&'a str], add: impl Fn(&mut Growing<'a>)) {
+        let mut at = self;
+        add(at);
+        for &frame in frames.iter().take(DEEPEST) {
+            at = at.children.entry(frame).or_default();
+            add(at);
+        }
+    }
+
+    fn grown(self, name: &str) -> CallNode {
+        let children = self.children.into_iter();
+        CallNode {
+            name: name.to_owned(),
+            baseline: self.baseline,
+            candidate: self.candidate,
+            children: children.map(|(name, child)| child.grown(name)).collect(),
+        }
+    }
+}
+
+impl CallNode {
+    /// What the candidate costs more here, in the unit of the weights; negative if it costs less.
+    pub fn change(&self) -> f64 {
+        self.candidate as f64 - self.baseline as f64
+    }
+}
+
+/// A side's outermost frame is that of its main thread if it has more than this share of its cost.
+const MAIN_THREAD: f64 = 0.5;
+
+/// An outermost frame of the candidate, and the one of the baseline that it stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renamed {
+    from: String,
+    to: String,
+}
+
+/// The candidate's main thread, where it is called otherwise than the baseline's: measured were two programs
+/// of different names. Without this nothing in them would have a counterpart.
+pub fn renamed(baseline: &Profile, candidate: &Profile) -> Option<Renamed> {
+    let (old, new) = (roots(baseline), roots(candidate));
+    let from = main_thread(&new, candidate.total())?;
+    let to = main_thread(&old, baseline.total())?;
+    let unknown_to_each_other = !old.contains_key(from) && !new.contains_key(to);
+    (from != to && unknown_to_each_other).then(|| Renamed {
+        from: from.to_owned(),
+        to: to.to_owned(),
+    })
+}
+
+/// The frames of a candidate's stack, outermost first, as the baseline would call them.
+pub fn aligned<'a>(mut frames: Vec<&'a str>, renamed: Option<&'a Renamed>) -> Vec<&'a str> {
+    if let (Some(first), Some(renamed)) = (frames.first_mut(), renamed)
+        && *first == renamed.from
+    {
+        *first = &renamed.to;
+    }
+    frames
+}
+
+fn roots(profile: &Profile) -> BTreeMap<&str, u64> {
+    let mut roots = BTreeMap::new();
+    for (stack, weight) in profile.folded() {
+        let root = stack.split(';').next().unwrap_or_default();
+        *roots.entry(root).or_default() += weight;
+    }
+    roots
+}
+
+fn main_thread<'a>(roots: &BTreeMap<&'a str, u64>, total: u64) -> Option<&'a str> {
+    let (name, weight) = roots.iter().max_by_key(|(_, weight)| **weight)?;
+    (*weight as f64 > MAIN_THREAD * total as f64).then_some(*name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::{ProfileTool, WeightUnit};
+
+    fn profile(stacks: &[(&str, u64)]) -> Profile {
+        let mut profile = Profile::new(ProfileTool::Folded, WeightUnit::Unknown);
+        for (stack, weight) in stacks {
+            profile.add(stack.split(';'), *weight);
+        }
+        profile
+    }
+
+    fn told(found: &ExtraCost) -> Vec<String> {
+        let row = |row: &CostRow| {
+            let new = if row.new { " NEW" } else { "" };
+            format!("{} {:.0}{new}", row.frame, row.share * 100.0)
+        };
+        found.rows.iter().map(row).collect()
+    }
+
+    fn table(old: &[(&str, u64)], new: &[(&str, u64)]) -> ExtraCost {
+        let (old, new) = (profile(old), profile(new));
+        super::explain(&old, &new).extra
+    }
+
+    #[test]
+    fn recursion_counts_once_and_callers_include_what_they_call() {
+        let found = table(
+            &[("main;f", 100), ("main;g", 100)],
+            &[("main;f;f;f", 200), ("main;g", 150), ("main;g;h", 50)],
+        );
+        assert_eq!(found.direction, Direction::Costlier);
+        assert_eq!(told(&found), ["main 100", "f 50", "g 50", "h 25 NEW"]);
+    }
+
+    #[test]
+    fn what_is_in_the_chance_of_sampling_is_still_new() {
+        let found = table(&[("m;a", 1000), ("m;b", 1)], &[("m;a", 1000), ("m;b", 500)]);
+        assert_eq!(told(&found), ["m 100", "b 100 NEW"]);
+        let found = table(&[("m;a", 1000), ("m;b", 3)], &[("m;a", 1000), ("m;b", 500)]);
+        assert_eq!(told(&found), ["m 100", "b 100"]);
+    }
+
+    #[test]
+    fn a_saved_cost_is_divided_the_same_way() {
+        let found = table(&[("m;a", 100), ("m;b", 300)], &[("m;a", 120)]);
+        assert_eq!(found.direction, Direction::Cheaper);
+        assert_eq!(told(&found), ["b 107 NEW", "m 100"]);
+        assert_eq!(found.entry.unwrap().row.frame, "b");
+    }
+
+    #[test]
+    fn sides_that_cost_the_same_have_nothing_to_divide() {
+        let found = table(&[("m;a", 1000)], &[("m;b", 1005)]);
+        assert_eq!(found.direction, Direction::Alike);
+        assert!(found.rows.is_empty() && found.entry.is_none());
+    }
+
+    #[test]
+    fn programs_of_other_names_are_the_same_program() {
+        let found = table(&[("bench-old;f", 100)], &[("bench-new;f", 300)]);
+        assert_eq!(told(&found), ["bench-old 100", "f 100"]);
+    }
+
+    #[test]
+    fn a_tree_keeps_all_weight_of_both_sides() {
+        let mut state = 1_u64;
+        // Knuth's multiplier (MMIX): any stream will do, as long as it is the same every time.
+        let mut below = |limit: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % limit
+        };
+        for _ in 0..50 {
+            let mut random = || {
+                let mut profile = Profile::new(ProfileTool::Folded, WeightUnit::Unknown);
+                for _ in 0..below(40) + 1 {
+                    let frames: Vec<&str> = (0..below(6) + 1)
+                        .map(|_| ["a", "b", "c", "d"][below(4) as usize])
+                        .collect();
+                    profile.add(frames, below(1000));
+                }
+                profile
+            };
+            let (old, new) = (random(), random());
+            let tree = call_tree(&old, &new, None);
+            assert_eq!((tree.baseline, tree.candidate), (old.total(), new.total()));
+            check(&tree);
+        }
+    }
+
+    /// No function called more than it cost.
+    fn check(node: &CallNode) {
+        let sum = |of: fn(&CallNode) -> u64| node.children.iter().map(of).sum::<u64>();
+        assert!(sum(|child| child.baseline) <= node.baseline);
+        assert!(sum(|child| child.candidate) <= node.candidate);
+        node.children.iter().for_each(check);
+    }
+}

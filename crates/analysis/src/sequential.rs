@@ -1,0 +1,359 @@
+//! The one way to an answer, for measuring and for analysing alike: the interim analyses ("looks") of all cases are
+//! taken in the order in which they were measured, and a case ends as different only where that survives the correction
+//! for all of them.
+//!
+//! Decides at which look a case ends and what is then known of it: the smallest p value of its looks counts, and what
+//! their intervals have in common, since p values and intervals of all looks hold together. It must not know which
+//! direction is good, nor what a run costs. Start at [`SequentialDecision::advance`].
+
+use crate::Correction;
+use crate::comparison::in_parallel;
+use crate::evidence::{self, Direction, LookResult, limit, look, standard_error};
+use crate::paired::{Data, PairedRuns};
+use crate::policy::{Looks, Policy};
+use speedwell_model::Estimate;
+use speedwell_stats::multiple::{benjamini_hochberg, holm};
+use speedwell_stats::sequential::Family;
+use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
+
+/// Why there is no further data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// The test decided, or had its last look.
+    Final,
+    /// Measuring ended before the next look.
+    Early,
+    /// There are fewer runs than any claim needs.
+    TooFew,
+}
+
+/// What is known of one pair, with the evidence at the moment at which it ended.
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    /// The data that were looked at.
+    pub data: Data,
+    /// Where the change lies if its p value survives the correction.
+    pub direction: Option<Direction>,
+    /// Whether the change is shown to be within delta.
+    pub is_same: bool,
+    /// Whether more runs could have changed it.
+    pub end: End,
+    /// Runs per side at which a sequential test decided.
+    pub decided_at: Option<u32>,
+    /// The change as a share; its interval is what the intervals of all looks have in common.
+    pub change: Option<Estimate>,
+    /// Standard error of the logarithm of the ratio, where the interval of the last look is bounded.
+    pub error: Option<f64>,
+    /// The p value of the question, the smallest of all looks, valid whenever measuring ended.
+    pub p: Option<f64>,
+    /// Whether looks contradict each other, so that all figures are those of one of them.
+    pub is_contradictory: bool,
+}
+
+/// One comparison of two variants for one case and metric.
+#[derive(Clone, Copy)]
+pub(super) struct Member<'a> {
+    /// Its place in the replay, from [`SequentialDecision::enrol`].
+    pub place: usize,
+    /// Its runs so far.
+    pub pair: &'a PairedRuns,
+    /// How it is judged.
+    pub policy: &'a Policy,
+    /// Seed of bootstraps.
+    pub seed: u64,
+}
+
+/// Comparisons that are corrected for each other, on their way through the looks.
+#[derive(Debug, Clone)]
+pub(super) struct SequentialDecision {
+    family: Family,
+    progress: Vec<Progress>,
+}
+
+/// How far one comparison has come.
+#[derive(Debug, Clone, Default)]
+struct Progress {
+    /// Its number in the family, once both sides have a run.
+    member: Option<usize>,
+    /// Looks taken.
+    looks: usize,
+    /// The latest look.
+    latest: Option<TakenLook>,
+    /// The look with the smallest p value among those that say where the change lies; without any, the latest.
+    strongest: Option<TakenLook>,
+    /// Whether it ended as different or the same.
+    is_decided: bool,
+}
+
+/// A moment of one member: it joins the family, or takes a look.
+struct Event<'a> {
+    block: u32,
+    member: Member<'a>,
+    looks: bool,
+}
+
+impl SequentialDecision {
+    /// No comparisons yet, which will be corrected for each other.
+    pub fn new(alpha: f64, correction: Correction) -> SequentialDecision {
+        SequentialDecision {
+            family: Family::new(alpha, adjustment(correction)),
+            progress: Vec::new(),
+        }
+    }
+
+    /// A place for one more comparison.
+    pub fn enrol(&mut self) -> usize {
+        self.progress.push(Progress::default());
+        self.progress.len() - 1
+    }
+
+    /// Whether more runs cannot change what is said of a comparison.
+    pub fn has_ended(&self, place: usize) -> bool {
+        let member = self.progress[place].member;
+        member.is_some_and(|member| self.family.has_ended(member))
+    }
+
+    /// Looks that a comparison has taken.
+    pub fn looks_taken(&self, place: usize) -> usize {
+        self.progress[place].looks
+    }
+
+    /// Takes all looks that the runs have reached, block by block: what happens within a block happens at once, so that
+    /// the order of cases does not matter.
+    pub fn advance(&mut self, members: &[Member<'_>]) {
+        let mut events: Vec<Event<'_>> = Vec::new();
+        for member in members {
+            events.extend(self.events(member));
+        }
+        events.sort_by_key(|event| event.block);
+        for moment in events.chunk_by(|a, b| a.block == b.block) {
+            self.take_looks_of_block(moment);
+        }
+    }
+
+    fn events<'a>(&self, member: &Member<'a>) -> Vec<Event<'a>> {
+        let progress = &self.progress[member.place];
+        let pair = member.pair;
+        let event = |block: u32, looks: bool| Event {
+            block,
+            member: *member,
+            looks,
+        };
+        let mut events = Vec::new();
+        if progress.member.is_none() {
+            events.extend(pair.begins_in_block().map(|block| event(block, false)));
+        }
+        match &member.policy.looks {
+            None if pair.runs() >= MINIMUM_PER_SIDE => events.push(event(u32::MAX, true)),
+            None => {}
+            Some(looks) => {
+                let later = looks.design.limits().iter().skip(progress.looks);
+                let reached = later.take_while(|look| look.n <= pair.runs());
+                events.extend(reached.map(|look| event(pair.block_of(look.n), true)));
+            }
+        }
+        events
+    }
+
+    /// Everything that happens in one block.
+    fn take_looks_of_block(&mut self, events: &[Event<'_>]) {
+        for event in events {
+            let progress = &mut self.progress[event.member.place];
+            if progress.member.is_none() {
+                progress.member = Some(self.family.join());
+            }
+        }
+        let mut looking: Vec<(Member<'_>, usize)> = Vec::new();
+        for event in events.iter().filter(|event| event.looks) {
+            let place = event.member.place;
+            // A block that was repeated may complete several looks at once.
+            let taken = looking.iter().filter(|(m, _)| m.place == place).count();
+            if !self.has_ended(place) {
+                looking.push((event.member, self.progress[place].looks + taken));
+            }
+        }
+        let seen = in_parallel(looking, |(member, index)| {
+            (member, take_look(&member, index))
+        });
+        let mut last: Vec<usize> = Vec::new();
+        for (member, taken) in seen {
+            let progress = &mut self.progress[member.place];
+            progress.record(taken);
+            if let Some(number) = progress.member {
+                self.family.look(number, taken.p.unwrap_or(1.0));
+            }
+            if taken.is_last || taken.seen.is_same {
+                progress.is_decided = taken.seen.is_same;
+                last.push(member.place);
+            }
+        }
+        self.settle(&last);
+    }
+
+    /// Ends what survives the correction, and what was the same or at its last look.
+    fn settle(&mut self, last: &[usize]) {
+        let survivors = self.family.settle();
+        for progress in &mut self.progress {
+            let survives = |member: usize| survivors.binary_search(&member).is_ok();
+            progress.is_decided |= progress.member.is_some_and(survives);
+        }
+        for &place in last {
+            if let Some(member) = self.progress[place].member {
+                self.family.end(member);
+            }
+        }
+    }
+
+    /// What is known of a comparison now.
+    pub fn outcome(&self, member: &Member<'_>) -> Outcome {
+        let progress = &self.progress[member.place];
+        let policy = member.policy;
+        let Some((latest, strongest)) = progress.latest.zip(progress.strongest) else {
+            let first = policy.looks.as_ref().and_then(Looks::first);
+            let limit = first.map_or(policy.single_limit(), |look| limit(&look));
+            return evidence_at(member.pair.all_runs(), member, limit);
+        };
+        let last = at_look(&latest, member);
+        let change = progress.in_common(member, last.change);
+        let is_contradictory = change.is_none() && strongest.seen.direction.is_some();
+        let (evidence, is_same) = if is_contradictory {
+            (at_look(&strongest, member), strongest.seen.is_same)
+        } else {
+            let lies_within = |change: Estimate| change.lies_within(-policy.delta, policy.delta);
+            let is_same = latest.seen.is_same || change.is_some_and(lies_within);
+            (Outcome { change, ..last }, is_same)
+        };
+        let is_decided = progress.is_decided || is_same;
+        Outcome {
+            direction: strongest.seen.direction,
+            is_same,
+            end: if self.has_ended(member.place) {
+                End::Final
+            } else {
+                End::Early
+            },
+            decided_at: (policy.looks.is_some() && is_decided).then_some(latest.runs as u32),
+            p: strongest.p,
+            is_contradictory,
+            ..evidence
+        }
+    }
+}
+
+impl Progress {
+    fn record(&mut self, taken: TakenLook) {
+        self.looks += 1;
+        self.latest = Some(taken);
+        let is_weaker = |strongest: &TakenLook| {
+            strongest.seen.direction.is_some()
+                && (taken.seen.direction.is_none() || taken.p >= strongest.p)
+        };
+        if !self.strongest.as_ref().is_some_and(is_weaker) {
+            self.strongest = Some(taken);
+        }
+    }
+
+    /// The change of the latest look, with what its interval and those of all looks before have in common.
+    fn in_common(&self, member: &Member<'_>, latest: Option<Estimate>) -> Option<Estimate> {
+        let mut common = latest?;
+        let looks = member.policy.looks.iter().flat_map(|looks| looks.limits());
+        for look in looks.take(self.looks.saturating_sub(1)) {
+            let data = member.pair.first_runs(look.n);
+            let policy = member.policy;
+            let change = evidence::change(policy.method, &data, limit(look), member.seed);
+            if let Some(change) = change {
+                common.low = common.low.max(change.low);
+                common.high = common.high.min(change.high);
+            }
+        }
+        (common.low <= common.high).then(|| Estimate {
+            value: common.value.clamp(common.low, common.high),
+            ..common
+        })
+    }
+}
+
+/// One look as it was taken.
+#[derive(Debug, Clone, Copy)]
+struct TakenLook {
+    runs: usize,
+    seen: LookResult,
+    /// The p value that is valid over all looks.
+    p: Option<f64>,
+    is_last: bool,
+}
+
+/// The data and the change of one look alone.
+fn at_look(taken: &TakenLook, member: &Member<'_>) -> Outcome {
+    let single = member.policy.single_limit();
+    match &member.policy.looks {
+        None => evidence_at(member.pair.all_runs(), member, single),
+        Some(looks) => {
+            let look = looks.design.look_at(taken.runs);
+            let limit = look.map_or(single, |look| limit(&look));
+            evidence_at(member.pair.first_runs(taken.runs), member, limit)
+        }
+    }
+}
+
+/// Takes the look of this index, or the only one.
+fn take_look(member: &Member<'_>, index: usize) -> TakenLook {
+    let Member {
+        pair, policy, seed, ..
+    } = member;
+    match policy.looks.as_ref() {
+        Some(looks) => {
+            let at = looks.design.limits()[index];
+            let seen = look(
+                &pair.first_runs(at.n),
+                policy,
+                limit(&at),
+                at.is_last,
+                *seed,
+            );
+            TakenLook {
+                runs: at.n,
+                seen,
+                p: seen.p.map(|p| looks.repeated.at(index, p)),
+                is_last: at.is_last,
+            }
+        }
+        None => {
+            let seen = look(&pair.all_runs(), policy, policy.single_limit(), true, *seed);
+            TakenLook {
+                runs: pair.runs(),
+                seen,
+                p: seen.p,
+                is_last: true,
+            }
+        }
+    }
+}
+
+/// The change in `data`, without an answer yet.
+fn evidence_at(data: Data, member: &Member<'_>, limit: evidence::Limit) -> Outcome {
+    let change = evidence::change(member.policy.method, &data, limit, member.seed);
+    let error = change
+        .as_ref()
+        .and_then(|change| standard_error(change, limit));
+    Outcome {
+        data,
+        direction: None,
+        is_same: false,
+        end: End::TooFew,
+        decided_at: None,
+        change,
+        error,
+        p: None,
+        is_contradictory: false,
+    }
+}
+
+/// How p values are adjusted.
+pub(super) fn adjustment(correction: Correction) -> fn(&[f64]) -> Vec<f64> {
+    match correction {
+        Correction::BenjaminiHochberg => benjamini_hochberg,
+        Correction::Holm => holm,
+        Correction::None => <[f64]>::to_vec,
+    }
+}

@@ -1,0 +1,278 @@
+//! When a case needs no more runs.
+//!
+//! Decides by the same interim analyses that the analysis of the finished session uses, so that what
+//! ended the measuring is what will be reported. It must not know what a run costs. Start at
+//! [`StopRule::decided`].
+
+use crate::paired::{Matching, PairedRuns};
+use crate::policy::{Looks, Policy};
+use crate::sequential::{Member, SequentialDecision};
+use crate::session::{distinct, values_of};
+use crate::{Settings, summary};
+use speedwell_model::{Design, Run};
+use std::collections::HashMap;
+
+/// Runs below which no precision is believed.
+const FEWEST_RUNS: usize = 4;
+
+/// Tells, after each block, which cases have their question answered.
+#[derive(Debug, Clone)]
+pub struct StopRule {
+    question: Question,
+    metrics: Vec<String>,
+    /// Whether figures are shown, and thus corrected for each other, that do not decide.
+    all_metrics: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Question {
+    /// Does every candidate differ from the baseline?
+    Change(Box<Change>),
+    /// Is the value of the only variant known well enough?
+    Precision { share: f64, confidence: f64 },
+}
+
+/// The comparisons of a session while it is measured.
+#[derive(Debug, Clone)]
+struct Change {
+    policy: Policy,
+    baseline: String,
+    decision: SequentialDecision,
+    /// Places in the replay by case, candidate and metric.
+    places: HashMap<[String; 3], usize>,
+}
+
+/// A comparison that takes part in the next step of the replay.
+struct Next {
+    place: usize,
+    pair: PairedRuns,
+    seed: u64,
+}
+
+/// The metrics that decide; with `all` it is the primary one, lest a figure that never settles
+/// keep the others measuring.
+fn deciding(settings: &Settings) -> Vec<String> {
+    if settings.wants_all_metrics() {
+        Vec::new()
+    } else {
+        settings.metrics.clone()
+    }
+}
+
+impl StopRule {
+    /// A rule for comparisons under `design`.
+    ///
+    /// A design with a fixed number of runs is never decided early.
+    pub fn new(design: &Design, settings: &Settings) -> StopRule {
+        let baseline = settings
+            .baseline
+            .clone()
+            .unwrap_or_else(|| design.baseline.clone());
+        let policy = Policy::new(design, settings);
+        let change = Change {
+            decision: SequentialDecision::new(policy.alpha, settings.correction),
+            policy,
+            baseline,
+            places: HashMap::new(),
+        };
+        StopRule {
+            question: Question::Change(Box::new(change)),
+            metrics: deciding(settings),
+            all_metrics: settings.wants_all_metrics(),
+        }
+    }
+
+    /// A rule for a session of one variant: it is satisfied when half of the interval of the mean
+    /// is at most `share` of the mean, after at least 4 runs.
+    ///
+    /// Stopping at the first narrow interval makes it a little too narrow; the figures of such a
+    /// session claim precision, not a difference.
+    pub fn precision(share: f64, settings: &Settings) -> StopRule {
+        let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
+        let question = Question::Precision { share, confidence };
+        StopRule {
+            question,
+            metrics: deciding(settings),
+            all_metrics: false,
+        }
+    }
+
+    /// Which cases need no more runs, given all finished runs of all variants for each.
+    ///
+    /// To be called after each block with the cases that are still open; cheap except at a look. What was said of other
+    /// cases earlier is remembered, as all cases of a session are corrected for each other.
+    pub fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+        let metrics: Vec<Vec<String>> = cases
+            .iter()
+            .map(|runs| {
+                if self.metrics.is_empty() {
+                    metrics_of(runs).into_iter().take(1).collect()
+                } else {
+                    self.metrics.clone()
+                }
+            })
+            .collect();
+        let cases: Vec<(&[Run], Vec<String>)> = cases.iter().copied().zip(metrics).collect();
+        match &mut self.question {
+            Question::Precision { share, confidence } => cases
+                .iter()
+                .map(|(runs, metrics)| are_precise(runs, metrics, *share, *confidence))
+                .collect(),
+            Question::Change(change) => change.decided(&cases, self.all_metrics),
+        }
+    }
+}
+
+impl Change {
+    fn decided(&mut self, cases: &[(&[Run], Vec<String>)], all_metrics: bool) -> Vec<bool> {
+        if self.policy.looks.is_none() {
+            return vec![false; cases.len()];
+        }
+        let mut next = Vec::new();
+        for (runs, metrics) in cases {
+            if all_metrics {
+                self.prepare(runs, &metrics_of(runs), &mut next)
+            } else {
+                self.prepare(runs, metrics, &mut next)
+            }
+        }
+        let members: Vec<Member<'_>> = next
+            .iter()
+            .map(|next| Member {
+                place: next.place,
+                pair: &next.pair,
+                policy: &self.policy,
+                seed: next.seed,
+            })
+            .collect();
+        self.decision.advance(&members);
+        cases
+            .iter()
+            .map(|(runs, metrics)| self.has_ended(runs, metrics))
+            .collect()
+    }
+
+    /// The comparisons of one case that join the family or have reached a look.
+    fn prepare(&mut self, runs: &[Run], metrics: &[String], next: &mut Vec<Next>) {
+        let Some(id) = runs.first().map(|run| run.case.id()) else {
+            return;
+        };
+        let sides = by_variant(runs);
+        let Some((_, old)) = sides.iter().find(|(name, _)| *name == self.baseline) else {
+            return;
+        };
+        for (name, new) in sides.iter().filter(|(name, _)| *name != self.baseline) {
+            let comparable = comparable(old, new, self.policy.matching);
+            for metric in metrics {
+                let key = [id.clone(), (*name).to_owned(), metric.clone()];
+                let place = self.places.get(&key).copied();
+                // Answers change at looks only, and most calls come between them.
+                if place.is_some_and(|place| !self.is_due(place, comparable)) {
+                    continue;
+                }
+                let matching = self.policy.matching;
+                let pair =
+                    PairedRuns::new(values_of(old, metric), values_of(new, metric), matching);
+                if pair.begins_in_block().is_none() {
+                    continue;
+                }
+                let place = place.unwrap_or_else(|| self.decision.enrol());
+                self.places.insert(key, place);
+                let seed = self.policy.seed_for(&id);
+                next.push(Next { place, pair, seed });
+            }
+        }
+    }
+
+    /// Whether a comparison of `runs` runs a side may have reached its next look.
+    fn is_due(&self, place: usize, runs: usize) -> bool {
+        let looks = self
+            .policy
+            .looks
+            .as_ref()
+            .map(Looks::limits)
+            .unwrap_or_default();
+        let next = looks.get(self.decision.looks_taken(place));
+        !self.decision.has_ended(place) && next.is_some_and(|look| look.n <= runs)
+    }
+
+    /// Whether every candidate that has runs has its answer for every metric.
+    fn has_ended(&self, runs: &[Run], metrics: &[String]) -> bool {
+        let Some(id) = runs.first().map(|run| run.case.id()) else {
+            return false;
+        };
+        let mut candidates: Vec<&str> = runs.iter().map(|run| &*run.variant).collect();
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates.retain(|name| *name != self.baseline);
+        let has_ended = |name: &str, metric: &String| {
+            let key = [id.clone(), name.to_owned(), metric.clone()];
+            let place = self.places.get(&key);
+            place.is_some_and(|&place| self.decision.has_ended(place))
+        };
+        !candidates.is_empty()
+            && candidates
+                .iter()
+                .all(|name| metrics.iter().all(|metric| has_ended(name, metric)))
+    }
+}
+
+/// Names of the metrics that runs have, the primary one first.
+fn metrics_of(runs: &[Run]) -> Vec<String> {
+    let samples = runs.iter().flat_map(|run| &run.samples);
+    let names = distinct(samples.map(|sample| &*sample.metric));
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// Runs per side that can be compared, without looking at values.
+fn comparable(old: &[&Run], new: &[&Run], matching: Matching) -> usize {
+    let Matching::Blocks {
+        runs: per_block, ..
+    } = matching
+    else {
+        return old.len().min(new.len());
+    };
+    let mut blocks: HashMap<u32, (usize, usize)> = HashMap::new();
+    old.iter()
+        .for_each(|run| blocks.entry(run.block).or_default().0 += 1);
+    new.iter()
+        .for_each(|run| blocks.entry(run.block).or_default().1 += 1);
+    per_block
+        * blocks
+            .values()
+            .filter(|&&sides| sides == (per_block, per_block))
+            .count()
+}
+
+fn are_precise(runs: &[Run], metrics: &[String], share: f64, confidence: f64) -> bool {
+    let sides = by_variant(runs);
+    !sides.is_empty()
+        && metrics.iter().all(|metric| {
+            sides
+                .iter()
+                .all(|(_, runs)| is_precise(runs, metric, share, confidence))
+        })
+}
+
+fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool {
+    let values: Vec<f64> = values_of(runs, metric)
+        .iter()
+        .map(|run| run.value)
+        .collect();
+    values.len() >= FEWEST_RUNS
+        && summary::relative_half_width(&values, confidence).is_some_and(|half| half <= share)
+}
+
+fn by_variant(runs: &[Run]) -> Vec<(&str, Vec<&Run>)> {
+    let mut sides: Vec<(&str, Vec<&Run>)> = Vec::new();
+    for run in runs {
+        match sides.iter_mut().find(|(name, _)| *name == &*run.variant) {
+            Some((_, side)) => side.push(run),
+            None => sides.push((&run.variant, vec![run])),
+        }
+    }
+    for (_, side) in &mut sides {
+        side.sort_by_key(|run| run.slot);
+    }
+    sides
+}

@@ -1,0 +1,130 @@
+//! Judges the machine: sources of noise, and the command that removes each.
+//!
+//! One check is one function that reads a tree of files, or judges figures measured here, and
+//! gives a [`Check`]; each lives in the file of its subject under `check/` and is named in
+//! [`checks`]. How checks are shown is up to reports.
+
+mod hardware;
+mod limits;
+mod load;
+mod processor;
+
+pub use limits::free_disk;
+
+use crate::tree::Tree;
+use std::path::Path;
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What was looked at: `cpu governor`, `toolchain node`.
+    pub name: String,
+    /// What it means for measuring.
+    pub state: State,
+    /// What was found, as a fragment of a sentence.
+    pub found: String,
+    /// What mends it: a command for a shell where there is one, else a piece of advice.
+    pub remedy: Option<String>,
+}
+
+/// What a finding means for measuring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// As it should be.
+    Good,
+    /// Not there, or the system does not say: no problem by itself.
+    Unknown,
+    /// Figures get noisier or less comparable.
+    Warning,
+    /// Figures are likely to be wrong.
+    Bad,
+}
+
+impl Check {
+    fn new(name: impl Into<String>, state: State, found: impl Into<String>) -> Check {
+        Check {
+            name: name.into(),
+            state,
+            found: found.into(),
+            remedy: None,
+        }
+    }
+
+    fn unknown(name: impl Into<String>) -> Check {
+        Check::new(name, State::Unknown, "the system does not say")
+    }
+
+    /// Adds a remedy, if there is something to mend.
+    fn remedy(self, remedy: impl Into<String>) -> Check {
+        let is_due = matches!(self.state, State::Warning | State::Bad);
+        Check {
+            remedy: is_due.then(|| remedy.into()),
+            ..self
+        }
+    }
+}
+
+/// All checks that need no more than the machine itself; [`free_disk`] needs to know where the
+/// results are kept.
+///
+/// `root` is `/`, or a folder whose `proc`, `sys` and programs stand for a machine. Clocks and
+/// noise are measured here whatever the root is. Takes about a second, most of it for the
+/// toolchains to say their versions.
+pub fn checks(root: &Path) -> Vec<Check> {
+    let tree = &Tree::at(root);
+    // The load is read and the noise measured before anything of our own makes more of it.
+    let load = load::checks(tree);
+    let noise = load::check();
+    let clock = hardware::clock_checks(tree);
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    [
+        processor::checks(tree),
+        load,
+        vec![noise],
+        clock,
+        limits::checks(tree),
+        hardware::checks(tree),
+        limits::toolchain_checks(tree, &search),
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::fake::machine;
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_machine_that_shows_nothing_gives_no_false_alarm() {
+        let machine = machine(&[]);
+        let measured = ["noise", "clock cost", "timer lateness"];
+        for check in checks(machine.0.path()) {
+            let quiet = matches!(check.state, State::Unknown | State::Good);
+            assert!(
+                quiet || measured.contains(&check.name.as_str()),
+                "{check:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_check_of_this_machine_has_a_name_of_its_own_and_found_something() {
+        let all = checks(Path::new("/"));
+        let names: HashSet<&str> = all.iter().map(|check| check.name.as_str()).collect();
+        assert_eq!(names.len(), all.len());
+        assert!(all.iter().all(|check| !check.found.is_empty()));
+        let needs_one = |check: &&Check| check.state >= State::Warning && check.remedy.is_none();
+        // What a guest cannot change about its host is reported without a remedy.
+        let helpless: Vec<&str> = all
+            .iter()
+            .filter(needs_one)
+            .map(|check| &*check.name)
+            .collect();
+        let allowed = ["virtual machine"];
+        assert!(
+            helpless.iter().all(|name| allowed.contains(name)),
+            "{helpless:?}"
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! Texts that users write and read: lengths of time (the one parser for options and conditions), mistyped names, and
+//! words of a shell.
+
+use std::time::Duration;
+
+/// `500ms`, `3s`, `2m`, `1h`, `100us`; a number alone is seconds. `None` for anything else, and for zero.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let split = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "ns" => 1e-9,
+        "us" | "µs" | "μs" => 1e-6,
+        "ms" => 1e-3,
+        "s" | "" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    let seconds = number.trim().parse::<f64>().ok()? * factor;
+    let duration = Duration::try_from_secs_f64(seconds).ok()?;
+    (!duration.is_zero()).then_some(duration)
+}
+
+/// Whole milliseconds, at least one, as plans and assignments keep times.
+pub fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+/// The nearest of `known` to `word` by edit distance, if it is near.
+pub fn nearest<'a>(word: &str, known: &'a [String]) -> Option<&'a String> {
+    let limit = (word.chars().count() / 3).max(1);
+    let rated = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(word, name), name));
+    rated
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// `text` as one word of a POSIX shell.
+pub fn quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn awkward_words_survive_a_real_shell() {
+        for word in [
+            "plain",
+            "",
+            "two words",
+            "it's",
+            "$HOME `x` \"y\"",
+            "a\nb",
+            "*",
+            "~",
+            "é",
+        ] {
+            let line = format!("printf %s {}", quote(word));
+            let out = std::process::Command::new("sh")
+                .args(["-c", &line])
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8(out.stdout).unwrap(), word);
+        }
+    }
+}

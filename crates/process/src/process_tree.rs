@@ -1,0 +1,411 @@
+//! Processes as the kernel shows them: the identity of one, those that belong to a child and what they cost, and
+//! orphans that a child left behind.
+//!
+//! A child's process group is killed as a whole, but a descendant may have left the group (a
+//! daemon). As "subreaper" we become the parent of such orphans, so the kernel tells us of them. Start at
+//! [`family_of`], [`clear`] and [`Identity::own`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Child, Command};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+/// What /proc/PID/stat says (proc_pid_stat(5)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    parent: i32,
+    group: i32,
+    /// Its own processor time, and that of children it waited for.
+    own_ticks: u64,
+    waited_ticks: u64,
+}
+
+/// The processes of the child `root` that are alive, itself included.
+pub fn family_of(root: i32) -> Vec<i32> {
+    members(&all(), root)
+}
+
+/// The living processes of several families; without any, the machine is not looked at.
+pub(super) fn families_of(roots: &[i32]) -> BTreeSet<i32> {
+    if roots.is_empty() {
+        return BTreeSet::new();
+    }
+    let all = all();
+    roots.iter().flat_map(|root| members(&all, *root)).collect()
+}
+
+/// Processor time that the family has used so far, in nanoseconds, ended members aside whose parent
+/// has not waited for them. `None` when nobody is left.
+pub fn cpu_ns_of(root: i32) -> Option<u64> {
+    let all = all();
+    let family = members(&all, root);
+    // SAFETY: sysconf only reads a setting.
+    let ticks_per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+    if family.is_empty() || ticks_per_second == 0 {
+        return None;
+    }
+    let in_ns = |ticks: u64| ticks.saturating_mul(1_000_000_000) / ticks_per_second;
+    let spent = family.iter().map(|pid| {
+        let stat = &all[pid];
+        clock_ns_of(*pid).unwrap_or_else(|| in_ns(stat.own_ticks)) + in_ns(stat.waited_ticks)
+    });
+    Some(spent.sum())
+}
+
+/// The processor time of one process, whose ended threads count, too. Its clock is far finer than the ticks in
+/// /proc, which last 10 ms (clock_getcpuclockid(3)).
+fn clock_ns_of(pid: i32) -> Option<u64> {
+    let mut clock = 0;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: both pointers are valid for their calls, which only write to them.
+    let is_read = unsafe {
+        libc::clock_getcpuclockid(pid, &mut clock) == 0
+            && libc::clock_gettime(clock, &mut time) == 0
+    };
+    is_read.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// The largest resident memory that each living member of the family has had so far, added up, in bytes.
+pub fn peak_rss_bytes_of(root: i32) -> Option<u64> {
+    let peaks = family_of(root).into_iter().filter_map(|pid| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kib * 1024)
+    });
+    Some(peaks.sum()).filter(|&bytes| bytes > 0)
+}
+
+/// What a process calls itself.
+pub fn name_of(pid: i32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
+}
+
+/// Processes in words, each once: `'node' (process 7), process 9`.
+pub fn names_of(pids: &[i32]) -> String {
+    let pids: BTreeSet<i32> = pids.iter().copied().collect();
+    let names: Vec<String> = pids
+        .iter()
+        .map(|pid| match name_of(*pid) {
+            Some(name) => format!("'{name}' (process {pid})"),
+            None => format!("process {pid}"),
+        })
+        .collect();
+    if names.is_empty() {
+        "a process that may not be looked at".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+fn all() -> BTreeMap<i32, Stat> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return BTreeMap::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let text = fs::read_to_string(entry.path().join("stat")).ok()?;
+            Some((pid, stat(&text)?))
+        })
+        .collect()
+}
+
+/// The name of a process stands in brackets and may contain anything, brackets too.
+fn stat(text: &str) -> Option<Stat> {
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let ended = matches!(fields.first(), Some(&"Z" | &"X"));
+    (!ended).then_some(Stat {
+        parent: number(1)? as i32,
+        group: number(2)? as i32,
+        // In user mode and in the kernel.
+        own_ticks: number(11)? + number(12)?,
+        waited_ticks: number(13)? + number(14)?,
+    })
+}
+
+fn members(all: &BTreeMap<i32, Stat>, root: i32) -> Vec<i32> {
+    let descends = |pid: i32| {
+        let mut at = pid;
+        // Nobody has more ancestors than there are processes, whatever changed meanwhile.
+        for _ in 0..all.len() {
+            if at == root {
+                return true;
+            }
+            match all.get(&at) {
+                Some(stat) => at = stat.parent,
+                None => return false,
+            }
+        }
+        false
+    };
+    let belongs = |(pid, stat): (&i32, &Stat)| stat.group == root || descends(*pid);
+    all.iter()
+        .filter(|(pid, stat)| belongs((pid, stat)))
+        .map(|(pid, _)| *pid)
+        .collect()
+}
+
+static ADOPTING: AtomicBool = AtomicBool::new(false);
+
+/// Makes this process the parent of orphaned descendants (prctl(2), `PR_SET_CHILD_SUBREAPER`).
+///
+/// Called once by the command before it measures; libraries that embed us may prefer not to.
+pub fn adopt_orphans() {
+    // SAFETY: prctl with these arguments only sets an attribute of this process.
+    if unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } == 0 {
+        ADOPTING.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Kills the process group `group` and every adopted orphan; returns how many orphans there were besides the
+/// members of the group that are `known`.
+pub(super) fn clear(group: i32, known: &[i32]) -> usize {
+    // Counted while they live: what is killed with its group is no longer there to be seen.
+    let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
+        families_of(&orphans())
+    } else {
+        BTreeSet::new()
+    };
+    // SAFETY: kill only sends a signal. The group is that of a child we started ourselves.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
+    if !ADOPTING.load(Ordering::Relaxed) {
+        return 0;
+    }
+    let is_new = |pid: &i32| !known.contains(pid);
+    let mut found = living.iter().copied().filter(is_new).count();
+    let deadline = Instant::now() + Duration::from_secs(2);
+    // Killing an orphan may hand us its own children, so look again until none is left.
+    while Instant::now() < deadline {
+        let orphans = orphans();
+        if orphans.is_empty() {
+            break;
+        }
+        for pid in orphans {
+            found += usize::from(end(pid) && is_new(&pid) && !living.contains(&pid));
+        }
+    }
+    found
+}
+
+/// Kills and reaps one adopted process; whether it was still alive.
+fn end(pid: i32) -> bool {
+    let alive = std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        !stat
+            .rsplit(')')
+            .next()
+            .unwrap_or("")
+            .trim_start()
+            .starts_with('Z')
+    });
+    // SAFETY: the process is our own child by adoption; waitpid gets no pointer.
+    unsafe {
+        libc::kill(pid, libc::SIGKILL);
+        libc::waitpid(pid, std::ptr::null_mut(), 0);
+    }
+    alive
+}
+
+/// Our children that nobody waits for any more, read under the lock that starting a child holds.
+///
+/// While others are being listened to, an orphan may belong to one of them, so it is left to the
+/// clean-up after the last of them.
+fn orphans() -> Vec<i32> {
+    let Ok(watched) = WATCHED.lock() else {
+        return Vec::new();
+    };
+    if !watched.is_empty() {
+        return Vec::new();
+    }
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return Vec::new();
+    };
+    tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|line| {
+            line.split_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<i32>>()
+        })
+        .collect()
+}
+
+/// Children being listened to, by any thread.
+static WATCHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+
+/// Starts a child and registers it in one step, so that no other thread takes it for an orphan.
+pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
+    let mut watched = WATCHED
+        .lock()
+        .map_err(|_| io::Error::other("a listening thread panicked"))?;
+    let child = command.spawn()?;
+    watched.push(child.id() as i32);
+    Ok(child)
+}
+
+/// Takes a child off the register after it was reaped.
+pub(super) fn forget(pid: i32) {
+    if let Ok(mut watched) = WATCHED.lock() {
+        watched.retain(|&known| known != pid);
+    }
+}
+
+/// A process, unmistakable on its machine: numbers of processes are used again, but not with the same start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The machine, where it has an identity (machine-id(5)).
+    pub machine: Option<String>,
+    /// The kernel's life that it belongs to (random(4), `boot_id`).
+    pub boot: Option<String>,
+    /// The numbering that its number belongs to (pid_namespaces(7)).
+    pub numbering: Option<String>,
+    /// Its number.
+    pub pid: i32,
+    /// When it started, in ticks since the machine did.
+    pub started_ticks: Option<i64>,
+}
+
+impl Identity {
+    /// This process.
+    pub fn own() -> Identity {
+        let line = |file: &str| Some(fs::read_to_string(file).ok()?.trim().to_owned());
+        let numbering = fs::read_link("/proc/self/ns/pid").ok();
+        let pid = std::process::id() as i32;
+        Identity {
+            machine: line("/etc/machine-id").filter(|id| !id.is_empty()),
+            boot: line("/proc/sys/kernel/random/boot_id"),
+            numbering: numbering.map(|link| link.to_string_lossy().into_owned()),
+            pid,
+            started_ticks: start_of(pid),
+        }
+    }
+
+    /// Whether it has ended; `None` if that cannot be known here, because it belongs to another machine or to a
+    /// container.
+    pub fn has_ended(&self) -> Option<bool> {
+        self.has_ended_for(&Identity::own())
+    }
+
+    fn has_ended_for(&self, viewer: &Identity) -> Option<bool> {
+        let same =
+            |one: &Option<String>, other: &Option<String>| Some(one.as_ref()? == other.as_ref()?);
+        if !same(&self.boot, &viewer.boot)? {
+            // A kernel that has ended took its processes along; another machine's is unknown.
+            return same(&self.machine, &viewer.machine)?.then_some(true);
+        }
+        if !same(&self.numbering, &viewer.numbering)? {
+            return None;
+        }
+        Some(self.started_ticks.is_none() || start_of(self.pid) != self.started_ticks)
+    }
+}
+
+/// When a living process started (proc_pid_stat(5), field 22). Its name, in brackets, may contain anything.
+fn start_of(pid: i32) -> Option<i64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let has_ended = matches!(fields.first(), Some(&"Z" | &"X"));
+    fields.get(19)?.parse().ok().filter(|_| !has_ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_descendants_and_members_of_the_group() {
+        let stat = |parent, group| Stat {
+            parent,
+            group,
+            own_ticks: 0,
+            waited_ticks: 0,
+        };
+        let all = BTreeMap::from([
+            (1, stat(0, 1)),
+            (10, stat(1, 10)),
+            (11, stat(10, 10)),
+            (12, stat(11, 12)),
+            // An orphan of the family that stayed in its group, and a stranger.
+            (13, stat(1, 10)),
+            (20, stat(1, 20)),
+        ]);
+        assert_eq!(members(&all, 10), [10, 11, 12, 13]);
+        assert!(members(&all, 99).is_empty());
+    }
+
+    #[test]
+    fn odd_names_do_not_shift_the_fields() {
+        let text = "7 (a) (b c) S 3 5 5 0 -1 0 0 0 0 0 10 4 1 2 20 0";
+        let expected = Stat {
+            parent: 3,
+            group: 5,
+            own_ticks: 14,
+            waited_ticks: 3,
+        };
+        assert_eq!(super::stat(text), Some(expected));
+        assert_eq!(super::stat("7 (a) Z 3 5 5 0 -1 0 0 0 0 0 1 1 1 1"), None);
+    }
+
+    #[test]
+    fn this_process_is_found_with_its_time() {
+        let own = std::process::id() as i32;
+        assert!(family_of(own).contains(&own));
+        assert!(cpu_ns_of(own).is_some() && name_of(own).is_some());
+    }
+
+    #[test]
+    fn a_process_lives_until_it_ends_and_its_number_alone_says_nothing() {
+        let own = Identity::own();
+        assert_eq!(own.has_ended(), Some(false));
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = child.id() as i32;
+        let of_child = Identity {
+            pid,
+            started_ticks: start_of(pid),
+            ..own.clone()
+        };
+        assert_eq!(of_child.has_ended(), Some(false));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(of_child.has_ended(), Some(true));
+        let reused = Identity {
+            started_ticks: own.started_ticks.map(|ticks| ticks - 1),
+            ..own
+        };
+        assert_eq!(reused.has_ended(), Some(true));
+    }
+
+    #[test]
+    fn of_other_machines_and_containers_nothing_is_known() {
+        let own = Identity {
+            machine: Some("m".into()),
+            ..Identity::own()
+        };
+        let other = |change: fn(&mut Identity)| {
+            let mut other = own.clone();
+            change(&mut other);
+            other.has_ended_for(&own)
+        };
+        assert_eq!(other(|one| one.boot = Some("earlier".into())), Some(true));
+        assert_eq!(
+            other(|one| (one.boot, one.machine) = (Some("other".into()), Some("n".into()))),
+            None
+        );
+        assert_eq!(other(|one| one.numbering = Some("pid:[1]".into())), None);
+        assert_eq!(other(|one| one.boot = None), None);
+    }
+}

@@ -1,0 +1,220 @@
+//! Where and before whom threads run: sets of processors, as in `--pin 0,2-4`, and real-time priority.
+//!
+//! Start at [`CpuSet`] and [`RealTime`].
+
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::str::FromStr;
+
+/// Processors that a measured process may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CpuSet(Vec<usize>);
+
+/// Why a text is not a set of processors.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a list of processors such as '0', '0-2' or '0,2-4'")]
+pub struct CpuSetError(String);
+
+impl CpuSet {
+    /// The processors, ascending, each once.
+    pub fn cpus(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// Those that this thread may use.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn usable() -> std::io::Result<CpuSet> {
+        let all = 0..libc::CPU_SETSIZE as usize;
+        // SAFETY: cpu_set_t is a plain array of integers; the kernel fills in at most its size, and CPU_ISSET is
+        // asked about no number beyond it.
+        unsafe {
+            let mut mask: libc::cpu_set_t = std::mem::zeroed();
+            match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut mask) {
+                0 => Ok(all.filter(|cpu| libc::CPU_ISSET(*cpu, &mask)).collect()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        }
+    }
+
+    /// Binds this thread, and all threads and processes that it starts from now on.
+    ///
+    /// # Errors
+    /// The system does not allow it.
+    pub fn bind(&self) -> std::io::Result<()> {
+        let mask = self.mask();
+        // SAFETY: the mask lives until the call returns.
+        match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &mask) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+
+    /// The kernel's form of the set.
+    pub(super) fn mask(&self) -> libc::cpu_set_t {
+        // SAFETY: cpu_set_t is a plain array of integers, for which all zeroes is the empty set;
+        // FromStr keeps every number below CPU_SETSIZE, so CPU_SET stays inside it.
+        unsafe {
+            let mut mask: libc::cpu_set_t = std::mem::zeroed();
+            for &cpu in &self.0 {
+                libc::CPU_SET(cpu, &mut mask);
+            }
+            mask
+        }
+    }
+}
+
+impl FromIterator<usize> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(cpus: I) -> CpuSet {
+        let mut cpus: Vec<usize> = cpus.into_iter().collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        CpuSet(cpus)
+    }
+}
+
+impl FromStr for CpuSet {
+    type Err = CpuSetError;
+
+    fn from_str(text: &str) -> Result<CpuSet, CpuSetError> {
+        let wrong = || CpuSetError(text.to_owned());
+        let mut cpus = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let first: usize = first.parse().map_err(|_| wrong())?;
+            let last: usize = last.parse().map_err(|_| wrong())?;
+            if first > last || last >= libc::CPU_SETSIZE as usize {
+                return Err(wrong());
+            }
+            cpus.extend(first..=last);
+        }
+        Ok(cpus.into_iter().collect())
+    }
+}
+
+impl TryFrom<String> for CpuSet {
+    type Error = CpuSetError;
+    fn try_from(text: String) -> Result<CpuSet, CpuSetError> {
+        text.parse()
+    }
+}
+
+impl From<CpuSet> for String {
+    fn from(set: CpuSet) -> String {
+        let words: Vec<String> = set.0.iter().map(usize::to_string).collect();
+        words.join(",")
+    }
+}
+
+/// The priority among real-time processes: above ordinary ones, below most threads of the kernel.
+const PRIORITY: libc::c_int = 10;
+
+/// While it lives, the thread that made it, and threads that it starts, run before every process
+/// without real-time priority (`SCHED_FIFO`, sched(7)).
+#[derive(Debug)]
+pub struct RealTime {
+    policy: libc::c_long,
+    parameters: Parameters,
+}
+
+/// What the kernel takes (sched_setscheduler(2)). The calls are made directly: musl's functions of these names only
+/// report that the system does not have them, because POSIX means processes and Linux means threads.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Parameters {
+    priority: libc::c_int,
+}
+
+/// The calling thread.
+const THIS: libc::c_long = 0;
+
+impl RealTime {
+    /// Changes the priority of the calling thread.
+    ///
+    /// # Errors
+    /// The operating system does not permit it.
+    pub fn enter() -> io::Result<RealTime> {
+        let mut parameters = Parameters { priority: 0 };
+        // SAFETY: the calls read and write the structure given, which outlives them.
+        unsafe {
+            let policy = libc::syscall(libc::SYS_sched_getscheduler, THIS);
+            if policy < 0 || libc::syscall(libc::SYS_sched_getparam, THIS, &raw mut parameters) != 0
+            {
+                return Err(io::Error::last_os_error());
+            }
+            set(libc::SCHED_FIFO.into(), Parameters { priority: PRIORITY })?;
+            Ok(RealTime { policy, parameters })
+        }
+    }
+}
+
+impl Drop for RealTime {
+    fn drop(&mut self) {
+        // A thread may always give up a priority.
+        let _ = set(self.policy, self.parameters);
+    }
+}
+
+fn set(policy: libc::c_long, parameters: Parameters) -> io::Result<()> {
+    // SAFETY: the call reads the structure given, which outlives it.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            THIS,
+            policy,
+            &raw const parameters,
+        )
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_bound_to_some_of_the_processors_it_may_use() {
+        let usable = CpuSet::usable().unwrap();
+        let last: CpuSet = usable.cpus().last().copied().into_iter().collect();
+        let bound = std::thread::spawn(move || {
+            last.bind().unwrap();
+            (CpuSet::usable().unwrap(), last)
+        });
+        let (now, wanted) = bound.join().unwrap();
+        assert_eq!(now, wanted);
+        assert_eq!(CpuSet::usable().unwrap(), usable, "other threads are not");
+    }
+
+    #[test]
+    fn lists_and_ranges_are_read_and_words_refused() {
+        assert_eq!("0,2-4,3".parse::<CpuSet>().unwrap().cpus(), [0, 2, 3, 4]);
+        for wrong in ["", "a", "3-1", "1,", "-1", "99999"] {
+            assert!(wrong.parse::<CpuSet>().is_err(), "{wrong}");
+        }
+    }
+
+    fn policy() -> libc::c_int {
+        // SAFETY: only asks about the calling thread.
+        unsafe { libc::syscall(libc::SYS_sched_getscheduler, THIS) as libc::c_int }
+    }
+
+    #[test]
+    fn the_priority_is_inherited_by_threads_and_given_back() {
+        let before = policy();
+        match RealTime::enter() {
+            Err(error) => eprintln!("skipped: no real-time priority here: {error}"),
+            Ok(guard) => {
+                assert_eq!(policy(), libc::SCHED_FIFO);
+                let inherited = std::thread::spawn(policy).join().unwrap();
+                assert_eq!(inherited, libc::SCHED_FIFO);
+                drop(guard);
+            }
+        }
+        assert_eq!(policy(), before);
+    }
+}

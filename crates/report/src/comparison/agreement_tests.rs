@@ -1,0 +1,142 @@
+//! What stands in a row agrees with itself: whoever divides the printed figures in his head gets the printed change.
+
+use crate::comparison::rows::{Line, prepare};
+use crate::figure::{change, change_interval};
+use crate::table::Footnotes;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use speedwell_analysis::{Comparison, Settings, analyse};
+use speedwell_fixtures::Story;
+use speedwell_model::Session;
+
+/// Cases of one session, with 4 sessions for each of the 2 lengths below: 1,000 rows.
+const CASES: usize = 125;
+
+/// How the machine changes from run to run, on the scale of logarithms.
+#[derive(Debug, Clone, Copy)]
+enum Machine {
+    Steady,
+    Drifting,
+    Jumping,
+    Wild,
+}
+
+const MACHINES: [Machine; 4] = [
+    Machine::Steady,
+    Machine::Drifting,
+    Machine::Jumping,
+    Machine::Wild,
+];
+
+impl Machine {
+    /// The level at run `at` of `all`, and the standard deviation of the noise around it.
+    fn at(self, at: usize, all: usize, random: &mut impl Rng) -> (f64, f64) {
+        let share = at as f64 / all as f64;
+        match self {
+            Machine::Steady => (0.0, 0.003),
+            Machine::Drifting => (0.8 * share, 0.02),
+            Machine::Jumping => (if share < 0.5 { 0.0 } else { 0.7 }, 0.01),
+            Machine::Wild if random.random_bool(0.2) => (1.5, 0.5),
+            Machine::Wild => (0.0, 0.4),
+        }
+    }
+}
+
+/// Cases whose true changes lie between a fiftieth of a percent and a factor of sixteen, either way.
+fn session(machine: Machine, blocks: u32, seed: u64) -> Session {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut story = Story::fixed(&["old", "new"], blocks).seed(seed);
+    for case in 0..CASES {
+        let change = [2e-4, 0.005, 0.03, 0.2, 2.8][case % 5] * [1.0, -1.0][case / 5 % 2];
+        let size = 10f64.powf(random.random_range(-1.0..7.0));
+        let all = 4 * blocks as usize;
+        let mut at = 0;
+        story = story.case(&format!("g/case n={case}"), |variant, _| {
+            let (level, deviation) = machine.at(at, all, &mut random);
+            at += 1;
+            // Twelve uniform values have the variance of one normal one.
+            let noise: f64 = (0..12).map(|_| random.random_range(-0.5..0.5)).sum();
+            let noise = deviation * noise;
+            let own = if variant == "new" { change } else { 0.0 };
+            size * (level + noise + own).exp()
+        });
+    }
+    story.session()
+}
+
+/// A printed figure; infinite where it says so.
+fn read(text: &str) -> f64 {
+    let text = text.trim().replace([',', '+'], "").replace('∞', "inf");
+    text.parse()
+        .unwrap_or_else(|_| panic!("'{text}' is no figure"))
+}
+
+/// One unit of the last printed place.
+fn unit(text: &str) -> f64 {
+    let decimals = text
+        .split_once('.')
+        .map_or(0, |(_, rest)| rest.trim().len());
+    10f64.powi(-(decimals as i32))
+}
+
+/// What contradicts itself in a line as it is printed, if anything does.
+fn contradiction(line: &Line<'_>) -> Option<String> {
+    let estimate = line.row.change?;
+    let [old, new] = line.sides();
+    let (change, interval) = (change(&estimate), change_interval(&estimate));
+    let said = format!("{old} -> {new}: {change} {interval}");
+    let percent = change.trim_end_matches(" %");
+    let ends: Vec<f64> = interval
+        .trim_matches(['[', ']'])
+        .split(", ")
+        .map(read)
+        .collect();
+    let printed = read(percent);
+    let computed = (read(&new) / read(&old) - 1.0) * 100.0;
+    let half = 0.5 * (ends[1] - ends[0]);
+    // Three digits of either side; fewer than half of what is not known.
+    let by_digits = (1.0 + (computed / 100.0).abs()) * 1.01 + unit(percent);
+    let tolerance = by_digits.min(0.5 * half + unit(percent));
+    let signless_zero = [percent, interval.as_str()].iter().all(|text| {
+        let zeros = text.split(['[', ']', ' ', ',']).filter(|word| {
+            word.starts_with(['+', '-']) && !word.contains(|c: char| "123456789∞".contains(c))
+        });
+        zeros.count() == 0
+    });
+    let excludes_zero = ends[0] > 0.0 || ends[1] < 0.0;
+    match () {
+        () if computed * printed < 0.0 => Some(format!("opposite signs in {said}")),
+        () if (computed - printed).abs() > tolerance => Some(format!("{computed:.3} % in {said}")),
+        () if printed < ends[0] || printed > ends[1] => Some(format!("outside: {said}")),
+        () if excludes_zero && old == new => Some(format!("no difference in {said}")),
+        () if (estimate.low > 0.0 || estimate.high < 0.0) != excludes_zero => {
+            Some(format!("an end beside zero in {said}"))
+        }
+        () if !signless_zero => Some(format!("a zero with a sign in {said}")),
+        () => None,
+    }
+}
+
+#[test]
+fn no_printed_row_contradicts_itself() {
+    let mut rows = 0;
+    let mut opposite_medians = 0;
+    for (number, machine) in MACHINES.into_iter().enumerate() {
+        for blocks in [2, 4] {
+            let session = session(machine, blocks, number as u64 * 10 + u64::from(blocks));
+            let found = analyse(&session, &Settings::default());
+            let comparison: &Comparison = &found.comparisons[0];
+            let places = comparison.rows.iter().map(|row| (comparison, row));
+            for line in prepare(places.collect(), None, &mut Footnotes::default()) {
+                rows += 1;
+                assert_eq!(contradiction(&line), None, "{machine:?}, {blocks} blocks");
+                let [old, new] = [line.row.baseline.median, line.row.candidate.median];
+                let change = line.row.change.map_or(0.0, |change| change.value);
+                opposite_medians += usize::from((new - old) * change < 0.0);
+            }
+        }
+    }
+    assert_eq!(rows, 1000);
+    // Medians of all runs would contradict the change in many of these rows.
+    assert!(opposite_medians > 50, "{opposite_medians}");
+}

@@ -1,0 +1,394 @@
+//! The rows and columns of the verdict table, for people and for machines.
+//!
+//! A row is prepared with everything that concerns several of its cells at once: the common unit of both sides, the
+//! digits shown, the marks of footnotes. Start at [`prepare`] and [`columns`].
+
+use crate::case_labels::{add_case_columns, slots, values};
+use crate::charts::forest_row;
+use crate::document::Emphasis;
+use crate::figure::{
+    Uncertainty, change, change_interval, change_with_interval, probability, setting, share, spell,
+    spell_signed, uncertainty_of_median,
+};
+use crate::output::Verbosity;
+use crate::table::{Cell, Column, Columns, Footnotes, Kind, Name};
+use crate::unit::{Scale, UnitChoice};
+use speedwell_analysis::{CaseComparison, Comparison, Side};
+use speedwell_model::{Estimate, Verdict};
+
+/// A case of a comparison.
+pub type Place<'a> = (&'a Comparison, &'a CaseComparison);
+
+/// Said of every verdict that rests on runs in fixed or unknown order.
+const INDICATIVE: &str = "a hint only: the order of these runs is fixed or unknown, so that a drift \
+                          of the machine may pass for a change";
+
+/// A row of the table.
+pub struct Line<'a> {
+    /// The comparison it belongs to.
+    pub comparison: &'a Comparison,
+    /// Its figures.
+    pub row: &'a CaseComparison,
+    /// What it is called in its table.
+    pub name: Name,
+    /// How the figures of both sides are shown.
+    pub scale: Scale,
+    /// The last decimal place of the baseline and of the candidate.
+    pub last_places: [i32; 2],
+    /// The unit, unless the caption says it.
+    pub unit: String,
+    /// Runs a side, unless the caption says them.
+    pub runs: String,
+    /// Marks of the footnotes.
+    pub marks: String,
+}
+
+impl Line<'_> {
+    /// What is said below the row.
+    pub fn remark(&self) -> Option<String> {
+        let mean = self.row.mean_change.filter(|_| self.row.shape_changed)?;
+        let mean = change_with_interval(&mean);
+        Some(format!(
+            "mean {mean} (sensitive to outliers): the shape or the tail changed"
+        ))
+    }
+
+    /// The figures of the baseline and of the candidate, as they stand in the table.
+    pub fn sides(&self) -> [String; 2] {
+        let sides = [&self.row.baseline, &self.row.candidate];
+        [0, 1].map(|at| self.scale.bare(sides[at].location, self.last_places[at]))
+    }
+
+    /// The verdict with its symbol and the marks of its footnotes.
+    pub fn verdict(&self) -> String {
+        let verdict = self.row.verdict;
+        format!("{} {verdict} {}", symbol(verdict), self.marks)
+            .trim_end()
+            .to_owned()
+    }
+}
+
+/// A symbol that tells verdicts apart without colour.
+pub fn symbol(verdict: Verdict) -> char {
+    match verdict {
+        Verdict::Better => '▲',
+        Verdict::Worse => '▼',
+        Verdict::Same => '=',
+        Verdict::Unclear => '?',
+    }
+}
+
+/// The emphasis of a verdict.
+pub fn emphasis(verdict: Verdict) -> Emphasis {
+    match verdict {
+        Verdict::Better => Emphasis::Good,
+        Verdict::Worse => Emphasis::Bad,
+        Verdict::Same => Emphasis::None,
+        Verdict::Unclear => Emphasis::Caution,
+    }
+}
+
+/// The lines of one table, in the order given. Names are filled in later.
+pub fn prepare<'a>(
+    places: Vec<Place<'a>>,
+    choice: Option<UnitChoice>,
+    footnotes: &mut Footnotes,
+) -> Vec<Line<'a>> {
+    let whole = common_scale(&places, choice);
+    let shared = shared_remarks(&places);
+    let line = |(comparison, row): Place<'a>| {
+        let sides = [row.baseline.location, row.candidate.location];
+        let own = || Scale::fitting(&comparison.metric.unit, &sides, choice);
+        let scale = whole.clone().unwrap_or_else(own);
+        Line {
+            name: Name::default(),
+            last_places: last_places(row, &scale),
+            unit: scale.symbol.clone(),
+            runs: runs(row),
+            marks: marks(row, &shared, footnotes),
+            comparison,
+            row,
+            scale,
+        }
+    };
+    places.into_iter().map(line).collect()
+}
+
+/// Fewest significant digits of a figure that has a change: with fewer, who divides in his head finds another one.
+const FEWEST_DIGITS: i32 = 3;
+/// Sides up to this many times as large as each other end at the same decimal place.
+const OF_ONE_SIZE: f64 = 10.0;
+
+/// The last decimal places of both sides. They are those that the interval of the change supports, so that the printed
+/// figures have the printed change: a side by itself may be known less well than its ratio to the other.
+fn last_places(row: &CaseComparison, scale: &Scale) -> [i32; 2] {
+    let half_width = row.change.and_then(|change| half_of_logs(&change));
+    let place = |side: &Side| {
+        let location = side.location;
+        let known = match half_width {
+            Some(half) => Uncertainty::Half(half * location.abs()),
+            None => uncertainty_of_median(location, side.variation, side.runs.len()),
+        };
+        let place = scale.place(location, known);
+        match (known, scale.first_place(location)) {
+            (Uncertainty::Exact, _) | (_, None) => place,
+            (_, Some(first)) => place.max(first + FEWEST_DIGITS - 1),
+        }
+    };
+    let own = [&row.baseline, &row.candidate].map(place);
+    let [one, other] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
+    if one.max(other) < OF_ONE_SIZE * one.min(other) {
+        [own[0].max(own[1]); 2]
+    } else {
+        own
+    }
+}
+
+/// Half the width of a bounded interval on the scale of logarithms: a share of either side.
+fn half_of_logs(change: &Estimate) -> Option<f64> {
+    let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
+    (half > 0.0 && half.is_finite()).then_some(half)
+}
+
+/// One scale for all rows, if their figures are of one metric and of similar size.
+fn common_scale(places: &[Place<'_>], choice: Option<UnitChoice>) -> Option<Scale> {
+    let metric = &places.first()?.0.metric;
+    if places
+        .iter()
+        .any(|(comparison, _)| comparison.metric != *metric)
+    {
+        return None;
+    }
+    let sides = places
+        .iter()
+        .flat_map(|(_, row)| [row.baseline.location, row.candidate.location]);
+    Scale::common(&metric.unit, sides, choice)
+}
+
+fn runs(row: &CaseComparison) -> String {
+    let (baseline, candidate) = (row.baseline.runs.len(), row.candidate.runs.len());
+    if baseline == candidate {
+        return spell(baseline as f64, 0);
+    }
+    format!("{baseline}/{candidate}")
+}
+
+/// Everything that is to be said of a row.
+fn row_notes(row: &CaseComparison) -> impl Iterator<Item = &str> {
+    let indicative = row.indicative.then_some(INDICATIVE);
+    indicative
+        .into_iter()
+        .chain(row.notes.iter().map(String::as_str))
+}
+
+/// What is true of every row of a longer table: a mark on all of them would tell nothing apart.
+pub fn shared_remarks(places: &[Place<'_>]) -> Vec<String> {
+    let Some(((_, first), others @ [_, ..])) = places.split_first() else {
+        return Vec::new();
+    };
+    let is_shared = |text: &&str| {
+        let mut others = others.iter();
+        others.all(|(_, row)| row_notes(row).any(|other| other == *text))
+    };
+    row_notes(first).filter(is_shared).map(sentence).collect()
+}
+
+/// Words as a sentence of its own.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    let rest = letters.as_str();
+    let end = if words.ends_with('.') { "" } else { "." };
+    format!("{}{rest}{end}", first.unwrap_or_default())
+}
+
+fn marks(row: &CaseComparison, shared: &[String], footnotes: &mut Footnotes) -> String {
+    row_notes(row)
+        .filter(|text| !shared.contains(&sentence(text)))
+        .map(|text| footnotes.mark(text))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// All columns of a table, with the headings of the names, the baseline and the candidate.
+pub fn columns<'a>(
+    [names, baseline, candidate]: [&str; 3],
+    confidence: f64,
+    verbosity: Verbosity,
+) -> Columns<Line<'a>> {
+    let mut columns = Columns::new();
+    columns.add(
+        Column::new("case", names, Kind::Label),
+        |line: &Line<'a>| Cell::value(line.row.case.id()).named(&line.name),
+    );
+    add_case_columns(
+        &mut columns,
+        |line: &Line<'a>| &line.row.case,
+        |line: &Line<'a>| &line.comparison.metric,
+    );
+    columns.add_value("baseline", |line| line.comparison.baseline.clone());
+    columns.add_value("candidate", |line| line.comparison.candidate.clone());
+    add_sides(&mut columns, baseline, candidate);
+    add_answer(&mut columns, confidence);
+    add_evidence(&mut columns);
+    if verbosity == Verbosity::Verbose {
+        add_spread(&mut columns, baseline, candidate);
+    }
+    add_figures(&mut columns);
+    columns
+}
+
+/// Both sides in their common unit.
+fn add_sides(columns: &mut Columns<Line<'_>>, baseline: &str, candidate: &str) {
+    let column = |key, side: &str| Column::figure(key, side).for_people();
+    columns.add(column("baseline_shown", baseline), |line| {
+        Cell::figure(Some(line.row.baseline.location)).shown(&line.sides()[0])
+    });
+    columns.add(column("candidate_shown", candidate), |line| {
+        Cell::figure(Some(line.row.candidate.location)).shown(&line.sides()[1])
+    });
+    columns.add_text(Column::words("unit_shown", "unit"), |line| {
+        line.unit.clone()
+    });
+}
+
+/// The change and what it means.
+fn add_answer(columns: &mut Columns<Line<'_>>, confidence: f64) {
+    columns.add(
+        Column::figure("change_shown", "change").for_people(),
+        |line| {
+            let text = line
+                .row
+                .change
+                .map_or_else(|| "?".to_owned(), |c| change(&c));
+            Cell::figure(line.row.change.map(|c| c.value))
+                .shown(text)
+                .emphasised(emphasis(line.row.verdict))
+        },
+    );
+    let interval = format!("{} interval", setting(confidence));
+    columns.add(
+        Column::figure("interval_shown", interval).for_people(),
+        |line| {
+            let change = line.row.change;
+            Cell::figure(change.map(|c| c.low))
+                .shown(change.map(|c| change_interval(&c)).unwrap_or_default())
+        },
+    );
+    let drawn = Column::new("change_drawn", "change in %", Kind::Drawn).for_people();
+    columns.add(drawn, |line| {
+        Cell::drawing(forest_row(line.row, String::new()))
+    });
+    columns.add(Column::words("verdict", "verdict").facet(), |line| {
+        Cell::words(line.row.verdict.to_string())
+            .shown(line.verdict())
+            .emphasised(emphasis(line.row.verdict))
+    });
+}
+
+/// How sure the answer is.
+fn add_evidence(columns: &mut Columns<Line<'_>>) {
+    columns.add(Column::figure("p", "p").expendable(5), |line| {
+        Cell::shown_figure(line.row.p, probability)
+    });
+    columns.add(Column::figure("q", "q").expendable(2), |line| {
+        Cell::shown_figure(line.row.q, probability)
+    });
+    let runs = Column::figure("runs_shown", "runs").for_people();
+    columns.add(runs.expendable(4), |line| {
+        Cell::figure(Some(line.row.baseline.runs.len() as f64)).shown(&line.runs)
+    });
+    columns.add(
+        Column::figure("more_runs", "more runs").expendable(3),
+        |line| Cell::shown_figure(line.row.more_runs.map(f64::from), |n| format!("~{n}")),
+    );
+    columns.add(
+        Column::figure("detectable", "detectable").expendable(6),
+        |line| Cell::shown_figure(line.row.detectable, share),
+    );
+}
+
+/// The spread of the runs on both sides, for those who ask for more.
+fn add_spread(columns: &mut Columns<Line<'_>>, baseline: &str, candidate: &str) {
+    let column = |key, header| Column::figure(key, header).for_people();
+    columns.add(
+        column("baseline_cv", format!("CV {baseline}")).expendable(7),
+        |line| Cell::shown_figure(line.row.baseline.variation, share),
+    );
+    columns.add(
+        column("candidate_cv", format!("CV {candidate}")).expendable(7),
+        |line| Cell::shown_figure(line.row.candidate.variation, share),
+    );
+    columns.add(
+        column("cliffs", "Cliff's delta".to_owned()).expendable(8),
+        |line| Cell::shown_figure(line.row.cliffs_delta, |delta| spell_signed(delta, 2)),
+    );
+}
+
+/// The key of a column for machines, and its figure.
+type Figure = (&'static str, fn(&CaseComparison) -> Option<f64>);
+
+/// Figures for machines with all their digits.
+const FIGURES: [Figure; 18] = [
+    ("baseline_location", |row| Some(row.baseline.location)),
+    ("candidate_location", |row| Some(row.candidate.location)),
+    ("baseline_median", |row| Some(row.baseline.median)),
+    ("candidate_median", |row| Some(row.candidate.median)),
+    ("baseline_mean", |row| Some(row.baseline.mean)),
+    ("candidate_mean", |row| Some(row.candidate.mean)),
+    ("baseline_variation", |row| row.baseline.variation),
+    ("candidate_variation", |row| row.candidate.variation),
+    ("baseline_runs", |row| Some(row.baseline.runs.len() as f64)),
+    (
+        "candidate_runs",
+        |row| Some(row.candidate.runs.len() as f64),
+    ),
+    ("change", |row| Some(row.change?.value)),
+    ("change_low", |row| Some(row.change?.low)),
+    ("change_high", |row| Some(row.change?.high)),
+    ("mean_change", |row| Some(row.mean_change?.value)),
+    ("mean_change_low", |row| Some(row.mean_change?.low)),
+    ("mean_change_high", |row| Some(row.mean_change?.high)),
+    ("cliffs_delta", |row| row.cliffs_delta),
+    ("decided_at", |row| row.decided_at.map(f64::from)),
+];
+
+/// Every figure, and all runs, for machines.
+fn add_figures(columns: &mut Columns<Line<'_>>) {
+    for (key, figure) in FIGURES {
+        columns.add_figure(key, move |line| figure(line.row));
+    }
+    columns.add_value("indicative", |line| line.row.indicative);
+    columns.add_value("shape_changed", |line| line.row.shape_changed);
+    columns.add_value("notes", |line| line.row.notes.join(" "));
+    columns.add_value("baseline_values", |line| values(&line.row.baseline.runs));
+    columns.add_value("candidate_values", |line| values(&line.row.candidate.runs));
+    columns.add_value("baseline_slots", |line| slots(&line.row.baseline.runs));
+    columns.add_value("candidate_slots", |line| slots(&line.row.candidate.runs));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_analysis::Settings;
+
+    #[test]
+    fn a_side_that_became_much_smaller_shows_its_own_digits() {
+        let session = speedwell_results::formats::read(
+            "f.csv",
+            b"\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n\
+              \"old\",\"g/a.js\",\"\",1000,1\n\"old\",\"g/a.js\",\"\",1600,1\n\
+              \"new\",\"g/a.js\",\"\",15,1\n\"new\",\"g/a.js\",\"\",17,1\n",
+        )
+        .unwrap()
+        .remove(0);
+        let findings = speedwell_analysis::analyse(&session, &Settings::default());
+        let found = &findings.comparisons[0];
+        let lines = prepare(
+            vec![(found, &found.rows[0])],
+            None,
+            &mut Footnotes::default(),
+        );
+        assert_eq!(lines[0].sides(), ["1,270", "16.0"]);
+    }
+}

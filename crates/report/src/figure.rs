@@ -1,0 +1,501 @@
+//! Figures as people read them: `1.23 M/s`, `+8.2 %`, `[+6.9, +9.6]`, `p < 0.001`; how many digits of them the data
+//! support; counted nouns, lengths and points of time.
+//!
+//! Digits follow the rule of the Particle Data Group (Review of Particle Physics, introduction, section
+//! "Rounding"): of the uncertainty, two digits are kept when its leading digits are 100 to 354, one
+//! when they are 355 to 949, and 950 to 999 round up; the figure ends at the same place. Units are chosen in
+//! `unit.rs`.
+
+use crate::unit::{Dimension, Scale, dimension_of};
+use speedwell_model::{Better, Estimate, Metric};
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+/// The 95 % quantile of the normal distribution, two-sided, by which a standard error becomes half
+/// the width of an interval.
+const NORMAL_95: f64 = 1.96;
+/// Standard error of a median over that of a mean for normal data: sqrt(pi / 2), Laplace 1818.
+const MEDIAN_OVER_MEAN: f64 = 1.2533;
+
+/// What the spread of `runs` runs says about their median, before any interval is known. The unit is
+/// that of `median`.
+pub fn uncertainty_of_median(median: f64, variation: Option<f64>, runs: usize) -> Uncertainty {
+    match variation {
+        Some(0.0) => Uncertainty::Exact,
+        Some(variation) if runs > 1 => {
+            let standard_error = MEDIAN_OVER_MEAN * variation * median.abs() / (runs as f64).sqrt();
+            Uncertainty::Half(NORMAL_95 * standard_error)
+        }
+        _ => Uncertainty::Unknown,
+    }
+}
+
+/// Half the width of an estimate's interval; unknown without an interval.
+pub fn uncertainty_of(estimate: &Estimate) -> Uncertainty {
+    let half = (estimate.high - estimate.low) / 2.0;
+    if half > 0.0 && half.is_finite() {
+        Uncertainty::Half(half)
+    } else {
+        Uncertainty::Unknown
+    }
+}
+
+impl Scale {
+    /// The place at which `stored` is rounded once it is shown on this scale.
+    pub fn place(&self, stored: f64, uncertainty: Uncertainty) -> i32 {
+        let shown = match uncertainty {
+            Uncertainty::Half(half) => Uncertainty::Half(self.shown(half)),
+            other => other,
+        };
+        place(self.shown(stored), shown)
+    }
+
+    /// The place of the first digit of `stored` on this scale, if it has one.
+    pub fn first_place(&self, stored: f64) -> Option<i32> {
+        first_place(self.shown(stored))
+    }
+
+    /// `stored` on this scale, rounded at `place`, without the unit.
+    pub fn bare(&self, stored: f64, place: i32) -> String {
+        spell(self.shown(stored), place)
+    }
+
+    /// The same with the unit behind it: `1.23 M/s`, but `1,234/s`.
+    pub fn full(&self, stored: f64, place: i32) -> String {
+        with_unit(&self.bare(stored, place), &self.symbol)
+    }
+}
+
+/// A spelled number and its unit. Only `/s` stands without a blank, as it is no unit by itself.
+pub fn with_unit(number: &str, symbol: &str) -> String {
+    match symbol {
+        "" => number.to_owned(),
+        _ if symbol.starts_with('/') => format!("{number}{symbol}"),
+        _ => format!("{number} {symbol}"),
+    }
+}
+
+/// A stored figure alone, on the scale that suits it.
+pub fn quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
+    let scale = Scale::fitting(unit, &[stored], None);
+    scale.full(stored, scale.place(stored, uncertainty))
+}
+
+/// No change has more decimals than this: thousandths of a percent.
+const MOST_PERCENT_PLACES: i32 = 3;
+
+/// The last place of a change in percent that its interval supports, at most three behind the point.
+/// Whole percents always stay: rounded to tens, an end could no longer be distinguished from the threshold
+/// of a few percent that decides the verdict. For the same reason an end beside zero has a digit of
+/// its own, or `[-8, 0]` would stand beside a verdict that says that there is a change.
+fn percent_place(change: &Estimate) -> i32 {
+    if has_no_width(change) {
+        return 1;
+    }
+    let half = (change.high - change.low) / 2.0 * 100.0;
+    let supported = supported_place(half).unwrap_or(0);
+    let excludes_zero = change.low > 0.0 || change.high < 0.0;
+    let nearest = change.low.abs().min(change.high.abs()) * 100.0;
+    let distinct_from_zero = if excludes_zero {
+        (0..MOST_PERCENT_PLACES).find(|place| nearest * 10f64.powi(*place) >= 0.5)
+    } else {
+        Some(0)
+    };
+    supported
+        .max(distinct_from_zero.unwrap_or(MOST_PERCENT_PLACES))
+        .clamp(0, MOST_PERCENT_PLACES)
+}
+
+/// Whether an estimate comes without an interval.
+fn has_no_width(estimate: &Estimate) -> bool {
+    estimate.low == estimate.high || estimate.low.is_nan() || estimate.high.is_nan()
+}
+
+/// A change as a percentage with its sign: `+8.2 %`.
+pub fn change(change: &Estimate) -> String {
+    format!(
+        "{} %",
+        spell_signed(change.value * 100.0, percent_place(change))
+    )
+}
+
+/// The interval of a change in percent: `[+6.9, +9.6]`; empty if there is none.
+pub fn change_interval(change: &Estimate) -> String {
+    if has_no_width(change) {
+        return String::new();
+    }
+    let place = percent_place(change);
+    let end = |share: f64| spell_signed(share * 100.0, place);
+    format!("[{}, {}]", end(change.low), end(change.high))
+}
+
+/// Both, for sentences: `+8.2 % [+6.9, +9.6]`.
+pub fn change_with_interval(estimate: &Estimate) -> String {
+    format!("{} {}", change(estimate), change_interval(estimate))
+        .trim_end()
+        .to_owned()
+}
+
+/// A smaller percentage than this is not distinguished from others.
+const LEAST_PERCENT: f64 = 0.001;
+
+/// A share as a percentage with two significant digits, without sign: `1.2 %`.
+pub fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < LEAST_PERCENT {
+        return format!("<{LEAST_PERCENT} %");
+    }
+    let place = if percent == 0.0 {
+        0
+    } else {
+        1 - percent.abs().log10().floor() as i32
+    };
+    format!("{} %", spell(percent, place.clamp(0, 3)))
+}
+
+/// A setting given by the user as a percentage, with the digits given: `2 %`, `0.5 %`, `99.9 %`.
+pub fn setting(share: f64) -> String {
+    let percent = share * 100.0;
+    format!("{} %", spell(percent, place(percent, Uncertainty::Exact)))
+}
+
+/// A p or q value: three decimals below 0.1, two above; never 0.
+pub fn probability(p: f64) -> String {
+    match p {
+        p if p < 0.001 => "<0.001".to_owned(),
+        p if p < 0.0995 => format!("{p:.3}"),
+        p => format!("{p:.2}"),
+    }
+}
+
+/// What is known about the uncertainty of a figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Uncertainty {
+    /// Half the width of its interval, in the figure's own unit.
+    Half(f64),
+    /// It is exact, for example because all runs gave the same value.
+    Exact,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// Digits shown of a figure of unknown uncertainty.
+const PLAIN_DIGITS: i32 = 3;
+/// No figure has more significant digits than this: differences in the seventh are no news.
+const MOST_DIGITS: i32 = 6;
+
+/// The last decimal place that an uncertainty of `half_width` supports; negative is left of the
+/// point. `None` if the width is zero or not finite.
+pub fn supported_place(half_width: f64) -> Option<i32> {
+    if !half_width.is_finite() || half_width <= 0.0 {
+        return None;
+    }
+    let exponent = half_width.log10().floor();
+    let leading = (half_width / 10f64.powf(exponent) * 100.0).round();
+    let place = -exponent as i32;
+    Some(if leading <= 354.0 { place + 1 } else { place })
+}
+
+/// The decimal place of the first digit; negative is left of the point. `None` for zero.
+pub fn first_place(figure: f64) -> Option<i32> {
+    (figure != 0.0 && figure.is_finite()).then(|| -figure.abs().log10().floor() as i32)
+}
+
+/// The last decimal place at which `figure` is to be rounded. At least its first digit stays.
+pub fn place(figure: f64, uncertainty: Uncertainty) -> i32 {
+    let first = first_place(figure).unwrap_or(0);
+    let last = first + MOST_DIGITS - 1;
+    match uncertainty {
+        Uncertainty::Half(half) => supported_place(half)
+            .unwrap_or(first + PLAIN_DIGITS - 1)
+            .clamp(first, last),
+        Uncertainty::Exact => shortest_place(figure, last),
+        Uncertainty::Unknown => first + PLAIN_DIGITS - 1,
+    }
+}
+
+/// The first place at which nothing but zeros would follow, at most `last`.
+fn shortest_place(figure: f64, last: i32) -> i32 {
+    let exact = |place: &i32| {
+        let power = 10f64.powi(*place);
+        let tail = figure * power - (figure * power).round();
+        tail.abs() <= 1e-9 * (figure * power).abs()
+    };
+    (0..last.max(0)).find(exact).unwrap_or(last.max(0))
+}
+
+/// `figure` rounded at `place`, with a comma between every three digits.
+pub fn spell(figure: f64, place: i32) -> String {
+    if figure.is_nan() {
+        return "?".to_owned();
+    }
+    if figure.is_infinite() {
+        return if figure > 0.0 { "∞" } else { "-∞" }.to_owned();
+    }
+    let number = if place >= 0 {
+        format!("{figure:.*}", place as usize)
+    } else {
+        let step = 10f64.powi(-place);
+        format!("{:.0}", (figure / step).round() * step)
+    };
+    let number = match number.strip_prefix('-') {
+        Some(zero) if is_zero(zero) => zero,
+        _ => &number,
+    };
+    separated(number)
+}
+
+/// The same with a sign in front of positive figures. What is shown as zero has none.
+pub fn spell_signed(figure: f64, place: i32) -> String {
+    let spelled = spell(figure, place);
+    if figure > 0.0 && !is_zero(&spelled) {
+        format!("+{spelled}")
+    } else {
+        spelled
+    }
+}
+
+/// Whether a spelled number is zero as it stands there.
+fn is_zero(spelled: &str) -> bool {
+    !spelled.contains(|c: char| ('1'..='9').contains(&c) || c == '∞')
+}
+
+/// Puts commas into the whole part of a decimal number.
+fn separated(number: &str) -> String {
+    let (sign, rest) = match number.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", number),
+    };
+    let (whole, fraction) = match rest.find('.') {
+        Some(point) => rest.split_at(point),
+        None => (rest, ""),
+    };
+    let mut spelled = String::from(sign);
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            spelled.push(',');
+        }
+        spelled.push(digit);
+    }
+    spelled + fraction
+}
+
+/// `throughput in M/s`. A unit without anything before its slash reads better with a 1.
+pub fn in_unit(name: &str, unit: &str) -> String {
+    match unit {
+        "" => name.to_owned(),
+        _ if unit.starts_with('/') => format!("{name} in 1{unit}"),
+        _ => format!("{name} in {unit}"),
+    }
+}
+
+/// Which direction is the good one.
+pub fn direction(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "higher is better",
+        Better::Lower => "lower is better",
+    }
+}
+
+/// What a good and a bad candidate is called: only speeds are fast or slow.
+pub fn good_and_bad(metric: &Metric) -> (&'static str, &'static str) {
+    match dimension_of(&metric.unit) {
+        Some(Dimension::Rate | Dimension::Time | Dimension::Bandwidth) => ("faster", "slower"),
+        Some(Dimension::Size) | None => ("better", "worse"),
+    }
+}
+
+/// A count with its noun: `1 case`, `1,234 cases`.
+pub fn count(number: usize, one: &str, many: &str) -> String {
+    let word = if number == 1 { one } else { many };
+    format!("{} {word}", spell(number as f64, 0))
+}
+
+/// `820 ms`, `12.3 s`, `4 min 05 s`, `2 h 07 min`.
+pub fn duration(milliseconds: u64) -> String {
+    match milliseconds {
+        0..1_000 => format!("{milliseconds} ms"),
+        1_000..60_000 => format!("{:.1} s", milliseconds as f64 / 1e3),
+        60_000..3_600_000 => {
+            format!(
+                "{} min {:02} s",
+                milliseconds / 60_000,
+                milliseconds / 1_000 % 60
+            )
+        }
+        _ => format!(
+            "{} h {:02} min",
+            milliseconds / 3_600_000,
+            milliseconds / 60_000 % 60
+        ),
+    }
+}
+
+/// A point of time in UTC, to the minute: `2026-01-31 14:05`. Empty for times no calendar has.
+pub fn moment(unix_ms: i64) -> String {
+    let format = format_description!("[year]-[month]-[day] [hour]:[minute]");
+    OffsetDateTime::from_unix_timestamp(unix_ms.div_euclid(1_000))
+        .ok()
+        .and_then(|time| time.format(&format).ok())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(value: f64, low: f64, high: f64) -> Estimate {
+        Estimate { value, low, high }
+    }
+
+    #[test]
+    fn changes_show_what_their_interval_supports() {
+        for (change, text) in [
+            (estimate(0.0823, 0.0691, 0.0958), "+8.2 % [+6.9, +9.6]"),
+            (
+                estimate(-0.001_234, -0.0016, -0.0008),
+                "-0.12 % [-0.16, -0.08]",
+            ),
+            (estimate(1.234, 0.78, 1.68), "+123 % [+78, +168]"),
+            (estimate(0.05, 0.05, 0.05), "+5.0 %"),
+            (estimate(0.05, f64::NEG_INFINITY, 0.2), "+5 % [-∞, +20]"),
+            (estimate(12.34, 12.1, 12.6), "+1,234 % [+1,210, +1,260]"),
+            (estimate(-0.041, -0.08, -0.0042), "-4.1 % [-8.0, -0.4]"),
+            (estimate(-0.000_2, -0.06, 0.05), "0 % [-6, +5]"),
+            (estimate(-1e-8, -3e-6, 2e-6), "0.000 % [0.000, 0.000]"),
+        ] {
+            assert_eq!(change_with_interval(&change), text);
+        }
+    }
+
+    #[test]
+    fn figures_carry_their_unit() {
+        assert_eq!(
+            quantity(1_234_567.0, "1/s", Uncertainty::Half(12_000.0)),
+            "1.235 M/s"
+        );
+        assert_eq!(quantity(1_234.0, "1/s", Uncertainty::Half(4.0)), "1,234/s");
+        assert_eq!(quantity(810.0, "ns", Uncertainty::Unknown), "810 ns");
+        assert_eq!(quantity(1_500_000.0, "ns", Uncertainty::Unknown), "1.50 ms");
+        assert_eq!(quantity(1_572_864.0, "B", Uncertainty::Exact), "1.5 MiB");
+    }
+
+    #[test]
+    fn a_median_is_rounded_by_the_spread_of_its_runs() {
+        // 1.2533 * 0.02 / sqrt(25) * 1.96 is 0.98 % of the median.
+        let rounded = uncertainty_of_median(1000.0, Some(0.02), 25);
+        assert_eq!(quantity(1000.0, "ns", rounded), "1.000 µs");
+        assert_eq!(uncertainty_of_median(5.0, Some(0.0), 9), Uncertainty::Exact);
+        assert_eq!(uncertainty_of_median(5.0, None, 1), Uncertainty::Unknown);
+    }
+
+    #[test]
+    fn percentages_and_probabilities() {
+        assert_eq!((share(0.0123), share(0.5), share(0.000_04)).0, "1.2 %");
+        assert_eq!(share(0.5), "50 %");
+        assert_eq!(share(0.000_04), "0.004 %");
+        assert_eq!(share(1e-8), "<0.001 %");
+        assert_eq!((setting(0.02), setting(0.005), setting(0.999)).1, "0.5 %");
+        assert_eq!(setting(0.95), "95 %");
+        for (p, text) in [
+            (0.0, "<0.001"),
+            (0.0123, "0.012"),
+            (0.0996, "0.10"),
+            (0.34, "0.34"),
+            (1.0, "1.00"),
+        ] {
+            assert_eq!(probability(p), text);
+        }
+    }
+
+    /// The examples of the Particle Data Group: 0.827 +- 0.119, 0.827 +- 0.367, 0.827 +- 0.996.
+    #[test]
+    fn the_published_rounding_examples_hold() {
+        for (half, place, figure, error) in [
+            (0.119, 2, "0.83", "0.12"),
+            (0.367, 1, "0.8", "0.4"),
+            (0.996, 1, "0.8", "1.0"),
+        ] {
+            assert_eq!(supported_place(half), Some(place), "{half}");
+            assert_eq!(
+                (spell(0.827, place).as_str(), spell(half, place).as_str()),
+                (figure, error)
+            );
+        }
+    }
+
+    #[test]
+    fn a_figure_never_shows_more_than_its_interval_supports() {
+        let shown = |figure, half| spell(figure, place(figure, Uncertainty::Half(half)));
+        assert_eq!(shown(1.234_567, 0.0123), "1.235");
+        assert_eq!(shown(123_456.0, 40_000.0), "120,000");
+        assert_eq!(shown(5.0, 300.0), "5");
+        assert_eq!(shown(1.0, 0.9), "1.0");
+        assert_eq!(shown(1.234_567_89, 1e-9), "1.23457");
+    }
+
+    #[test]
+    fn exact_and_unknown_figures() {
+        let exact = |figure| spell(figure, place(figure, Uncertainty::Exact));
+        assert_eq!(exact(12_345.0), "12,345");
+        assert_eq!(exact(0.25), "0.25");
+        assert_eq!(exact(1.0 / 3.0), "0.333333");
+        assert_eq!(exact(0.0), "0");
+        assert_eq!(spell(1234.5, place(1234.5, Uncertainty::Unknown)), "1,230");
+        assert_eq!(
+            spell(0.012_345, place(0.012_345, Uncertainty::Unknown)),
+            "0.0123"
+        );
+    }
+
+    #[test]
+    fn commas_stand_between_every_three_digits_of_the_whole_part() {
+        for (figure, place, text) in [
+            (999.0, 0, "999"),
+            (1000.0, 0, "1,000"),
+            (-1_234_567.891, 2, "-1,234,567.89"),
+            (0.000_12, 5, "0.00012"),
+        ] {
+            assert_eq!(spell(figure, place), text);
+        }
+        assert_eq!(spell_signed(0.04, 1), "0.0");
+        assert_eq!(spell_signed(-0.04, 1), "0.0");
+        assert_eq!(spell(-40.0, -2), "0");
+        assert_eq!(spell_signed(f64::INFINITY, 1), "+∞");
+    }
+
+    #[test]
+    fn memory_is_not_fast() {
+        assert_eq!(good_and_bad(&Metric::throughput()), ("faster", "slower"));
+        let memory = Metric::new("max_rss", "B", Better::Lower);
+        assert_eq!(good_and_bad(&memory), ("better", "worse"));
+    }
+
+    #[test]
+    fn counted_nouns_and_units() {
+        assert_eq!(count(1, "case", "cases"), "1 case");
+        assert_eq!(count(1234, "case", "cases"), "1,234 cases");
+        assert_eq!(in_unit("throughput", "/s"), "throughput in 1/s");
+        assert_eq!(in_unit("time", "µs"), "time in µs");
+        assert_eq!(in_unit("ratio", ""), "ratio");
+    }
+
+    #[test]
+    fn lengths_of_time() {
+        for (milliseconds, text) in [
+            (820, "820 ms"),
+            (12_345, "12.3 s"),
+            (245_000, "4 min 05 s"),
+            (7_620_000, "2 h 07 min"),
+        ] {
+            assert_eq!(duration(milliseconds), text);
+        }
+    }
+
+    #[test]
+    fn points_of_time() {
+        assert_eq!(moment(0), "1970-01-01 00:00");
+        assert_eq!(moment(1_769_868_300_999), "2026-01-31 14:05");
+        assert_eq!(moment(i64::MAX), "");
+    }
+}

@@ -1,0 +1,125 @@
+//! Plans before they are measured: every case of one (`--list`), and what a trial of them found (`--test`).
+//!
+//! In the list nothing is shortened, so that ids can be copied and piped.
+
+use crate::case_labels::parameters;
+use crate::document::{Block, Document};
+use crate::figure::{count, spell};
+use crate::table::{Cell, Column, Columns, Kind};
+use crate::{Output, failures};
+use speedwell_model::{Case, Failure};
+
+/// A case of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseLine {
+    /// The case.
+    pub case: Case,
+    /// Runs planned, all variants together; at most so many where the number is found while
+    /// measuring.
+    pub runs: u64,
+}
+
+/// The list, with its sums.
+pub fn cases(cases: &[CaseLine]) -> Document {
+    let mut document = Document::new("cases");
+    document.push(Block::Table(case_columns().table("cases", cases)));
+    let runs: u64 = cases.iter().map(|case| case.runs).sum();
+    let runs = count(runs as usize, "run", "runs");
+    document.push(Block::Note(format!(
+        "{}, {runs}",
+        count(cases.len(), "case", "cases")
+    )));
+    document
+}
+
+fn case_columns() -> Columns<CaseLine> {
+    let mut columns = Columns::new();
+    columns.add(
+        Column::new("case", "case", Kind::Identifier),
+        |line: &CaseLine| Cell::words(line.case.id()),
+    );
+    columns.add_value("benchmark", |line| line.case.benchmark.clone());
+    columns.add_value("parameters", |line| parameters(&line.case));
+    columns.add(Column::figure("runs", "runs"), |line| {
+        Cell::value(line.runs).shown(spell(line.runs as f64, 0))
+    });
+    columns
+}
+
+/// The counts of a trial.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    /// Benchmark files tried.
+    pub files: usize,
+    /// Files of which every case worked.
+    pub working_files: usize,
+    /// Cases that worked, under each of their variants where it is an experiment.
+    pub cases: usize,
+    /// Whether an experiment was tried.
+    pub is_experiment: bool,
+    /// What failed, and what cannot run here.
+    pub failures: Vec<Failure>,
+}
+
+/// The report of a trial.
+pub fn trial(trial: &Trial, output: &Output) -> Document {
+    let failed = trial
+        .failures
+        .iter()
+        .filter(|failure| !failure.cause.is_skip())
+        .count();
+    let skipped = trial.failures.len() - failed;
+    let mut document = Document::new("trial");
+    let text = if trial.is_experiment {
+        format!(
+            "{} of {} cases under their variants work",
+            trial.cases,
+            trial.cases + failed
+        )
+    } else {
+        format!(
+            "{} of {} benchmark files work: {} cases tried well, {failed} failed, {skipped} skipped",
+            trial.working_files, trial.files, trial.cases
+        )
+    };
+    document.push(Block::Headline(text));
+    let table = trial_columns(failed, skipped).table("trial", std::slice::from_ref(trial));
+    document.push(Block::Table(table));
+    document.append(failures(&trial.failures, output.verbosity));
+    document
+}
+
+/// For machines alone: people have the headline.
+fn trial_columns(failed: usize, skipped: usize) -> Columns<Trial> {
+    let mut columns = Columns::new();
+    columns.add_value("files", |trial: &Trial| trial.files);
+    columns.add_value("working_files", |trial| trial.working_files);
+    columns.add_value("cases", |trial| trial.cases);
+    columns.add_value("failed", move |_| failed);
+    columns.add_value("skipped", move |_| skipped);
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::{Output, print};
+
+    #[test]
+    fn ids_stay_whole_on_a_narrow_screen() {
+        let id = "string_decoder/string-decoder.js encoding=utf8 inLen=1024 n=2500000";
+        let line = CaseLine {
+            case: Case::parse(id).unwrap(),
+            runs: 1_060,
+        };
+        let output = Output {
+            width: Some(30),
+            ..Output::default()
+        };
+        let mut out = Vec::new();
+        print(&cases(&[line]), &output, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(&format!("{id}  1,060\n")), "{text}");
+        assert!(text.ends_with("\n1 case, 1,060 runs\n"), "{text}");
+    }
+}
