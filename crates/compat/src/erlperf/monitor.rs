@@ -4,7 +4,7 @@
 //! measured is listened to; what the others told meanwhile is old when it is read, and is left out. Start at
 //! [`Monitor::hear`].
 
-use super::number::{number, size};
+use crate::erlperf::table::{number, size};
 use crate::local_time::iso_time;
 use speedwell_harness::Message;
 use std::collections::HashMap;

@@ -4,7 +4,7 @@
 use super::arguments::{Request, Sample};
 use super::machines::Job;
 use super::sampling::{Sampled, Taken};
-use super::table::Table;
+use super::table::{Line, Table, duration};
 use speedwell_analysis::code::{MOST_DISTURBANCE, p_of_difference};
 use speedwell_harness::code::fold_warning;
 use speedwell_model::median;
@@ -76,7 +76,7 @@ fn disturbance(taken: &Taken, request: &Request) -> Option<String> {
         format!(
             "An iteration takes {ratio:.1} times as long in the mean as in the median batch ({}): the machine was busy \
              with other things, or few iterations cost much more than most.",
-            super::number::duration(typical_ns)
+            duration(typical_ns)
         )
     })
 }
@@ -86,7 +86,7 @@ pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
     let Some((best, others)) = table.lines.split_first() else {
         return Vec::new();
     };
-    let samples = |line: &super::table::Line| {
+    let samples = |line: &Line| {
         let figures = line.figures.as_ref();
         figures.map_or(Vec::new(), |figures| figures.samples.clone())
     };
@@ -109,7 +109,7 @@ pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::arguments::Asked;
+    use super::super::arguments::Command;
     use super::*;
     use speedwell_model::{Batches, Measured, Window};
 
@@ -142,8 +142,8 @@ mod tests {
     }
 
     fn request() -> Request {
-        match Asked::parse(&["ok.".to_owned()]) {
-            Ok(Asked::Measure(request)) => *request,
+        match Command::parse(&["ok.".to_owned()]) {
+            Ok(Command::Measure(request)) => *request,
             _ => panic!("'ok.' is a code"),
         }
     }

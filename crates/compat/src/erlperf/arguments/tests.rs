@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn asked(words: &[&str]) -> Result<Asked, String> {
+fn asked(words: &[&str]) -> Result<Command, String> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    Asked::parse(&words)
+    Command::parse(&words)
 }
 
 fn request(words: &[&str]) -> Request {
     match asked(words) {
-        Ok(Asked::Measure(request)) => *request,
+        Ok(Command::Measure(request)) => *request,
         other => panic!("{words:?}: {other:?}"),
     }
 }
@@ -45,7 +45,7 @@ fn real_and_documented_names_mean_the_same() {
     let cluster = request(&["-vis9", "ok.", "-pa", "x", "-pa=y"]);
     assert!(cluster.verbose && cluster.isolated && cluster.samples == 9);
     assert_eq!(cluster.paths, ["x", "y"]);
-    assert_eq!(asked(&["ok.", "--help"]), Ok(Asked::Help));
+    assert_eq!(asked(&["ok.", "--help"]), Ok(Command::Help));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn the_first_hook_belongs_to_the_first_code_wherever_it_stands() {
         "--label",
         "only the first",
     ];
-    let codes = request(&words).codes;
+    let codes = request(&words).snippets;
     let runners: Vec<_> = codes
         .iter()
         .map(|code| code.init_runner.as_deref())
@@ -117,7 +117,7 @@ fn what_is_for_all_is_for_those_without_their_own() {
         "--init-runner",
         "i.",
     ];
-    let codes = request(&words).codes;
+    let codes = request(&words).snippets;
     let inits: Vec<_> = codes.iter().map(|code| code.init.as_deref()).collect();
     assert_eq!(inits, [Some("1."), Some("5."), Some("5.")]);
     assert!(codes.iter().all(|code| code.done.as_deref() == Some("2.")));

@@ -1,11 +1,11 @@
 //! The report beside recorded ones of ab, and its figures beside theirs.
 
-use super::*;
-use crate::ab::address::Url;
-use crate::ab::arguments::{Asked, Request};
+use crate::ab::arguments::{Command, Request};
 use crate::ab::figures::Figures;
-use crate::ab::made::Made;
 use crate::ab::report::CutShort;
+use crate::ab::report::layout::*;
+use crate::ab::sending::Url;
+use crate::ab::tests::Made;
 use speedwell_load::generator::TlsFacts;
 use speedwell_load::outcomes::ErrorClass;
 
@@ -16,8 +16,8 @@ pub fn golden(name: &str) -> String {
 
 pub fn asked(line: &str) -> (Request, Url) {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    match Asked::parse(&words) {
-        Ok(Asked::Test(request)) => {
+    match Command::parse(&words) {
+        Ok(Command::Test(request)) => {
             let url = Url::parse(&request.url).unwrap();
             (*request, url)
         }
@@ -41,7 +41,7 @@ fn printed_with(line: &str, made: Made, change: impl FnOnce(&mut Report)) -> Str
     };
     change(&mut report);
     let mut out = Vec::new();
-    write(&report, &mut out).unwrap();
+    write_text(&report, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -216,7 +216,7 @@ fn where_lines_differ_from_the_original_is_known() {
 #[test]
 fn columns_are_the_originals_for_slow_answers_and_wider_for_fast_ones() {
     let rows = |ms: [u64; 3]| {
-        let rows = ms.map(|ms| crate::ab::made::row(ms * 1_000_000));
+        let rows = ms.map(|ms| crate::ab::tests::row(ms * 1_000_000));
         Made::of_rows(rows.to_vec(), 1_000_000_000)
     };
     let slow = printed("-k -n 3 http://h/", rows([20, 35, 50]));
@@ -319,4 +319,57 @@ fn the_formulas_give_what_the_original_printed() {
         let transfer = figures.kilobytes_per_second(bytes).unwrap();
         within(transfer, figure(&report, "Transfer rate", 0), 0.01);
     }
+}
+
+fn printed_html(line: &str, made: Made) -> String {
+    let (request, url) = asked(line);
+    let report = Report {
+        request: &request,
+        url: &url,
+        server: Some("a <b>".to_owned()),
+        tls: None,
+        figures: Figures::of(&request, &made.measured(), 100),
+        cut_short: None,
+    };
+    let mut out = Vec::new();
+    write_html(&report, request.shown.html.as_ref().unwrap(), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The lines of the table, without what stands in its cells behind the names.
+fn html_shape(text: &str) -> Vec<String> {
+    let table = text.split("<table").nth(1).unwrap();
+    let rows = table.split("</table>").next().unwrap().lines();
+    rows.map(|row| {
+        let mut shape = String::new();
+        for (at, cell) in row.split("<td").enumerate() {
+            let tag_end = cell.find('>').map_or(0, |end| end + 1);
+            shape.push_str(if at == 0 { cell } else { &cell[..tag_end] });
+        }
+        shape
+    })
+    .collect()
+}
+
+#[test]
+fn the_table_has_the_rows_of_the_original() {
+    let line = "-w -k -n 60 -c 6 http://127.0.0.1:18195/slow";
+    let ours = printed_html(line, Made::new().ok(60, 200));
+    assert_eq!(html_shape(&ours), html_shape(&golden("ab_html.out")));
+    assert!(ours.contains("</table>\n<p>\n Account: 60 attempted = 60 ok<br>\n"));
+    assert!(ours.contains(">a &lt;b&gt;</td>"));
+}
+
+#[test]
+fn attributes_are_written_as_typed() {
+    let line = "-x border=1 -y a=b -z c=d -n 2 http://h/";
+    let made = Made::new().ok(1, 200).failed(1, ErrorClass::EofInHead);
+    let html = printed_html(line, made);
+    // As recorded from ab with the same attributes.
+    assert!(html.starts_with(
+        "\n\n<table border=1>\n<tr a=b><th colspan=2 c=d>Server Software:</th><td colspan=2 c=d>"
+    ));
+    assert!(html.contains(
+            "\n<tr a=b><td colspan=4 c=d >   (Connect: 0, Receive: 1, Length: 0, Exceptions: 0)</td></tr>\n"
+        ));
 }

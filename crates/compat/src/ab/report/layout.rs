@@ -1,10 +1,11 @@
-//! The report as text, line by line as ab lays it out.
+//! The report as ab lays it out: as text, or with `-w` as a table in HTML with the attributes of `-x`, `-y` and `-z`.
 //!
-//! Start at [`write`].
+//! Start at [`write_text`] and [`write_html`]. Attributes are written as they were typed, as they are the user's own HTML; what
+//! comes from the server is escaped, unlike in the original.
 
-use super::{Line, Report, added};
-use crate::ab::milliseconds::{deviation, milliseconds};
-use crate::ab::times::{PERCENTS, Part, Spread, Times, Timing};
+use crate::ab::arguments::Attributes;
+use crate::ab::figures::{PERCENTS, Part, Spread, Times, Timing};
+use crate::ab::report::{Line, Report, added_lines, deviation, milliseconds};
 use std::io::{self, Write};
 
 /// The version of the original whose report this is. Scripts look for the words.
@@ -32,7 +33,7 @@ pub fn banner() -> [String; 3] {
 ///
 /// # Errors
 /// `out` is closed.
-pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "\n\n")?;
     for line in report.facts() {
         match line {
@@ -50,7 +51,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     writeln!(out)?;
-    for (name, value) in added::lines(report) {
+    for (name, value) in added_lines(report) {
         field(name, &value, out)?;
     }
     out.flush()
@@ -138,5 +139,100 @@ fn percentages(times: &Times, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes what stands above the line of progress.
+///
+/// # Errors
+/// `out` is closed.
+pub fn write_html_banner(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<p>")?;
+    for line in banner() {
+        writeln!(out, " {}<br>", escaped(&line))?;
+    }
+    writeln!(out, "</p>\n<p>")
+}
+
+/// Writes everything behind the line that tells of progress.
+///
+/// # Errors
+/// `out` is closed.
+pub fn write_html(report: &Report, attributes: &Attributes, out: &mut dyn Write) -> io::Result<()> {
+    let Attributes { table, row, cell } = attributes;
+    write!(out, "\n\n<table {table}>\n")?;
+    let field = |name: &str, value: &str| {
+        format!(
+            "<tr {row}><th colspan=2 {cell}>{name}:</th><td colspan=2 {cell}>{}</td></tr>",
+            escaped(value)
+        )
+    };
+    for line in report.facts() {
+        match line {
+            Line::Field(name, value) => writeln!(out, "{}", field(name, &value))?,
+            Line::Kinds(kinds) => {
+                writeln!(out, "<tr {row}><td colspan=4 {cell} >{kinds}</td></tr>")?;
+            }
+            Line::Gap => {}
+        }
+    }
+    if let Some(rate) = report.figures.rate() {
+        writeln!(
+            out,
+            "{}",
+            field("Requests per second", &format!("{rate:.2}"))
+        )?;
+    }
+    let words = ["received", "sent", "total"];
+    for (rate, word) in report.transfer_rates().iter().zip(words) {
+        let value = format!("{rate:.2} kb/s {word}");
+        match word {
+            "received" => writeln!(out, "{}", field("Transfer rate", &value))?,
+            _ => writeln!(
+                out,
+                "<tr {row}><td colspan=2 {cell}>&nbsp;</td><td colspan=2 {cell}>{value}</td></tr>"
+            )?,
+        }
+    }
+    if let Some(times) = &report.figures.times {
+        write_times(times, attributes, out)?;
+    }
+    writeln!(out, "</table>\n<p>")?;
+    for (name, value) in added_lines(report) {
+        writeln!(out, " {name}: {}<br>", escaped(&value))?;
+    }
+    writeln!(out, "</p>")?;
+    out.flush()
+}
+
+fn write_times(times: &Times, attributes: &Attributes, out: &mut dyn Write) -> io::Result<()> {
+    let Attributes { row, cell, .. } = attributes;
+    writeln!(
+        out,
+        "<tr {row}><th {cell} colspan=4>Connection Times (ms)</th></tr>"
+    )?;
+    writeln!(
+        out,
+        "<tr {row}><th {cell}>&nbsp;</th> <th {cell}>min</th>   <th {cell}>avg</th>   <th {cell}>max</th></tr>"
+    )?;
+    // The original leaves out waiting here.
+    for (name, kind) in ROWS.into_iter().filter(|(name, _)| *name != "Waiting") {
+        let spread = times.spread(kind);
+        write!(out, "<tr {row}><th {cell}>{name}:</th>")?;
+        for ns in [
+            spread.least_ns,
+            spread.mean_ns.round() as u64,
+            spread.greatest_ns,
+        ] {
+            write!(out, "<td {cell}>{:>5}</td>", milliseconds(ns))?;
+        }
+        writeln!(out, "</tr>")?;
+    }
+    Ok(())
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

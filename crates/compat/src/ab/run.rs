@@ -1,21 +1,20 @@
-//! Carries out a test: the first request by itself, then the load, with its progress.
+//! Carries out a test: the first request by itself, then the load, with its progress and what `-v` shows.
 //!
-//! Decides when a test is given up. It must not know what is printed of its results. Start at
-//! [`Test::carry_out`].
+//! Decides when a test is given up, and what is printed meanwhile; what is printed of its results is in `report.rs`. The original
+//! prints every answer as it comes. That would be part of what is measured, so with `-v` answers are shown after the test, and the
+//! body of the first one only. Start at [`Test::carry_out`].
 
-use super::TOOL;
-use super::address::Url;
-use super::arguments::{Request, TlsVersion};
-use super::failures::{ends_any_test, ends_test};
-use super::figures::Figures;
-use super::progress::Progress;
-use super::report::{CutShort, Report, html, text};
-use super::trace;
 use crate::Console;
+use crate::ab::TOOL;
+use crate::ab::arguments::{Request, TlsVersion};
+use crate::ab::figures::{Figures, ends_any_test, ends_test};
+use crate::ab::report::{CutShort, Report, layout};
+use crate::ab::sending::Url;
 use anyhow::{Result, bail};
 use speedwell_load::generator::{self, Probe, ProbeError};
+use speedwell_load::http1;
 use speedwell_load::load::Load;
-use speedwell_load::measured::{Measured, Timeline, Totals};
+use speedwell_load::measured::{Measured, RequestRecord, Timeline, Totals};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_process as process;
 use std::io::{self, Write};
@@ -68,8 +67,8 @@ impl<'a> Test<'a> {
         let mut progress = Progress::new(self.request.requests, shown.progress);
         self.begin(&progress, console.stdout)?;
         let kind = self.load.kinds.filled(0, 0);
-        let bytes = kind.with_parts(speedwell_load::http1::Request::new)?;
-        trace::before(shown.verbosity, &bytes, console.stdout)?;
+        let bytes = kind.with_parts(http1::Request::new)?;
+        trace_request(shown.verbosity, &bytes, console.stdout)?;
         console.stdout.flush()?;
         let probed = generator::probe(&self.load, process::interrupt_flag());
         let (probe, gives_up) = match probed {
@@ -94,7 +93,7 @@ impl<'a> Test<'a> {
                 counts.failed(class);
             }
         }
-        trace::after(
+        trace_answers(
             shown.verbosity,
             tested.probe.as_ref(),
             &tested.measured.rows,
@@ -112,9 +111,9 @@ impl<'a> Test<'a> {
 
     fn begin(&self, progress: &Progress, out: &mut dyn Write) -> io::Result<()> {
         if self.request.shown.html.is_some() {
-            return html::write_banner(out);
+            return layout::write_html_banner(out);
         }
-        for line in text::banner() {
+        for line in layout::banner() {
             writeln!(out, "{line}")?;
         }
         write!(out, "\nBenchmarking {} ", self.url.host.name)?;
@@ -159,8 +158,8 @@ impl<'a> Test<'a> {
     ) -> Result<()> {
         let stop = AtomicBool::new(false);
         let mut cut_short = None;
-        let measured = generator::run(&self.load, &stop, &mut |told| {
-            let counts = &told.so_far.outcomes;
+        let measured = generator::run(&self.load, &stop, &mut |at| {
+            let counts = &at.so_far.outcomes;
             progress.update(ended(counts), console.stderr);
             let failed = ErrorClass::every().filter(|class| counts.errors(*class) > 0);
             cut_short = if process::interrupted() {
@@ -172,7 +171,7 @@ impl<'a> Test<'a> {
             let is_over = self
                 .request
                 .time_s
-                .is_some_and(|s| told.at_ns as f64 >= s * 1e9);
+                .is_some_and(|s| at.at_ns as f64 >= s * 1e9);
             stop.store(is_over || cut_short.is_some(), Ordering::Relaxed);
         })?;
         // The last failures may be younger than the last time that progress was told.
@@ -218,5 +217,166 @@ fn nothing() -> Measured {
         reached_most_connections: false,
         is_interrupted: false,
         rows: Vec::new(),
+    }
+}
+
+/// Below this number of requests there is no progress to tell, as in the original.
+const FEW: u64 = 150;
+
+/// The fewest requests between two lines.
+const LEAST_STEP: u64 = 100;
+
+/// The requests between two lines of a test that ends by time: a tenth of the 50 000 that the
+/// original takes `-t` for.
+const STEP_OF_TIME: u64 = 5000;
+
+/// What was told so far.
+#[derive(Debug)]
+struct Progress {
+    step: Option<u64>,
+    told: u64,
+}
+
+impl Progress {
+    /// Nothing yet of a test of so many requests, or of one that ends by time.
+    pub fn new(requests: Option<u64>, is_wanted: bool) -> Progress {
+        let step = match requests {
+            Some(count) => (count > FEW).then(|| (count / 10).max(LEAST_STEP)),
+            None => Some(STEP_OF_TIME),
+        };
+        Progress {
+            step: step.filter(|_| is_wanted),
+            told: 0,
+        }
+    }
+
+    /// Whether there will be lines.
+    pub fn is_told(&self) -> bool {
+        self.step.is_some()
+    }
+
+    /// So many requests have come to an end. What cannot be written is not worth an abort.
+    pub fn update(&mut self, complete: u64, out: &mut dyn Write) {
+        let Some(step) = self.step else { return };
+        while self.told + step <= complete {
+            self.told += step;
+            let _ = writeln!(out, "Completed {} requests", self.told);
+        }
+    }
+
+    /// The test is over.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn finish(&mut self, complete: u64, out: &mut dyn Write) -> io::Result<()> {
+        self.update(complete, out);
+        match self.step {
+            Some(_) => writeln!(out, "Finished {complete} requests"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The level that shows the request and the first answer.
+const EXCHANGE: u32 = 2;
+
+/// The level that shows statuses.
+const STATUSES: u32 = 3;
+
+/// Shows the request before the test.
+///
+/// # Errors
+/// `out` is closed.
+fn trace_request(verbosity: u32, request: &http1::Request, out: &mut dyn Write) -> io::Result<()> {
+    if verbosity < EXCHANGE {
+        return Ok(());
+    }
+    let head = &request.bytes()[..request.bytes().len() - request.body().len()];
+    let text = String::from_utf8_lossy(head).replace("\r\n", "\n");
+    let method = text.split(' ').next().unwrap_or_default();
+    writeln!(out, "INFO: {method} header == \n---\n{text}\n---")
+}
+
+/// Shows what came, after the test.
+///
+/// # Errors
+/// `out` is closed.
+fn trace_answers(
+    verbosity: u32,
+    first: Option<&Probe>,
+    rows: &[RequestRecord],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if let Some(first) = first.filter(|_| verbosity >= EXCHANGE) {
+        writeln!(out, "LOG: first answer: status {}", first.status)?;
+        for (name, value) in [
+            ("Server", &first.server),
+            ("Content-Type", &first.content_type),
+            ("Location", &first.location),
+        ] {
+            if let Some(value) = value {
+                writeln!(out, "{name}: {value}")?;
+            }
+        }
+        writeln!(out, "\n{}\n", String::from_utf8_lossy(&first.body))?;
+    }
+    if verbosity >= STATUSES {
+        for row in rows.iter().filter(|row| row.status != 0) {
+            writeln!(out, "LOG: Response code = {}", row.status)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ab::tests::row;
+    use speedwell_load::http1::RequestParts;
+
+    fn told(requests: Option<u64>, is_wanted: bool, at: &[u64]) -> String {
+        let mut out = Vec::new();
+        let mut progress = Progress::new(requests, is_wanted);
+        let (last, before) = at.split_last().unwrap();
+        for complete in before {
+            progress.update(*complete, &mut out);
+        }
+        progress.finish(*last, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_lines_are_those_of_the_original() {
+        let recorded = "Completed 100 requests\nCompleted 200 requests\nFinished 200 requests\n";
+        assert_eq!(told(Some(200), true, &[40, 199, 200]), recorded);
+        assert_eq!(told(Some(200), true, &[200]), recorded);
+        assert_eq!(told(Some(200), false, &[200]), "");
+        assert_eq!(told(Some(150), true, &[150]), "");
+        // Recorded from `ab -t 1`.
+        let timed = "Completed 5000 requests\nFinished 5146 requests\n";
+        assert_eq!(told(None, true, &[5146]), timed);
+    }
+
+    #[test]
+    fn the_request_and_the_statuses_are_shown_if_wished() {
+        let request = http1::Request::new(&RequestParts {
+            method: "POST",
+            target: "/a",
+            host: "h",
+            body: Some(b"secret"),
+            ..RequestParts::default()
+        })
+        .unwrap();
+        let shown = |verbosity| {
+            let mut out = Vec::new();
+            trace_request(verbosity, &request, &mut out).unwrap();
+            trace_answers(verbosity, None, &[row(1)], &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(shown(1), "");
+        let head =
+            "INFO: POST header == \n---\nPOST /a HTTP/1.1\nHost: h\nContent-Length: 6\n\n\n---\n";
+        assert_eq!(shown(2), head);
+        assert_eq!(shown(3), format!("{head}LOG: Response code = 200\n"));
     }
 }

@@ -1,6 +1,6 @@
 //! The vectors of the reference's own unit tests, restated in numbers, and what it gets wrong.
 
-use super::*;
+use crate::compare_py::figures::*;
 use Rules::{Original, Sound};
 
 /// Name, unit, wall and processor time of a repetition.

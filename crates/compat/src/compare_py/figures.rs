@@ -4,12 +4,10 @@
 //! not know order of files, text or colours. The verdicts of `analysis` proper are not here: this
 //! table shows what the original shows. Start at [`u_test_table`].
 
-mod geomean;
-mod matching;
-
-use self::matching::{Group, Matching};
-use speedwell_results::foreign::google_benchmark::Entry;
+use indexmap::IndexMap;
+use speedwell_results::foreign::google_benchmark::{Entry, ns_per};
 use speedwell_stats::test::mann_whitney::{Method, mann_whitney};
+use std::collections::HashMap;
 
 /// With fewer entries on a side there is no test.
 const FEWEST_FOR_TEST: usize = 2;
@@ -130,7 +128,7 @@ pub fn u_test_table<'e>(
             Compared::OddUnits | Compared::WithoutTimes => {}
         }
     }
-    let means = geomean::of([baseline, candidate], rules);
+    let means = geomean([baseline, candidate], rules);
     table.geomean = means.pair;
     table.not_in_geomean = means.left_out;
     table.unmatched = matching.unmatched();
@@ -206,6 +204,176 @@ fn u_test(baseline: &[Times<f64>], candidate: &[Times<f64>]) -> Option<UTest> {
         },
         baseline_count: baseline.len(),
         candidate_count: candidate.len(),
+    })
+}
+
+/// The means, and how many repetitions they do not contain.
+struct Geomean {
+    /// In seconds; `None` if a side has nothing or only zeros.
+    pub pair: Option<Pair>,
+    /// Repetitions that failed, are on one side only or have no number for a time.
+    pub left_out: usize,
+}
+
+/// The geometric means of all repetitions; figures over several repetitions do not count. The ratio of the means of what both sides
+/// have says how much faster a program is; that of everything says which side has more and slower benchmarks.
+fn geomean<'e>(sides: [&'e [Entry<'e>]; 2], rules: Rules) -> Geomean {
+    let shared = match rules {
+        Rules::Sound => Some(Shared::of(sides)),
+        Rules::Original => None,
+    };
+    let mut left_out = 0;
+    let means = sides.map(|entries| {
+        let mut logs = Times {
+            real: 0.0,
+            cpu: 0.0,
+        };
+        let mut count = 0_usize;
+        for entry in repetitions(entries) {
+            let counts = shared.as_ref().is_none_or(|shared| shared.has(entry));
+            match seconds(entry).filter(|_| counts) {
+                Some(times) => {
+                    logs = logs.with(times, |sum, time| sum + time.ln());
+                    count += 1;
+                }
+                None => left_out += 1,
+            }
+        }
+        (count > 0).then(|| logs.map(|sum| (sum / count as f64).exp()))
+    });
+    // A NaN is not zero: the original shows it.
+    let has_any = |mean: &Times<f64>| mean.real != 0.0 || mean.cpu != 0.0;
+    let pair = match means {
+        [Some(baseline), Some(candidate)] if has_any(&baseline) && has_any(&candidate) => {
+            Some(Pair::of(baseline, candidate, rules))
+        }
+        _ => None,
+    };
+    Geomean { pair, left_out }
+}
+
+/// Names of which both sides have a repetition that counts.
+struct Shared<'e>(HashMap<&'e str, [bool; 2]>);
+
+impl<'e> Shared<'e> {
+    fn of(sides: [&'e [Entry<'e>]; 2]) -> Shared<'e> {
+        let mut names: HashMap<&str, [bool; 2]> = HashMap::new();
+        for (side, entries) in sides.into_iter().enumerate() {
+            for entry in repetitions(entries).filter(|entry| is_usable(entry)) {
+                names.entry(&entry.name).or_default()[side] = true;
+            }
+        }
+        Shared(names)
+    }
+
+    fn has(&self, entry: &Entry<'_>) -> bool {
+        let sides = self.0.get(&*entry.name);
+        sides == Some(&[true; 2]) && is_usable(entry)
+    }
+}
+
+fn repetitions<'e>(entries: &'e [Entry<'e>]) -> impl Iterator<Item = &'e Entry<'e>> {
+    entries.iter().filter(|entry| !entry.is_aggregate())
+}
+
+fn is_usable(entry: &Entry<'_>) -> bool {
+    let is_finite = |times: Times<f64>| times.real.is_finite() && times.cpu.is_finite();
+    !entry.is_without_result() && seconds(entry).is_some_and(is_finite)
+}
+
+fn seconds(entry: &Entry<'_>) -> Option<Times<f64>> {
+    let ns_per_unit = ns_per(entry.time_unit.as_deref()?)?;
+    Some(times(entry)?.map(|time| time * (ns_per_unit / 1e9)))
+}
+
+/// All entries by name.
+struct Matching<'e> {
+    /// In order of first appearance, first of the baseline, then of the candidate.
+    names: IndexMap<&'e str, Group<'e>>,
+    /// Entries that failed or were skipped, for each side.
+    pub without_result: [Vec<&'e Entry<'e>>; 2],
+}
+
+/// The entries of one name.
+#[derive(Default)]
+struct Group<'e> {
+    sides: [Vec<&'e Entry<'e>>; 2],
+    /// Whether a side has the name at all, if only on entries without a result.
+    is_known: [bool; 2],
+}
+
+impl<'e> Matching<'e> {
+    /// Sorts the entries of baseline and candidate by name.
+    pub fn of(sides: [&'e [Entry<'e>]; 2], rules: Rules) -> Matching<'e> {
+        let mut matching = Matching {
+            names: IndexMap::with_capacity(sides[0].len() / 8),
+            without_result: Default::default(),
+        };
+        for (side, entries) in sides.into_iter().enumerate() {
+            for entry in entries {
+                let group = matching.names.entry(&entry.name).or_default();
+                group.is_known[side] = true;
+                if rules == Rules::Sound && entry.is_without_result() {
+                    matching.without_result[side].push(entry);
+                } else {
+                    group.sides[side].push(entry);
+                }
+            }
+        }
+        matching
+    }
+
+    /// Names that both sides have results of, in the order of the baseline.
+    pub fn groups(&self) -> impl Iterator<Item = (&'e str, &Group<'e>)> {
+        let names = self.names.iter().map(|(name, group)| (*name, group));
+        names.filter(|(_, group)| group.is_shared())
+    }
+
+    /// Names that one side does not have, for each side that does.
+    pub fn unmatched(&self) -> [Vec<&'e str>; 2] {
+        [0, 1].map(|side| {
+            let names = self.names.iter();
+            let alone = names.filter(|(_, group)| !group.is_known[1 - side]);
+            alone.map(|(name, _)| *name).collect()
+        })
+    }
+}
+
+impl<'e> Group<'e> {
+    fn is_shared(&self) -> bool {
+        self.sides.iter().all(|side| !side.is_empty())
+    }
+
+    /// The first entry of the baseline that has times, and its unit: all others are told in it.
+    pub fn reference(&self) -> Option<(&'e Entry<'e>, &'e str)> {
+        self.sides[0].iter().find_map(|entry| {
+            times(entry)?;
+            Some((*entry, entry.time_unit.as_deref()?))
+        })
+    }
+
+    /// The times of a side in `unit`.
+    pub fn times(&self, side: usize, unit: &str, rules: Rules) -> Vec<Times<f64>> {
+        let entries = self.sides[side].iter();
+        entries
+            .filter_map(|entry| {
+                let own = entry.time_unit.as_deref()?;
+                let times = times(entry)?;
+                if own == unit {
+                    return Some(times);
+                }
+                let factor = ns_per(own)? / ns_per(unit)?;
+                (rules == Rules::Sound).then(|| times.map(|time| time * factor))
+            })
+            .collect()
+    }
+}
+
+/// Both times of an entry, in its own unit.
+fn times(entry: &Entry<'_>) -> Option<Times<f64>> {
+    Some(Times {
+        real: entry.real_time?,
+        cpu: entry.cpu_time?,
     })
 }
 
