@@ -38,25 +38,21 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
         Ok(options) => options,
         Err(reason) => return Ok(console.refuse(TOOL, &reason, USAGE)?),
     };
-    match script_at(&options.path, console) {
-        Ok((script, folder)) => {
-            let request = ScriptsRequest {
-                folder,
-                scripts: vec![script],
-                sets: Vec::new(),
-                runs: options.runs,
-                variants: vec![Variant::plain("default")],
-                test: false,
-                processors: None,
-            };
-            calibrate(&options, request, console)
-        }
-        Err(_) => {
-            let reason = format!("there is no benchmark file '{}'", options.path);
-            writeln!(console.stderr, "{TOOL}: {reason}")?;
-            Ok(console::REFUSED)
-        }
-    }
+    let Ok((script, folder)) = script_at(&options.path, console) else {
+        let reason = format!("there is no benchmark file '{}'", options.path);
+        writeln!(console.stderr, "{TOOL}: {reason}")?;
+        return Ok(console::REFUSED);
+    };
+    let request = ScriptsRequest {
+        folder,
+        scripts: vec![script],
+        sets: Vec::new(),
+        runs: options.runs,
+        variants: vec![Variant::plain("default")],
+        test: false,
+        processors: None,
+    };
+    calibrate(&options, request, console)
 }
 
 fn calibrate(
@@ -65,23 +61,15 @@ fn calibrate(
     console: &mut Console<'_>,
 ) -> Result<i32> {
     print_heading(console.stdout, options)?;
-    let steps = Steps {
-        start: options.start,
-        factor: options.factor,
-        tries: options.increases,
-        most: u64::MAX,
-    };
-    let mut search = Search::new(options.enough, 0, steps);
+    let mut search = Search::new(options.enough, 0, options.steps);
     while let Some(n) = search.n() {
         writeln!(console.stdout, "\nTesting with n={n}:")?;
         request.sets = vec![("n".into(), n.to_string())];
         let (rates, status) = tried(&request, console)?;
-        if status != 0 || rates.is_empty() {
-            return Ok(if status == 0 {
-                console::REFUSED
-            } else {
-                status
-            });
+        if status != 0 {
+            return Ok(status);
+        } else if rates.is_empty() {
+            return Ok(console::REFUSED);
         }
         let level = Level::of(n, rates);
         print_cases(console.stdout, &level, options)?;
@@ -160,19 +148,15 @@ fn configuration(case: &Case) -> String {
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+struct Options {
     /// The script as it was typed.
-    pub path: String,
+    path: String,
     /// Runs for each number of iterations.
-    pub runs: u32,
+    runs: u32,
     /// What is steady enough.
-    pub enough: Steadiness,
-    /// How many numbers are tried.
-    pub increases: u32,
-    /// The first number.
-    pub start: u64,
-    /// From one number to the next.
-    pub factor: u64,
+    enough: Steadiness,
+    /// Which numbers are tried.
+    steps: Steps,
 }
 
 impl Options {
@@ -180,7 +164,7 @@ impl Options {
     ///
     /// # Errors
     /// An unknown option, a value that is no number above 0, or no path.
-    pub fn parse(arguments: &[String]) -> Result<Options, String> {
+    fn parse(arguments: &[String]) -> Result<Options, String> {
         let mut options = Options {
             path: String::new(),
             runs: 30,
@@ -188,9 +172,12 @@ impl Options {
                 mean: 0.05,
                 single: 0.10,
             },
-            increases: 6,
-            start: 10,
-            factor: 10,
+            steps: Steps {
+                start: 10,
+                factor: 10,
+                tries: 6,
+                most: u64::MAX,
+            },
         };
         for word in arguments {
             let Some((name, value)) = word.split_once('=').filter(|_| word.starts_with("--"))
@@ -203,9 +190,9 @@ impl Options {
             };
             match name {
                 "--runs" => options.runs = positive(name, value)?,
-                "--max-increases" => options.increases = positive(name, value)?,
-                "--start-n" => options.start = positive(name, value)?,
-                "--increase" => options.factor = positive(name, value)?,
+                "--max-increases" => options.steps.tries = positive(name, value)?,
+                "--start-n" => options.steps.start = positive(name, value)?,
+                "--increase" => options.steps.factor = positive(name, value)?,
                 "--cv-threshold" => {
                     let share = value.parse().ok().filter(|share| *share > 0.0);
                     options.enough.mean = share.ok_or_else(|| refusal(name, value))?;
@@ -248,11 +235,11 @@ fn print_heading(out: &mut dyn Write, options: &Options) -> io::Result<()> {
         out,
         "Configuration:\n- Starting n: {} iterations\n- Runs per n value: {}\n- Target CV threshold: {}%\n\
          - Max increases: {}\n- Increase factor: {}x",
-        options.start,
+        options.steps.start,
         options.runs,
         percent(options.enough.mean),
-        options.increases,
-        options.factor
+        options.steps.tries,
+        options.steps.factor
     )
 }
 
@@ -333,7 +320,7 @@ fn print_given_up(out: &mut dyn Write, level: &Level, options: &Options) -> io::
     writeln!(
         out,
         "Maximum number of increases ({}) reached",
-        options.increases
+        options.steps.tries
     )?;
     writeln!(
         out,
@@ -384,11 +371,19 @@ mod tests {
     fn options_stand_anywhere_and_have_the_defaults_of_the_original() {
         let plain = parse(&["a.js"]).unwrap();
         assert_eq!(
-            (plain.runs, plain.increases, plain.start, plain.factor),
+            (
+                plain.runs,
+                plain.steps.tries,
+                plain.steps.start,
+                plain.steps.factor
+            ),
             (30, 6, 10, 10)
         );
         let given = parse(&["a.js", "--runs=3", "--cv-threshold=.02", "--start-n=7"]).unwrap();
-        assert_eq!((given.runs, given.start, given.enough.mean), (3, 7, 0.02));
+        assert_eq!(
+            (given.runs, given.steps.start, given.enough.mean),
+            (3, 7, 0.02)
+        );
     }
 
     #[test]

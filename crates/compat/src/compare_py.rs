@@ -15,7 +15,7 @@ use self::arguments::{Color, Command, Request};
 use self::figures::{Rules, UTestTable, u_test_table};
 use self::remarks::Remarks;
 use self::side::{Choice, Filter, Side};
-use self::sources::{FILTER, Gathered, Sources};
+use self::sources::{FILTER, Sources};
 use self::table::Table;
 use crate::console::{COULD_NOT, Console};
 use anyhow::{Context, Result};
@@ -49,8 +49,8 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
 fn compare(request: &Request, console: &mut Console<'_>) -> Result<i32> {
     let comparison = Comparison::of(request)?;
     let sources = match Sources::gather(request, console)? {
-        Gathered::Sources(sources) => sources,
-        Gathered::Ended(status) => return Ok(status),
+        Ok(sources) => sources,
+        Err(status) => return Ok(status),
     };
     let read = |label: &String| format!("cannot compare '{label}'");
     let first = sources.first.results();

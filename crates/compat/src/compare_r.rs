@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::console::Console;
 use crate::r::RScript;
 use crate::r::collation::Collation;
-use crate::r::plot::{self, ComparedMeans, Picture};
+use crate::r::plot::{self, Picture};
 use crate::r::print::{self, Column};
 use anyhow::Result;
 use speedwell_results::formats::node_csv::Groups;
@@ -67,16 +67,10 @@ pub fn read_groups(tool: &str, console: &mut Console<'_>) -> Result<Groups> {
 
 fn box_plot(groups: &Groups, table: &Table) -> plot::Chart {
     let rates: Vec<_> = groups.iter().map(|(_, rates)| rates).collect();
-    let cases: Vec<_> = table
-        .rows
-        .iter()
-        .map(|row| plot::ComparedRates {
-            name: &row.name,
-            old: &rates[row.index].old,
-            new: &rates[row.index].new,
-        })
-        .collect();
-    plot::boxes(&cases)
+    plot::boxes(table.rows.iter().map(|row| {
+        let Rates { old, new } = rates[row.index];
+        (row.name.as_str(), &old[..], &new[..])
+    }))
 }
 
 /// The comparisons, sorted by name.
@@ -228,16 +222,9 @@ fn draw(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
     let groups = read_groups(BAR_SCRIPT.tool, console)?;
     if let Some(picture) = picture {
         let table = Table::of(&groups, Collation::of_environment(console.variable));
-        let means: Vec<ComparedMeans<'_>> = table
-            .rows()
-            .iter()
-            .map(|row| ComparedMeans {
-                name: &row.name,
-                old: row.row.mean_old,
-                new: row.row.mean_new,
-            })
-            .collect();
-        writeln!(console.stderr, "{}", picture.save(&plot::bars(&means))?)?;
+        let rows = table.rows.iter();
+        let means = rows.map(|row| (row.name.as_str(), row.row.mean_old, row.row.mean_new));
+        writeln!(console.stderr, "{}", picture.save(&plot::bars(means))?)?;
     }
     Ok(0)
 }

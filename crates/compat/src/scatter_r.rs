@@ -9,11 +9,12 @@ use crate::arguments::Arguments;
 use crate::console::Console;
 use crate::r::RScript;
 use crate::r::collation::Collation;
-use crate::r::plot::{LinePoint, Lines, Picture};
+use crate::r::plot::{self, Chart, Picture};
 use crate::r::print::{self, Column, RTexts};
 use anyhow::Result;
 use indexmap::IndexMap;
 use speedwell_analysis::{Aggregated, finite, is_skewed, mann_whitney_p, reachable_p};
+use speedwell_plot::{Axis, Point, PointSeries};
 use speedwell_results::formats::node_csv::Frame;
 use speedwell_results::formats::node_csv::frame;
 use speedwell_stats::Interval;
@@ -52,7 +53,7 @@ fn scatter(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
     console.stdout.write_all(study.text().as_bytes())?;
     if let Some(picture) = picture {
         let lines = study.lines(frame.filename(), options.has("log"));
-        writeln!(console.stderr, "{}", picture.save(&lines.chart())?)?;
+        writeln!(console.stderr, "{}", picture.save(&lines)?)?;
     }
     Ok(0)
 }
@@ -172,34 +173,31 @@ impl Study {
         text
     }
 
-    fn lines(&self, title: &str, log2: bool) -> Lines {
+    fn lines(&self, title: &str, log2: bool) -> Chart {
         let numbers = self.x.numbers();
-        let mut lines: Vec<(usize, Vec<LinePoint>)> = Vec::new();
+        let axis = match numbers {
+            None => Axis::category(&self.x_axis, self.table.x_texts.clone()),
+            Some(_) if log2 => Axis::log2(&self.x_axis),
+            Some(_) => Axis::linear(&self.x_axis),
+        };
+        let mut lines: IndexMap<usize, Vec<Point>> = IndexMap::new();
         for point in &self.table.points {
-            let at = LinePoint {
-                x: numbers.map_or(point.x as f64, |numbers| numbers[point.x]),
-                mean: point.mean,
-                half_width: point.half_width,
-            };
-            match lines
-                .iter_mut()
-                .find(|(category, _)| *category == point.category)
-            {
-                Some((_, line)) => line.push(at),
-                None => lines.push((point.category, vec![at])),
-            }
+            let x = numbers.map_or(point.x as f64, |numbers| numbers[point.x]);
+            let mean = point.mean;
+            lines
+                .entry(point.category)
+                .or_default()
+                .push(match point.half_width {
+                    Some(half) => Point::with_interval(x, mean, mean - half, mean + half),
+                    None => Point::new(x, mean),
+                });
         }
-        let name = |category: usize| self.table.category_texts[category].clone();
-        Lines {
-            title: title.to_owned(),
-            x_axis: self.x_axis.clone(),
-            x_names: numbers.is_none().then(|| self.table.x_texts.clone()),
-            log2,
-            lines: lines
-                .into_iter()
-                .map(|(category, line)| (name(category), line))
-                .collect(),
-        }
+        let series = lines.into_iter().map(|(category, points)| PointSeries {
+            name: self.table.category_texts[category].clone(),
+            points,
+            colour: None,
+        });
+        plot::lines(title.to_owned(), axis, series.collect())
     }
 }
 

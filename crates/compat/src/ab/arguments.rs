@@ -80,16 +80,16 @@ pub struct Security {
 }
 
 /// What the report shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shown {
     /// `-v`.
     pub verbosity: u32,
-    /// Not `-q`.
-    pub progress: bool,
-    /// Not `-d`.
-    pub percentages: bool,
-    /// Not `-S`.
-    pub spread: bool,
+    /// `-q`.
+    pub hides_progress: bool,
+    /// `-d`.
+    pub hides_percentages: bool,
+    /// `-S`.
+    pub hides_spread: bool,
     /// `-l`.
     pub varying: bool,
     /// `--ab-lengths`.
@@ -105,7 +105,7 @@ pub struct Shown {
 }
 
 /// A test.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     /// The address, as typed.
     pub url: String,
@@ -151,46 +151,17 @@ pub struct Request {
     pub shown: Shown,
 }
 
-impl Default for Request {
-    fn default() -> Request {
+impl Request {
+    /// What is done without options.
+    pub fn plain() -> Request {
         Request {
-            url: String::new(),
-            requests: None,
             concurrency: 1,
-            time_s: None,
             timeout_s: 30.0,
-            sets_window: false,
-            local: None,
-            upload: None,
             content_type: "text/plain".to_owned(),
-            method: None,
-            cookies: Vec::new(),
-            headers: Vec::new(),
-            credentials: None,
-            proxy_credentials: None,
-            proxy: None,
-            keeps_alive: false,
-            goes_on: false,
-            is_http10: false,
-            verify: None,
-            security: Security::default(),
-            shown: Shown {
-                verbosity: 0,
-                progress: true,
-                percentages: true,
-                spread: true,
-                varying: false,
-                counts_lengths: false,
-                html: None,
-                csv: None,
-                tsv: None,
-                sort: Sort::Start,
-            },
+            ..Request::default()
         }
     }
-}
 
-impl Request {
     /// Whether bodies are uploaded, so that the original tells how much was sent.
     pub fn is_upload(&self) -> bool {
         self.upload.is_some()
@@ -233,7 +204,7 @@ impl Command {
     /// It is none of ab; a fragment of a sentence says why.
     pub fn parse(arguments: &[String]) -> Result<Command, String> {
         let read = arguments::getopt(arguments, find).map_err(explained)?;
-        let mut request = Request::default();
+        let mut request = Request::plain();
         for (name, value) in read.options {
             match (name, value) {
                 ("-h" | "--help", _) => return Ok(Command::Help),
@@ -287,9 +258,9 @@ fn flag(request: &mut Request, name: &str) -> Result<(), String> {
     let shown = &mut request.shown;
     match name {
         "-l" => shown.varying = true,
-        "-d" => shown.percentages = false,
-        "-S" => shown.spread = false,
-        "-q" => shown.progress = false,
+        "-d" => shown.hides_percentages = true,
+        "-S" => shown.hides_spread = true,
+        "-q" => shown.hides_progress = true,
         "-w" => {
             shown.html.get_or_insert_default();
         }
@@ -461,7 +432,7 @@ mod tests {
         assert_eq!(test("-kqn100 -c10 http://h/"), apart);
         assert_eq!(test("http://h/ -kqn 100 -c10"), apart);
         assert_eq!(apart.requests, Some(100));
-        assert!(apart.keeps_alive && !apart.shown.progress);
+        assert!(apart.keeps_alive && apart.shown.hides_progress);
     }
 
     #[test]

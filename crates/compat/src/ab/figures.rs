@@ -378,7 +378,7 @@ mod tests {
             .ok(3, 200)
             .ok(2, 404)
             .failed(4, ErrorClass::EofInBody);
-        let figures = Figures::of(&Request::default(), &made.measured(), 0);
+        let figures = Figures::of(&Request::plain(), &made.measured(), 0);
         assert_eq!(
             figures.account,
             [("ok", 3), ("status", 2), ("eof.in-body", 4)]
@@ -411,7 +411,7 @@ mod tests {
             let rows: Vec<RequestRecord> = (0..8000).map(|_| row(ms * 1_000_000)).collect();
             let request = Request {
                 concurrency: 250,
-                ..Request::default()
+                ..Request::plain()
             };
             let measured = Made::of_rows(rows, elapsed_ms * 1_000_000).measured();
             Figures::of(&request, &measured, 0)

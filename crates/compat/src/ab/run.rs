@@ -64,7 +64,7 @@ impl<'a> Test<'a> {
     /// The test could not be begun, or the streams of the console are closed.
     pub fn carry_out(&self, console: &mut Console<'_>) -> Result<Tested> {
         let shown = &self.request.shown;
-        let mut progress = Progress::new(self.request.requests, shown.progress);
+        let mut progress = Progress::new(self.request.requests, !shown.hides_progress);
         self.begin(&progress, console.stdout)?;
         let kind = self.load.kinds.filled(0, 0);
         let bytes = kind.with_parts(http1::Request::new)?;

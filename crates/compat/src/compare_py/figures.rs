@@ -112,55 +112,53 @@ pub struct UTestTable<'e> {
     pub odd_units: Vec<&'e str>,
 }
 
-/// Compares the entries of two sides, in the order of the baseline.
+/// Compares the entries of two sides, in the order of the baseline. Under one name all entries with times are compared, in a unit that
+/// the first one's can be converted to.
 pub fn u_test_table<'e>(
     baseline: &'e [Entry<'e>],
     candidate: &'e [Entry<'e>],
     tests: bool,
     rules: Rules,
 ) -> UTestTable<'e> {
-    let matching = Matching::of([baseline, candidate], rules);
+    let sides = [baseline, candidate];
     let mut table = UTestTable::default();
-    for (name, group) in matching.groups() {
-        match compare(group, tests, rules) {
-            Compared::Row(row) => table.rows.push(row),
-            Compared::OddUnits if rules == Rules::Sound => table.odd_units.push(name),
-            Compared::OddUnits | Compared::WithoutTimes => {}
+    let mut groups: IndexMap<&str, Group<'_>> = IndexMap::with_capacity(baseline.len() / 8);
+    for (side, entries) in sides.into_iter().enumerate() {
+        for entry in entries {
+            let group = groups.entry(&entry.name).or_default();
+            group.is_known[side] = true;
+            if rules == Rules::Sound && entry.is_without_result() {
+                table.without_result[side].push(entry);
+            } else {
+                group.sides[side].push(entry);
+            }
         }
     }
-    let means = geomean([baseline, candidate], rules);
-    table.geomean = means.pair;
-    table.not_in_geomean = means.left_out;
-    table.unmatched = matching.unmatched();
-    table.without_result = matching.without_result;
-    table
-}
-
-/// What became of a group.
-enum Compared<'e> {
-    Row(Row<'e>),
-    /// No unit that both sides have.
-    OddUnits,
-    /// Such entries are coefficients of a fit, which have no times.
-    WithoutTimes,
-}
-
-fn compare<'e>(group: &Group<'e>, tests: bool, rules: Rules) -> Compared<'e> {
-    let Some((first, unit)) = group.reference() else {
-        return Compared::WithoutTimes;
-    };
-    let [baseline, candidate] = [0, 1].map(|side| group.times(side, unit, rules));
-    if baseline.is_empty() || candidate.is_empty() {
-        return Compared::OddUnits;
+    for (name, group) in &groups {
+        if let Some(side) = (0..2).find(|side| !group.is_known[1 - side]) {
+            table.unmatched[side].push(name);
+        }
+        // Entries without times are coefficients of a fit.
+        let Some((first, unit)) = group.reference().filter(|_| group.is_shared()) else {
+            continue;
+        };
+        let [baseline, candidate] = [0, 1].map(|side| group.times(side, unit, rules));
+        if !baseline.is_empty() && !candidate.is_empty() {
+            let pairs = baseline.iter().zip(&candidate);
+            table.rows.push(Row {
+                first,
+                unit,
+                pairs: pairs
+                    .map(|(&old, &new)| Pair::of(old, new, rules))
+                    .collect(),
+                u_test: tests.then(|| u_test(&baseline, &candidate)).flatten(),
+            });
+        } else if rules == Rules::Sound {
+            table.odd_units.push(name);
+        }
     }
-    let pairs = baseline.iter().zip(&candidate);
-    let pairs = pairs.map(|(&baseline, &candidate)| Pair::of(baseline, candidate, rules));
-    Compared::Row(Row {
-        first,
-        unit,
-        pairs: pairs.collect(),
-        u_test: tests.then(|| u_test(&baseline, &candidate)).flatten(),
-    })
+    (table.geomean, table.not_in_geomean) = geomean(sides, rules);
+    table
 }
 
 impl Pair {
@@ -207,20 +205,21 @@ fn u_test(baseline: &[Times<f64>], candidate: &[Times<f64>]) -> Option<UTest> {
     })
 }
 
-/// The means, and how many repetitions they do not contain.
-struct Geomean {
-    /// In seconds; `None` if a side has nothing or only zeros.
-    pub pair: Option<Pair>,
-    /// Repetitions that failed, are on one side only or have no number for a time.
-    pub left_out: usize,
-}
-
 /// The geometric means of all repetitions; figures over several repetitions do not count. The ratio of the means of what both sides
 /// have says how much faster a program is; that of everything says which side has more and slower benchmarks.
-fn geomean<'e>(sides: [&'e [Entry<'e>]; 2], rules: Rules) -> Geomean {
-    let shared = match rules {
-        Rules::Sound => Some(Shared::of(sides)),
-        Rules::Original => None,
+/// They are in seconds, and `None` if a side has nothing or only zeros; beside them is how many repetitions they leave out, which
+/// failed, are on one side only or have no number for a time.
+fn geomean<'e>(sides: [&'e [Entry<'e>]; 2], rules: Rules) -> (Option<Pair>, usize) {
+    // Names of which both sides have a repetition that counts.
+    let mut shared: HashMap<&str, [bool; 2]> = HashMap::new();
+    for (side, entries) in sides.into_iter().enumerate() {
+        for entry in repetitions(entries).filter(|entry| is_usable(entry)) {
+            shared.entry(&entry.name).or_default()[side] = true;
+        }
+    }
+    let counts = |entry: &Entry<'_>| {
+        let is_shared = shared.get(&*entry.name) == Some(&[true; 2]);
+        rules == Rules::Original || (is_shared && is_usable(entry))
     };
     let mut left_out = 0;
     let means = sides.map(|entries| {
@@ -230,8 +229,7 @@ fn geomean<'e>(sides: [&'e [Entry<'e>]; 2], rules: Rules) -> Geomean {
         };
         let mut count = 0_usize;
         for entry in repetitions(entries) {
-            let counts = shared.as_ref().is_none_or(|shared| shared.has(entry));
-            match seconds(entry).filter(|_| counts) {
+            match seconds(entry).filter(|_| counts(entry)) {
                 Some(times) => {
                     logs = logs.with(times, |sum, time| sum + time.ln());
                     count += 1;
@@ -249,27 +247,7 @@ fn geomean<'e>(sides: [&'e [Entry<'e>]; 2], rules: Rules) -> Geomean {
         }
         _ => None,
     };
-    Geomean { pair, left_out }
-}
-
-/// Names of which both sides have a repetition that counts.
-struct Shared<'e>(HashMap<&'e str, [bool; 2]>);
-
-impl<'e> Shared<'e> {
-    fn of(sides: [&'e [Entry<'e>]; 2]) -> Shared<'e> {
-        let mut names: HashMap<&str, [bool; 2]> = HashMap::new();
-        for (side, entries) in sides.into_iter().enumerate() {
-            for entry in repetitions(entries).filter(|entry| is_usable(entry)) {
-                names.entry(&entry.name).or_default()[side] = true;
-            }
-        }
-        Shared(names)
-    }
-
-    fn has(&self, entry: &Entry<'_>) -> bool {
-        let sides = self.0.get(&*entry.name);
-        sides == Some(&[true; 2]) && is_usable(entry)
-    }
+    (pair, left_out)
 }
 
 fn repetitions<'e>(entries: &'e [Entry<'e>]) -> impl Iterator<Item = &'e Entry<'e>> {
@@ -286,57 +264,12 @@ fn seconds(entry: &Entry<'_>) -> Option<Times<f64>> {
     Some(times(entry)?.map(|time| time * (ns_per_unit / 1e9)))
 }
 
-/// All entries by name.
-struct Matching<'e> {
-    /// In order of first appearance, first of the baseline, then of the candidate.
-    names: IndexMap<&'e str, Group<'e>>,
-    /// Entries that failed or were skipped, for each side.
-    pub without_result: [Vec<&'e Entry<'e>>; 2],
-}
-
 /// The entries of one name.
 #[derive(Default)]
 struct Group<'e> {
     sides: [Vec<&'e Entry<'e>>; 2],
     /// Whether a side has the name at all, if only on entries without a result.
     is_known: [bool; 2],
-}
-
-impl<'e> Matching<'e> {
-    /// Sorts the entries of baseline and candidate by name.
-    pub fn of(sides: [&'e [Entry<'e>]; 2], rules: Rules) -> Matching<'e> {
-        let mut matching = Matching {
-            names: IndexMap::with_capacity(sides[0].len() / 8),
-            without_result: Default::default(),
-        };
-        for (side, entries) in sides.into_iter().enumerate() {
-            for entry in entries {
-                let group = matching.names.entry(&entry.name).or_default();
-                group.is_known[side] = true;
-                if rules == Rules::Sound && entry.is_without_result() {
-                    matching.without_result[side].push(entry);
-                } else {
-                    group.sides[side].push(entry);
-                }
-            }
-        }
-        matching
-    }
-
-    /// Names that both sides have results of, in the order of the baseline.
-    pub fn groups(&self) -> impl Iterator<Item = (&'e str, &Group<'e>)> {
-        let names = self.names.iter().map(|(name, group)| (*name, group));
-        names.filter(|(_, group)| group.is_shared())
-    }
-
-    /// Names that one side does not have, for each side that does.
-    pub fn unmatched(&self) -> [Vec<&'e str>; 2] {
-        [0, 1].map(|side| {
-            let names = self.names.iter();
-            let alone = names.filter(|(_, group)| !group.is_known[1 - side]);
-            alone.map(|(name, _)| *name).collect()
-        })
-    }
 }
 
 impl<'e> Group<'e> {

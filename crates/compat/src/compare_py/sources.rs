@@ -35,35 +35,26 @@ pub struct Sources {
     pub second: Option<ResultFile>,
 }
 
-/// What came of gathering.
-pub enum Gathered {
-    /// Both sides.
-    Sources(Sources),
-    /// Not both: everything is said, and this is the exit status.
-    Ended(i32),
-}
-
 impl Sources {
-    /// Opens the inputs of a request and measures those that are programs.
+    /// Opens the inputs of a request and measures those that are programs. Where there is none of a side everything is said, and the
+    /// exit status is returned.
     ///
     /// # Errors
     /// An input cannot be used, or a stream is closed.
-    pub fn gather(request: &Request, console: &mut Console<'_>) -> Result<Gathered> {
-        let [first, second] = &request.inputs;
-        let first = Input::open(first, console)?;
-        let second = if request.is_one_input {
-            None
-        } else {
-            Some(Input::open(second, console)?)
-        };
-        let inputs = [&first, second.as_ref().unwrap_or(&first)];
-        let labels = inputs.map(|input| input.label.clone());
-        let are_programs = inputs.map(Input::is_program);
+    pub fn gather(request: &Request, console: &mut Console<'_>) -> Result<Result<Sources, i32>> {
+        let count = if request.is_one_input { 1 } else { 2 };
+        let typed = request.inputs[..count].iter();
+        let inputs: Vec<Input> = typed
+            .map(|word| Input::open(word, console))
+            .collect::<Result<_>>()?;
+        let sides = [&inputs[0], &inputs[count - 1]];
+        let labels = sides.map(|input| input.label.clone());
+        let are_programs = sides.map(Input::is_program);
         if !announce(request, are_programs, console)? {
-            return Ok(Gathered::Ended(COULD_NOT));
+            return Ok(Err(COULD_NOT));
         }
         if are_programs != [false; 2] {
-            check(request, inputs, console)?;
+            check(request, sides, console)?;
             process::on_interrupt()?;
         } else if request.is_one_input && request.both_filters().is_none() && !request.strict {
             bail!(
@@ -72,27 +63,28 @@ impl Sources {
             );
         }
         // The same program runs once for each side, the same file is read once.
-        let again = match (&second, &first.kind) {
-            (None, Kind::Program(path)) => Some(Input {
-                label: first.label.clone(),
-                kind: Kind::Program(path.clone()),
-            }),
-            _ => None,
-        };
-        let mut files = Vec::new();
-        for (side, input) in [Some(first), second.or(again)].into_iter().enumerate() {
-            let Some(input) = input else { continue };
-            match obtain(input, side, request, console)? {
-                Ok(file) => files.push(file),
-                Err(status) => return Ok(Gathered::Ended(status)),
+        let mut measured = [None, None];
+        for (side, input) in sides.into_iter().enumerate() {
+            if let Kind::Program(path) = &input.kind {
+                let filter = request.both_filters().map(|filters| filters[side]);
+                match run_program(path, &input.label, request, filter, console)? {
+                    Ok(file) => measured[side] = Some(file),
+                    Err(status) => return Ok(Err(status)),
+                }
             }
         }
-        let mut files = files.into_iter();
-        Ok(Gathered::Sources(Sources {
+        let [first, second] = measured;
+        let mut opened = inputs.into_iter().map(|input| match input.kind {
+            Kind::Results(file) => Some(file),
+            Kind::Program(_) => None,
+        });
+        Ok(Ok(Sources {
             labels,
             are_programs,
-            first: files.next().context("there is no baseline")?,
-            second: files.next(),
+            first: first
+                .or(opened.next().flatten())
+                .context("there is no baseline")?,
+            second: second.or(opened.next().flatten()),
         }))
     }
 }
@@ -169,30 +161,6 @@ fn check(request: &Request, inputs: [&Input; 2], console: &mut Console<'_>) -> R
         )?;
     }
     Ok(())
-}
-
-/// The results of one side, or the exit status if there are none.
-fn obtain(
-    input: Input,
-    side: usize,
-    request: &Request,
-    console: &mut Console<'_>,
-) -> Result<Result<ResultFile, i32>> {
-    let path = match input.kind {
-        Kind::Results(file) => return Ok(Ok(file)),
-        Kind::Program(path) => path,
-    };
-    let filter = request.both_filters().map(|filters| filters[side]);
-    match run_program(&path, &input.label, request, filter, console)? {
-        Ran::Results(file) => Ok(Ok(file)),
-        Ran::Interrupted => Ok(Err(INTERRUPTED)),
-        Ran::Failed(how) => {
-            writeln!(console.stdout, "TEST FAILED...")?;
-            console.stdout.flush()?;
-            writeln!(console.stderr, "{TOOL}: {how}")?;
-            Ok(Err(COULD_NOT))
-        }
-    }
 }
 
 /// The first bytes of a program in the format of Linux and others.
@@ -308,17 +276,8 @@ fn is_executable(facts: &fs::Metadata) -> bool {
 /// The flag that names the file for the results.
 pub const OUT: &str = "--benchmark_out=";
 
-/// What came of it.
-pub enum Ran {
-    /// Its results.
-    Results(ResultFile),
-    /// It ended otherwise than with status 0; a fragment of a sentence says how.
-    Failed(String),
-    /// The user asked us to stop.
-    Interrupted,
-}
-
-/// Runs `program` and reads what it wrote. `filter` is the one of the mode.
+/// Runs `program` and reads what it wrote; `filter` is the one of the mode. Where it ended otherwise than with status 0, or the user
+/// asked us to stop, the exit status is returned.
 ///
 /// # Errors
 /// It cannot be started, or wrote no results.
@@ -328,7 +287,7 @@ fn run_program(
     request: &Request,
     filter: Option<&str>,
     console: &mut Console<'_>,
-) -> Result<Ran> {
+) -> Result<Result<ResultFile, i32>> {
     let mut arguments = arguments(request, filter);
     let given = request
         .passed_value(OUT)
@@ -348,16 +307,20 @@ fn run_program(
     console.stdout.flush()?;
     let ended = process::run_attached(program, &arguments, &console.directory);
     let how = match ended.with_context(|| format!("cannot start '{label}'"))? {
-        Ended::Exit(0) => return results(&out, label, request, filter).map(Ran::Results),
-        Ended::Interrupted => return Ok(Ran::Interrupted),
+        Ended::Exit(0) => return results(&out, label, request, filter).map(Ok),
+        Ended::Interrupted => return Ok(Err(INTERRUPTED)),
         Ended::Exit(status) => format!("ended with status {status}"),
         Ended::Signal(signal) => format!("was ended by signal {signal}"),
         Ended::Timeout | Ended::Lingered => "was ended".to_owned(),
     };
-    Ok(Ran::Failed(format!(
-        "'{label}' {how}\nhint: repeat it with: {}",
-        again(program, &arguments, scratch.as_ref())
-    )))
+    writeln!(console.stdout, "TEST FAILED...")?;
+    console.stdout.flush()?;
+    let again = again(program, &arguments, scratch.as_ref());
+    writeln!(
+        console.stderr,
+        "{TOOL}: '{label}' {how}\nhint: repeat it with: {again}"
+    )?;
+    Ok(Err(COULD_NOT))
 }
 
 /// A line for a shell that does the same; the results, which are nowhere else, are not kept.

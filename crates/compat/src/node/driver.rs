@@ -5,7 +5,7 @@
 
 use crate::arguments::Arguments;
 use crate::console::Console;
-use crate::node::progress::{PlannedScript, Progress, ProgressLine};
+use crate::node::progress::{Progress, ProgressLine};
 use anyhow::Result;
 use speedwell_measure::ScriptsRequest;
 use speedwell_model::{Cause, Event, Failure, Metric, Run, Step};
@@ -25,7 +25,7 @@ pub struct Driver<'a> {
     pub scripts: ScriptNames,
     /// What has gone wrong.
     pub failures: ChildFailures,
-    planned: Vec<PlannedScript>,
+    planned: Vec<(String, Option<usize>)>,
     heard_of: HashSet<String>,
     passes: usize,
     /// Whether several programs are compared.
@@ -66,10 +66,9 @@ impl<'a> Driver<'a> {
     /// A stream is closed.
     pub fn follow(&mut self, event: &Event<'_>) -> Result<()> {
         match event {
-            Event::Planned { benchmark, cases } => self.planned.push(PlannedScript {
-                name: (*benchmark).to_owned(),
-                cases: *cases,
-            }),
+            Event::Planned { benchmark, cases } => {
+                self.planned.push(((*benchmark).to_owned(), *cases));
+            }
             Event::Started { .. } => {
                 if let Some(terminal) = self.terminal.take() {
                     let progress = Progress::new(&self.planned, self.passes);
@@ -159,8 +158,8 @@ impl<'a> Driver<'a> {
         let silent: Vec<String> = self
             .planned
             .iter()
-            .filter(|script| script.cases == Some(0) && !self.heard_of.contains(&script.name))
-            .map(|script| script.name.clone())
+            .filter(|(name, cases)| *cases == Some(0) && !self.heard_of.contains(name))
+            .map(|(name, _)| name.clone())
             .collect();
         for script in silent {
             self.say(&format!("warning: '{script}' has no cases"))?;

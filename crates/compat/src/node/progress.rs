@@ -12,15 +12,6 @@ use std::time::{Duration, Instant};
 /// Clears the line and puts the cursor at its beginning (ECMA-48: EL 2, CHA 1).
 const CLEAR: &str = "\x1b[2K\x1b[1G";
 
-/// How many cases a script has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlannedScript {
-    /// The script's name.
-    pub name: String,
-    /// Its number of cases; `None` for one that could not be planned.
-    pub cases: Option<usize>,
-}
-
 /// How far a request has come.
 #[derive(Debug, Clone)]
 pub struct Progress {
@@ -31,6 +22,7 @@ pub struct Progress {
     finished: bool,
 }
 
+/// A script, its number of cases, and how many have been executed.
 #[derive(Debug, Clone)]
 struct Planned {
     name: String,
@@ -46,11 +38,12 @@ impl Planned {
 }
 
 impl Progress {
-    /// Nothing done yet. `passes` is how often each case is executed.
-    pub fn new(scripts: &[PlannedScript], passes: usize) -> Progress {
-        let planned = |script: &PlannedScript| Planned {
-            name: script.name.clone(),
-            cases: script.cases.unwrap_or(0),
+    /// Nothing done yet of scripts, whose cases are not known where they could not be planned. `passes` is how often each case is
+    /// executed.
+    pub fn new(scripts: &[(String, Option<usize>)], passes: usize) -> Progress {
+        let planned = |(name, cases): &(String, Option<usize>)| Planned {
+            name: name.clone(),
+            cases: cases.unwrap_or(0),
             done: 0,
         };
         Progress {
@@ -209,10 +202,7 @@ mod tests {
     use super::*;
 
     fn progress() -> Progress {
-        let script = |name: &str, cases| PlannedScript {
-            name: name.into(),
-            cases: Some(cases),
-        };
+        let script = |name: &str, cases| (name.to_owned(), Some(cases));
         Progress::new(&[script("url/a.js", 12), script("url/b.js", 3)], 60)
     }
 

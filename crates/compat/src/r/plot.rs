@@ -5,8 +5,8 @@
 
 use anyhow::{Context, Result, bail};
 use speedwell_plot::{
-    Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, LineChart, Point,
-    PointSeries, Size,
+    Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, LineChart, PointSeries,
+    Size,
 };
 use std::path::PathBuf;
 
@@ -94,18 +94,11 @@ impl Picture {
     }
 }
 
-/// One case of a comparison: its name and the rates of both sides.
-pub struct ComparedRates<'a> {
-    /// File name, blank, configuration.
-    pub name: &'a str,
-    /// Rates of `old`.
-    pub old: &'a [f64],
-    /// Rates of `new`.
-    pub new: &'a [f64],
-}
+/// A side of a comparison per case: its name (file name, blank, configuration), then what is drawn of `old` and of `new`.
+pub type Compared<'a, T> = (&'a str, T, T);
 
 /// `compare.R --plot`: one pair of boxes per case.
-pub fn boxes(cases: &[ComparedRates<'_>]) -> Chart {
+pub fn boxes<'a>(cases: impl Iterator<Item = Compared<'a, &'a [f64]>>) -> Chart {
     let series = |name: &str, values: &[f64]| {
         (!values.is_empty()).then(|| BoxSeries {
             name: name.to_owned(),
@@ -113,33 +106,23 @@ pub fn boxes(cases: &[ComparedRates<'_>]) -> Chart {
             center: None,
         })
     };
-    let category = |case: &ComparedRates<'_>| BoxCategory {
-        label: label(case.name),
+    let category = |(name, old, new): Compared<'a, &[f64]>| BoxCategory {
+        label: label(name),
         // `new` stands before `old` in the original, whose order is that of the alphabet.
-        boxes: [series("new", case.new), series("old", case.old)]
+        boxes: series("new", new)
             .into_iter()
-            .flatten()
+            .chain(series("old", old))
             .collect(),
     };
     Chart::Box(BoxChart {
         value_axis: Axis::linear(RATE),
-        categories: cases.iter().map(category).collect(),
+        categories: cases.map(category).collect(),
         ..BoxChart::default()
     })
 }
 
-/// One case of a comparison in two means; NaN for a side without values.
-pub struct ComparedMeans<'a> {
-    /// File name, blank, configuration.
-    pub name: &'a str,
-    /// Mean rate of `old`.
-    pub old: f64,
-    /// Mean rate of `new`.
-    pub new: f64,
-}
-
-/// `bar.R --plot`: one pair of bars per case.
-pub fn bars(cases: &[ComparedMeans<'_>]) -> Chart {
+/// `bar.R --plot`: one pair of bars per case; a mean is NaN for a side without values.
+pub fn bars<'a>(cases: impl Iterator<Item = Compared<'a, f64>>) -> Chart {
     let bar = |name: &str, mean: f64| {
         mean.is_finite().then(|| Bar {
             name: name.to_owned(),
@@ -148,71 +131,26 @@ pub fn bars(cases: &[ComparedMeans<'_>]) -> Chart {
             high: None,
         })
     };
-    let category = |case: &ComparedMeans<'_>| BarCategory {
-        label: label(case.name),
-        bars: [bar("new", case.new), bar("old", case.old)]
-            .into_iter()
-            .flatten()
-            .collect(),
+    let category = |(name, old, new): Compared<'a, f64>| BarCategory {
+        label: label(name),
+        bars: bar("new", new).into_iter().chain(bar("old", old)).collect(),
     };
     Chart::Bar(BarChart {
         value_axis: Axis::linear(RATE),
-        categories: cases.iter().map(category).collect(),
+        categories: cases.map(category).collect(),
         ..BarChart::default()
     })
 }
 
 /// `scatter.R --plot`: one line per category over the x axis.
-#[derive(Debug, Clone, Default)]
-pub struct Lines {
-    /// The benchmark's name.
-    pub title: String,
-    /// The parameter along the x axis.
-    pub x_axis: String,
-    /// The values of the x axis by name, where they are no numbers; `x` then is an index.
-    pub x_names: Option<Vec<String>>,
-    /// Whether each doubling of x takes the same distance.
-    pub log2: bool,
-    /// The lines by name.
-    pub lines: Vec<(String, Vec<LinePoint>)>,
-}
-
-/// A point of a line.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LinePoint {
-    /// Place on the x axis.
-    pub x: f64,
-    /// Mean rate.
-    pub mean: f64,
-    /// Half the length of the error bar; `None` for no bar.
-    pub half_width: Option<f64>,
-}
-
-impl Lines {
-    /// The chart.
-    pub fn chart(self) -> Chart {
-        let x = match self.x_names {
-            Some(names) => Axis::category(self.x_axis, names),
-            None if self.log2 => Axis::log2(self.x_axis),
-            None => Axis::linear(self.x_axis),
-        };
-        let point = |at: &LinePoint| match at.half_width {
-            Some(half) => Point::with_interval(at.x, at.mean, at.mean - half, at.mean + half),
-            None => Point::new(at.x, at.mean),
-        };
-        let series = self.lines.into_iter().map(|(name, points)| PointSeries {
-            name,
-            points: points.iter().map(point).collect(),
-            colour: None,
-        });
-        Chart::Line(LineChart {
-            title: self.title,
-            x,
-            y: Axis::linear(RATE),
-            series: series.collect(),
-            ..LineChart::default()
-        })
-    }
+pub fn lines(title: String, x: Axis, series: Vec<PointSeries>) -> Chart {
+    Chart::Line(LineChart {
+        title,
+        x,
+        y: Axis::linear(RATE),
+        series,
+        ..LineChart::default()
+    })
 }
 
 /// The file name above its configuration.
@@ -225,11 +163,8 @@ mod tests {
     use super::*;
 
     fn chart() -> Chart {
-        boxes(&[ComparedRates {
-            name: "g/a.js n=1 s='x y'",
-            old: &[1.0, 2.0, 3.0],
-            new: &[4.0],
-        }])
+        let case = ("g/a.js n=1 s='x y'", &[1.0, 2.0, 3.0][..], &[4.0][..]);
+        boxes([case].into_iter())
     }
 
     #[test]
@@ -270,11 +205,7 @@ mod tests {
 
     #[test]
     fn a_side_without_values_has_no_bar() {
-        let Chart::Bar(chart) = bars(&[ComparedMeans {
-            name: "g/a.js n=1",
-            old: 5.0,
-            new: f64::NAN,
-        }]) else {
+        let Chart::Bar(chart) = bars([("g/a.js n=1", 5.0, f64::NAN)].into_iter()) else {
             panic!("no bar chart")
         };
         assert_eq!(chart.categories[0].label, "g/a.js\nn=1");

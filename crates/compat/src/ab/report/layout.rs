@@ -44,9 +44,9 @@ pub fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     rates(report, out)?;
     if let Some(times) = &report.figures.times {
-        table(times, report.request.shown.spread, out)?;
+        table(times, !report.request.shown.hides_spread, out)?;
         // One request has no distribution.
-        if report.request.shown.percentages && times.count() > 1 {
+        if !report.request.shown.hides_percentages && times.count() > 1 {
             percentages(times, out)?;
         }
     }

@@ -297,7 +297,7 @@ fn the_formulas_give_what_the_original_printed() {
         let measured = Made::of_rows(Vec::new(), (elapsed * 1e9).round() as u64).measured();
         let request = Request {
             concurrency: figure(&report, "Concurrency Level", 0) as u32,
-            ..Request::default()
+            ..Request::plain()
         };
         let figures = Figures {
             complete: complete as u64,
