@@ -9,7 +9,7 @@ use crate::node::{self, CommandLine, Refusal};
 use anyhow::Result;
 use speedwell_measure::ScriptsRequest;
 use speedwell_model::{Event, Observer, Run, Value, Variant};
-use speedwell_results::formats::node_csv::{javascript, number, rows};
+use speedwell_results::formats::node_csv::{javascript, rows};
 
 const COMMAND_LINE: CommandLine = CommandLine {
     tool: "run.js",
@@ -171,7 +171,7 @@ pub fn simple_line(name: &str, values: &[(String, Value)], rate: f64) -> String 
     format!(
         "{name} {}: {}\n",
         pairs.join(" "),
-        with_separators(&number::text(rate))
+        with_separators(&javascript::number_text(rate))
     )
 }
 

@@ -10,7 +10,7 @@ use super::protocol::draft;
 use super::{Attempt, Harness, Observation};
 use speedwell_model::{Case, Cause, Length, Metric};
 use speedwell_process::{Channel, Conversation, Next, Spec, run};
-use speedwell_results::foreign::google_benchmark::{File, Row, context, counter, filter};
+use speedwell_results::foreign::google_benchmark::{File, Row, context, filter, metric};
 use speedwell_results::foreign::json::Node;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -249,7 +249,7 @@ fn seen(case: Case, rows: &[&Row], notes: Vec<String>) -> Observation {
                     return known.clone();
                 }
                 let shared: Arc<str> = Arc::from(name);
-                metrics.push((counter::metric(name).0, shared.clone()));
+                metrics.push((metric(name).0, shared.clone()));
                 shared
             })
         });

@@ -238,9 +238,7 @@ fn find(name: &str) -> Option<(&'static str, bool)> {
     let is_it = |known: &&str| {
         known.starts_with("--") == name.starts_with("--") && loose(known) == loose(name)
     };
-    let (names, takes_value) = OPTIONS
-        .iter()
-        .find(|(names, _)| names.iter().any(|known| is_it(&known)))?;
+    let (names, takes_value) = OPTIONS.iter().find(|(names, _)| names.iter().any(is_it))?;
     Some((names[0], *takes_value))
 }
 

@@ -7,7 +7,7 @@
 //! about. Start at [`data_frame`].
 
 use crate::r::collation::Collation;
-use speedwell_results::formats::node_csv::number;
+use speedwell_results::formats::node_csv::javascript;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -307,7 +307,7 @@ impl RTexts {
         match self {
             RTexts::Integers(numbers) => places
                 .iter()
-                .map(|&place| number::text(numbers[place]))
+                .map(|&place| javascript::number_text(numbers[place]))
                 .collect(),
             RTexts::Reals(reals) => {
                 let column: Vec<_> = places.iter().map(|&place| Some(reals[place])).collect();
@@ -324,7 +324,7 @@ fn real(text: &str) -> Option<f64> {
     if word {
         None
     } else {
-        number::parse(text.trim().as_bytes())
+        javascript::parse_number(text.trim().as_bytes())
     }
 }
 

@@ -4,25 +4,23 @@
 //! benchmark (`-count`) share a process; each becomes a run with that remark, as for google/benchmark.
 //! It must not know where the text came from. Start at [`read`].
 
-mod entries;
-mod events;
-mod line;
-mod measure;
-
-use self::entries::{Entry, Outcome};
-use self::line::Line;
-use super::Skipped;
-use super::imported::Imported;
+use crate::formats::Skipped;
+use crate::formats::go_bench::line::{Figures, Line, Measure};
+use crate::formats::imported::{
+    Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, remark_on_guesses, sample,
+};
 use anyhow::Result;
-use speedwell_model::{Cause, Environment, Session};
-use std::collections::HashMap;
+use speedwell_model::{Case, Cause, Environment, Sample, Session};
+use std::collections::{BTreeSet, HashMap};
+
+mod line;
 
 /// Whether bytes are of this kind: a result stands in their beginning, or what `go test` prints
 /// where there is none.
 pub fn recognises(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(super::beginning(bytes));
     let mut lines = text.lines();
-    events::is_events(bytes)
+    line::is_events(bytes)
         || lines.any(|line| {
             matches!(
                 Line::of(line),
@@ -36,8 +34,8 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// # Errors
 /// There are no results in it, or an event that wraps the text is broken.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let text = if events::is_events(bytes) {
-        events::output(bytes)?.into()
+    let text = if line::is_events(bytes) {
+        line::output_of_events(bytes)?.into()
     } else {
         String::from_utf8_lossy(bytes)
     };
@@ -54,8 +52,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let mut imported = Imported::default();
     let mut remarks: Vec<String> = reading.skipped.warning().into_iter().collect();
     remarks.extend(reading.remarks);
-    let told = entries::add(reading.entries, &reading.directions, &mut imported);
-    remarks.extend(told);
+    let further = add(reading.entries, &reading.directions, &mut imported);
+    remarks.extend(further);
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     imported.into_session(label, reading.environment, None)
 }
@@ -211,5 +209,124 @@ impl<'a> Reading<'a> {
 fn failed(words: &str) -> Cause {
     Cause::Invalid {
         reason: words.to_owned(),
+    }
+}
+
+/// A result or a failure.
+#[derive(Debug)]
+pub struct Entry<'a> {
+    /// The package, where it is known.
+    pub package: Option<&'a str>,
+    /// The name as it is printed.
+    pub name: &'a str,
+    /// What came of it.
+    pub outcome: Outcome<'a>,
+}
+
+/// What came of a benchmark.
+#[derive(Debug)]
+pub enum Outcome<'a> {
+    /// Figures.
+    Measured(Figures<'a>),
+    /// None, for this reason.
+    Stopped(Cause),
+}
+
+/// Adds all entries to a session. `directions` are those that the text itself gives to units. Gives
+/// what the user should know.
+fn add(
+    entries: Vec<Entry<'_>>,
+    directions: &HashMap<&str, bool>,
+    imported: &mut Imported,
+) -> Vec<String> {
+    let cases: Vec<Case> = entries
+        .iter()
+        .map(|entry| line::case(entry.package, entry.name))
+        .collect();
+    let mut counts: HashMap<String, u32> = HashMap::new();
+    for (entry, case) in entries.iter().zip(&cases) {
+        if matches!(entry.outcome, Outcome::Measured(_)) {
+            *counts.entry(case.id()).or_default() += 1;
+        }
+    }
+    let mut adding = Adding {
+        directions,
+        imported,
+        guessed: BTreeSet::new(),
+        not_finite: 0,
+    };
+    for (entry, case) in entries.into_iter().zip(cases) {
+        let is_repeated = counts.get(&case.id()).is_some_and(|count| *count > 1);
+        adding.entry(entry, case, is_repeated);
+    }
+    let mut remarks = Vec::new();
+    if counts.values().any(|count| *count > 1) {
+        remarks.push(REMARK_ON_REPETITIONS.to_owned());
+    }
+    remarks.extend(adding.remarks());
+    remarks
+}
+
+struct Adding<'a> {
+    directions: &'a HashMap<&'a str, bool>,
+    imported: &'a mut Imported,
+    /// Units whose good direction is a guess.
+    guessed: BTreeSet<String>,
+    not_finite: u32,
+}
+
+impl Adding<'_> {
+    fn entry(&mut self, entry: Entry<'_>, case: Case, is_repeated: bool) {
+        match entry.outcome {
+            Outcome::Measured(figures) => {
+                let mut process = self.process(&figures);
+                if is_repeated {
+                    process.notes.push(NOTE_ON_REPETITIONS.to_owned());
+                }
+                self.imported.run(case, process);
+            }
+            Outcome::Stopped(cause) => {
+                let replay = line::replay(entry.package, entry.name);
+                self.imported.failure(&case, cause, replay);
+            }
+        }
+    }
+
+    fn process(&mut self, figures: &Figures<'_>) -> Process {
+        let mut process = Process::default();
+        for (value, unit) in &figures.values {
+            if !value.is_finite() {
+                self.not_finite += 1;
+                continue;
+            }
+            let measure = Measure::of(unit, self.directions.get(unit).copied());
+            if measure.is_guess {
+                self.guessed.insert((*unit).to_owned());
+            }
+            let is_time = measure.metric.name == "time";
+            let value = value * measure.factor;
+            let total_ns = value * figures.iterations;
+            if is_time {
+                process.wall_ns = total_ns;
+            }
+            let metric = self.imported.metric(measure.metric);
+            process.samples.push(Sample {
+                elapsed_ns: is_time.then_some(total_ns as u64),
+                iterations: is_time.then_some(figures.iterations),
+                ..sample(&metric, value)
+            });
+        }
+        process
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks: Vec<String> = remark_on_guesses(&self.guessed).into_iter().collect();
+        if self.not_finite > 0 {
+            remarks.push(match self.not_finite {
+                1 => "1 value that is not finite was left out".to_owned(),
+                count => format!("{count} values that are not finite were left out"),
+            });
+        }
+        remarks
     }
 }

@@ -1,13 +1,117 @@
-//! Which tables hold figures, and of what.
+//! Tables of figures in Markdown, as they are published: a whole document or a pasted table.
 //!
-//! Decides the metric of every number: by the heading of its column or its table, else by its unit. A
-//! table whose numbers have neither is none of figures. Start at [`of`].
+//! Decides that a row is a case, a column a variant and a cell one run, and that the tables of a section
+//! are joined by the names of rows and columns, never by position. It must not judge the figures. Start
+//! at [`read`]. The metric of a number is decided by the heading of its column or its table, else by its unit; how many bytes a
+//! megabyte has by the sizes of responses, which are whole numbers of bytes.
 
-use super::layout::Table;
-use super::number::{Number, Quantity, Unit, unit_at_end};
-use crate::formats::imported::VARIANT;
-use speedwell_model::{Better, Metric};
-use std::collections::HashMap;
+use crate::formats::imported::{VARIANT, empty_session, sample};
+use crate::formats::markdown_tables::layout::{Number, Quantity, Table, Unit, unit_at_end};
+use anyhow::{Result, ensure};
+use speedwell_model::{Better, Case, Metric, Run, Session, Variant};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+mod layout;
+
+/// Whether there is a table of figures in the text.
+pub fn recognises(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(super::beginning(bytes));
+    let (tables, _) = layout::tables(&text);
+    !figures_of(&tables).is_empty()
+}
+
+/// Reads all tables of figures, one session for the tables of a section that have the same columns. What
+/// was assumed or left out is added to `warnings`.
+///
+/// # Errors
+/// There is no table of figures.
+pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let text = crate::foreign::utf8(bytes)?;
+    let (tables, cut) = layout::tables(text);
+    let mut remarks: Vec<String> = cut.into_iter().collect();
+    let mut groups: Vec<Vec<Figures>> = Vec::new();
+    for table in figures_of(&tables) {
+        match groups.iter_mut().find(|group| belongs(&group[0], &table)) {
+            Some(group) => group.push(table),
+            None => groups.push(vec![table]),
+        }
+    }
+    ensure!(
+        !groups.is_empty(),
+        "there are no rows of figures in it\nhint: a table needs names in its first column, and numbers \
+         with a unit, or below a heading such as Requests or Latency, in the others"
+    );
+    let mut sessions = Vec::new();
+    for mut group in groups {
+        settle_bytes(&mut group, &mut remarks);
+        remarks.extend(group.iter().flat_map(|table| table.remarks.clone()));
+        sessions.push(joined(label, &group));
+    }
+    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    Ok(sessions)
+}
+
+/// Whether two tables tell different metrics of the same things.
+fn belongs(one: &Figures, other: &Figures) -> bool {
+    let columns = |table: &Figures| -> HashSet<String> { table.columns.iter().cloned().collect() };
+    let rows = |table: &Figures| -> HashSet<String> {
+        table.cells.iter().map(|cell| cell.row.clone()).collect()
+    };
+    let (mine, theirs) = (rows(one), rows(other));
+    let shared = mine.intersection(&theirs).count();
+    one.section == other.section
+        && columns(one) == columns(other)
+        && 2 * shared >= mine.len().min(theirs.len())
+        && shared > 0
+}
+
+/// The tables of one group as a session: a cell of each table with the same names is the same run.
+fn joined(label: &str, group: &[Figures]) -> Session {
+    let variants = group[0].columns.iter().map(Variant::plain).collect();
+    let mut metrics: Vec<Metric> = Vec::new();
+    let mut places: HashMap<(&str, &str, usize), usize> = HashMap::new();
+    let mut runs: Vec<Run> = Vec::new();
+    for table in group {
+        for cell in &table.cells {
+            if !metrics.iter().any(|known| known.name == cell.metric.name) {
+                metrics.push(cell.metric.clone());
+            }
+            let key = (cell.row.as_str(), cell.column.as_str(), cell.occurrence);
+            let place = *places.entry(key).or_insert_with(|| {
+                runs.push(run(cell, runs.len()));
+                runs.len() - 1
+            });
+            let known = runs[place].samples.iter();
+            // The same metric twice would make two samples of one run.
+            if !known.clone().any(|s| *s.metric == *cell.metric.name) {
+                let name = Arc::from(cell.metric.name.as_str());
+                runs[place].samples.push(sample(&name, cell.value));
+            }
+        }
+    }
+    let most = runs.iter().map(|run| run.block + 1).max();
+    Session {
+        metrics,
+        runs,
+        ..empty_session(label, variants, most)
+    }
+}
+
+fn run(cell: &Cell, slot: usize) -> Run {
+    Run {
+        case: Case::new(&cell.row, Vec::new()).into(),
+        variant: Arc::from(cell.column.as_str()),
+        slot: slot as u32,
+        block: cell.occurrence as u32,
+        started_unix_ms: 0,
+        wall_ns: 0,
+        usage: None,
+        samples: Vec::new(),
+        notes: Vec::new(),
+        load: None,
+    }
+}
 
 /// Words for "not measured".
 const MISSING: [&str; 6] = ["", "-", "–", "—", "n/a", "?"];
@@ -53,7 +157,7 @@ enum Named {
 }
 
 /// All tables of figures.
-pub fn of(tables: &[Table]) -> Vec<Figures> {
+fn figures_of(tables: &[Table]) -> Vec<Figures> {
     // `Throughput` beside `Requests` are bytes; by itself it is a rate.
     let counts = |table: &Table| -> bool {
         let heading = table.headings.last();
@@ -222,4 +326,66 @@ fn meaning(words: Option<&Named>, unit: Option<Unit>, is_beside_requests: bool) 
         _ => return None,
     };
     Some((Some(found.0), found.1))
+}
+
+/// Averages of rates and of bytes over seconds do not divide into whole numbers quite, so a few rows may
+/// miss by chance; the right unit has this many times fewer of them.
+const MUCH_BETTER: usize = 4;
+
+/// Gives the values without a unit their unit. What was assumed is added to `remarks`.
+fn settle_bytes(group: &mut [Figures], remarks: &mut Vec<String>) {
+    let Some(at) = group.iter().position(|table| table.is_vague) else {
+        return;
+    };
+    let misfits = |unit| misfits(group, &group[at], unit);
+    let (decimal, binary) = (misfits(Unit::MB_PER_SECOND), misfits(Unit::MIB_PER_SECOND));
+    let unit = if MUCH_BETTER * binary < decimal {
+        remarks.push(
+            "throughput beside requests has no unit and is read as MiB/s: only so have responses \
+             a whole number of bytes"
+                .to_owned(),
+        );
+        Unit::MIB_PER_SECOND
+    } else {
+        remarks.push(
+            "throughput beside requests has no unit and is read as MB/s (10^6 bytes)".to_owned(),
+        );
+        Unit::MB_PER_SECOND
+    };
+    for cell in group
+        .iter_mut()
+        .filter(|table| table.is_vague)
+        .flat_map(|t| &mut t.cells)
+    {
+        cell.value = cell.number.value(unit);
+    }
+}
+
+/// How many cells have no whole number of bytes per response within their rounding.
+fn misfits(group: &[Figures], bytes: &Figures, unit: Unit) -> usize {
+    let step = |cells: &[Cell]| {
+        let decimals = cells.iter().map(|cell| cell.number.decimals()).max();
+        f64::powi(10.0, -(decimals.unwrap_or(0) as i32))
+    };
+    let factor = f64::powi(10.0, unit.tens) * f64::powi(2.0, unit.twos);
+    let half = step(&bytes.cells) / 2.0 * factor;
+    let misfits = |cell: &&Cell| {
+        let same = |other: &&Cell| {
+            other.metric.name == "throughput"
+                && (&other.row, &other.column, other.occurrence)
+                    == (&cell.row, &cell.column, cell.occurrence)
+        };
+        let Some((table, rate)) = group
+            .iter()
+            .find_map(|table| Some((table, table.cells.iter().find(same)?)))
+        else {
+            return false;
+        };
+        let half_rate = step(&table.cells) / 2.0;
+        let value = cell.number.value(unit);
+        let low = (value - half) / (rate.value + half_rate);
+        let high = (value + half) / (rate.value - half_rate);
+        low.ceil() > high
+    };
+    bytes.cells.iter().filter(misfits).count()
 }

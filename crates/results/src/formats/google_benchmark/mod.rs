@@ -4,11 +4,12 @@
 //! for replicates too, with the remark that they share one process. It must not know where the file
 //! came from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
-use super::imported::{
-    Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, VARIANT, sample,
-};
-use crate::foreign::google_benchmark::{self, File, Kind, Row, context, counter};
+use crate::foreign::google_benchmark::{self, File, Kind, Row, context};
 use crate::foreign::json::{self, Node};
+use crate::formats::imported::{
+    Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, VARIANT, remark_on_guesses,
+    sample,
+};
 use anyhow::Result;
 use indexmap::IndexMap;
 use speedwell_model::{Case, Sample, Session, Value};
@@ -37,8 +38,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         executable: executable.map(|node| node.text()).transpose()?,
         ..Reading::default()
     };
-    for time in [counter::REAL_TIME, counter::CPU_TIME] {
-        reading.imported.metric(counter::metric(time).0);
+    for time in [google_benchmark::REAL_TIME, google_benchmark::CPU_TIME] {
+        reading.imported.metric(google_benchmark::metric(time).0);
     }
     for (name, rows) in by_benchmark(&file.rows) {
         reading.benchmark(name, &rows);
@@ -148,7 +149,7 @@ impl Reading<'_> {
             if let Some(known) = imported.known(name) {
                 return known;
             }
-            let (metric, is_sure) = counter::metric(name);
+            let (metric, is_sure) = google_benchmark::metric(name);
             if !is_sure {
                 guessed.insert(name.to_owned());
             }
@@ -186,17 +187,7 @@ impl Reading<'_> {
                     .to_owned(),
             );
         }
-        if !self.guessed.is_empty() {
-            let names: Vec<_> = self
-                .guessed
-                .iter()
-                .map(|name| format!("'{name}'"))
-                .collect();
-            remarks.push(format!(
-                "it does not tell whether more or less of {} is better; less is taken",
-                names.join(", ")
-            ));
-        }
+        remarks.extend(remark_on_guesses(&self.guessed));
         remarks
     }
 }
