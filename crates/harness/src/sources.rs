@@ -4,7 +4,7 @@
 //! Node.js pays for every file that it opens, so those that each sample needs are unpacked joined in one as well.
 
 use super::cache::{self, cache_folder};
-use super::fingerprint::Fingerprint;
+use crate::remembered::Fingerprint;
 use anyhow::Context;
 use include_dir::{Dir, include_dir};
 use std::borrow::Cow;

@@ -7,9 +7,9 @@ use super::super::events::{Events, add_metric};
 use super::super::job::{Description, Job, Request, Setting, Source};
 use super::super::{Attempt, Harness, Message, Observation};
 use super::live::Gone;
+use super::live::{calibrate_command, load_command, run_command, workers_command};
 use super::measured::measured;
-use super::start::usual_program;
-use super::{commands, start};
+use super::{start, usual_program};
 use speedwell_model::Measured;
 use speedwell_model::{
     Better, Case, Cause, Code, Failure, Language, Metric, Nodes, Sample, Sampling, Value,
@@ -63,10 +63,10 @@ fn perform(code: &Code, mut spec: Spec, job: &Job, setting: &Setting<'_>) -> Att
     spec.pin = setting.pin.cloned();
     spec.directory = Some(job.source.directory.clone());
     let mut events = Events::after([
-        commands::load(JOB, code),
-        commands::calibrate(JOB),
-        commands::workers(JOB, concurrency(job)),
-        commands::run(&[JOB.to_owned()], &setting.samples),
+        load_command(JOB, code),
+        calibrate_command(JOB),
+        workers_command(JOB, concurrency(job)),
+        run_command(&[JOB.to_owned()], &setting.samples),
     ]);
     let mut plain = by_hand(code, setting);
     plain.limit = setting.limit;

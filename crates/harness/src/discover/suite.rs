@@ -73,9 +73,9 @@ pub fn read(
             let name = job.case.as_ref().map(|case| case.benchmark.as_str());
             let name = name.unwrap_or(&job.source.name);
             if !job.source.kind.holds_several() || selection.wants(name) {
-                suite.jobs.push(job)
+                suite.jobs.push(job);
             } else {
-                drop(unwanted.insert(format!("'{name}'")))
+                unwanted.insert(format!("'{name}'"));
             }
         }
         suite.failures.extend(description.failure);

@@ -1,16 +1,16 @@
 //! Unmodified Node core benchmark scripts with their folder's own, untouched `common.js`.
 //!
-//! Cases are enumerated by [`super::node_probe`]; one sample is one process started directly in
+//! Cases are enumerated by [`super::probe`]; one sample is one process started directly in
 //! the role that the original gives to its grandchildren, so that it costs one start of Node
 //! instead of two or three. Scripts that start their cases in ways of their own are executed whole.
 
-use super::attempt::description_failure;
-use super::http_shim::{STANDS_IN_FOR, Shim};
-use super::http_tool::{Choice, Library, OWN, choose};
-use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
-use super::node_channel::Reports;
-use super::node_probe::{Declared, Enumeration, FOREIGN, Probed, Recorded, probe};
-use super::{Attempt, Harness, own_program, protocol, shadow_path};
+use crate::attempt::description_failure;
+use crate::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
+use crate::node::Reports;
+use crate::node::http_tool::{self, Choice, Library, OWN, STANDS_IN_FOR, Shim, choose};
+use crate::node::probe::{Declared, Enumeration, FOREIGN, Probed, Recorded, probe};
+use crate::own_program;
+use crate::{Attempt, Harness, protocol};
 use speedwell_model::{Case, Cause, Value};
 use speedwell_process::{Channel, Spec, run};
 use std::path::PathBuf;
@@ -337,7 +337,7 @@ pub(super) fn with_surroundings(mut spec: Spec, http_tool: Option<&str>) -> Spec
         spec = spec.env("SPEEDWELL_PROGRAM", own_program().to_string_lossy());
     }
     if let Some(path) = std::env::var_os("PATH") {
-        let path = shadow_path::without_tools(&path, http_tool);
+        let path = http_tool::without_tools(&path, http_tool);
         spec = spec.env("PATH", path.to_string_lossy());
     }
     spec

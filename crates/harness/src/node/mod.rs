@@ -1,16 +1,156 @@
-//! What a Node.js benchmark says over Node's own channel between parent and child.
+//! Node.js files that use our package, driven over the harness protocol.
 //!
-//! One JSON text a line. `config` announces how many cases follow, `report` gives one of them.
-//! Everything else, Node's internal messages included, is ignored.
+//! What is said over the protocol is the same for every language; here is how Node.js is started,
+//! and what a file that starts its cases itself needs instead: it is listened to over Node's own channel between parent and child
+//! ([`Reports`]), one JSON text a line, of which `config` announces how many cases follow and `report` gives one of them.
 
-use super::Observation;
-use super::http_shim::Shim;
-use super::report::{Rate, elapsed_ns, observe};
+pub mod core;
+pub mod http_tool;
+pub mod probe;
+
+use crate::job::{Description, Job, Request, Route, Setting, Source};
+use crate::node::http_tool::Shim;
+use crate::node::probe::FOREIGN;
+use crate::protocol::{self, Loop};
+use crate::report::{Rate, elapsed_ns, observe};
+use crate::{Attempt, Harness, Observation, sources};
 use serde_json::Value as Json;
 use speedwell_model::{Better, Case, Cause, Metric, Sample, Value};
-use speedwell_process::{Conversation, Next};
+use speedwell_process::{Channel, Conversation, Next, Spec, run};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The harness for files that use our package.
+pub struct Node;
+
+impl Harness for Node {
+    fn describe(&self, source: &Source, request: &Request) -> Description {
+        match harness_spec(&request.program, source, None) {
+            Ok(spec) => {
+                let draft = draft(source, request);
+                let plain = by_hand(&request.program, source, &[], &request.words());
+                protocol::describe(source, request, &spec, &plain, &draft)
+            }
+            Err(cause) => protocol::failed(source, cause, &Spec::new(&request.program)),
+        }
+    }
+
+    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+        let spec = match measuring_spec(job, setting) {
+            Ok(spec) => spec,
+            Err(cause) => {
+                let spec = Spec::new(&setting.program);
+                return Attempt::refused(&spec, &cause.to_string(), job, setting);
+            }
+        };
+        if let Some(reason) = &job.unavailable {
+            return Attempt::refused(&spec, reason, job, setting);
+        }
+        if job.route == Route::Parent {
+            return perform_whole(job, setting, &spec);
+        }
+        // What the reader is to repeat is the file itself, not our side of the protocol.
+        let plain = plain_spec(job, setting);
+        protocol::perform(job, setting, &spec, &plain, Loop::OfTheFile)
+    }
+
+    fn usual_program(&self, _source: &Source) -> PathBuf {
+        PathBuf::from("node")
+    }
+}
+
+/// What all cases of the file have in common, with the HTTP tool that it needs.
+fn draft(source: &Source, request: &Request) -> Job {
+    let text = std::fs::read_to_string(&source.file).unwrap_or_default();
+    let tool = http_tool::choose(&text, request, http_tool::Library::Ours);
+    core::with_tool(protocol::draft(source, request), &tool)
+}
+
+/// A process of the harness itself.
+fn harness_spec(
+    program: &std::path::Path,
+    source: &Source,
+    tool: Option<&str>,
+) -> Result<Spec, Cause> {
+    let folder = sources::NODE.folder().map_err(|error| Cause::Start {
+        reason: format!("{error:#}"),
+    })?;
+    let mut spec = Spec::new(program).args([folder.join("harness.cjs").to_string_lossy()]);
+    spec.directory = Some(source.directory.clone());
+    spec.unset = FOREIGN.map(str::to_owned).to_vec();
+    spec.channel = Channel::Harness;
+    Ok(core::with_surroundings(spec, tool))
+}
+
+fn measuring_spec(job: &Job, setting: &Setting<'_>) -> Result<Spec, Cause> {
+    let mut spec = harness_spec(&setting.program, &job.source, job.http_tool.as_deref())?;
+    if job.route == Route::Parent {
+        let folder = sources::NODE.folder().map_err(|error| Cause::Start {
+            reason: format!("{error:#}"),
+        })?;
+        let register = folder.join("register.cjs").to_string_lossy().into_owned();
+        spec.arguments = vec![
+            "-r".into(),
+            register,
+            job.source.file.to_string_lossy().into(),
+        ];
+        spec.arguments.extend(job.arguments.iter().cloned());
+        spec.channel = Channel::NodeSocket;
+    }
+    let flags = setting.variant.arguments.iter().chain(&job.flags).cloned();
+    spec.arguments.splice(0..0, flags);
+    spec.environment
+        .extend(setting.variant.environment.iter().cloned());
+    spec.limit = setting.limit;
+    spec.pin = setting.pin.cloned();
+    Ok(spec)
+}
+
+/// The line that a person would type to see the same case.
+fn plain_spec(job: &Job, setting: &Setting<'_>) -> Spec {
+    let flags: Vec<String> = setting
+        .variant
+        .arguments
+        .iter()
+        .chain(&job.flags)
+        .cloned()
+        .collect();
+    Spec {
+        environment: setting.variant.environment.clone(),
+        limit: setting.limit,
+        ..by_hand(&setting.program, &job.source, &flags, &job.arguments)
+    }
+}
+
+/// A start of the file without us, except that it finds our package.
+fn by_hand(
+    program: &std::path::Path,
+    source: &Source,
+    flags: &[String],
+    arguments: &[String],
+) -> Spec {
+    let mut spec = Spec::new(program);
+    if let Ok(folder) = sources::NODE.folder() {
+        let register = folder.join("register.cjs");
+        spec = spec.args(["-r".to_owned(), register.to_string_lossy().into_owned()]);
+    }
+    spec.directory = Some(source.directory.clone());
+    spec.args(flags.iter().cloned())
+        .args([source.file.to_string_lossy()])
+        .args(arguments.iter().cloned())
+}
+
+fn perform_whole(job: &Job, setting: &Setting<'_>, spec: &Spec) -> Attempt {
+    let mut reports = Reports::new(None, None, job.test);
+    match run(spec, &mut reports) {
+        Err(error) => Attempt::not_started(spec, &error, job, setting),
+        Ok(outcome) => {
+            let fault = reports.verdict();
+            Attempt::new(spec, &outcome, reports.observations, fault, job, setting)
+        }
+    }
+}
 
 /// A script that has reported ends itself after 5 s even if it keeps its event loop alive; one
 /// that does not even then is ended by us.

@@ -4,9 +4,9 @@
 //! started. Filters, groups and future options of the original come for free, because it is the
 //! original that runs.
 
-use super::job::{Request, Source};
-use super::remembered::{self, Depends, Said};
-use super::sources;
+use crate::job::{Request, Source};
+use crate::remembered::{self, Depends, Said};
+use crate::sources;
 use serde::Deserialize;
 use speedwell_model::{Cause, Value};
 use speedwell_process::{Channel, Conversation, Ended, Next, Outcome, Spec};
@@ -55,7 +55,7 @@ pub(super) struct Recorded {
     pub args: Vec<String>,
     #[serde(rename = "execArgv")]
     pub flags: Vec<String>,
-    /// In a trial the same case with the values that are measured; see [`super::Job::measured`].
+    /// In a trial the same case with the values that are measured; see [`crate::Job::measured`].
     #[serde(skip)]
     pub measured: Option<Box<Recorded>>,
 }
@@ -107,12 +107,12 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
         arguments: spec.arguments[2..].to_vec(),
         ..spec.clone()
     };
-    let spec = super::node_core::with_surroundings(spec, None);
+    let spec = super::core::with_surroundings(spec, None);
     let mut handed = Handed(None);
     match remembered::ask(&spec, &mut handed, said) {
         Ok(outcome) => judge(handed.0, bare, outcome),
         Err(error) => {
-            let reason = super::attempt::start_reason(&spec, &error);
+            let reason = crate::attempt::start_reason(&spec, &error);
             Probed::Failed(Cause::Start { reason }, bare, Box::new(None))
         }
     }
@@ -141,7 +141,7 @@ fn judge(handed: Option<Enumeration>, spec: Spec, outcome: Option<Outcome>) -> P
     }
     let said = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
     let nothing = handed.as_ref().is_none_or(|handed| handed.cases.is_empty());
-    if nothing && let Some(reason) = super::node_core::skip_reason(&said) {
+    if nothing && let Some(reason) = super::core::skip_reason(&said) {
         return Probed::Failed(Cause::Skipped { reason }, spec, Box::new(Some(outcome)));
     }
     let thrown = handed.as_ref().and_then(|handed| handed.error.as_ref());
