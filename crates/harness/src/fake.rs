@@ -16,7 +16,7 @@ use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, T
 use super::report::{Rate, observe};
 use super::{Attempt, Harness, Observation};
 use serde_json::json;
-use speedwell_model::{Better, Case, Cause, Metric, Sample};
+use speedwell_model::{Better, Case, Cause, Metric};
 use speedwell_process::{Spec, interrupted};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -163,13 +163,7 @@ fn note_other(text: &str, seen: &mut Observation) {
     let Some((name, Ok(value))) = text.split_once('=').map(|(n, v)| (n, v.parse())) else {
         return;
     };
-    seen.metrics.push(Metric::new(name, "", Better::Lower));
-    seen.samples.push(Sample {
-        metric: name.into(),
-        value,
-        elapsed_ns: None,
-        iterations: None,
-    });
+    seen.add(Metric::new(name, "", Better::Lower), value);
 }
 
 /// What the file says about this run.

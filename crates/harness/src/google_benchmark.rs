@@ -254,12 +254,10 @@ fn seen(case: Case, rows: &[&Row], notes: Vec<String>) -> Observation {
             })
         });
     let samples = samples.collect();
+    let metrics = metrics.into_iter().map(|(metric, _)| metric);
     Observation {
-        case,
         samples,
-        metrics: metrics.into_iter().map(|(metric, _)| metric).collect(),
         notes,
-        check: None,
-        load: None,
+        ..Observation::new(case, metrics.collect())
     }
 }

@@ -1,7 +1,7 @@
 //! One fresh process, one piece of code, one run: what every run of `speedwell eval` is unless several pieces
 //! have to share a process.
 
-use super::super::attempt::failure;
+use super::super::attempt::{failure, invalid};
 use super::super::compile::Failed;
 use super::super::events::{Events, add_metric};
 use super::super::job::{Description, Job, Request, Setting, Source};
@@ -109,32 +109,15 @@ pub fn concurrency(job: &Job) -> u32 {
 /// else the machine does.
 pub fn observation(measured: &Measured, job: &Job) -> Observation {
     let case = job.case.clone();
-    let mut seen = Observation {
-        case: case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new())),
-        samples: Vec::new(),
-        metrics: Vec::new(),
-        notes: Vec::new(),
-        check: None,
-        load: None,
-    };
-    let lone = |name: &str, value: f64| Sample {
-        metric: Arc::from(name),
-        value,
-        elapsed_ns: None,
-        iterations: None,
-    };
+    let case = case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let mut seen = Observation::new(case, Vec::new());
+    let time = |name: &str| Metric::new(name, "ns", Better::Lower);
     if let Some(batches) = &measured.batches {
-        seen.metrics
-            .push(Metric::new(Metric::TIME_MEDIAN, "ns", Better::Lower));
-        seen.metrics
-            .push(Metric::new(Metric::TIME_P5, "ns", Better::Lower));
-        seen.samples
-            .push(lone(Metric::TIME_MEDIAN, batches.median_ns));
-        seen.samples.push(lone(Metric::TIME_P5, batches.p5_ns));
+        seen.add(time(Metric::TIME_MEDIAN), batches.median_ns);
+        seen.add(time(Metric::TIME_P5), batches.p5_ns);
     }
-    seen.metrics.push(Metric::throughput());
     seen.metrics
-        .push(Metric::new(Metric::TIME, "ns", Better::Lower));
+        .extend([Metric::throughput(), time(Metric::TIME)]);
     for window in &measured.windows {
         seen.samples.push(Sample {
             metric: Arc::from(Metric::THROUGHPUT),
@@ -143,9 +126,9 @@ pub fn observation(measured: &Measured, job: &Job) -> Observation {
             iterations: Some(window.iterations),
         });
     }
-    let time_ns = measured.time_ns();
-    seen.samples
-        .extend(time_ns.map(|time_ns| lone(Metric::TIME, time_ns)));
+    if let Some(time_ns) = measured.time_ns() {
+        seen.add(time(Metric::TIME), time_ns);
+    }
     seen
 }
 
@@ -185,10 +168,6 @@ pub fn cause(error: &Message) -> Option<Cause> {
         "protocol" => invalid(reason),
         _ => invalid(format!("failed: {reason}")),
     })
-}
-
-fn invalid(reason: String) -> Cause {
-    Cause::Invalid { reason }
 }
 
 /// Code that could not even be started.

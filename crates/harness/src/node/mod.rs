@@ -8,6 +8,7 @@ pub mod core;
 pub mod http_tool;
 pub mod probe;
 
+use crate::attempt::invalid;
 use crate::job::{Description, Job, Request, Route, Setting, Source};
 use crate::node::http_tool::Shim;
 use crate::node::probe::FOREIGN;
@@ -15,10 +16,9 @@ use crate::protocol::{self, Loop};
 use crate::report::{Rate, elapsed_ns, observe};
 use crate::{Attempt, Harness, Observation, sources};
 use serde_json::Value as Json;
-use speedwell_model::{Better, Case, Cause, Metric, Sample, Value};
+use speedwell_model::{Better, Case, Cause, Metric, Value};
 use speedwell_process::{Channel, Conversation, Next, Spec, run};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The harness for files that use our package.
@@ -190,9 +190,7 @@ impl Reports {
             return Some(self.fault.clone().unwrap_or(Cause::Silent));
         }
         let (seen, expected) = (self.observations.len(), self.expected?);
-        (seen != expected).then(|| Cause::Invalid {
-            reason: format!("reported {seen} of {expected} cases"),
-        })
+        (seen != expected).then(|| invalid(format!("reported {seen} of {expected} cases")))
     }
 
     fn report(&mut self, message: &Json) {
@@ -224,14 +222,7 @@ impl Reports {
         };
         let unit = metric["unit"].as_str().unwrap_or_default();
         if let Some(last) = self.observations.last_mut() {
-            last.metrics.push(Metric::new(name, unit, better));
-            let metric = Arc::from(name);
-            last.samples.push(Sample {
-                metric,
-                value,
-                elapsed_ns: None,
-                iterations: None,
-            });
+            last.add(Metric::new(name, unit, better), value);
         }
     }
 
