@@ -1,6 +1,6 @@
 //! What one execution gave, and the rules by which it counts as failed.
 
-use super::{Job, Setting};
+use super::{Description, Job, Setting, Source};
 use speedwell_model::{Case, Cause, Failure, Metric, Sample, Step, Usage};
 use speedwell_process::{Ended, Outcome, Spec, replay};
 use std::sync::Arc;
@@ -197,15 +197,15 @@ pub(super) fn failure(
 }
 
 /// A failed description.
-pub(super) fn description_failure(
-    name: &str,
+pub(super) fn not_described(
+    source: &Source,
     cause: Cause,
     spec: &Spec,
     outcome: Option<&Outcome>,
-) -> Failure {
-    Failure {
+) -> Description {
+    let failure = Failure {
         step: Step::Describe,
-        benchmark: name.to_owned(),
+        benchmark: source.name.clone(),
         case: None,
         variant: None,
         slot: None,
@@ -214,5 +214,9 @@ pub(super) fn description_failure(
             .map(|o| o.stderr.last_lines(TAIL_LINES))
             .unwrap_or_default(),
         replay: replay(spec),
+    };
+    Description {
+        failure: Some(failure),
+        ..Description::default()
     }
 }

@@ -54,6 +54,11 @@ pub struct Failed {
 }
 
 impl Failed {
+    /// A compiler that cannot be started.
+    pub fn start(reason: String) -> Failed {
+        Failed::before_start(Cause::Start { reason })
+    }
+
     /// A compilation that was not even tried.
     pub fn before_start(cause: Cause) -> Failed {
         Failed {
@@ -67,10 +72,7 @@ impl Failed {
 
 /// The folder of one of our harnesses.
 pub(super) fn unpacked(from: &Sources) -> Result<PathBuf, Failed> {
-    from.folder().map_err(|error| {
-        let reason = format!("{error:#}");
-        Failed::before_start(Cause::Start { reason })
-    })
+    from.folder().map_err(Failed::before_start)
 }
 
 /// The words of a variable, as a shell would split them; `own` variables come before ours.
@@ -390,7 +392,7 @@ impl Compilation {
     fn compile_in(&self, draft: &Path, cache: &Path) -> Result<(), Failed> {
         let cannot = |error: std::io::Error| {
             let reason = format!("'{}': {error}", draft.display());
-            Failed::before_start(Cause::Start { reason })
+            Failed::start(reason)
         };
         fs::create_dir_all(draft).map_err(cannot)?;
         remove_unused(cache);
@@ -450,7 +452,7 @@ pub fn version(program: &Path, arguments: &[&str]) -> Result<String, Failed> {
     let spec = Spec::new(program).args(arguments.iter().copied());
     let outcome = run(&spec, &mut ()).map_err(|error| {
         let reason = format!("the compiler '{}': {error}", program.display());
-        Failed::before_start(Cause::Start { reason })
+        Failed::start(reason)
     })?;
     let said = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
     known.insert(key, said.clone());

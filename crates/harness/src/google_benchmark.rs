@@ -4,7 +4,7 @@
 //! inside the process are samples of one run. The program's own output stays its own; results come
 //! over a private pipe. Options of the user come after ours, and the library takes the last.
 
-use super::attempt::{description_failure, start_reason};
+use super::attempt::{not_described, start_reason};
 use super::job::{Description, Job, Request, Setting, Source};
 use super::protocol::draft;
 use super::{Attempt, Harness, Observation};
@@ -77,10 +77,7 @@ impl Harness for GoogleBenchmark {
         let names = listed(&output.0);
         let cause = cause.or_else(|| names.is_empty().then(|| nothing_listed(&spec)));
         if let Some(cause) = cause {
-            return Description {
-                failure: Some(description_failure(&source.name, cause, &spec, outcome)),
-                ..Description::default()
-            };
+            return not_described(source, cause, &spec, outcome);
         }
         Description {
             jobs: names

@@ -5,6 +5,7 @@
 //! ("Program Header", "Note Section"): a program header of type `PT_NOTE` points to entries of name size, description size, type,
 //! name, description, each part padded to four bytes. Only files of this machine's byte order are read.
 
+use crate::attempt::not_described;
 use crate::job::{Description, Job, Request, Setting, Source};
 use crate::protocol::{self, Loop, draft};
 use crate::{Attempt, Harness};
@@ -29,7 +30,7 @@ impl Harness for Program {
     fn describe(&self, source: &Source, request: &Request) -> Description {
         let plain = plain(&request.program, source).args(request.variant.arguments.clone());
         if let Some(cause) = refusal(&request.program) {
-            return protocol::failed(source, cause, &plain);
+            return not_described(source, cause, &plain, None);
         }
         let spec = speaking(Spec {
             environment: request.variant.environment.clone(),

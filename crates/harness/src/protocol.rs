@@ -5,7 +5,7 @@
 //! commands of a process are known before it starts, so they are sent at once and the process never
 //! waits for us. Start with [`describe`] and [`perform`].
 
-use crate::attempt::{description_failure, start_reason};
+use crate::attempt::{not_described, start_reason};
 use crate::events::{Events, observation};
 use crate::job::{Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial};
 use crate::own_program;
@@ -48,21 +48,13 @@ pub(super) fn describe(
     match remembered::ask(&spec, &mut events, said) {
         Err(error) => {
             let reason = start_reason(&spec, &error);
-            failed(source, Cause::Start { reason }, plain)
+            not_described(source, Cause::Start { reason }, plain, None)
         }
         Ok(outcome) => match events
             .error()
             .or_else(|| outcome.as_ref()?.cause(spec.limit))
         {
-            Some(cause) => Description {
-                failure: Some(description_failure(
-                    &source.name,
-                    cause,
-                    plain,
-                    outcome.as_ref(),
-                )),
-                ..Description::default()
-            },
+            Some(cause) => not_described(source, cause, plain, outcome.as_ref()),
             None => described(source, request, &events, draft),
         },
     }
@@ -81,19 +73,15 @@ fn said(line: &[u8]) -> Option<Said> {
     })
 }
 
-/// A description that came to nothing before a process could be asked.
-pub(super) fn failed(source: &Source, cause: Cause, spec: &Spec) -> Description {
-    let failure = Some(description_failure(&source.name, cause, spec, None));
-    Description {
-        failure,
-        ..Description::default()
-    }
-}
-
 /// A description of a file that cannot be read, or says something that has no meaning.
 pub(super) fn unreadable(source: &Source, error: &anyhow::Error) -> Description {
     let reason = format!("{error:#}");
-    failed(source, Cause::Invalid { reason }, &Spec::new(own_program()))
+    not_described(
+        source,
+        Cause::Invalid { reason },
+        &Spec::new(own_program()),
+        None,
+    )
 }
 
 /// A job without values: what the cases of `source` have in common.

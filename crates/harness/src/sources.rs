@@ -7,6 +7,7 @@ use super::cache::{self, cache_folder};
 use crate::remembered::Fingerprint;
 use anyhow::Context;
 use include_dir::{Dir, include_dir};
+use speedwell_model::Cause;
 use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -129,12 +130,15 @@ impl Sources {
     ///
     /// # Errors
     /// The cache folder cannot be written.
-    pub fn folder(&self) -> anyhow::Result<PathBuf> {
+    pub fn folder(&self) -> Result<PathBuf, Cause> {
         let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = &*unpacked {
             return Ok(folder.clone());
         }
-        let folder = unpack(self.name, &self.content(), &cache_folder())?;
+        let folder = unpack(self.name, &self.content(), &cache_folder());
+        let folder = folder.map_err(|error| Cause::Start {
+            reason: format!("{error:#}"),
+        })?;
         *unpacked = Some(folder.clone());
         Ok(folder)
     }

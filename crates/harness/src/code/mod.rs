@@ -8,7 +8,7 @@ use crate::compile::{Compilation, unpacked, which};
 use crate::sources::{self, Sources};
 use crate::{Harness, cache_folder, own_program};
 use once::OneLiner;
-use speedwell_model::{Cause, Code, Language, Variant};
+use speedwell_model::{Code, Language, Variant};
 use speedwell_process::{Channel, Spec};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -178,5 +178,5 @@ fn missing(program: &Path, name: &str, package: &str) -> Failed {
         "'{}': {name} was not found; it is in the package '{package}' of most systems",
         program.display()
     );
-    Failed::before_start(Cause::Start { reason })
+    Failed::start(reason)
 }

@@ -1,18 +1,17 @@
 //! One fresh process, one piece of code, one run: what every run of `speedwell eval` is unless several pieces
 //! have to share a process.
 
-use super::super::attempt::{failure, invalid};
-use super::super::compile::Failed;
-use super::super::events::{Events, add_metric};
-use super::super::job::{Description, Job, Request, Setting, Source};
-use super::super::{Attempt, Harness, Message, Observation};
 use super::live::Gone;
 use super::live::{calibrate_command, load_command, run_command, workers_command};
 use super::measured::measured;
 use super::{start, usual_program};
-use speedwell_model::Measured;
+use crate::attempt::{failure, invalid};
+use crate::compile::Failed;
+use crate::events::{Events, add_metric};
+use crate::job::{Description, Job, Request, Setting, Source};
+use crate::{Attempt, Harness, Message, Observation};
 use speedwell_model::{
-    Better, Case, Cause, Code, Failure, Language, Metric, Nodes, Sample, Sampling, Value,
+    Better, Case, Cause, Code, Failure, Language, Measured, Metric, Nodes, Sample, Sampling, Value,
 };
 use speedwell_process::{Spec, run};
 use std::path::PathBuf;
@@ -135,9 +134,7 @@ pub fn observation(measured: &Measured, job: &Job) -> Observation {
 /// What the harness warns of, and code that seems to do nothing.
 fn warnings(events: &Events, measured: &Measured) -> Vec<String> {
     let ready = events.first("ready");
-    let mut warnings = ready
-        .map(super::super::events::warnings)
-        .unwrap_or_default();
+    let mut warnings = ready.map(crate::events::warnings).unwrap_or_default();
     let empty = events.first("calibrated");
     let empty_ns = empty.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0));
     warnings.extend(fold_warning(measured, empty_ns));

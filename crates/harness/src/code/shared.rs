@@ -4,10 +4,10 @@
 //! their state. What one visit gives is told like the run of a process of its own, with a remark. Start at
 //! [`Shared::perform`].
 
-use super::super::{Attempt, Job, Setting};
 use super::live::{Answer, Gone, Live};
 use super::once::{concurrency, failure_of, fold_warning, observation};
 use super::start;
+use crate::{Attempt, Job, Setting};
 use speedwell_model::{Cause, Code, Length, Samples, Variant};
 use speedwell_process::{interrupted, unix_ms};
 use std::collections::{HashMap, VecDeque};

@@ -4,7 +4,7 @@
 //! the role that the original gives to its grandchildren, so that it costs one start of Node
 //! instead of two or three. Scripts that start their cases in ways of their own are executed whole.
 
-use crate::attempt::description_failure;
+use crate::attempt::not_described;
 use crate::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use crate::node::Reports;
 use crate::node::http_tool::{self, Choice, Library, OWN, STANDS_IN_FOR, Shim, choose};
@@ -31,15 +31,9 @@ impl Harness for NodeCore {
         match enumerated {
             Probed::Cases(found) => described(source, request, found, &tool),
             Probed::NeedsParent => whole_file(source, request, &tool),
-            Probed::Failed(cause, spec, outcome) => Description {
-                failure: Some(description_failure(
-                    &source.name,
-                    cause,
-                    &spec,
-                    outcome.as_ref().as_ref(),
-                )),
-                ..Description::default()
-            },
+            Probed::Failed(cause, spec, outcome) => {
+                not_described(source, cause, &spec, outcome.as_ref().as_ref())
+            }
         }
     }
 

@@ -8,7 +8,7 @@ pub mod core;
 pub mod http_tool;
 pub mod probe;
 
-use crate::attempt::invalid;
+use crate::attempt::{invalid, not_described};
 use crate::job::{Description, Job, Request, Route, Setting, Source};
 use crate::node::http_tool::Shim;
 use crate::node::probe::FOREIGN;
@@ -32,7 +32,7 @@ impl Harness for Node {
                 let plain = by_hand(&request.program, source, &[], &request.words());
                 protocol::describe(source, request, &spec, &plain, &draft)
             }
-            Err(cause) => protocol::failed(source, cause, &Spec::new(&request.program)),
+            Err(cause) => not_described(source, cause, &Spec::new(&request.program), None),
         }
     }
 
@@ -73,9 +73,7 @@ fn harness_spec(
     source: &Source,
     tool: Option<&str>,
 ) -> Result<Spec, Cause> {
-    let folder = sources::NODE.folder().map_err(|error| Cause::Start {
-        reason: format!("{error:#}"),
-    })?;
+    let folder = sources::NODE.folder()?;
     let mut spec = Spec::new(program).args([folder.join("harness.cjs").to_string_lossy()]);
     spec.directory = Some(source.directory.clone());
     spec.unset = FOREIGN.map(str::to_owned).to_vec();
@@ -86,9 +84,7 @@ fn harness_spec(
 fn measuring_spec(job: &Job, setting: &Setting<'_>) -> Result<Spec, Cause> {
     let mut spec = harness_spec(&setting.program, &job.source, job.http_tool.as_deref())?;
     if job.route == Route::Parent {
-        let folder = sources::NODE.folder().map_err(|error| Cause::Start {
-            reason: format!("{error:#}"),
-        })?;
+        let folder = sources::NODE.folder()?;
         let register = folder.join("register.cjs").to_string_lossy().into_owned();
         spec.arguments = vec![
             "-r".into(),

@@ -87,12 +87,7 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
     spec.limit = request.limit;
     let folder = match sources::NODE.folder() {
         Ok(folder) => folder,
-        Err(error) => {
-            let cause = Cause::Start {
-                reason: format!("{error:#}"),
-            };
-            return Probed::Failed(cause, spec, Box::new(None));
-        }
+        Err(cause) => return Probed::Failed(cause, spec, Box::new(None)),
     };
     spec.channel = Channel::Pipe("SPEEDWELL_PROBE_FD");
     spec.arguments = vec![

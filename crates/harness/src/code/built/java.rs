@@ -1,12 +1,10 @@
 //! Java: the texts in lambda expressions, one after the other, so that each finds the types of those before it.
 
-use super::super::super::compile::unpacked;
-use super::super::super::compile::{Failed, which};
-use super::super::super::sources;
 use super::parts::{Part, Parts};
 use super::text::Kind;
-use crate::code::built::{Marks, Place, SourceFile};
-use crate::compile::{Compilation, state_of, version};
+use super::{Marks, Place, SourceFile};
+use crate::compile::{Compilation, Failed, state_of, unpacked, version, which};
+use crate::sources;
 use speedwell_model::{Code, Variant};
 use speedwell_process::Spec;
 use std::fs;

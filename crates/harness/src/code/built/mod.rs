@@ -32,10 +32,7 @@ const FLAGS_OF_C: [&str; 2] = [
 
 /// The compiler that is used when a variant names no program.
 pub fn usual_compiler(language: Language) -> PathBuf {
-    let of_variable = |name: &str| {
-        let set = std::env::var(name).ok()?;
-        shell_words::split(&set).ok()?.into_iter().next()
-    };
+    let of_variable = |name| words_of(name, &[]).into_iter().next();
     let chosen = match language {
         Language::C => of_variable("CC").unwrap_or_else(|| first_in_path(&["cc", "gcc", "clang"])),
         Language::Cpp => {
@@ -146,7 +143,7 @@ fn write(text: &str, file: &Path) -> Result<(), Failed> {
     };
     write().map_err(|error| {
         let reason = format!("cannot write '{}': {error}", file.display());
-        Failed::before_start(Cause::Start { reason })
+        Failed::start(reason)
     })
 }
 

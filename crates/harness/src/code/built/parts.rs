@@ -4,8 +4,8 @@
 //! have a value is taken to have one; texts that the compiler then complains of are taken for mere statements.
 //! The program that came of it is found again without asking the compiler a second time.
 
-use super::super::super::compile::Failed;
 use super::text::{Kind, Text};
+use crate::compile::Failed;
 use speedwell_model::{Cause, Code};
 
 /// The texts of a piece of code. One that is missing is empty.

@@ -1,10 +1,8 @@
 //! Rust: the texts in files of their own, which the generated program includes.
 
-use super::super::super::compile::Failed;
-use super::super::super::compile::unpacked;
-use super::super::super::sources;
 use super::parts::{Part, Parts, in_users_terms};
-use crate::compile::{Compilation, state_of, version};
+use crate::compile::{Compilation, Failed, state_of, unpacked, version};
+use crate::sources;
 use speedwell_model::{Code, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
