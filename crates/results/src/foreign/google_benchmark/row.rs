@@ -227,9 +227,11 @@ impl<'de> Members<'de> {
             _ if UNUSED.contains(&key) => drop(map.next_value::<IgnoredAny>()?),
             _ => {
                 // A number, or anything else, which is passed over.
-                let counter: Option<f64> = map.next_value::<&RawValue>()?.get().parse().ok();
-                self.counters
-                    .extend(counter.map(|value| (key.to_owned(), value)));
+                let text = map.next_value::<&RawValue>()?.get();
+                if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+                    let value = serde_json::from_str(text).map_err(A::Error::custom)?;
+                    self.counters.push((key.to_owned(), value));
+                }
             }
         }
         Ok(())
