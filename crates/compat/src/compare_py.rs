@@ -216,19 +216,19 @@ impl<'q> Comparison<'q> {
 
     /// What spoils the figures before they are compared.
     fn on_files(&self, results: &[Results<'_>; 2], labels: &[String; 2]) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut sentences = Vec::new();
         for (results, label) in results.iter().zip(labels) {
             let remarks = results.remarks().into_iter();
-            said.extend(remarks.map(|remark| format!("'{label}': {remark}")));
+            sentences.extend(remarks.map(|remark| format!("'{label}': {remark}")));
         }
-        said.extend(remarks::on_circumstances(
+        sentences.extend(remarks::on_circumstances(
             results.each_ref().map(|side| &side.context),
         ));
         if self.request.filters.is_some() && self.filters.is_none() {
-            said.push("a filter is empty, so neither is used".to_owned());
+            sentences.push("a filter is empty, so neither is used".to_owned());
         }
-        said.dedup();
-        said
+        sentences.dedup();
+        sentences
     }
 
     fn why_nothing(

@@ -1,6 +1,6 @@
 //! Drop-in for erlperf: Erlang code measured in one virtual machine, and erlperf's tables.
 //!
-//! Decides the order of what happens and the exit status: 0 when every code was measured, 2 when something failed or
+//! Decides the order of what happens and the exit status: 0 when every snippet was measured, 2 when something failed or
 //! makes no sense, 130 after Ctrl-C. Tables are on standard output, everything that went wrong on standard error.
 //! What differs from the original, and why, is in `docs/reference/erlperf.md`. Start at [`run`].
 
@@ -154,7 +154,7 @@ impl Found {
             workers: job
                 .workers
                 .max(taken.workers * u32::from(!self.passes.is_empty())),
-            // A code that failed in the middle has no figures of what it was to do.
+            // A snippet that failed in the middle has no figures of what it was to do.
             figures: taken
                 .figures(request, job.empty_ns)
                 .filter(|_| job.is_sound()),
@@ -167,8 +167,8 @@ impl Found {
             line.figures = taken.figures(request, machines.jobs[0].empty_ns);
         }
         let table = Table::of(sampling::unit(request), lines);
-        let mut said = remarks::of_samples(&machines.jobs, &self.sampled, request);
-        said.extend(remarks::of_table(&table, request));
+        let mut sentences = remarks::of_samples(&machines.jobs, &self.sampled, request);
+        sentences.extend(remarks::of_table(&table, request));
         if table.lines.iter().all(|line| line.figures.is_none()) {
             return Ok(());
         }
@@ -178,13 +178,13 @@ impl Found {
                 let passes = self.passes.iter().cloned();
                 let passes = passes.filter_map(|pass| Some((pass.clone(), line(&pass, request)?)));
                 let passes: Vec<(Pass, Line)> = passes.collect();
-                let warnings = [&system.warnings[..], &said[..]].concat();
+                let warnings = [&system.warnings[..], &sentences[..]].concat();
                 let document = table::document(&table, &passes, &warnings);
                 print(&document, &output(format), console.stdout)?;
             }
         }
         console.stdout.flush()?;
-        for sentence in said {
+        for sentence in sentences {
             console.warn(TOOL, &sentence)?;
         }
         Ok(())

@@ -201,11 +201,11 @@ pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
     if outcome.ended == Ended::Exit(0) {
         return Ok(());
     }
-    let said = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
-    let first: Vec<&str> = said.lines().take(COMPLAINT_LINES).collect();
+    let output = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
+    let first: Vec<&str> = output.lines().take(COMPLAINT_LINES).collect();
     let cause = match outcome.ended {
         Ended::Exit(_) => Cause::Invalid {
-            reason: format!("does not compile: {}", complaint(&said)),
+            reason: format!("does not compile: {}", complaint(&output)),
         },
         _ => outcome.cause(spec.limit).unwrap_or(Cause::Silent),
     };
@@ -214,16 +214,16 @@ pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
 }
 
 /// The first line that tells an error, from the error on.
-fn complaint(said: &str) -> String {
+fn complaint(output: &str) -> String {
     // rustc numbers its errors: 'error[E0425]: ...'.
     let after = |line: &'_ str| {
         let at = line.find("error:").or_else(|| line.find("error["))?;
         line[at..].find(':').map(|colon| at + colon + 1)
     };
-    let error = said
+    let error = output
         .lines()
         .find_map(|line| after(line).map(|at| &line[at..]));
-    let line = error.or(said.lines().next()).unwrap_or("no reason given");
+    let line = error.or(output.lines().next()).unwrap_or("no reason given");
     line.trim().to_owned()
 }
 
@@ -369,11 +369,11 @@ impl Compilation {
         // Written beside and moved into place in one step: others may make the same at once.
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let draft = cache.join(format!("draft-{name}-{}-{number}", std::process::id()));
-        let made = self.compile_in(&draft, &cache);
-        if made.is_err() || fs::rename(&draft, &folder).is_err() {
+        let result = self.compile_in(&draft, &cache);
+        if result.is_err() || fs::rename(&draft, &folder).is_err() {
             let _ = fs::remove_dir_all(&draft);
         }
-        made.map(|()| folder)
+        result.map(|()| folder)
     }
 
     /// The folder, if it was made before.
@@ -454,9 +454,9 @@ pub fn version(program: &Path, arguments: &[&str]) -> Result<String, Failed> {
         let reason = format!("the compiler '{}': {error}", program.display());
         Failed::start(reason)
     })?;
-    let said = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
-    known.insert(key, said.clone());
-    Ok(said)
+    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
+    known.insert(key, output.clone());
+    Ok(output)
 }
 
 #[cfg(test)]
@@ -484,9 +484,9 @@ mod tests {
 
     #[test]
     fn the_first_error_is_the_complaint() {
-        let said =
+        let output =
             "In file included from x:\nx.cpp:3:1: error: expected ';'\nx.cpp:9: error: more\n";
-        assert_eq!(complaint(said), "expected ';'");
+        assert_eq!(complaint(output), "expected ';'");
         assert_eq!(
             complaint("/usr/bin/ld: cannot find -lx\n"),
             "/usr/bin/ld: cannot find -lx"

@@ -61,7 +61,7 @@ pub struct Plan {
     pub sampling: Sampling,
     /// Processors that measured processes may use.
     pub pin: Option<CpuSet>,
-    /// Codes live in one process and take turns there, or work at the same time if that is the order.
+    /// Snippets live in one process and take turns there, or work at the same time if that is the order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
     /// What is measured next follows from what was measured: the slots of the session are not those of the plan.

@@ -194,25 +194,25 @@ fn account(report: &Report) -> String {
 /// What the figures must not be taken for, in whole sentences.
 fn warnings(report: &Report) -> Vec<String> {
     let figures = &report.figures;
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     if let Some(reason) = report.cut_short.map(CutShort::reason) {
-        said.push(format!("This report is of a part of the test: {reason}."));
+        sentences.push(format!("This report is of a part of the test: {reason}."));
     }
     let failed = figures.complete - figures.succeeded().min(figures.complete);
     if failed > 0 && report.cut_short.is_none() {
-        said.push(format!(
+        sentences.push(format!(
             "{failed} of {} requests failed or had another status than 2xx: the rate is not that of a \
              working server.",
             figures.complete
         ));
     }
     if figures.is_concurrency_short() {
-        said.push(format!(
+        sentences.push(format!(
             "Less than {:.0} % of the requested concurrency: times are those of a lighter load.",
             LEAST_CONCURRENCY * 100.0
         ));
     }
-    said
+    sentences
 }
 
 /// `TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256`: protocol, cipher, bits of the server's key and of the

@@ -234,7 +234,7 @@ const STEP_OF_TIME: u64 = 5000;
 #[derive(Debug)]
 struct Progress {
     step: Option<u64>,
-    told: u64,
+    reported: u64,
 }
 
 impl Progress {
@@ -246,7 +246,7 @@ impl Progress {
         };
         Progress {
             step: step.filter(|_| is_wanted),
-            told: 0,
+            reported: 0,
         }
     }
 
@@ -258,9 +258,9 @@ impl Progress {
     /// So many requests have come to an end. What cannot be written is not worth an abort.
     pub fn update(&mut self, complete: u64, out: &mut dyn Write) {
         let Some(step) = self.step else { return };
-        while self.told + step <= complete {
-            self.told += step;
-            let _ = writeln!(out, "Completed {} requests", self.told);
+        while self.reported + step <= complete {
+            self.reported += step;
+            let _ = writeln!(out, "Completed {} requests", self.reported);
         }
     }
 
@@ -334,7 +334,7 @@ mod tests {
     use crate::ab::tests::row;
     use speedwell_load::http1::RequestParts;
 
-    fn told(requests: Option<u64>, is_wanted: bool, at: &[u64]) -> String {
+    fn reported(requests: Option<u64>, is_wanted: bool, at: &[u64]) -> String {
         let mut out = Vec::new();
         let mut progress = Progress::new(requests, is_wanted);
         let (last, before) = at.split_last().unwrap();
@@ -348,13 +348,13 @@ mod tests {
     #[test]
     fn the_lines_are_those_of_the_original() {
         let recorded = "Completed 100 requests\nCompleted 200 requests\nFinished 200 requests\n";
-        assert_eq!(told(Some(200), true, &[40, 199, 200]), recorded);
-        assert_eq!(told(Some(200), true, &[200]), recorded);
-        assert_eq!(told(Some(200), false, &[200]), "");
-        assert_eq!(told(Some(150), true, &[150]), "");
+        assert_eq!(reported(Some(200), true, &[40, 199, 200]), recorded);
+        assert_eq!(reported(Some(200), true, &[200]), recorded);
+        assert_eq!(reported(Some(200), false, &[200]), "");
+        assert_eq!(reported(Some(150), true, &[150]), "");
         // Recorded from `ab -t 1`.
         let timed = "Completed 5000 requests\nFinished 5146 requests\n";
-        assert_eq!(told(None, true, &[5146]), timed);
+        assert_eq!(reported(None, true, &[5146]), timed);
     }
 
     #[test]

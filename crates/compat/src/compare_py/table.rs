@@ -103,7 +103,7 @@ impl Table<'_> {
 
     fn pair(&self, name: &str, width: usize, pair: &Pair, out: &mut dyn Write) -> io::Result<()> {
         let (color, end) = (self.paint(NAME), self.paint(END));
-        let blanks = width - self.width_of(name);
+        let padding = width - self.width_of(name);
         let change = pair.change.map(|change| match change {
             Some(change) => signed(change, 16, 4),
             None => format!("{:>16}", "n/a"),
@@ -113,7 +113,7 @@ impl Table<'_> {
             .map(|change| self.paint(self.color_of_change(change)));
         let Times { real, cpu } = pair.baseline;
         let new = pair.candidate;
-        write!(out, "{color}{name}{:blanks$}{end}", "")?;
+        write!(out, "{color}{name}{:padding$}{end}", "")?;
         write!(
             out,
             "{}{}{end}{}{}{end}",
@@ -125,9 +125,9 @@ impl Table<'_> {
 
     fn test(&self, name: &str, width: usize, test: &UTest, out: &mut dyn Write) -> io::Result<()> {
         let (color, end) = (self.paint(NAME), self.paint(END));
-        let blanks = width - P_VALUE.len() - self.width_of(name);
+        let padding = width - P_VALUE.len() - self.width_of(name);
         let colors = test.p.map(|p| self.paint(self.color_of_p(p)));
-        write!(out, "{color}{name}{P_VALUE}{:blanks$}{end}", "")?;
+        write!(out, "{color}{name}{P_VALUE}{:padding$}{end}", "")?;
         write!(out, "{}{}{end}", colors.real, fixed(test.p.real, 16, 4))?;
         write!(out, "{}{}{end}", colors.cpu, fixed(test.p.cpu, 16, 4))?;
         let (color, warning) = if test.is_reliable() {

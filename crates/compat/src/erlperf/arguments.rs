@@ -21,7 +21,7 @@ pub enum Command {
 /// What is measured, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The codes in the order typed.
+    /// The snippets in the order typed.
     pub snippets: Vec<Snippet>,
     /// What a sample is.
     pub sample: Sample,
@@ -39,7 +39,7 @@ pub struct Request {
     pub report: Option<Detail>,
     /// `-v`.
     pub verbose: bool,
-    /// `-i`: a process for every code.
+    /// `-i`: a process for every snippet.
     pub isolated: bool,
     /// `-pa`, as typed.
     pub paths: Vec<String>,
@@ -99,7 +99,7 @@ pub struct Squeeze {
     pub threshold: u32,
 }
 
-/// In which order codes take their samples.
+/// In which order snippets take their samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// One sample of each code, then one of each in the opposite order, and so on: what changes slowly falls on all.

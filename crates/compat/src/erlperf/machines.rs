@@ -1,6 +1,6 @@
-//! Erlang machines with the codes that are measured in them: one machine for all, or one for each.
+//! Erlang machines with the snippets that are measured in them: one machine for all, or one for each.
 //!
-//! Decides what is said to the harness, and which codes are lost when something goes wrong: a code that fails takes no
+//! Decides what is said to the harness, and which snippets are lost when something goes wrong: a snippet that fails takes no
 //! other with it, a machine that ends takes those that it had. It does not know what samples are for. Start at
 //! [`Machines::start`].
 
@@ -27,7 +27,7 @@ const SLOW_RUNNER: Duration = Duration::from_secs(100);
 /// Nobody knows how long a fixed number of iterations takes.
 const SLOW_LOOP: Duration = Duration::from_secs(24 * 3600);
 
-/// A code in its machine.
+/// A snippet in its machine.
 pub struct Job {
     /// What it is called over the protocol.
     name: String,
@@ -49,10 +49,10 @@ impl Job {
     }
 }
 
-/// All machines and codes.
+/// All machines and snippets.
 pub struct Machines {
     machines: Vec<Option<Live>>,
-    /// The codes in the order typed.
+    /// The snippets in the order typed.
     pub jobs: Vec<Job>,
     /// What the first machine said of itself.
     pub ready: Option<Message>,
@@ -60,17 +60,17 @@ pub struct Machines {
 }
 
 impl Machines {
-    /// Starts machines and loads codes; sources are shown on the way if they are wanted.
+    /// Starts machines and loads snippets; sources are shown on the way if they are wanted.
     ///
     /// # Errors
     /// `out` is closed.
     pub fn start(
         request: &Request,
-        codes: Vec<Known>,
+        snippets: Vec<Known>,
         directory: &Path,
         out: &mut dyn Write,
     ) -> Result<Machines> {
-        let jobs: Vec<Job> = codes
+        let jobs: Vec<Job> = snippets
             .into_iter()
             .enumerate()
             .map(|(at, known)| Job {
@@ -155,7 +155,7 @@ impl Machines {
         Ok(())
     }
 
-    /// Gives a code so many workers.
+    /// Gives a snippet so many workers.
     ///
     /// # Errors
     /// `out` is closed.
@@ -172,7 +172,7 @@ impl Machines {
         Ok(())
     }
 
-    /// Measures codes of one machine at the same time; what each of them gave.
+    /// Measures snippets of one machine at the same time; what each of them gave.
     ///
     /// # Errors
     /// `out` is closed.
@@ -208,7 +208,7 @@ impl Machines {
             .collect())
     }
 
-    /// Has every machine undo what its codes prepared, and waits for its end.
+    /// Has every machine undo what its snippets prepared, and waits for its end.
     pub fn end(&mut self) {
         for machine in 0..self.machines.len() {
             let Some(live) = self.machines[machine].take() else {
@@ -375,10 +375,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Columns of the code above a source.
+/// Columns of the snippet above a source.
 const ROOM: usize = 32;
 
-/// Writes the source of a code.
+/// Writes the source of a snippet.
 ///
 /// # Errors
 /// `out` is closed.
@@ -401,7 +401,7 @@ fn write_framed(code: &str, source: &str, out: &mut dyn Write) -> io::Result<()>
 mod tests {
     use super::*;
 
-    fn told(line: &str) -> String {
+    fn fault_text(line: &str) -> String {
         Fault::of_event(&Message::parse(line.as_bytes()).unwrap()).to_string()
     }
 
@@ -410,26 +410,26 @@ mod tests {
         let parse =
             "error\tstage=parse\tclass=syntax\tmsg=syntax error before: '.'\tline=1\tpart=runner";
         assert_eq!(
-            told(parse),
+            fault_text(parse),
             "parse error for runner: syntax error before: '.' (line 1)"
         );
         let compile =
             "error\tstage=compile\tclass=compile\tmsg=variable 'X' is unbound\tline=2\tpart=runner";
         assert_eq!(
-            told(compile),
+            fault_text(compile),
             "compile error: variable 'X' is unbound (line 2)"
         );
         let missing = "error\tstage=compile\tclass=signature\tmsg=done/1 requires init function defined\tpart=done";
-        assert_eq!(told(missing), "done/1 requires init function defined");
+        assert_eq!(fault_text(missing), "done/1 requires init function defined");
         let run = "error\tstage=run\tclass=error\tmsg=undef\tstack=nomod:nofun/0%0ajob_1:batch/2 (runner:1)";
         assert_eq!(
-            told(run),
+            fault_text(run),
             "the runner failed: undef\n    in nomod:nofun/0\n    in job_1:batch/2 (runner:1)"
         );
         let ball = "error\tstage=run\tclass=throw\tmsg=ball";
-        assert_eq!(told(ball), "the runner failed: {nocatch,ball}");
+        assert_eq!(fault_text(ball), "the runner failed: {nocatch,ball}");
         let normal = "error\tstage=run\tclass=exit\tmsg=normal";
-        assert_eq!(told(normal), "the runner failed: exit:normal");
+        assert_eq!(fault_text(normal), "the runner failed: exit:normal");
     }
 
     fn framed(code: &str) -> String {

@@ -13,21 +13,21 @@ use speedwell_process::interrupted;
 /// Differences with a greater p are no differences.
 const ALPHA: f64 = 0.05;
 
-/// Whole sentences about how codes were measured.
+/// Whole sentences about how snippets were measured.
 pub fn of_samples(jobs: &[Job], sampled: &Sampled, request: &Request) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     for (job, taken) in jobs.iter().zip(&sampled.taken) {
-        said.extend(
+        sentences.extend(
             of_code(job, taken, request).map(|text| format!("{}: {text}", job.known.label)),
         );
     }
     if let (false, Some(until)) = (sampled.is_steady, request.until) {
-        said.push(format!(
+        sentences.push(format!(
             "Samples never varied by {} or less, as --cv requires: the last {} are shown.",
             until.variation, request.samples
         ));
     }
-    said
+    sentences
 }
 
 fn of_code<'a>(
@@ -40,8 +40,8 @@ fn of_code<'a>(
         .visits
         .last()
         .and_then(|measured| fold_warning(measured, job.empty_ns));
-    let said = fewer.into_iter().chain(folded);
-    said.chain(disturbance(taken, request))
+    let sentences = fewer.into_iter().chain(folded);
+    sentences.chain(disturbance(taken, request))
 }
 
 /// How many of the samples that were asked for are lacking, if any.
@@ -81,7 +81,7 @@ fn disturbance(taken: &Taken, request: &Request) -> Option<String> {
     })
 }
 
-/// Whole sentences about codes that cannot be told from the best one.
+/// Whole sentences about snippets that cannot be told from the best one.
 pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
     let Some((best, others)) = table.lines.split_first() else {
         return Vec::new();
@@ -157,8 +157,11 @@ mod tests {
 
     #[test]
     fn samples_that_are_lacking_are_counted() {
-        let said = missing(&taken(1), &request()).unwrap();
-        assert!(said.starts_with("Only 1 of 3 samples were taken"), "{said}");
+        let sentence = missing(&taken(1), &request()).unwrap();
+        assert!(
+            sentence.starts_with("Only 1 of 3 samples were taken"),
+            "{sentence}"
+        );
         let whole = Request {
             samples: 1,
             ..request()

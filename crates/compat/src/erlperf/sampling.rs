@@ -1,6 +1,6 @@
-//! Takes samples of codes, in the order that was asked for, until there are enough of them.
+//! Takes samples of snippets, in the order that was asked for, until there are enough of them.
 //!
-//! Decides who is measured next; what one visit of a code is, is in `machines.rs`. With `-q` it looks for the number of workers from
+//! Decides who is measured next; what one visit of a snippet is, is in `machines.rs`. With `-q` it looks for the number of workers from
 //! which on throughput does not grow, in passes of more and more workers, which stay alive; whether one brought growth beyond
 //! noise, and which is the answer, is decided in `analysis`. Start at [`sample`] and [`squeeze`].
 
@@ -24,7 +24,7 @@ pub struct Taken {
     pub visits: Vec<Measured>,
 }
 
-/// Samples of all codes, and whether they are as steady as was asked for.
+/// Samples of all snippets, and whether they are as steady as was asked for.
 pub struct Sampled {
     /// By code.
     pub taken: Vec<Taken>,
@@ -32,7 +32,7 @@ pub struct Sampled {
     pub is_steady: bool,
 }
 
-/// Takes the samples that `request` asks for of these codes.
+/// Takes the samples that `request` asks for of these snippets.
 ///
 /// # Errors
 /// `out` is closed.
@@ -88,7 +88,7 @@ pub fn sample(
     }
 }
 
-/// Has codes measured at the same time.
+/// Has snippets measured at the same time.
 fn visit(
     machines: &mut Machines,
     jobs: &[usize],
@@ -130,7 +130,7 @@ fn samples(request: &Request, count: u32, is_first: bool) -> Samples {
     }
 }
 
-/// Whether the last samples of every code vary by no more than was asked for.
+/// Whether the last samples of every snippet vary by no more than was asked for.
 fn is_steady(machines: &Machines, taken: &[Taken], request: &Request) -> bool {
     let Some(until) = request.until else {
         return true;

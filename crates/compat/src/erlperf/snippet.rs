@@ -1,4 +1,4 @@
-//! From a word of the command line to a code: Erlang text, a tuple `{M, F, A}`, or a file of recorded calls.
+//! From a word of the command line to a snippet: Erlang text, a tuple `{M, F, A}`, or a file of recorded calls.
 //!
 //! The last letter decides, as in the original; but what is neither tuple nor file counts as text whose dot was
 //! forgotten. Whether text is good Erlang is for Erlang to say. A file holds a list of `{Module, Function, Arguments}` in Erlang's
@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A code that can be measured.
+/// A snippet that can be measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
     /// What Erlang is given.
@@ -24,7 +24,7 @@ pub struct Known {
     pub lacks_dot: bool,
 }
 
-/// Makes a code of `snippet`; files are looked for in `directory`.
+/// Makes a snippet of `snippet`; files are looked for in `directory`.
 ///
 /// # Errors
 /// A file that cannot be read, or holds no calls.
@@ -117,7 +117,7 @@ impl Recording {
         Ok(Recording { calls: calls? })
     }
 
-    /// As a code.
+    /// As a snippet.
     pub fn text(&self) -> String {
         format!("[{}]", self.calls.join(","))
     }

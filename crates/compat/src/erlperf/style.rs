@@ -56,13 +56,13 @@ impl System {
     /// From what the harness said when it was ready.
     pub fn of(ready: Option<&Message>, processor: Option<String>) -> System {
         let get = |key: &str| ready.and_then(|ready| ready.get(key));
-        let told = |text: &str, seen: String| format!("WARNING: {text} ({seen} detected)");
+        let warning = |text: &str, seen: String| format!("WARNING: {text} ({seen} detected)");
         let mut warnings = Vec::new();
         if let Some(trace) = get("dynamic_trace").filter(|trace| trace != "none") {
-            warnings.push(told("Dynamic Trace Probes enabled", trace));
+            warnings.push(warning("Dynamic Trace Probes enabled", trace));
         }
         if let Some(build) = get("build").filter(|build| build != "opt") {
-            warnings.push(told("Emulator is not optimised", build));
+            warnings.push(warning("Emulator is not optimised", build));
         }
         if let Some(flavor) = get("flavor").filter(|flavor| flavor != "jit") {
             // Erlang itself calls its interpreter so.
@@ -71,7 +71,7 @@ impl System {
             } else {
                 flavor
             };
-            warnings.push(told("Emulator is not JIT", flavor));
+            warnings.push(warning("Emulator is not JIT", flavor));
         }
         System {
             processor,
@@ -136,9 +136,9 @@ mod tests {
             .with("flavor", "interp")
             .with("build", "debug")
             .with("dynamic_trace", "systemtap");
-        let told = System::of(Some(&ready), None).warnings;
+        let warnings = System::of(Some(&ready), None).warnings;
         assert_eq!(
-            told,
+            warnings,
             [
                 "WARNING: Dynamic Trace Probes enabled (systemtap detected)",
                 "WARNING: Emulator is not optimised (debug detected)",

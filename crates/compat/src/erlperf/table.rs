@@ -50,12 +50,12 @@ pub struct Figures {
     pub iteration_ns: f64,
 }
 
-/// Codes and their figures.
+/// Snippets and their figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     /// What samples are.
     pub unit: Unit,
-    /// Codes, the best first: see [`Table::of`].
+    /// Snippets, the best first: see [`Table::of`].
     pub lines: Vec<Line>,
 }
 
@@ -75,7 +75,7 @@ const EXTENDED: [&str; 7] = [
 const EXTENDED_REL: &str = "   Rel";
 
 impl Table {
-    /// Sorts as erlperf does: the quickest first. Codes that failed are last.
+    /// Sorts as erlperf does: the quickest first. Snippets that failed are last.
     pub fn of(unit: Unit, mut lines: Vec<Line>) -> Table {
         lines.sort_by(|a, b| {
             let key = |line: &Line| line.average().map(|average| unit.goodness(average));
@@ -186,7 +186,7 @@ impl Table {
         }
     }
 
-    /// How good a code is beside the best: 1 for the best itself, 0 for one that completed nothing.
+    /// How good a snippet is beside the best: 1 for the best itself, 0 for one that completed nothing.
     pub fn share_of_best(&self, line: &Line) -> Option<f64> {
         let best = self.lines.first()?.average()?;
         let own = line.average()?;
@@ -419,7 +419,7 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// `text` on one line: a code may have several.
+/// `text` on one line: a snippet may have several.
 pub fn on_one_line(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     let lines = text.trim_matches(['\n', '\r']);

@@ -53,8 +53,8 @@ impl Harness for NodeCore {
             Ok(outcome) => {
                 let mut fault = reports.verdict();
                 if fault == Some(Cause::Silent) {
-                    let said = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
-                    let skipped = skip_reason(&said).map(|reason| Cause::Skipped { reason });
+                    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
+                    let skipped = skip_reason(&output).map(|reason| Cause::Skipped { reason });
                     fault = skipped.or(fault);
                 }
                 Attempt::new(&bare, &outcome, reports.observations, fault, job, setting)
@@ -68,8 +68,9 @@ impl Harness for NodeCore {
 }
 
 /// Why a script that reported nothing cannot run here, if it says so.
-pub(super) fn skip_reason(said: &str) -> Option<String> {
-    said.contains("Binding failed to load")
+pub(super) fn skip_reason(output: &str) -> Option<String> {
+    output
+        .contains("Binding failed to load")
         .then(|| "its native addon is not built (Binding failed to load)".to_owned())
 }
 
@@ -185,7 +186,7 @@ fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choi
         .cases
         .into_iter()
         .map(|case| {
-            let made = |case: Recorded| {
+            let job_for = |case: Recorded| {
                 let job = Job {
                     label: Case::new(&source.name, values(&case.args)).id(),
                     flags: case.flags,
@@ -194,10 +195,10 @@ fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choi
                 };
                 with_tool(job, tool)
             };
-            let measured = case.measured.clone().map(|case| Box::new(made(*case)));
+            let measured = case.measured.clone().map(|case| Box::new(job_for(*case)));
             Job {
                 measured,
-                ..made(case)
+                ..job_for(case)
             }
         })
         .collect();
@@ -250,9 +251,9 @@ pub(super) fn with_tool(mut job: Job, tool: &Choice) -> Job {
         Choice::Missing { reason } => job.unavailable = Some(reason.clone()),
         Choice::Tool { name, argument } => {
             job.http_tool = Some(name.clone());
-            let told = format!("benchmarker={name}");
-            if *argument && !job.arguments.contains(&told) {
-                job.arguments.push(told);
+            let choice = format!("benchmarker={name}");
+            if *argument && !job.arguments.contains(&choice) {
+                job.arguments.push(choice);
             }
         }
     }
@@ -292,7 +293,7 @@ fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
     spec.arguments
         .push(job.source.file.to_string_lossy().into_owned());
     spec.arguments
-        .extend(job.arguments.iter().map(|word| told(word)));
+        .extend(job.arguments.iter().map(|word| argument_text(word)));
     spec.directory = Some(job.source.directory.clone());
     spec.unset = FOREIGN.map(str::to_owned).to_vec();
     spec.environment
@@ -313,7 +314,7 @@ fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
 
 /// A word as the folder's own library is told it: our generator is unknown there, so it stands in for
 /// a tool that is known.
-fn told(word: &str) -> String {
+fn argument_text(word: &str) -> String {
     match word.strip_prefix("benchmarker=") {
         Some(tool) if tool == OWN => format!("benchmarker={STANDS_IN_FOR}"),
         _ => word.to_owned(),

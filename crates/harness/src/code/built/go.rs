@@ -27,7 +27,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
     arguments.extend(variant.arguments.iter().cloned());
     arguments.extend(["-o", "program", "."].map(str::to_owned));
     let identity = format!("{identity}{}", state_of(&code.paths));
-    let making = |parts: &Parts| {
+    let compilation = |parts: &Parts| {
         let files = [("go.mod", module.clone()), ("main.go", source(parts))];
         Compilation {
             stem: "go",
@@ -38,11 +38,11 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
             identity: identity.clone(),
         }
     };
-    let made = Parts::of(code).compiled(
-        |parts| making(parts).find(),
-        |parts| making(parts).compile(),
+    let folder = Parts::of(code).compiled(
+        |parts| compilation(parts).find(),
+        |parts| compilation(parts).compile(),
     );
-    made.map(|folder| folder.join("program"))
+    folder.map(|folder| folder.join("program"))
 }
 
 /// The module of the program: with our own, and those in folders that the user named.
@@ -63,8 +63,8 @@ fn module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
     };
     add("speedwell", harness);
     for path in paths {
-        let said = std::fs::read_to_string(path.join("go.mod")).unwrap_or_default();
-        let name = said
+        let manifest = std::fs::read_to_string(path.join("go.mod")).unwrap_or_default();
+        let name = manifest
             .lines()
             .find_map(|line| line.trim().strip_prefix("module "));
         if let Some(name) = name {

@@ -43,7 +43,7 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
     own.sort();
-    let making = |stem, files: Vec<(String, String)>, arguments: Vec<String>| Compilation {
+    let compilation = |stem, files: Vec<(String, String)>, arguments: Vec<String>| Compilation {
         stem,
         files,
         compiler: compiler.clone(),
@@ -52,23 +52,23 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         identity: identity.clone(),
     };
     let own = own.iter().map(|file| file.to_string_lossy().into_owned());
-    let classes = making("java-harness", Vec::new(), own.collect()).compile()?;
+    let classes = compilation("java-harness", Vec::new(), own.collect()).compile()?;
     let mut path = vec![classes];
     path.extend(code.paths.iter().cloned());
-    let making_of = |file: &SourceFile| {
+    let compilation_of = |file: &SourceFile| {
         let words = ["-cp".to_owned(), joined(&path), "Main.java".to_owned()];
         let file = ("Main.java".to_owned(), file.text.clone());
-        making("java", vec![file], words.to_vec())
+        compilation("java", vec![file], words.to_vec())
     };
-    let made = Parts::of(code).compiled(
-        |parts| making_of(&source(parts)).find(),
+    let classes_of_code = Parts::of(code).compiled(
+        |parts| compilation_of(&source(parts)).find(),
         |parts| {
             let file = source(parts);
-            let made = making_of(&file).compile();
-            made.map_err(|failed| translated(failed, &file.places))
+            let compiled = compilation_of(&file).compile();
+            compiled.map_err(|failed| translated(failed, &file.places))
         },
     )?;
-    path.insert(0, made);
+    path.insert(0, classes_of_code);
     let mut spec = Spec::new(program)
         .args(KEEP)
         .args(variant.arguments.iter().cloned());
@@ -82,7 +82,7 @@ fn identity(compiler: &Path) -> Result<String, Failed> {
     let compiler = fs::canonicalize(which(compiler)).unwrap_or_else(|_| compiler.to_owned());
     let home = compiler.parent().and_then(Path::parent);
     match home.map(|home| fs::read_to_string(home.join("release"))) {
-        Some(Ok(said)) => Ok(said),
+        Some(Ok(version)) => Ok(version),
         _ => version(&compiler, &["-version"]),
     }
 }

@@ -26,9 +26,9 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
         .iter()
         .cloned()
         .partition(|flag| flag.starts_with('+'));
-    let mut asked: Vec<&str> = choice.iter().map(String::as_str).collect();
-    asked.push("-vV");
-    let identity = version(compiler, &asked)?;
+    let mut version_arguments: Vec<&str> = choice.iter().map(String::as_str).collect();
+    version_arguments.push("-vV");
+    let identity = version(compiler, &version_arguments)?;
     let usual = FLAGS.map(str::to_owned).to_vec();
     let library = library(
         compiler,
@@ -41,7 +41,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
     arguments.push(format!("speedwell={}", library.display()));
     arguments.extend(code.paths.iter().flat_map(|path| crates_of(path)));
     let parts = Parts::of(code);
-    let making = Compilation {
+    let compilation = Compilation {
         stem: "rust",
         files: files(&parts),
         compiler: compiler.to_owned(),
@@ -50,8 +50,8 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
         identity: identity + &state_of(&code.paths),
     };
     // A block may have a value or not, so there is one reading.
-    let made = making.compile().map_err(in_users_terms)?;
-    Ok(made.join("program"))
+    let folder = compilation.compile().map_err(in_users_terms)?;
+    Ok(folder.join("program"))
 }
 
 /// Everything but the code, compiled once.
@@ -68,7 +68,7 @@ fn library(
     let first = identity.lines().next().unwrap_or_default();
     let mut environment = variant.environment.clone();
     environment.push(("SPEEDWELL_RUSTC".to_owned(), first.to_owned()));
-    let making = Compilation {
+    let compilation = Compilation {
         stem: "rust-harness",
         files: Vec::new(),
         compiler: compiler.to_owned(),
@@ -76,7 +76,7 @@ fn library(
         environment,
         identity: identity.to_owned(),
     };
-    Ok(making.compile()?.join("libspeedwell.rlib"))
+    Ok(compilation.compile()?.join("libspeedwell.rlib"))
 }
 
 /// The program and the texts. A line of its own closes each block, because a text may end with a comment.

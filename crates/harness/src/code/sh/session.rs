@@ -305,11 +305,11 @@ fn syntax(line: &str, shell: &str) -> Result<(), String> {
         .args(["-n", "-c", line])
         .output()
         .map_err(|error| format!("'{shell}': {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
         Ok(())
     } else {
-        Err(said.trim().to_owned())
+        Err(stderr.trim().to_owned())
     }
 }
 
@@ -351,13 +351,14 @@ impl Session {
             samples: number("samples", 1),
             warmup_ns: number("warmup_ns", 0),
         };
-        let told = self.work(command, jobs, division)?;
+        let reports = self.work(command, jobs, division)?;
         let mut late_ns = 0;
-        for (job, told) in jobs.iter().zip(told) {
-            for (at, told) in told.iter().enumerate() {
-                late_ns = late_ns.max(told.late_ns);
+        for (job, reports) in jobs.iter().zip(reports) {
+            for (at, report) in reports.iter().enumerate() {
+                late_ns = late_ns.max(report.late_ns);
                 let column = |of: fn(&(u64, u64)) -> u64| -> Vec<String> {
-                    told.points
+                    report
+                        .points
                         .iter()
                         .map(|point| of(point).to_string())
                         .collect()
@@ -369,11 +370,11 @@ impl Session {
                     .with("batch", 1)
                     .with_list("t_ns", &column(|point| point.0))
                     .with_list("count", &column(|point| point.1))
-                    .with_list("q_ps", &told.times.quantiles_ps())
-                    .with("batches", told.times.count());
+                    .with_list("q_ps", &report.times.quantiles_ps())
+                    .with("batches", report.times.count());
                 self.tell(worker)?;
             }
-            self.costs(command, job, &told)?;
+            self.costs(command, job, &reports)?;
         }
         Ok(late_ns)
     }
@@ -389,30 +390,30 @@ impl Session {
             let mut all: Vec<WorkerReport> = Vec::new();
             while taken.len() < samples && !self.over {
                 let is_warm = begin.elapsed() >= Duration::from_nanos(warmup_ns);
-                let told = self
+                let reports = self
                     .work(command, own, Division::Executions(count))?
                     .remove(0);
-                let longest = told
+                let longest = reports
                     .iter()
-                    .map(|told| told.points.last().map_or(0, |last| last.0));
-                let failed = told.iter().any(|told| told.failed.is_some());
-                let stopped = told.iter().any(|told| told.times.count() < count);
+                    .map(|report| report.points.last().map_or(0, |last| last.0));
+                let failed = reports.iter().any(|report| report.failed.is_some());
+                let stopped = reports.iter().any(|report| report.times.count() < count);
                 if is_warm && !failed && !stopped {
                     taken.push(longest.max().unwrap_or(0).to_string());
                 }
                 if is_warm || failed {
-                    all.extend(told);
+                    all.extend(reports);
                 }
                 if failed || stopped {
                     break;
                 }
             }
-            let mut together = all.iter().map(|told| &told.times);
+            let mut together = all.iter().map(|report| &report.times);
             let median = together
                 .next()
                 .map(|times| times.quantiles_ps())
                 .unwrap_or_default();
-            let batches: u64 = all.iter().map(|told| told.times.count()).sum();
+            let batches: u64 = all.iter().map(|report| report.times.count()).sum();
             let timed = event(command, "timed")
                 .with("job", job)
                 .with_list("ns", &taken)
@@ -433,19 +434,19 @@ impl Session {
         &mut self,
         command: &Message,
         job: &str,
-        told: &[WorkerReport],
+        reports: &[WorkerReport],
     ) -> std::io::Result<()> {
-        let count: u64 = told.iter().map(|told| told.times.count()).sum();
+        let count: u64 = reports.iter().map(|report| report.times.count()).sum();
         if count > 0 {
             let sum = |of: fn(&WorkerReport) -> u64| {
-                told.iter().map(of).sum::<u64>() as f64 / count as f64
+                reports.iter().map(of).sum::<u64>() as f64 / count as f64
             };
-            let rss = told.iter().map(|told| told.max_rss_bytes).max();
+            let rss = reports.iter().map(|report| report.max_rss_bytes).max();
             let shell_ns = self.jobs[job].work.shell_ns;
             let shell = shell_ns.map(|ns| (Metric::SHELL_TIME, "ns", ns as f64));
             let metrics = [
-                ("user_time", "ns", sum(|told| told.user_ns)),
-                ("system_time", "ns", sum(|told| told.system_ns)),
+                ("user_time", "ns", sum(|report| report.user_ns)),
+                ("system_time", "ns", sum(|report| report.system_ns)),
                 ("max_rss", "B", rss.unwrap_or(0) as f64),
             ];
             for (name, unit, value) in metrics.into_iter().chain(shell) {
@@ -458,7 +459,7 @@ impl Session {
                 )?;
             }
         }
-        match told.iter().find_map(|told| told.failed.clone()) {
+        match reports.iter().find_map(|report| report.failed.clone()) {
             Some(why) => self.fail(command, job, "run", "Command", &why),
             None => Ok(()),
         }
@@ -475,7 +476,7 @@ impl Session {
         let mut pool = WorkerPool::start(self.places(jobs), division, &self.teller, streams);
         while pool.is_at_work() {
             match self.news.recv() {
-                Ok(News::Back(at, told)) => pool.came_back(at, *told),
+                Ok(News::Back(at, report)) => pool.came_back(at, *report),
                 Ok(News::Point(at, point)) => {
                     if let Some(passed) = pool.passed(at, point) {
                         self.tell(sample(command, &jobs[passed.job], &passed))?;
@@ -492,7 +493,7 @@ impl Session {
                 }
             }
         }
-        Ok(pool.told(jobs.len()))
+        Ok(pool.reports(jobs.len()))
     }
 
     fn places(&self, jobs: &[String]) -> Vec<Place> {

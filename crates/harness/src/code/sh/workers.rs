@@ -75,26 +75,26 @@ pub fn take_part(
     watch: &Arc<Stopwatch>,
     tell: &dyn Fn((u64, u64)),
 ) -> WorkerReport {
-    let mut told = WorkerReport::default();
+    let mut report = WorkerReport::default();
     let mut own = Own::new(shared.division);
     if let Division::Windows { warmup_ns: 0, .. } = shared.division {
-        told.points.push((0, 0));
+        report.points.push((0, 0));
         tell((0, 0));
     }
     while !shared.over.load(Ordering::SeqCst) {
         match execute(work, watch, &mut own) {
             Ok(Some(timed)) => {
-                let before = told.points.len();
-                own.note(timed, shared, &mut told);
-                told.points[before..].iter().copied().for_each(tell);
+                let before = report.points.len();
+                own.note(timed, shared, &mut report);
+                report.points[before..].iter().copied().for_each(tell);
             }
             Ok(None) => break,
             Err(why) => {
-                told.failed = Some(why);
+                report.failed = Some(why);
                 break;
             }
         }
-        if own.is_served(&told) {
+        if own.is_served(&report) {
             if !own.is_told {
                 own.is_told = true;
                 shared.needing.fetch_sub(1, Ordering::SeqCst);
@@ -109,9 +109,9 @@ pub fn take_part(
     }
     if let Division::Executions(_) = shared.division {
         // The length of the sample is all there is to a point here.
-        told.points.push((own.now_ns(shared), own.count));
+        report.points.push((own.now_ns(shared), own.count));
     }
-    told
+    report
 }
 
 /// Where a worker stands.
@@ -148,15 +148,15 @@ impl Own {
         &mut self,
         timed: speedwell_process::Timed,
         shared: &SharedRun,
-        told: &mut WorkerReport,
+        report: &mut WorkerReport,
     ) {
         self.count += 1;
-        let is_warm = !told.points.is_empty() || matches!(self.division, Division::Executions(_));
+        let is_warm = !report.points.is_empty() || matches!(self.division, Division::Executions(_));
         if is_warm && !self.is_told {
-            told.times.add(timed.wall_ns);
-            told.user_ns += timed.user_ns;
-            told.system_ns += timed.system_ns;
-            told.max_rss_bytes = told.max_rss_bytes.max(timed.max_rss_bytes);
+            report.times.add(timed.wall_ns);
+            report.user_ns += timed.user_ns;
+            report.system_ns += timed.system_ns;
+            report.max_rss_bytes = report.max_rss_bytes.max(timed.max_rss_bytes);
         }
         let Division::Windows {
             interval_ns,
@@ -167,9 +167,9 @@ impl Own {
             return;
         };
         let now_ns = self.now_ns(shared);
-        if now_ns >= self.deadline_ns && told.points.len() as u64 <= samples {
-            told.late_ns = told.late_ns.max(now_ns - self.deadline_ns);
-            told.points.push((now_ns, self.count));
+        if now_ns >= self.deadline_ns && report.points.len() as u64 <= samples {
+            report.late_ns = report.late_ns.max(now_ns - self.deadline_ns);
+            report.points.push((now_ns, self.count));
             let passed = (now_ns - warmup_ns) / interval_ns;
             self.deadline_ns = warmup_ns + (passed + 1) * interval_ns;
         }
@@ -181,9 +181,9 @@ impl Own {
         elapsed_ns.saturating_sub(self.unmeasured_ns)
     }
 
-    fn is_served(&self, told: &WorkerReport) -> bool {
+    fn is_served(&self, report: &WorkerReport) -> bool {
         match self.division {
-            Division::Windows { samples, .. } => told.points.len() as u64 > samples,
+            Division::Windows { samples, .. } => report.points.len() as u64 > samples,
             Division::Executions(count) => self.count >= count,
         }
     }
@@ -274,8 +274,8 @@ impl WorkerPool {
                         let _ = teller.send(News::Point(at, point));
                     }
                 };
-                let told = take_part(&work, &shared, &watch, &tell);
-                let _ = teller.send(News::Back(at, Box::new(told)));
+                let report = take_part(&work, &shared, &watch, &tell);
+                let _ = teller.send(News::Back(at, Box::new(report)));
             });
         }
         WorkerPool {
@@ -293,8 +293,8 @@ impl WorkerPool {
     }
 
     /// A worker has come back.
-    pub fn came_back(&mut self, at: usize, told: WorkerReport) {
-        self.back[at] = Some(told);
+    pub fn came_back(&mut self, at: usize, report: WorkerReport) {
+        self.back[at] = Some(report);
     }
 
     /// A worker has passed a deadline; the answer is what all of its job did, if it was the last one to.
@@ -324,12 +324,12 @@ impl WorkerPool {
     }
 
     /// What each worker told, job by job.
-    pub fn told(self, jobs: usize) -> Vec<Vec<WorkerReport>> {
-        let mut told: Vec<Vec<WorkerReport>> = (0..jobs).map(|_| Vec::new()).collect();
+    pub fn reports(self, jobs: usize) -> Vec<Vec<WorkerReport>> {
+        let mut reports: Vec<Vec<WorkerReport>> = (0..jobs).map(|_| Vec::new()).collect();
         for (place, own) in self.places.iter().zip(self.back) {
-            told[place.job].push(own.unwrap_or_default());
+            reports[place.job].push(own.unwrap_or_default());
         }
-        told
+        reports
     }
 }
 

@@ -14,7 +14,7 @@ pub fn golden(name: &str) -> String {
     std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
 }
 
-pub fn asked(line: &str) -> (Request, Url) {
+pub fn parsed(line: &str) -> (Request, Url) {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     match Command::parse(&words) {
         Ok(Command::Test(request)) => {
@@ -30,7 +30,7 @@ fn printed(line: &str, made: Made) -> String {
 }
 
 fn printed_with(line: &str, made: Made, change: impl FnOnce(&mut Report)) -> String {
-    let (request, url) = asked(line);
+    let (request, url) = parsed(line);
     let mut report = Report {
         request: &request,
         url: &url,
@@ -322,7 +322,7 @@ fn the_formulas_give_what_the_original_printed() {
 }
 
 fn printed_html(line: &str, made: Made) -> String {
-    let (request, url) = asked(line);
+    let (request, url) = parsed(line);
     let report = Report {
         request: &request,
         url: &url,
