@@ -260,11 +260,11 @@ fn cipher(name: &str) -> String {
 }
 
 fn cipher_bits(cipher: &str) -> Option<u32> {
-    let known = [("AES_128", 128), ("AES128", 128), ("AES_256", 256)];
-    let more = [("AES256", 256), ("CHACHA20", 256)];
-    let mut all = known.iter().chain(&more);
-    all.find(|(name, _)| cipher.contains(name))
-        .map(|(_, bits)| *bits)
+    let is_named = |names: &[&str]| names.iter().any(|name| cipher.contains(name));
+    if is_named(&["AES_128", "AES128"]) {
+        return Some(128);
+    }
+    is_named(&["AES_256", "AES256", "CHACHA20"]).then_some(256)
 }
 
 /// Times below this have decimals, in nanoseconds.
@@ -281,11 +281,9 @@ pub fn milliseconds(ns: u64) -> String {
 
 /// A standard deviation in milliseconds: one decimal as in the original, three where it is small.
 pub fn deviation(ns: f64) -> String {
-    match ns < FINE_BELOW_NS as f64 {
-        true if ns == 0.0 => "0.0".to_owned(),
-        true => format!("{:.3}", ns / 1e6),
-        false => format!("{:.1}", ns / 1e6),
-    }
+    let is_small = ns > 0.0 && ns < FINE_BELOW_NS as f64;
+    let decimals = if is_small { 3 } else { 1 };
+    format!("{:.decimals$}", ns / 1e6)
 }
 
 #[cfg(test)]

@@ -340,20 +340,15 @@ fn again(program: &Path, arguments: &[String], scratch: Option<&Scratch>) -> Str
 
 /// In the order of the original: those given, then its own, so that its own win.
 fn arguments(request: &Request, filter: Option<&str>) -> Vec<String> {
-    let misplaced = if request.strict {
-        Vec::new()
-    } else {
-        request.misplaced()
-    };
-    let given = request.passed.iter();
-    let mut arguments: Vec<String> = given
-        .filter(|word| !misplaced.contains(&word.as_str()))
-        .cloned()
-        .collect();
+    let mut arguments = request.passed.clone();
+    if !request.strict {
+        let misplaced = request.misplaced();
+        arguments.retain(|word| !misplaced.contains(&word.as_str()));
+    }
     if request.aggregates_only {
         arguments.push("--benchmark_display_aggregates_only=true".to_owned());
     }
-    arguments.extend(filter.map(|filter| format!("--benchmark_filter={filter}")));
+    arguments.extend(filter.map(|filter| format!("{FILTER}{filter}")));
     arguments
 }
 
@@ -364,7 +359,7 @@ fn results(out: &Path, label: &str, request: &Request, filter: Option<&str>) -> 
         read => read.with_context(|| format!("cannot read the results of '{label}'"))?,
     };
     if bytes.trim_ascii().is_empty() {
-        let hint = match filter.or(request.passed_value("--benchmark_filter=")) {
+        let hint = match filter.or(request.passed_value(FILTER)) {
             Some(filter) => format!("does any of its benchmarks match '{filter}'?"),
             None => "is it a program of google/benchmark?".to_owned(),
         };

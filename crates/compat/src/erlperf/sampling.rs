@@ -109,24 +109,18 @@ fn visit(
 }
 
 fn samples(request: &Request, count: u32, is_first: bool) -> Samples {
-    match request.sample {
+    let warmup = if is_first { request.warmup } else { 0 };
+    let (length, warmup_ns) = match request.sample {
         Sample::Window(length) => {
             let ns = length.as_nanos() as u64;
-            Samples {
-                count,
-                length: Length::TimeNs(ns),
-                warmup_ns: if is_first {
-                    ns * u64::from(request.warmup)
-                } else {
-                    0
-                },
-            }
+            (Length::TimeNs(ns), ns * u64::from(warmup))
         }
-        Sample::Loop(iterations) => Samples {
-            count,
-            length: Length::Iterations(iterations),
-            warmup_ns: 0,
-        },
+        Sample::Loop(iterations) => (Length::Iterations(iterations), 0),
+    };
+    Samples {
+        count,
+        length,
+        warmup_ns,
     }
 }
 

@@ -40,16 +40,11 @@ impl<'a> Driver<'a> {
         console: &'a mut Console<'_>,
         shows_progress: bool,
     ) -> Driver<'a> {
-        let terminal = if shows_progress {
-            console.progress.take()
-        } else {
-            None
-        };
         Driver {
             tool,
             out: &mut *console.stdout,
             err: &mut *console.stderr,
-            terminal,
+            terminal: console.progress.take_if(|_| shows_progress),
             progress: None,
             scripts: ScriptNames::new(request.scripts.iter().map(|script| &script.name)),
             failures: ChildFailures::default(),
@@ -204,21 +199,18 @@ impl ScriptNames {
 
     /// The name of the script that a result belongs to; the name reported where that is unknown.
     pub fn of_run<'a>(&'a self, run: &'a Run) -> &'a str {
-        let script = self
-            .of_slot
-            .get(&run.slot)
-            .copied()
-            .or_else(|| self.find(&run.case.benchmark));
-        script.map_or(&run.case.benchmark, |script| &self.names[script])
+        self.of_step(Some(run.slot), &run.case.benchmark)
     }
 
     /// The same for a step that gave nothing.
     pub fn of_failure<'a>(&'a self, failure: &'a Failure) -> &'a str {
-        let begun = failure
-            .slot
-            .and_then(|slot| self.of_slot.get(&slot).copied());
-        let script = begun.or_else(|| self.find(&failure.benchmark));
-        script.map_or(&failure.benchmark, |script| &self.names[script])
+        self.of_step(failure.slot, &failure.benchmark)
+    }
+
+    fn of_step<'a>(&'a self, slot: Option<u32>, benchmark: &'a str) -> &'a str {
+        let begun = slot.and_then(|slot| self.of_slot.get(&slot).copied());
+        let script = begun.or_else(|| self.find(benchmark));
+        script.map_or(benchmark, |script| &self.names[script])
     }
 
     fn find(&self, label: &str) -> Option<usize> {
